@@ -1,0 +1,100 @@
+"""Everything linkstore raises on purpose.
+
+::
+
+    LinkStoreError
+    ├── LinkError               a link that cannot be stored
+    ├── FilterError             a metadata filter that cannot be understood
+    ├── StrategyError           a strategy with settings that cannot work
+    ├── DocumentError           a document, id or vector that cannot be stored
+    ├── EmbeddingError          an embedding that is missing, unknown, or not the recorded one
+    ├── ExtractionError         an extractor that is missing or failed
+    ├── MissingExtraError       an optional dependency that is not installed
+    └── BackendError            the engine below could not do its work
+        ├── StoreNotFoundError  no store at this path
+        ├── StoreFormatError    a store of another version, or damaged
+        ├── StoreClosedError    used after ``close()``
+        ├── StoreBusyError      another writer held the store for too long
+        └── StoreFullError      no space left; what was stored before is intact
+"""
+
+from __future__ import annotations
+
+
+class LinkStoreError(Exception):
+    """Root of every error linkstore raises on purpose.
+
+    Args:
+        message: What was wrong and what to do about it, in one or two sentences.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class LinkError(LinkStoreError, ValueError):
+    """A link cannot be stored: an empty kind or tag, an unknown direction, a tag too long."""
+
+
+class FilterError(LinkStoreError, ValueError):
+    """A metadata filter names an unknown operator or compares with an impossible value."""
+
+
+class StrategyError(LinkStoreError, ValueError):
+    """A strategy's settings contradict each other or are out of range."""
+
+
+class DocumentError(LinkStoreError, ValueError):
+    """A document cannot be stored: its id, metadata or vector is not acceptable."""
+
+
+class EmbeddingError(LinkStoreError, ValueError):
+    """The embedding is missing, unknown, or not the one the store was built with."""
+
+
+class ExtractionError(LinkStoreError):
+    """A link extractor is not installed, not well made, or failed on its source."""
+
+
+class MissingExtraError(LinkStoreError, ImportError):
+    """An optional dependency is needed.
+
+    Args:
+        feature: What was asked for, as the user knows it.
+        extra: The extra of ``langchain-linkstore`` that brings it.
+    """
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(
+            f"{feature} needs the extra '{extra}': pip install 'langchain-linkstore[{extra}]'"
+        )
+        self.feature = feature
+        self.extra = extra
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
+        return type(self), (self.feature, self.extra)
+
+
+class BackendError(LinkStoreError):
+    """The storage engine failed; the message names the place, the operation and what to do."""
+
+
+class StoreNotFoundError(BackendError, FileNotFoundError):
+    """There is no linkstore at the given path."""
+
+
+class StoreFormatError(BackendError):
+    """The store was written by another version, or its files are damaged."""
+
+
+class StoreClosedError(BackendError):
+    """The store was used after ``close()``."""
+
+
+class StoreBusyError(BackendError, TimeoutError):
+    """Another process or thread held the store's write lock for too long."""
+
+
+class StoreFullError(BackendError):
+    """The disk is full; nothing was written and what was stored before is intact."""

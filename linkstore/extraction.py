@@ -1,0 +1,146 @@
+"""What a link extractor is, and how extractors are found.
+
+An extractor reads one source and says which links it carries. Extractors live outside
+``linkstore`` and are found through the entry-point group ``linkstore.extractors``; strategies
+never load them. Three small protocols say what an extractor can do:
+
+- :class:`LinkExtractor`: ``extract(source)``, the links of one source;
+- :class:`CorpusExtractor`: also ``observe(sources)``, for those that must see the corpus first;
+- :class:`QueryExtractor`: also ``extract_query(text)``, the links that a question names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
+
+from linkstore.errors import ExtractionError
+from linkstore.links import Link
+
+ENTRY_POINT_GROUP: Final = "linkstore.extractors"
+"""Packages register a factory (class or function) for each extractor under this group."""
+
+SourceT_contra = TypeVar("SourceT_contra", contravariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hyperlink:
+    """A hyperlink as the author wrote it.
+
+    Args:
+        href: The target, unresolved.
+        label: The anchor text, white space folded; may be empty.
+    """
+
+    href: str
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What the chunks of one page have in common.
+
+    Args:
+        url: Where the page lies: its path from the root of the site, or an absolute URL.
+        title: The page's title; may be empty.
+        base: What ``<base href>`` says, if anything.
+        aliases: Further URLs of the same page: its canonical URL, redirects that end here.
+    """
+
+    url: str
+    title: str = ""
+    base: str | None = None
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """One piece of a page, as it will be stored.
+
+    Args:
+        page: The page it belongs to.
+        text: Its text, headings included.
+        index: Its place on the page, from 0; the bare page URL leads to chunk 0.
+        fragment: The fragment that leads to this chunk in its own URL; None for the page itself.
+        headings: The headings above it, outermost first.
+        anchors: The fragments (``id``, ``name``) that lie inside this chunk.
+        hyperlinks: The hyperlinks in it, in order.
+        section: A name for the chunk that is unique on its page.
+        parent: ``section`` of the chunk with the enclosing heading, if any.
+        previous: ``section`` of the chunk before, if any.
+        next: ``section`` of the chunk after, if any.
+    """
+
+    page: Page
+    text: str
+    index: int = 0
+    fragment: str | None = None
+    headings: tuple[str, ...] = ()
+    anchors: tuple[str, ...] = ()
+    hyperlinks: tuple[Hyperlink, ...] = ()
+    section: str = ""
+    parent: str | None = None
+    previous: str | None = None
+    next: str | None = None
+
+
+@runtime_checkable
+class LinkExtractor(Protocol[SourceT_contra]):
+    """Reads a source of one type and says which links it carries."""
+
+    def extract(self, source: SourceT_contra) -> tuple[Link, ...]:
+        """The links of ``source``, in order of appearance; the same source gives the same links."""
+        ...
+
+
+@runtime_checkable
+class CorpusExtractor(LinkExtractor[SourceT_contra], Protocol[SourceT_contra]):
+    """An extractor that needs the corpus; it may observe in several parts, before extracting."""
+
+    def observe(self, sources: Iterable[SourceT_contra]) -> None:
+        """Take these sources into account from now on."""
+        ...
+
+
+@runtime_checkable
+class QueryExtractor(Protocol):
+    """Says which links a question names, such as identifiers and keywords."""
+
+    def extract_query(self, text: str) -> tuple[Link, ...]:
+        """Links to start a search from; empty when the question names none."""
+        ...
+
+
+def extractor_names() -> tuple[str, ...]:
+    """The names of all installed extractors, sorted."""
+    return tuple(sorted({point.name for point in entry_points(group=ENTRY_POINT_GROUP)}))
+
+
+def load_extractor(name: str, **options: Any) -> LinkExtractor[Any]:
+    """Make an installed extractor.
+
+    Args:
+        name: Its entry-point name, such as ``"hyperlink"``.
+        options: Handed to the factory; what it does not know raises TypeError there.
+
+    Raises:
+        ExtractionError: If no such extractor is installed, or it is no extractor.
+        MissingExtraError: If it needs an optional dependency.
+    """
+    factory: Callable[..., Any] = _point(name).load()
+    extractor = factory(**options)
+    if not isinstance(extractor, LinkExtractor):
+        raise ExtractionError(
+            f"extractor {name!r} makes a {type(extractor).__name__}, which has no extract() method"
+        )
+    return extractor
+
+
+def _point(name: str) -> EntryPoint:
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        if point.name == name:
+            return point
+    known = ", ".join(extractor_names()) or "none"
+    raise ExtractionError(f"no extractor named {name!r} is installed; installed: {known}")

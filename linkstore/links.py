@@ -1,0 +1,264 @@
+"""Links: how a document says what it points at and what points at it.
+
+A link has a ``kind`` (``hyperlink``, ``keyword``, …), a ``tag`` (a URL, a word, …) and a
+direction. Document A leads to document B when A has an outgoing (or bidirectional) link and B
+an incoming (or bidirectional) link with the same kind and tag: the two meet in a *link group*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol, runtime_checkable
+
+from langchain_core.documents import Document
+
+from linkstore.errors import LinkError
+
+Direction = Literal["in", "out", "bidir"]
+DIRECTIONS: Final[frozenset[str]] = frozenset({"in", "out", "bidir"})
+LINKS_KEY: Final = "links"
+"""The metadata key under which a document carries its links, as plain JSON dicts."""
+MAX_TAG_BYTES: Final = 8192
+"""Longest kind or tag, in bytes of UTF-8."""
+
+
+@dataclass(frozen=True, slots=True, order=True, kw_only=True)
+class Link:
+    """A typed, directed pointer of one document.
+
+    Equality, order and hash look at kind, tag and direction only.
+
+    Args:
+        kind: Namespace of the tag, such as ``"hyperlink"``; not empty.
+        tag: What the documents of a link group have in common; 1 byte to 8 KiB of UTF-8.
+        direction: ``"out"`` points at the tag, ``"in"`` is what the tag points at, ``"bidir"`` both.
+        label: Words that name the link for a person, such as the anchor text.
+        weight: How much the link counts in ranking, from 0 to 1; default 1.
+
+    Raises:
+        LinkError: If a field is not acceptable.
+    """
+
+    kind: str
+    tag: str
+    direction: Direction
+    label: str | None = field(default=None, compare=False)
+    weight: float = field(default=1.0, compare=False)
+
+    def __post_init__(self) -> None:
+        problem = _problem(self.kind, self.tag, self.direction, self.label, self.weight)
+        if problem:
+            raise LinkError(f"invalid link {_shown(self)}: {problem}")
+
+    @classmethod
+    def incoming(cls, *, kind: str, tag: str, label: str | None = None, weight: float = 1.0) -> Link:
+        """A link that says: whoever points at this tag points at me."""
+        return cls(kind=kind, tag=tag, direction="in", label=label, weight=weight)
+
+    @classmethod
+    def outgoing(cls, *, kind: str, tag: str, label: str | None = None, weight: float = 1.0) -> Link:
+        """A link that points at whoever has this tag as an incoming link."""
+        return cls(kind=kind, tag=tag, direction="out", label=label, weight=weight)
+
+    @classmethod
+    def bidir(cls, *, kind: str, tag: str, label: str | None = None, weight: float = 1.0) -> Link:
+        """A link that both points at the tag and is pointed at through it."""
+        return cls(kind=kind, tag=tag, direction="bidir", label=label, weight=weight)
+
+    @property
+    def leads_out(self) -> bool:
+        """Whether the document that carries this link leads to others through it."""
+        return self.direction != "in"
+
+    @property
+    def leads_in(self) -> bool:
+        """Whether others lead to the document that carries this link."""
+        return self.direction != "out"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The link as a plain JSON dict; a missing label and a weight of 1 are left out."""
+        out: dict[str, Any] = {"kind": self.kind, "tag": self.tag, "direction": self.direction}
+        if self.label is not None:
+            out["label"] = self.label
+        if self.weight != 1.0:
+            out["weight"] = self.weight
+        return out
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Link:
+        """Read a link from what :meth:`to_dict` wrote.
+
+        Raises:
+            LinkError: If a field is missing, unknown or not acceptable.
+        """
+        try:
+            return cls(**data)
+        except TypeError as error:
+            raise LinkError(f"invalid link {_shown(data)}: {error}") from error
+
+
+@runtime_checkable
+class LinkLike(Protocol):
+    """What langchain-community's deprecated ``Link`` looks like; accepted wherever a Link is."""
+
+    @property
+    def kind(self) -> str:
+        """Namespace of the tag."""
+        ...
+
+    @property
+    def tag(self) -> str:
+        """What the documents of a link group have in common."""
+        ...
+
+    @property
+    def direction(self) -> str:
+        """``"in"``, ``"out"`` or ``"bidir"``."""
+        ...
+
+
+AnyLink = Link | LinkLike | Mapping[str, Any]
+"""A link in any form that is read: ours, a dict, or langchain-community's."""
+
+
+def as_link(value: AnyLink) -> Link:
+    """Read one link in any accepted form.
+
+    Raises:
+        LinkError: If ``value`` is no link, or an invalid one.
+    """
+    if isinstance(value, Link):
+        return value
+    if isinstance(value, Mapping):
+        return Link.from_dict(value)
+    if isinstance(value, LinkLike):
+        return Link(kind=value.kind, tag=value.tag, direction=value.direction)  # type: ignore[arg-type]
+    raise LinkError(f"invalid link {_shown(value)}: expected a Link, or a dict with kind, tag and direction")
+
+
+def merge_links(links: Iterable[AnyLink]) -> tuple[Link, ...]:
+    """Links without duplicates, in order of first appearance.
+
+    Equal links merge into one with the highest weight and the first label.
+    """
+    merged: dict[Link, Link] = {}
+    for value in links:
+        link = as_link(value)
+        known = merged.get(link)
+        merged[link] = link if known is None else _merged(known, link)
+    return tuple(merged.values())
+
+
+def get_links(document: Document) -> tuple[Link, ...]:
+    """The links a document carries, duplicates merged.
+
+    Raises:
+        LinkError: If one is invalid; the message names document and link.
+    """
+    return links_in(document.metadata, document.id)
+
+
+def links_in(metadata: Mapping[str, Any], document_id: str | None = None) -> tuple[Link, ...]:
+    """The links in a document's metadata, duplicates merged.
+
+    Raises:
+        LinkError: If one is invalid; the message names the document by ``document_id``.
+    """
+    stored = metadata.get(LINKS_KEY)
+    if not stored:
+        return ()
+    if not isinstance(stored, Iterable) or isinstance(stored, str | Mapping):
+        raise LinkError(
+            f"document {document_id!r}: metadata['{LINKS_KEY}'] is a {type(stored).__name__};"
+            " expected a list of links"
+        )
+    try:
+        return merge_links(stored)
+    except LinkError as error:
+        raise LinkError(f"document {document_id!r}: {error}") from error
+
+
+def add_links(document: Document, *links: AnyLink | Iterable[AnyLink]) -> None:
+    """Add links to a document, in place; duplicates merge.
+
+    Args:
+        document: Its ``metadata["links"]`` becomes a list of plain dicts.
+        links: Links, or iterables of links.
+
+    Raises:
+        LinkError: If one is invalid; the document is then left as it was.
+    """
+    try:
+        merged = merge_links((*get_links(document), *_flat(links)))
+    except LinkError as error:
+        raise LinkError(_naming(document, error)) from error
+    document.metadata[LINKS_KEY] = [link.to_dict() for link in merged]
+
+
+def copy_with_links(document: Document, *links: AnyLink | Iterable[AnyLink]) -> Document:
+    """A copy of the document with links added; the original stays as it is."""
+    copy = document.model_copy(update={"metadata": dict(document.metadata)})
+    add_links(copy, *links)
+    return copy
+
+
+def _flat(links: Iterable[AnyLink | Iterable[AnyLink]]) -> Iterable[AnyLink]:
+    for item in links:
+        if isinstance(item, Link | Mapping | LinkLike):
+            yield item
+        elif isinstance(item, Iterable) and not isinstance(item, str):
+            yield from item
+        else:
+            yield item
+
+
+def _merged(first: Link, second: Link) -> Link:
+    return Link(
+        kind=first.kind,
+        tag=first.tag,
+        direction=first.direction,
+        label=first.label if first.label is not None else second.label,
+        weight=max(first.weight, second.weight),
+    )
+
+
+def _problem(kind: object, tag: object, direction: object, label: object, weight: object) -> str | None:
+    """What is wrong with a link's fields, or None."""
+    for name, value in (("kind", kind), ("tag", tag)):
+        if type(value) is not str or not value:
+            return f"{name} must be a non-empty string"
+        if "\0" in value:
+            return f"{name} contains a NUL character"
+        if not value.isascii() or len(value) > MAX_TAG_BYTES:
+            problem = _encoding_problem(value)
+            if problem:
+                return f"{name} {problem}"
+    if direction not in DIRECTIONS:
+        return "direction must be 'in', 'out' or 'bidir'"
+    if label is not None:
+        if type(label) is not str:
+            return "label must be a string or None"
+        if not label.isascii() and _encoding_problem(label[:MAX_TAG_BYTES // 4]):
+            return "label is not valid Unicode"
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= 1:
+        return "weight must be a number from 0 to 1"
+    return None
+
+
+def _encoding_problem(value: str) -> str | None:
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        return "is not valid Unicode (it has a lone surrogate)"
+    return f"is {size} bytes long; at most {MAX_TAG_BYTES} are allowed" if size > MAX_TAG_BYTES else None
+
+
+def _naming(document: Document, error: LinkError) -> str:
+    text = str(error)
+    return text if text.startswith("document ") else f"document {document.id!r}: {text}"
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"
