@@ -1,0 +1,262 @@
+"""One normalisation of URLs, for extractors, ingest and queries alike.
+
+Whoever writes a tag and whoever looks it up must agree, so both come here. There are two spaces:
+
+- :func:`normalize_url` gives an **absolute URL** its one spelling: scheme and host in lower case, the
+  host in punycode, no default port, no user name, dot segments resolved, percent-encoding in one form
+  (unreserved characters decoded, hexadecimal in upper case), query parameters sorted, no empty query
+  or fragment, ``dir/index.html`` as ``dir/``, the fragment percent-decoded.
+- :class:`Site` names the pages of a **site** by their path from its root: ``pep-0008/``,
+  ``pep-0008/index.html`` and, when the site's public base is known, the page's canonical URL all have
+  the tag ``/pep-0008``. On disk no file and folder share a name, so an internal tag never ends in a
+  slash (but the root, ``/``). Links that leave the site are normalised absolute URLs.
+
+A link that leads to no page (``mailto:``, ``javascript:``, garbage) has no tag: the answer is None.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, Literal
+from urllib.parse import quote, unquote_to_bytes, urljoin, urlsplit, urlunsplit
+
+from w3lib.url import canonicalize_url
+
+from linkstore.errors import LinkError
+from linkstore.links import MAX_TAG_BYTES
+
+SCHEMES: Final = frozenset({"http", "https", "ftp", "file"})
+"""Schemes with pages behind them; every other, such as ``mailto:``, is skipped."""
+
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ftp": 21}
+_NO_BASE: Final = "http://site.invalid/"
+_CACHED_URLS: Final = 65_536
+
+# A URL that is normal already: what most links are once joined, and much cheaper to see than to make.
+_NORMAL: Final = re.compile(r"https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*(?:/[\w~-][\w.~-]*)*/?", re.ASCII)
+_PLAIN_FRAGMENT: Final = re.compile(r"[\w.~-]+", re.ASCII)
+_UNSAFE_IN_FRAGMENT: Final = re.compile(r'[\x00-\x20"#%<>\\^`{|}\x7f-\x9f\s]')
+_ABSOLUTE: Final = re.compile(r"\s*[a-z][a-z0-9+.-]*:", re.IGNORECASE | re.ASCII)
+_NOT_IN_HOSTS: Final = re.compile(r'[\x00-\x20"#%/<>?@\\^`{|}\x7f-\xa0]')
+_NOT_IN_URLS: Final = re.compile(r"[\t\r\n]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrlPolicy:
+    """What makes two URLs the same page.
+
+    Args:
+        query: ``"keep"`` the query, its parameters sorted (default), or ``"drop"`` it.
+        fragment: ``"keep"`` the fragment (default), so that links lead to sections, or ``"drop"`` it.
+        trailing_slash: ``"keep"`` (default): ``/a/`` and ``/a`` are two pages; or ``"strip"``.
+        index_files: File names that stand for their folder.
+    """
+
+    query: Literal["keep", "drop"] = "keep"
+    fragment: Literal["keep", "drop"] = "keep"
+    trailing_slash: Literal["keep", "strip"] = "keep"
+    index_files: tuple[str, ...] = ("index.html", "index.htm")
+
+
+DEFAULT_POLICY: Final = UrlPolicy()
+
+
+def normalize_url(url: str, *, base: str | None = None, policy: UrlPolicy = DEFAULT_POLICY) -> str | None:
+    """The one spelling of the URL that a link leads to.
+
+    Args:
+        url: Absolute, or relative to ``base``, as written in a page.
+        base: The absolute URL of the page (or what its ``<base href>`` says).
+        policy: What makes two URLs the same page.
+
+    Returns:
+        An absolute URL of at most 8 KiB; None for a link that leads to no page: ``mailto:`` and the
+        like, a relative URL without a base, a URL that cannot be parsed or is too long.
+    """
+    address, fragment = _split_fragment(_scrubbed(url))
+    page = _page_url(address, base or "", policy)
+    if page is None:
+        return None
+    found = page if policy.fragment == "drop" else with_fragment(page, normalize_fragment(fragment))
+    return found if len(found.encode()) <= MAX_TAG_BYTES else None
+
+
+def normalize_fragment(fragment: str) -> str:
+    """A fragment as written in a link, percent-decoded, in one spelling.
+
+    Characters that cannot stand in a URL stay percent-encoded; a text directive (``:~:text=…``) is no
+    part of the fragment.
+    """
+    if _PLAIN_FRAGMENT.fullmatch(fragment):
+        return fragment
+    fragment = fragment.partition(":~:")[0]
+    encoded = unquote_to_bytes(fragment)
+    try:
+        return quote_fragment(encoded.decode())
+    except UnicodeDecodeError:
+        return quote(encoded)
+
+
+def quote_fragment(anchor: str) -> str:
+    """The fragment that leads to an element's ``id`` or ``name``, in the same spelling as links to it."""
+    if _PLAIN_FRAGMENT.fullmatch(anchor):
+        return anchor
+    return _UNSAFE_IN_FRAGMENT.sub(lambda found: quote(found[0]), _without_surrogates(anchor))
+
+
+def with_fragment(page: str, fragment: str | None) -> str:
+    """A page's tag or URL with a fragment, if there is one."""
+    return f"{page}#{fragment}" if fragment else page
+
+
+def split_tag(tag: str) -> tuple[str, str | None]:
+    """A tag or URL as its page and its fragment, None where it has none."""
+    page, _, fragment = tag.partition("#")
+    return page, fragment or None
+
+
+def is_internal(tag: str) -> bool:
+    """Whether a tag of a :class:`Site` names one of its own pages."""
+    return tag.startswith("/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """A folder of pages that link to each other, and the names of these pages.
+
+    Args:
+        bases: Where the site lies in public, such as ``("https://peps.python.org/",)``: absolute URLs
+            below one of them are pages of the site, whether by http or https. The first one also says
+            where a link such as ``/docs/`` starts from. Without, the folder is the root.
+        policy: For URLs that leave the site. Inside, the query is dropped (a file has none).
+
+    Raises:
+        LinkError: If a base is no absolute URL.
+    """
+
+    bases: tuple[str, ...] = ()
+    policy: UrlPolicy = DEFAULT_POLICY
+    _root: str = field(init=False, repr=False, compare=False)
+    _prefixes: tuple[str, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        roots = tuple(_folder(base) for base in self.bases) or (_NO_BASE,)
+        object.__setattr__(self, "_root", roots[0])
+        object.__setattr__(self, "_prefixes", tuple(root.partition("://")[2] for root in roots))
+
+    def tag(self, href: str, *, page: str = "", base: str | None = None) -> str | None:
+        """The tag of what a link leads to.
+
+        Args:
+            href: As written in the page.
+            page: The page it stands in: its URL path from the root, or an absolute URL.
+            base: What the page's ``<base href>`` says, if anything.
+
+        Returns:
+            ``/path#fragment`` inside the site, else a normalised absolute URL; None where
+            :func:`normalize_url` gives None.
+        """
+        origin = _joined(self._root, page.lstrip("/"))
+        if base:
+            origin = _joined(origin, _scrubbed(base))
+        url = normalize_url(href, base=origin, policy=self.policy)
+        return None if url is None else self._named(url)
+
+    def page_tag(self, url: str) -> str | None:
+        """The tag of a page, by its URL path from the root, its public URL, or its tag."""
+        return self.tag(url if _ABSOLUTE.match(url) else f"./{url.lstrip('/')}")
+
+    def _named(self, url: str) -> str:
+        address = url.partition("://")[2]
+        for prefix in self._prefixes:
+            if address.startswith(prefix):
+                return self._internal(address[len(prefix) :])
+            if address.startswith(prefix[:-1]) and address[len(prefix) - 1 : len(prefix)] in ("", "?", "#"):
+                return self._internal(address[len(prefix) - 1 :])
+        return url
+
+    def _internal(self, path: str) -> str:
+        address, fragment = split_tag(path)
+        segments = filter(None, address.partition("?")[0].split("/"))
+        page = _bare("/".join(segments), self.policy.index_files)
+        return with_fragment(f"/{page}", fragment)
+
+
+def _folder(base: str) -> str:
+    url = normalize_url(base, policy=UrlPolicy(query="drop", fragment="drop"))
+    if url is None:
+        raise LinkError(f"the site's base {base!r} is no absolute URL; give one like 'https://docs.org/'")
+    return url if url.endswith("/") else f"{url}/"
+
+
+@lru_cache(maxsize=_CACHED_URLS)
+def _page_url(url: str, base: str, policy: UrlPolicy) -> str | None:
+    """The absolute URL without fragment, in its one spelling; None if no page lies behind it."""
+    try:
+        joined = urljoin(base, url.replace("\\", "/")) if base else url
+        if _NORMAL.fullmatch(joined):
+            return _under_policy(joined, policy)
+        canonical = _canonical(joined)
+        return None if canonical is None else _under_policy(canonical, policy)
+    except ValueError:
+        return None
+
+
+def _canonical(url: str) -> str | None:
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme not in SCHEMES or not (host or parts.scheme == "file"):
+        return None
+    authority = f"[{host}]" if ":" in host else host
+    if parts.port not in (None, _DEFAULT_PORTS.get(parts.scheme)):
+        authority += f":{parts.port}"
+    path = parts.path.replace(";", "%3B")  # w3lib treats what follows a semicolon unlike the rest
+    canonical: str = canonicalize_url(urlunsplit((parts.scheme, authority, path, parts.query, "")))
+    return None if _NOT_IN_HOSTS.search(canonical.split("/", 3)[2]) else canonical
+
+
+def _under_policy(url: str, policy: UrlPolicy) -> str:
+    address, mark, query = url.partition("?")
+    scheme, _, address = address.partition("://")
+    host, _, path = address.partition("/")
+    folder, slash, name = path.rpartition("/")
+    if policy.trailing_slash == "strip":
+        path = _bare(path, policy.index_files)
+    elif name in policy.index_files:
+        path = folder + slash
+    parameters = mark + query if query and policy.query == "keep" else ""
+    return f"{scheme}://{host}/{path}{parameters}"
+
+
+def _bare(path: str, index_files: tuple[str, ...]) -> str:
+    """A path without trailing slashes and index files."""
+    path = path.rstrip("/")
+    folder, _, name = path.rpartition("/")
+    return _bare(folder, index_files) if name in index_files else path
+
+
+def _joined(base: str, url: str) -> str:
+    """``url`` against ``base``; the base itself where the URL is garbage."""
+    try:
+        return urljoin(base, url)
+    except ValueError:
+        return base
+
+
+def _split_fragment(url: str) -> tuple[str, str]:
+    address, _, fragment = url.partition("#")
+    return address, fragment
+
+
+def _scrubbed(url: str) -> str:
+    """Without what browsers ignore in a URL: white space around it, tabs and line breaks."""
+    url = url.strip()
+    if not url.isprintable():
+        url = _without_surrogates(_NOT_IN_URLS.sub("", url))
+    return url
+
+
+def _without_surrogates(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
