@@ -8,6 +8,7 @@ an incoming (or bidirectional) link with the same kind and tag: the two meet in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
@@ -174,7 +175,8 @@ def links_in(metadata: Mapping[str, Any], document_id: str | None = None) -> tup
             " expected a list of links"
         )
     try:
-        return merge_links(stored)
+        # A set, as langchain-community keeps, comes in another order in every process.
+        return merge_links(sorted(map(as_link, stored)) if isinstance(stored, AbstractSet) else stored)
     except LinkError as error:
         raise LinkError(f"document {document_id!r}: {error}") from error
 
@@ -203,7 +205,7 @@ def copy_with_links(document: Document, *links: AnyLink | Iterable[AnyLink]) -> 
     return copy
 
 
-def _flat(links: Iterable[AnyLink | Iterable[AnyLink]]) -> Iterable[AnyLink]:
+def _flat(links: Iterable[Any]) -> Iterable[Any]:
     for item in links:
         if isinstance(item, Link | Mapping | LinkLike):
             yield item
@@ -226,32 +228,41 @@ def _merged(first: Link, second: Link) -> Link:
 def _problem(kind: object, tag: object, direction: object, label: object, weight: object) -> str | None:
     """What is wrong with a link's fields, or None."""
     for name, value in (("kind", kind), ("tag", tag)):
-        if type(value) is not str or not value:
-            return f"{name} must be a non-empty string"
-        if "\0" in value:
-            return f"{name} contains a NUL character"
-        if not value.isascii() or len(value) > MAX_TAG_BYTES:
-            problem = _encoding_problem(value)
-            if problem:
-                return f"{name} {problem}"
-    if direction not in DIRECTIONS:
+        problem = _name_problem(value)
+        if problem:
+            return f"{name} {problem}"
+    if not isinstance(direction, str) or direction not in DIRECTIONS:
         return "direction must be 'in', 'out' or 'bidir'"
-    if label is not None:
-        if type(label) is not str:
-            return "label must be a string or None"
-        if not label.isascii() and _encoding_problem(label[:MAX_TAG_BYTES // 4]):
-            return "label is not valid Unicode"
+    if label is not None and type(label) is not str:
+        return "label must be a string or None"
+    if label and not label.isascii() and not _is_unicode(label):
+        return "label is not valid Unicode (it has a lone surrogate)"
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= 1:
         return "weight must be a number from 0 to 1"
     return None
 
 
-def _encoding_problem(value: str) -> str | None:
-    try:
-        size = len(value.encode())
-    except UnicodeEncodeError:
+def _name_problem(value: object) -> str | None:
+    """What is wrong with a kind or tag, or None."""
+    if type(value) is not str or not value:
+        return "must be a non-empty string"
+    if "\0" in value:
+        return "contains a NUL character"
+    if value.isascii() and len(value) <= MAX_TAG_BYTES:
+        return None
+    if not _is_unicode(value):
         return "is not valid Unicode (it has a lone surrogate)"
+    size = len(value.encode())
     return f"is {size} bytes long; at most {MAX_TAG_BYTES} are allowed" if size > MAX_TAG_BYTES else None
+
+
+def _is_unicode(value: str) -> bool:
+    """Whether UTF-8 can hold the string; it cannot hold lone surrogates."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _naming(document: Document, error: LinkError) -> str:
