@@ -1,0 +1,81 @@
+# Every target sets up what it needs in .venv, once, with uv where present and plain Python otherwise.
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := $(VENV)/.ready
+DEV := $(VENV)/.ready-dev
+BENCH := $(VENV)/.ready-bench
+DEMO_STORE := .demo/docs
+ARGS ?=
+DATA ?= $(LINKSTORE_EVAL_DATA)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-long lint format docs bench clean
+
+help: ## Say what there is to make
+	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+demo: $(RUN) ## Show what links find; then index this project's docs and ask them
+	$(BIN)/linkstore demo
+	$(BIN)/linkstore index docs --store $(DEMO_STORE)
+	$(BIN)/linkstore query "How are documents that were reached by links ranked?" \
+		--store $(DEMO_STORE) -k 3 --depth 1 --limit 4
+
+test: $(DEV) ## Run the tests, with a sample of the long counts; ARGS go to pytest
+	$(BIN)/python -m pytest $(ARGS)
+
+test-long: $(DEV) ## Run the tests with the long counts in full
+	LINKSTORE_LONG=1 $(BIN)/python -m pytest $(ARGS)
+
+lint: $(DEV) ## Check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pyright --pythonpath $(BIN)/python linkstore extractors/linkstore_extractors
+
+format: $(DEV) ## Mend what the formatter can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(DEV) ## Write docs/cli.md anew from --help
+	$(BIN)/python docs/generate_cli.py
+
+bench: $(BENCH) ## Run the benchmarks; DATA is the folder of the data sets
+	@for script in benchmarks/bench_*.py; do \
+		echo "== $$script"; $(BIN)/python "$$script" $(if $(DATA),--data "$(DATA)") || exit 1; \
+	done
+
+clean: ## Remove what was made
+	rm -rf $(VENV) .demo dist build
+
+$(VENV)/bin/python:
+	@if command -v uv >/dev/null 2>&1; then \
+		uv venv --allow-existing --python '>=3.11' $(VENV); \
+	else \
+		for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+			if command -v $$python >/dev/null 2>&1 \
+				&& $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
+				$$python -m venv $(VENV) && $(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'; \
+				exit; \
+			fi; \
+		done; \
+		echo 'linkstore needs Python 3.11 or newer; none was found' >&2; exit 1; \
+	fi
+
+# $(call install,WHAT): into the environment, by uv where present.
+define install
+	@if command -v uv >/dev/null 2>&1; then \
+		uv pip install --quiet --python $(BIN)/python $(1); \
+	else \
+		$(BIN)/python -m pip install --quiet $(1); \
+	fi
+	@touch $@
+endef
+
+$(RUN): pyproject.toml | $(VENV)/bin/python
+	$(call install,--editable .)
+
+$(DEV): pyproject.toml | $(RUN)
+	$(call install,--editable . --group dev)
+
+$(BENCH): pyproject.toml | $(RUN)
+	$(call install,--editable . --group dev --group bench)
