@@ -66,9 +66,7 @@ class MissingExtraError(LinkStoreError, ImportError):
     """
 
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(
-            f"{feature} needs the extra '{extra}': pip install 'langchain-linkstore[{extra}]'"
-        )
+        super().__init__(f"{feature} needs the extra '{extra}': pip install 'langchain-linkstore[{extra}]'")
         self.feature = feature
         self.extra = extra
 

@@ -1,0 +1,295 @@
+"""The contract between linkstore and a storage engine, stated case by case in docs/contract.md.
+
+A backend stores records and answers the fetches of plans. Every operation works on a whole batch
+and is a generator of whatever the engine waits for, so that it is written once for sync and async
+callers. An engine that computes its answers in place writes plain methods and marks them
+:func:`immediate`.
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from linkstore.links import Link
+from linkstore.plans import (
+    Candidates,
+    Documents,
+    Fetch,
+    Find,
+    Groups,
+    Matching,
+    Members,
+    Memberships,
+    Names,
+    Nearest,
+    Operation,
+    Plan,
+    Reached,
+    Resolve,
+    Stored,
+    Tags,
+    Vectors,
+)
+from linkstore.vectors import Bools, Floats, Ints
+
+T = TypeVar("T")
+P = ParamSpec("P")
+Self_ = TypeVar("Self_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A document ready to be stored.
+
+    Args:
+        id: Not empty, no NUL, valid Unicode.
+        text: Its content.
+        metadata: Plain JSON; ``links`` in it are what the document's author wrote.
+        vector: (d,) float32 of unit length.
+        links: The links in its metadata, read and merged.
+    """
+
+    id: str
+    text: str
+    metadata: Mapping[str, Any]
+    vector: Floats
+    links: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageEntry:
+    """What is remembered of an indexed page.
+
+    Args:
+        source: The site or folder it belongs to.
+        url: The page within its source.
+        digest: Hash of what was indexed.
+        ids: The documents made of it.
+    """
+
+    source: str
+    url: str
+    digest: str
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One write, applied whole or not at all.
+
+    Args:
+        put: Records to add, or to replace by id; of several with one id the last counts.
+        remove: Ids to remove; unknown ones are ignored.
+        put_pages: Page entries to add or replace.
+        remove_pages: (source, url) of page entries to remove.
+    """
+
+    put: Sequence[Record] = ()
+    remove: Sequence[str] = ()
+    put_pages: Sequence[PageEntry] = ()
+    remove_pages: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a change did, in documents."""
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    removed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a store records of itself.
+
+    Args:
+        embedding: Name of the embedding it was built with; None before the first document.
+        dimension: Length of its vectors; None before the first document.
+    """
+
+    embedding: str | None = None
+    dimension: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What a store holds, counted.
+
+    Args:
+        documents: How many documents.
+        pages: How many page entries.
+        links: Links by kind; a bidirectional link counts once.
+        groups: Link groups with at least one member.
+        dangling: (kind, tag, links) of groups that links point at and no document answers to.
+    """
+
+    documents: int
+    pages: int
+    links: Mapping[str, int]
+    groups: int
+    dangling: tuple[tuple[str, str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something ``verify`` found wrong.
+
+    Args:
+        problem: What is wrong, in words.
+        count: How many times.
+        examples: A few of the places.
+    """
+
+    problem: str
+    count: int
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What ``verify`` or ``repair`` found; nothing found means the store is sound."""
+
+    findings: tuple[Finding, ...] = field(default=())
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing was found wrong."""
+        return not self.findings
+
+
+class Reader(ABC):
+    """One consistent view of a store. Refs it gives out are valid while it is open."""
+
+    @abstractmethod
+    def nearest(self, fetch: Nearest) -> Operation[Candidates]:
+        """See :class:`linkstore.plans.Nearest`."""
+
+    @abstractmethod
+    def find(self, fetch: Find) -> Operation[Candidates]:
+        """See :class:`linkstore.plans.Find`."""
+
+    @abstractmethod
+    def groups(self, fetch: Groups) -> Operation[Memberships]:
+        """See :class:`linkstore.plans.Groups`."""
+
+    @abstractmethod
+    def resolve(self, fetch: Resolve) -> Operation[Ints]:
+        """See :class:`linkstore.plans.Resolve`."""
+
+    @abstractmethod
+    def members(self, fetch: Members) -> Operation[Reached]:
+        """See :class:`linkstore.plans.Members`."""
+
+    @abstractmethod
+    def matching(self, fetch: Matching) -> Operation[Bools]:
+        """See :class:`linkstore.plans.Matching`."""
+
+    @abstractmethod
+    def vectors(self, fetch: Vectors) -> Operation[Floats]:
+        """See :class:`linkstore.plans.Vectors`."""
+
+    @abstractmethod
+    def names(self, fetch: Names) -> Operation[list[str]]:
+        """See :class:`linkstore.plans.Names`."""
+
+    @abstractmethod
+    def tags(self, fetch: Tags) -> Operation[list[tuple[str, str]]]:
+        """See :class:`linkstore.plans.Tags`."""
+
+    @abstractmethod
+    def documents(self, fetch: Documents) -> Operation[list[Stored]]:
+        """See :class:`linkstore.plans.Documents`."""
+
+    def answer(self, fetch: Fetch) -> Operation[Any]:
+        """The operation that answers a fetch."""
+        operation: Callable[[Any], Operation[Any]] = getattr(self, _METHOD_OF[type(fetch)])
+        return operation(fetch)
+
+
+_METHOD_OF: Mapping[type, str] = {
+    Nearest: "nearest",
+    Find: "find",
+    Groups: "groups",
+    Resolve: "resolve",
+    Members: "members",
+    Matching: "matching",
+    Vectors: "vectors",
+    Names: "names",
+    Tags: "tags",
+    Documents: "documents",
+}
+
+
+class Backend(ABC):
+    """A storage engine: it answers plans, and applies changes whole."""
+
+    @abstractmethod
+    def manifest(self) -> Operation[Manifest]:
+        """What the store records of its embedding."""
+
+    @abstractmethod
+    def claim(self, manifest: Manifest) -> Operation[Manifest]:
+        """Record the embedding if none is recorded yet; returns what is recorded then."""
+
+    @abstractmethod
+    def write(self, change: Change) -> Operation[Written]:
+        """Apply a change; acknowledged means durable."""
+
+    @abstractmethod
+    def pages(self, source: str | None) -> Operation[list[PageEntry]]:
+        """The page entries of one source (None: of all), by source and url."""
+
+    @abstractmethod
+    def scan(self, after: str | None, limit: int) -> Operation[list[Record]]:
+        """Up to ``limit`` records with ids greater than ``after`` (None: from the first), by id."""
+
+    @abstractmethod
+    def survey(self) -> Operation[Survey]:
+        """Count what is stored; its cost follows the size of the store."""
+
+    @abstractmethod
+    def flush(self) -> Operation[None]:
+        """Bring everything derived up to date with the documents."""
+
+    @abstractmethod
+    def verify(self) -> Operation[Report]:
+        """Compare everything derived with the documents; changes nothing."""
+
+    @abstractmethod
+    def repair(self) -> Operation[Report]:
+        """Mend what ``verify`` would find; returns what was found."""
+
+    @abstractmethod
+    def run(self, operation: Operation[T]) -> T:
+        """Drive one of the backend's own operations, blocking."""
+
+    @abstractmethod
+    async def arun(self, operation: Operation[T]) -> T:
+        """Drive one of the backend's own operations without blocking the event loop."""
+
+    @abstractmethod
+    def answer(self, plan: Plan[T]) -> Operation[T]:
+        """Answer a plan from one consistent view."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release everything; further use raises StoreClosedError. Closing twice is fine."""
+
+
+def immediate(
+    method: Callable[Concatenate[Self_, P], T],
+) -> Callable[Concatenate[Self_, P], Operation[T]]:
+    """Make an operation of a method that computes its answer without waiting."""
+
+    @functools.wraps(method)
+    def operation(self: Self_, /, *args: P.args, **kwargs: P.kwargs) -> Generator[Any, Any, T]:
+        yield from ()
+        return method(self, *args, **kwargs)
+
+    return operation

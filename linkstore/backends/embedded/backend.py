@@ -1,0 +1,325 @@
+"""The embedded backend: one folder, no server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import apsw
+import orjson
+from filelock import FileLock, Timeout
+
+from linkstore.backends.base import (
+    Backend,
+    Change,
+    Manifest,
+    PageEntry,
+    Record,
+    Report,
+    Survey,
+    Written,
+    immediate,
+)
+from linkstore.backends.embedded import inspection
+from linkstore.backends.embedded.database import FILE_NAME, Database
+from linkstore.backends.embedded.mirror import Mirror
+from linkstore.backends.embedded.reader import EmbeddedReader, View
+from linkstore.backends.embedded.sharing import Shared, StaleStateError, snapshot_of, stamp_of
+from linkstore.backends.embedded.snapshot import Builder, Snapshot, SnapshotFiles, record
+from linkstore.backends.embedded.writing import ChangeWriter, GroupKeys, prepare
+from linkstore.errors import EmbeddingError, StoreClosedError, StoreFormatError, StoreNotFoundError
+from linkstore.plans import Operation, Plan, answered, run
+
+T = TypeVar("T")
+MEMORY: Final = ":memory:"
+_LOG: Final = logging.getLogger("linkstore")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddedSettings:
+    """How an embedded store behaves.
+
+    Args:
+        exact_below: Up to so many documents all are compared, and no index is kept; default
+            20,000, where that still takes about half a millisecond at 256 dimensions.
+        grow_share: A new snapshot is taken when documents past the last one are more than this
+            share of those in it, and more than ``exact_below``; default 1/3.
+        durable: Whether an acknowledged write outlives a power cut, at one disk flush a write;
+            it outlives a crash of the process either way; default True.
+    """
+
+    exact_below: int = 20_000
+    grow_share: float = 1 / 3
+    durable: bool = True
+
+
+class EmbeddedBackend(Backend):
+    """A store in one folder, for any number of threads and processes; one writes at a time.
+
+    Args:
+        path: The folder; ``":memory:"`` keeps it in a temporary one, removed on close.
+        create: Make the store if it is not there.
+        settings: See :class:`EmbeddedSettings`.
+
+    Raises:
+        StoreNotFoundError: If there is no store and ``create`` is False.
+        StoreFormatError: If the path is no folder, or the database is not ours.
+    """
+
+    def __init__(
+        self, path: str | Path, *, create: bool = True, settings: EmbeddedSettings | None = None
+    ) -> None:
+        self._temporary = str(path) == MEMORY
+        self.folder = Path(tempfile.mkdtemp(prefix="linkstore-")) if self._temporary else Path(path)
+        self._settings = settings or EmbeddedSettings(durable=not self._temporary)
+        _check_folder(self.folder, create=create or self._temporary)
+        self._abandoned: list[object] = []
+        self._closed = False
+        self._start()
+        self._mend_snapshot()
+
+    def _start(self) -> None:
+        """Open everything that belongs to this process."""
+        self._pid = os.getpid()
+        self._database = Database(self.folder, durable=self._settings.durable)
+        self._files = SnapshotFiles(self.folder)
+        self._shared = Shared(self._files)
+        self._builder = Builder(self._files)
+        self._groups = GroupKeys()
+        self._snapshot_lock = FileLock(self.folder / "snapshot.lock")
+        self._snapshot_mutex = threading.Lock()
+
+    def _current(self) -> Database:
+        """The database, opened anew in a forked child: SQLite's connections must not cross a fork."""
+        if self._closed:
+            raise StoreClosedError(f"the store at {self.folder} is closed; open it again")
+        if self._pid != os.getpid():
+            self._abandoned.append((self._database, self._shared, self._builder, self._snapshot_lock))
+            self._start()
+        return self._database
+
+    @immediate
+    def manifest(self) -> Manifest:
+        """From the table of settings."""
+        with self._current().reading() as connection:
+            return _manifest(_settings_of(connection))
+
+    @immediate
+    def claim(self, manifest: Manifest) -> Manifest:
+        """Into the table of settings, if it has none."""
+        with self._current().writing() as connection:
+            known = _manifest(_settings_of(connection))
+            if known.dimension is not None:
+                return known
+            connection.executemany(
+                "INSERT OR REPLACE INTO setting VALUES (?, ?)",
+                [("embedding", manifest.embedding), ("dimension", manifest.dimension)],
+            )
+        return manifest
+
+    @immediate
+    def write(self, change: Change) -> Written:
+        """One transaction; then a snapshot, when enough has come since the last."""
+        prepared = prepare(change.put)
+        try:
+            with self._current().writing() as connection:
+                _check_dimension(change, _settings_of(connection))
+                written = ChangeWriter(connection, self._groups).apply(change, prepared)
+                due = self._due(_settings_of(connection), self._settings.grow_share)
+        except BaseException:
+            self._groups.known.clear()  # it may name link groups that were rolled back
+            raise
+        self._groups.trim()
+        if due:
+            self._take_snapshot()
+        return written
+
+    @immediate
+    def pages(self, source: str | None) -> list[PageEntry]:
+        """From the table of pages."""
+        with self._current().reading() as connection:
+            rows = connection.execute(
+                "SELECT source, url, digest, ids FROM page WHERE ?1 IS NULL OR source = ?1"
+                " ORDER BY source, url",
+                (source,),
+            ).fetchall()
+        return [
+            PageEntry(source=source, url=url, digest=digest, ids=tuple(orjson.loads(ids)))
+            for source, url, digest, ids in rows
+        ]
+
+    @immediate
+    def scan(self, after: str | None, limit: int) -> list[Record]:
+        """From the tables, by the ids' index."""
+        with self._current().reading() as connection:
+            return inspection.records(connection, after, limit)
+
+    @immediate
+    def survey(self) -> Survey:
+        """Counted by SQLite."""
+        with self._current().reading() as connection:
+            return inspection.survey(connection)
+
+    @immediate
+    def flush(self) -> None:
+        """Take a snapshot of whatever has come since the last, if the store is of a size for it."""
+        with self._current().reading() as connection:
+            due = self._due(_settings_of(connection), None)
+        if due:
+            self._take_snapshot(wait=True)
+
+    @immediate
+    def verify(self) -> Report:
+        """Compare links, vectors, counts and files with the documents."""
+        with self._current().reading() as connection:
+            snapshot = snapshot_of(_settings_of(connection))
+            damaged = self._files.problems(snapshot) if snapshot else []
+            return Report(findings=tuple(inspection.findings(connection, damaged)))
+
+    @immediate
+    def repair(self) -> Report:
+        """Write anew what differs from the documents; build the snapshot anew if a file differs."""
+        report = run(self.verify(), _nothing_to_wait_for)
+        if report.sound:
+            return report
+        with self._current().writing() as connection:
+            inspection.mend(connection, self._groups)
+            self._groups.known.clear()
+        self._shared.forget()
+        self._take_snapshot(wait=True, afresh=True)
+        return report
+
+    @immediate
+    def answer(self, plan: Plan[T]) -> T:
+        """In one read transaction."""
+        while True:
+            with self._current().reading() as connection:
+                try:
+                    view = self._shared.view(connection)
+                except StaleStateError:
+                    continue
+                return run(answered(plan, EmbeddedReader(view).answer), _nothing_to_wait_for)
+
+    def run(self, operation: Operation[T]) -> T:
+        """In the caller's thread."""
+        return run(operation, _nothing_to_wait_for)
+
+    async def arun(self, operation: Operation[T]) -> T:
+        """In a worker thread."""
+        return await asyncio.to_thread(self.run, operation)
+
+    def close(self) -> None:
+        """Take a snapshot if much has come since the last, and release everything."""
+        if self._closed:
+            return
+        if self._pid == os.getpid():
+            self._last_snapshot()
+            self._closed = True
+            self._database.close()
+        self._closed = True
+        if self._temporary and self._pid == os.getpid():
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _last_snapshot(self) -> None:
+        if self._temporary:
+            return
+        with self._database.reading() as connection:
+            due = self._due(_settings_of(connection), self._settings.grow_share / 8)
+        if due:
+            self._take_snapshot()
+
+    def _due(self, settings: dict[str, Any], share: float | None) -> bool:
+        """Whether a snapshot should be taken: enough has come since the last (None: anything)."""
+        stamp, snapshot = stamp_of(settings), snapshot_of(settings)
+        if stamp.documents <= self._settings.exact_below:
+            return False
+        covered = snapshot.last_key if snapshot else 0
+        since = stamp.last_key - covered
+        least = (
+            1 if share is None or snapshot is None else max(self._settings.exact_below // 4, share * covered)
+        )
+        return since >= least
+
+    def _mend_snapshot(self) -> None:
+        """Make derived files anew if they are not what the database records."""
+        with self._database.reading() as connection:
+            snapshot = snapshot_of(_settings_of(connection))
+        if snapshot and self._files.problems(snapshot):
+            _LOG.warning("derived files in %s are damaged; making them anew from the documents", self.folder)
+            self._take_snapshot(wait=True, afresh=True)
+
+    def _take_snapshot(self, *, wait: bool = False, afresh: bool = False) -> None:
+        """Write and record a snapshot, unless someone else is at it (or: after they are done).
+
+        The documents are safe before this begins. If there is no space for derived files, queries
+        stay right without them, so that is a warning and no error.
+        """
+        if not self._snapshot_mutex.acquire(blocking=wait):
+            return
+        try:
+            with self._snapshot_lock.acquire(timeout=-1 if wait else 0):
+                self._write_snapshot(afresh=afresh)
+        except Timeout:
+            return
+        except OSError as error:
+            _LOG.warning("no snapshot of %s was taken, searches stay exact: %s", self.folder, error)
+        finally:
+            self._snapshot_mutex.release()
+
+    def _write_snapshot(self, *, afresh: bool) -> None:
+        def build(view: View, before: Snapshot | None) -> tuple[Mirror, Snapshot]:
+            return view.mirror, self._builder.build(view.mirror, view.stamp, before, afresh=afresh)
+
+        mirror, snapshot = self._with_view(build)
+        with self._database.writing() as connection:
+            record(connection, snapshot)
+        self._files.remove_older(snapshot)
+        self._shared.replace(mirror, snapshot)
+
+    def _with_view(self, use: Callable[[View, Snapshot | None], T]) -> T:
+        while True:
+            with self._database.reading() as connection:
+                try:
+                    view = self._shared.view(connection)
+                except StaleStateError:
+                    continue
+                return use(view, snapshot_of(_settings_of(connection)))
+
+
+def _check_folder(folder: Path, *, create: bool) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise StoreFormatError(f"{folder} is a file; a linkstore is a folder")
+    if not (folder / FILE_NAME).exists():
+        if not create:
+            raise StoreNotFoundError(f"there is no linkstore at {folder}; create one by adding documents")
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def _settings_of(connection: apsw.Connection) -> dict[str, Any]:
+    return dict(connection.execute("SELECT name, value FROM setting").fetchall())
+
+
+def _manifest(settings: dict[str, Any]) -> Manifest:
+    return Manifest(embedding=settings.get("embedding"), dimension=settings.get("dimension"))
+
+
+def _check_dimension(change: Change, settings: dict[str, Any]) -> None:
+    dimension = settings.get("dimension")
+    for item in change.put:
+        if dimension is None or len(item.vector) != dimension:
+            raise EmbeddingError(
+                f"document {item.id!r} has a vector of dimension {len(item.vector)};"
+                f" the store holds {'none yet: claim one first' if dimension is None else dimension}"
+            )
+
+
+def _nothing_to_wait_for(request: object) -> object:
+    raise AssertionError(f"an immediate operation asked to wait for {request!r}")

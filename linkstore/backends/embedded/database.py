@@ -1,0 +1,199 @@
+"""SQLite connections: a pool of readers, one writer at a time, and errors with a name."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from linkstore.backends.embedded.schema import create_or_migrate
+from linkstore.errors import (
+    BackendError,
+    StoreBusyError,
+    StoreClosedError,
+    StoreFormatError,
+    StoreFullError,
+    StoreNotFoundError,
+)
+
+FILE_NAME: Final = "linkstore.db"
+BUSY_SECONDS: Final = 5.0
+"""How long a writer waits for another before it gives up."""
+_PRAGMAS: Final = """
+PRAGMA journal_mode = WAL;
+PRAGMA cache_size = -65536;
+PRAGMA mmap_size = 1073741824;
+PRAGMA temp_store = MEMORY;
+PRAGMA wal_autocheckpoint = 4000;
+"""
+
+
+class Database:
+    """The SQLite file of one store, for use by the process that made this object.
+
+    Args:
+        folder: Where the store lies.
+        durable: Whether an acknowledged write outlives a power cut (it always outlives a crash).
+    """
+
+    def __init__(self, folder: Path, *, durable: bool) -> None:
+        self.path = folder / FILE_NAME
+        self._pid_file = folder / "writer.pid"
+        self._durable = durable
+        self._idle: list[apsw.Connection] = []
+        self._lock = threading.Lock()
+        self._write_lock = threading.Lock()
+        self._writer: apsw.Connection | None = None
+        self._closed = False
+        with self._translated("open"):
+            self._writer = self._connect()
+            create_or_migrate(self._writer, str(self.path))
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[apsw.Connection]:
+        """A connection in a read transaction, which sees one state of the store."""
+        connection = self._checkout()
+        healthy = False
+        try:
+            with self._translated("read"):
+                connection.execute("BEGIN")
+                yield connection
+                connection.execute("COMMIT")
+            healthy = True
+        finally:
+            self._give_back(connection, healthy=healthy)
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[apsw.Connection]:
+        """A connection in the one write transaction; commits, or rolls back on any error.
+
+        Raises:
+            StoreBusyError: If another writer holds the store for more than 5 s.
+            StoreFullError: If there is no space left.
+        """
+        if not self._write_lock.acquire(timeout=BUSY_SECONDS):
+            raise StoreBusyError(self._busy_message(os.getpid()))
+        try:
+            writer = self._writer
+            if writer is None:
+                raise StoreClosedError(f"the store at {self.path.parent} is closed; open it again")
+            with self._translated("write"):
+                writer.execute("BEGIN IMMEDIATE")
+                self._announce()
+                try:
+                    yield writer
+                    writer.execute("COMMIT")
+                except BaseException:
+                    if writer.in_transaction:
+                        writer.execute("ROLLBACK")
+                    raise
+        finally:
+            self._write_lock.release()
+
+    def close(self) -> None:
+        """Close all connections; the last one out folds the write-ahead log into the file."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+        with self._write_lock:
+            writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+
+    def _connect(self) -> apsw.Connection:
+        connection = apsw.Connection(str(self.path))
+        connection.set_busy_handler(_patience())
+        connection.execute(_PRAGMAS)
+        connection.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'OFF'}")
+        return connection
+
+    def _checkout(self) -> apsw.Connection:
+        with self._lock:
+            if self._closed:
+                raise StoreClosedError(f"the store at {self.path.parent} is closed; open it again")
+            if self._idle:
+                return self._idle.pop()
+        with self._translated("open"):
+            return self._connect()
+
+    def _give_back(self, connection: apsw.Connection, *, healthy: bool) -> None:
+        with self._lock:
+            if healthy and not self._closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _announce(self) -> None:
+        """Leave our pid where a writer that waits in vain can read it."""
+        with contextlib.suppress(OSError):
+            self._pid_file.write_text(str(os.getpid()), encoding="ascii")
+
+    def _busy_message(self, pid: int | None = None) -> str:
+        if pid is None:
+            try:
+                pid = int(self._pid_file.read_text(encoding="ascii"))
+            except (OSError, ValueError):
+                pid = None
+        holder = "another process" if pid is None else f"process {pid}"
+        return (
+            f"{self.path} has been locked by {holder} for more than {BUSY_SECONDS:.0f} s;"
+            " wait until its write is done, or end it, and try again"
+        )
+
+    @contextlib.contextmanager
+    def _translated(self, operation: str) -> Iterator[None]:
+        """Turn SQLite's errors into ours, naming the file and the operation."""
+        try:
+            yield
+        except apsw.BusyError as error:
+            raise StoreBusyError(self._busy_message()) from error
+        except apsw.FullError as error:
+            raise StoreFullError(
+                f"{operation} {self.path}: no space left; nothing was written and what was stored"
+                " before is intact: free some space and try again"
+            ) from error
+        except (apsw.CorruptError, apsw.NotADBError) as error:
+            raise StoreFormatError(
+                f"{operation} {self.path}: {error}; the database is damaged: restore it from a copy"
+            ) from error
+        except apsw.CantOpenError as error:
+            raise StoreNotFoundError(f"{operation} {self.path}: {error}") from error
+        except apsw.Error as error:
+            raise _other(error, operation, self.path) from error
+
+
+def _other(error: apsw.Error, operation: str, path: Path) -> BackendError:
+    """The error for what SQLite reports as input or output failure: often a full disk."""
+    if isinstance(error, apsw.IOError) and shutil.disk_usage(path.parent).free < 1 << 20:
+        return StoreFullError(
+            f"{operation} {path}: no space left ({error}); what was stored before is intact:"
+            " free some space and try again"
+        )
+    return BackendError(f"{operation} {path}: {error}")
+
+
+def _patience() -> Callable[[int], bool]:
+    """A busy handler that tries again every few ms, for 5 s; SQLite's own sleeps too long to be fair."""
+    started = 0.0
+
+    def again(count: int) -> bool:
+        nonlocal started
+        now = time.monotonic()
+        if count == 0:
+            started = now
+        if now - started > BUSY_SECONDS:
+            return False
+        time.sleep(random.uniform(0.0005, 0.003))  # noqa: S311 - spreads writers out, no secret
+        return True
+
+    return again

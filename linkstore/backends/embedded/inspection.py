@@ -1,0 +1,151 @@
+"""Looking at the whole store: counting it, reading it through, checking and mending it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import apsw
+import numpy as np
+
+from linkstore.backends.base import Change, Finding, Record, Survey
+from linkstore.backends.embedded.reader import read_metadata
+from linkstore.backends.embedded.writing import ChangeWriter, GroupKeys, prepare
+from linkstore.links import links_in
+
+_EXAMPLES = 5
+_CHECKS = {
+    "documents without a vector": "SELECT id FROM document WHERE key NOT IN (SELECT key FROM vector)",
+    "vectors without a document": "SELECT key FROM vector WHERE key NOT IN (SELECT key FROM document)",
+    "vectors of the wrong length": (
+        "SELECT id FROM document JOIN vector USING (key) WHERE length(embedding) !="
+        " 4 * (SELECT value FROM setting WHERE name = 'dimension')"
+    ),
+    "links of documents that are gone": (
+        "SELECT DISTINCT document FROM link WHERE document NOT IN (SELECT key FROM document)"
+    ),
+    "links in link groups that are gone": (
+        "SELECT id FROM document WHERE key IN"
+        " (SELECT document FROM link WHERE link_group NOT IN (SELECT key FROM link_group))"
+    ),
+}
+
+
+def records(connection: apsw.Connection, after: str | None, limit: int) -> list[Record]:
+    """Up to ``limit`` records with ids greater than ``after``, by id."""
+    rows = connection.execute(
+        "SELECT id, text, metadata, links, embedding FROM document JOIN vector USING (key)"
+        " WHERE ?1 IS NULL OR id > ?1 ORDER BY id LIMIT ?2",
+        (after, limit),
+    )
+    return [_record(*row) for row in rows]
+
+
+def _record(name: str, text: str, metadata: str, links: str | None, embedding: bytes) -> Record:
+    fields = read_metadata(metadata, links)
+    vector = np.frombuffer(embedding, dtype="<f4")
+    return Record(id=name, text=text, metadata=fields, vector=vector, links=links_in(fields, name))
+
+
+def survey(connection: apsw.Connection) -> Survey:
+    """Count what is stored."""
+    one = connection.execute
+    return Survey(
+        documents=one("SELECT count(*) FROM document").get,
+        pages=one("SELECT count(*) FROM page").get,
+        links=dict(
+            one(
+                "SELECT kind, count(*) FROM link JOIN link_group ON link_group.key = link_group"
+                " GROUP BY kind ORDER BY kind"
+            ).fetchall()
+        ),
+        groups=one("SELECT count(DISTINCT link_group) FROM link").get,
+        dangling=tuple(
+            one(
+                "SELECT kind, tag, count(*) FROM link JOIN link_group ON link_group.key = link_group"
+                " WHERE direction = 'out' AND link_group NOT IN"
+                " (SELECT link_group FROM link WHERE direction != 'out')"
+                " GROUP BY link_group ORDER BY kind, tag"
+            ).fetchall()
+        ),
+    )
+
+
+def findings(connection: apsw.Connection, damaged: list[str]) -> Iterator[Finding]:
+    """What is wrong with the store."""
+    state = [row[0] for row in connection.execute("PRAGMA quick_check(5)")]
+    if state != ["ok"]:
+        yield Finding(problem="SQLite finds the database damaged", count=len(state), examples=tuple(state))
+    if damaged:
+        yield Finding(problem="derived files that are damaged", count=len(damaged), examples=tuple(damaged))
+    for problem, query in _CHECKS.items():
+        yield from _finding(problem, [str(row[0]) for row in connection.execute(query)])
+    yield from _finding("documents whose links differ from their metadata", _unlike(connection))
+    counted = connection.execute("SELECT count(*) FROM document").get
+    noted = connection.execute("SELECT value FROM setting WHERE name = 'documents'").get
+    if counted != noted:
+        yield Finding(problem=f"{counted} documents, but {noted} noted", count=abs(counted - noted))
+
+
+def _finding(problem: str, places: list[str]) -> Iterator[Finding]:
+    if places:
+        yield Finding(problem=problem, count=len(places), examples=tuple(places[:_EXAMPLES]))
+
+
+def _unlike(connection: apsw.Connection) -> list[str]:
+    """Ids of documents whose rows in the table of links are not what their metadata says."""
+    unlike = []
+    rows = connection.execute("SELECT key, id, links FROM document ORDER BY key")
+    for key, name, links in rows:
+        wanted = {
+            (link.kind, link.tag, link.direction, link.label, link.weight)
+            for link in links_in(read_metadata("{}", links), name)
+        }
+        if wanted != _link_rows(connection, key):
+            unlike.append(name)
+    return unlike
+
+
+def _link_rows(connection: apsw.Connection, key: int) -> set[tuple[Any, ...]]:
+    return set(
+        connection.execute(
+            "SELECT kind, tag, direction, label, weight FROM link"
+            " LEFT JOIN link_group ON link_group.key = link_group WHERE document = ?",
+            (key,),
+        ).fetchall()
+    )
+
+
+def mend(connection: apsw.Connection, groups: GroupKeys) -> None:
+    """Bring everything derived in line with the documents, in an open write transaction.
+
+    A document whose links or vector row differ is written anew under a new key, because what
+    other processes derived from the old key must not be trusted. One without a vector is removed:
+    there is nothing to embed it with here, and adding it again embeds it.
+    """
+    for query in (
+        "DELETE FROM vector WHERE key NOT IN (SELECT key FROM document)",
+        "DELETE FROM link WHERE document NOT IN (SELECT key FROM document)",
+    ):
+        connection.execute(query)
+    count = "UPDATE setting SET value = (SELECT count(*) FROM document) WHERE name = 'documents'"
+    connection.execute(count)
+    groups.known.clear()
+    lost = [
+        row[0]
+        for check in ("documents without a vector", "vectors of the wrong length")
+        for row in connection.execute(_CHECKS[check])
+    ]
+    ChangeWriter(connection, groups).apply(Change(remove=lost), [])
+    unlike = _unlike(connection)
+    anew = [record for name in unlike for record in _one(connection, name)]
+    ChangeWriter(connection, groups).apply(Change(remove=unlike), [])
+    ChangeWriter(connection, groups).apply(Change(), prepare(anew))
+
+
+def _one(connection: apsw.Connection, name: str) -> list[Record]:
+    rows = connection.execute(
+        "SELECT id, text, metadata, links, embedding FROM document JOIN vector USING (key) WHERE id = ?",
+        (name,),
+    )
+    return [_record(*row) for row in rows]

@@ -1,0 +1,139 @@
+"""Rows of SQLite as arrays: what a mirror takes in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+import apsw
+import numpy as np
+
+from linkstore.backends.embedded.columns import Array
+from linkstore.vectors import Bools, Floats
+
+_BITS: Final = {"out": 1, "in": 2, "bidir": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRows:
+    """Documents of a range of keys; a key that is gone has an empty row.
+
+    Args:
+        ids: (n,) their ids.
+        vectors: (n, d) their vectors.
+        alive: (n,) whether each is there.
+    """
+
+    ids: list[str]
+    vectors: Floats
+    alive: Bools
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRows:
+    """Link entries ordered by document; a document lies on each side of a group once.
+
+    Args:
+        document: (m,) document keys, int32.
+        group: (m,) link group keys, int32.
+        bits: (m,) 1 for the out side, 2 for the in side, 3 for both, uint8.
+        weight: (m,) float32.
+    """
+
+    document: Array
+    group: Array
+    bits: Array
+    weight: Array
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRows:
+    """Link groups in key order: ``kinds`` that occur, and for each group its position there."""
+
+    kinds: list[str]
+    codes: Array
+
+
+def load_documents(connection: apsw.Connection, after: int, last: int, dimension: int) -> DocumentRows:
+    """Documents with keys from ``after + 1`` to ``last``."""
+    rows = connection.execute(
+        "SELECT document.key, id, embedding FROM document JOIN vector USING (key)"
+        " WHERE document.key > ? AND document.key <= ? ORDER BY document.key",
+        (after, last),
+    ).fetchall()
+    count = last - after
+    alive = np.zeros(count, dtype=np.bool_)
+    if not rows:
+        return DocumentRows([""] * count, np.zeros((count, dimension), np.float32), alive)
+    keys, names, blobs = zip(*rows, strict=True)
+    found = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), dimension)
+    if len(rows) == count:
+        return DocumentRows(list(names), found, ~alive)
+    at = np.array(keys) - after - 1
+    alive[at] = True
+    vectors = np.zeros((count, dimension), np.float32)
+    vectors[at] = found
+    ids = [""] * count
+    for position, name in zip(at.tolist(), names, strict=True):
+        ids[position] = name
+    return DocumentRows(ids, vectors, alive)
+
+
+def load_links(connection: apsw.Connection, after: int, last: int) -> LinkRows:
+    """Link entries of documents with keys from ``after + 1`` to ``last``."""
+    rows = connection.execute(
+        "SELECT document, link_group,"
+        " CASE direction WHEN 'out' THEN 1 WHEN 'in' THEN 2 ELSE 3 END, weight"
+        " FROM link WHERE document > ? AND document <= ?",
+        (after, last),
+    ).fetchall()
+    flat = np.fromiter(chain.from_iterable(rows), dtype=np.float64, count=4 * len(rows)).reshape(-1, 4)
+    return once_per_side(
+        LinkRows(
+            flat[:, 0].astype(np.int32),
+            flat[:, 1].astype(np.int32),
+            flat[:, 2].astype(np.uint8),
+            flat[:, 3].astype(np.float32),
+        )
+    )
+
+
+def once_per_side(rows: LinkRows) -> LinkRows:
+    """Merge entries of one document and group, so that it counts once on each side.
+
+    A document may carry, say, an incoming and a bidirectional link with one tag. Each side then
+    gets the highest weight of the links on that side.
+    """
+    repeated = (rows.document[1:] == rows.document[:-1]) & (rows.group[1:] == rows.group[:-1])
+    if not repeated.any():
+        return rows
+    entries: dict[tuple[int, int], list[float]] = {}
+    for document, group, bits, weight in zip(
+        rows.document.tolist(), rows.group.tolist(), rows.bits.tolist(), rows.weight.tolist(), strict=True
+    ):
+        sides = entries.setdefault((document, group), [-1.0, -1.0])
+        for side in (0, 1):
+            if bits & (1 << side):
+                sides[side] = max(sides[side], weight)
+    merged = [
+        (document, group, bits, weight)
+        for (document, group), (out, into) in entries.items()
+        for bits, weight in (((3, out),) if out == into else ((1, out), (2, into)))
+        if weight >= 0
+    ]
+    documents, groups, bits_, weights = zip(*merged, strict=True)
+    return LinkRows(
+        np.array(documents, np.int32),
+        np.array(groups, np.int32),
+        np.array(bits_, np.uint8),
+        np.array(weights, np.float32),
+    )
+
+
+def load_groups(connection: apsw.Connection, after: int) -> GroupRows:
+    """Link groups with keys greater than ``after``; keys have no gaps."""
+    rows = connection.execute("SELECT kind FROM link_group WHERE key > ? ORDER BY key", (after,)).fetchall()
+    codes: dict[str, int] = {}
+    values = [codes.setdefault(kind, len(codes)) for (kind,) in rows]
+    return GroupRows(list(codes), np.array(values, dtype=np.int16))

@@ -1,0 +1,270 @@
+"""One consistent view of the store: answers the fetches of one plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import apsw
+import numpy as np
+import orjson
+
+from linkstore.backends.base import Reader, immediate
+from linkstore.backends.embedded.ann import PROPOSALS, propose
+from linkstore.backends.embedded.mirror import SIDE_BITS, Mirror, Stamp
+from linkstore.backends.embedded.verdicts import Verdicts
+from linkstore.filters import Condition
+from linkstore.links import LINKS_KEY
+from linkstore.order import best, best_by_group, with_names
+from linkstore.plans import (
+    Candidates,
+    Documents,
+    Find,
+    Groups,
+    Matching,
+    Members,
+    Memberships,
+    Names,
+    Nearest,
+    Reached,
+    Resolve,
+    Stored,
+    Tags,
+    Vectors,
+)
+from linkstore.vectors import Bools, Floats, Ints, similarities
+
+MAX_PROPOSALS: Final = 1024
+"""After so many candidates that the filter excludes, all documents are looked at."""
+_NONE: Final = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a reader reads from.
+
+    Args:
+        connection: In a read transaction.
+        stamp: The state that transaction sees.
+        mirror: Up to at least that state.
+        verdicts: Shared memory of filters.
+        ann: The approximate index, covering keys up to ``indexed``; None to search exactly.
+        indexed: The largest key in it.
+    """
+
+    connection: apsw.Connection
+    stamp: Stamp
+    mirror: Mirror
+    verdicts: Verdicts
+    ann: Any | None
+    indexed: int
+
+
+class EmbeddedReader(Reader):
+    """Answers from the mirror; only texts, metadata and tags come from tables. Refs are keys."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._mirror = view.mirror
+
+    @immediate
+    def nearest(self, fetch: Nearest) -> Candidates:
+        """By the index and exactly past it; by looking at all when a filter leaves too few."""
+        view, count = self._view, max(fetch.k, PROPOSALS)
+        if not fetch.k or not view.stamp.documents:
+            return Candidates(refs=_NONE, similarity=np.empty(0, np.float32))
+        while view.ann is not None and count <= max(MAX_PROPOSALS, fetch.k):
+            proposed = propose(view.ann, fetch.vector, count)
+            near = self._best_of(proposed, fetch)
+            if len(near.refs) == fetch.k or len(proposed) < count:
+                return near
+            count *= 4
+        return self._best_of(_NONE, fetch, after=0)
+
+    def _best_of(self, proposed: Ints, fetch: Nearest, after: int | None = None) -> Candidates:
+        """The best of the proposed documents and of all with keys greater than ``after``."""
+        view = self._view
+        after = view.indexed if after is None else after
+        rest = np.arange(after + 1, view.stamp.last_key + 1)
+        scores = [similarities(self._mirror.vectors.take(proposed), fetch.vector)]
+        scores += [
+            similarities(part, fetch.vector)
+            for part in self._mirror.vectors.parts(after + 1, view.stamp.last_key + 1)
+        ]
+        keys, scored = np.concatenate((proposed, rest)), np.concatenate(scores)
+        visible = self._mirror.visible(keys, view.stamp)
+        if visible is not None:
+            keys, scored = keys[visible], scored[visible]
+        return self._first_passing(keys, scored, fetch)
+
+    def _first_passing(self, keys: Ints, scores: Floats, fetch: Nearest) -> Candidates:
+        """The best ``k`` that pass the filter, which is asked of no more documents than needed."""
+        take = fetch.k if fetch.filter.always else max(4 * fetch.k, PROPOSALS)
+        while True:
+            order = with_names(best(scores, take), lambda at: self._mirror.ids.take(keys[at]))
+            passing = order[self._passes(fetch.filter, keys[order])]
+            if len(passing) >= fetch.k or take >= len(keys):
+                chosen = passing[: fetch.k]
+                return Candidates(refs=keys[chosen], similarity=scores[chosen])
+            take *= 8
+
+    def _passes(self, condition: Condition, keys: Ints) -> Bools:
+        return self._view.verdicts.of(condition, keys, self._view.connection)
+
+    @immediate
+    def find(self, fetch: Find) -> Candidates:
+        """By the ids' index."""
+        found = dict.fromkeys(fetch.ids)
+        rows = self._view.connection.execute(
+            "SELECT id, key FROM document WHERE id IN (SELECT value FROM json_each(?))", (_json(list(found)),)
+        )
+        by_id = dict(rows.fetchall())
+        keys = np.array([by_id[name] for name in found if name in by_id], dtype=np.int64)
+        passing = self._passes(fetch.filter, keys)
+        kept = keys[passing]
+        scores = np.zeros(len(kept), np.float32)
+        if fetch.vector is not None:
+            scores = similarities(self._mirror.vectors.take(kept), fetch.vector)
+        return Candidates(refs=kept, similarity=scores, filtered=int((~passing).sum()))
+
+    @immediate
+    def groups(self, fetch: Groups) -> Memberships:
+        """From the documents' link entries."""
+        mirror = self._mirror
+        document, entry = mirror.links_of(fetch.refs)
+        chosen = (mirror.link_bits.take(entry) & SIDE_BITS[fetch.side]) != 0
+        group = mirror.link_group.take(entry)
+        kind = mirror.group_kind.take(group.astype(np.int64))
+        if fetch.kinds is not None:
+            codes = [code for code, name in enumerate(mirror.kinds) if name in fetch.kinds]
+            chosen &= np.isin(kind, codes)
+        return Memberships(
+            document=document[chosen],
+            group=group[chosen].astype(np.int64),
+            kind=kind[chosen].astype(np.int64),
+            weight=mirror.link_weight.take(entry[chosen]),
+            kinds=tuple(mirror.kinds),
+        )
+
+    @immediate
+    def resolve(self, fetch: Resolve) -> Ints:
+        """By the tags' index."""
+        connection, refs = self._view.connection, np.full(len(fetch.tags), -1, dtype=np.int64)
+        for at, pair in enumerate(fetch.tags):
+            row = connection.execute("SELECT key FROM link_group WHERE kind = ? AND tag = ?", pair).fetchone()
+            if row is not None:
+                refs[at] = row[0]
+        return refs
+
+    @immediate
+    def members(self, fetch: Members) -> Reached:
+        """From the runs of that side; every member is scored once, whatever groups it is in."""
+        mirror, side = self._mirror, self._mirror.sides[SIDE_BITS[fetch.side]]
+        sizes = side.counts(fetch.groups)
+        # A group this large is a hub even if every removal so far had been from it.
+        open_groups = np.flatnonzero(sizes - mirror.deaths - self._unseen() <= fetch.cap)
+        owner, entry = side.gather(fetch.groups[open_groups])
+        owner, keys = open_groups[owner], mirror.link_document.take(entry).astype(np.int64)
+        visible = mirror.visible(keys, self._view.stamp)
+        if visible is not None:
+            owner, entry, keys = owner[visible], entry[visible], keys[visible]
+            sizes[open_groups] = np.bincount(owner, minlength=len(sizes))[open_groups]
+        kept = (sizes <= fetch.cap)[owner] & ~_contains(fetch.exclude, keys)
+        return self._most_similar(
+            owner[kept], entry[kept], keys[kept], np.minimum(sizes, fetch.cap + 1), fetch
+        )
+
+    def _unseen(self) -> int:
+        """At most how many documents the mirror holds that this reader must not see."""
+        return self._mirror.last_key - self._view.stamp.last_key
+
+    def _most_similar(self, owner: Ints, entry: Ints, keys: Ints, sizes: Ints, fetch: Members) -> Reached:
+        """Of each group the first ``take`` members that pass the filter, by similarity, then id."""
+        passing = self._passes(fetch.filter, keys)
+        filtered = int((~passing).sum())
+        if filtered:
+            owner, entry, keys = owner[passing], entry[passing], keys[passing]
+        distinct, where = _distinct(keys)
+        scores = similarities(self._mirror.vectors.take(distinct), fetch.vector)[where]
+        order = with_names(best_by_group(owner, scores), lambda at: self._mirror.ids.take(keys[at]))
+        ordered = owner[order]
+        first = np.searchsorted(ordered, ordered)
+        order = order[np.arange(len(order)) - first < fetch.take]
+        return Reached(
+            group=owner[order],
+            refs=keys[order],
+            similarity=scores[order],
+            weight=self._mirror.link_weight.take(entry[order]),
+            sizes=sizes,
+            filtered=filtered,
+        )
+
+    @immediate
+    def matching(self, fetch: Matching) -> Bools:
+        """By remembered verdicts."""
+        return self._passes(fetch.filter, fetch.refs)
+
+    @immediate
+    def vectors(self, fetch: Vectors) -> Floats:
+        """From the matrix."""
+        return self._mirror.vectors.take(fetch.refs)
+
+    @immediate
+    def names(self, fetch: Names) -> list[str]:
+        """From the packed ids."""
+        return self._mirror.ids.take(fetch.refs)
+
+    @immediate
+    def tags(self, fetch: Tags) -> list[tuple[str, str]]:
+        """From the table of link groups."""
+        execute = self._view.connection.execute
+        query = "SELECT kind, tag FROM link_group WHERE key = ?"
+        return [_row(execute(query, (group,)).fetchone()) for group in fetch.groups.tolist()]
+
+    @immediate
+    def documents(self, fetch: Documents) -> list[Stored]:
+        """From the table of documents."""
+        execute = self._view.connection.execute
+        query = "SELECT id, text, metadata, links FROM document WHERE key = ?"
+        return [_stored(*_row(execute(query, (key,)).fetchone())) for key in fetch.refs.tolist()]
+
+
+def read_metadata(metadata: str, links: str | None) -> dict[str, Any]:
+    """A document's metadata as its author gave it."""
+    fields: dict[str, Any] = orjson.loads(metadata)
+    if links is not None:
+        fields[LINKS_KEY] = orjson.loads(links)
+    return fields
+
+
+def _stored(name: str, text: str, metadata: str, links: str | None) -> Stored:
+    return Stored(id=name, text=text, metadata=read_metadata(metadata, links))
+
+
+def _row(row: Any) -> Any:
+    """A row that must be there: refs come from the same state."""
+    if row is None:
+        raise LookupError("a ref that this reader did not give out")
+    return row
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _contains(some: Ints, keys: Ints) -> Bools:
+    """Which keys are among ``some``, which are few."""
+    if not len(some) or not len(keys):
+        return np.zeros(len(keys), dtype=np.bool_)
+    some = np.sort(some)
+    at = np.minimum(np.searchsorted(some, keys), len(some) - 1)
+    return some[at] == keys
+
+
+def _distinct(keys: Ints) -> tuple[Ints, Ints]:
+    """The distinct keys, and for each key its position among them."""
+    if len(keys) and keys.max() < 8 * len(keys):
+        seen = np.zeros(int(keys.max()) + 1, dtype=np.bool_)
+        seen[keys] = True
+        return np.flatnonzero(seen), (np.cumsum(seen) - 1)[keys]
+    return np.unique(keys, return_inverse=True)

@@ -1,0 +1,110 @@
+"""From a link group to its members: sorted runs that merge as they grow.
+
+A run holds entries sorted by group. New entries come as a run of their own; a run is merged into
+the one before it while it is at least half as large (a log-structured merge, O'Neil et al. 1996),
+so that there are few runs and the cost of an entry stays logarithmic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkstore.backends.embedded.columns import Array
+from linkstore.vectors import Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Entries sorted by group, then in the order they came.
+
+    Args:
+        groups: (g,) the distinct groups, ascending.
+        starts: (g + 1,) where the entries of each begin.
+        entries: (n,) entries.
+    """
+
+    groups: Array
+    starts: Array
+    entries: Array
+
+    @classmethod
+    def of(cls, groups: Array, entries: Array) -> Run:
+        """Sort entries by their groups (n,)."""
+        order = np.argsort(groups, kind="stable")
+        distinct, counts = np.unique(groups, return_counts=True)
+        return cls(distinct, _offsets(counts), entries[order])
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def spans(self, groups: Ints) -> tuple[Ints, Ints]:
+        """Where the entries of each group begin, and how many there are."""
+        if not len(self.groups):
+            return np.zeros(len(groups), np.int64), np.zeros(len(groups), np.int64)
+        at = np.minimum(np.searchsorted(self.groups, groups), len(self.groups) - 1)
+        starts = self.starts[at].astype(np.int64)
+        counts = np.where(self.groups[at] == groups, self.starts[at + 1] - starts, 0)
+        return starts, counts.astype(np.int64)
+
+    def merged(self, later: Run) -> Run:
+        """One run of both."""
+        groups = np.concatenate(
+            (np.repeat(self.groups, np.diff(self.starts)), np.repeat(later.groups, np.diff(later.starts)))
+        )
+        return Run.of(groups, np.concatenate((self.entries, later.entries)))
+
+
+class Runs:
+    """The runs of one side of all link groups.
+
+    Args:
+        base: The first run; may be memory-mapped.
+    """
+
+    def __init__(self, base: Run | None = None) -> None:
+        self._runs: tuple[Run, ...] = (base,) if base is not None and len(base) else ()
+
+    def add(self, groups: Array, entries: Array) -> None:
+        """Take in entries (n,) with their groups (n,)."""
+        if not len(entries):
+            return
+        runs = [*self._runs, Run.of(groups, entries)]
+        while len(runs) > 1 and len(runs[-2]) < 2 * len(runs[-1]):
+            later = runs.pop()
+            runs[-1] = runs[-1].merged(later)
+        self._runs = tuple(runs)
+
+    def counts(self, groups: Ints) -> Ints:
+        """(g,) how many entries each group has."""
+        total = np.zeros(len(groups), dtype=np.int64)
+        for run in self._runs:
+            total += run.spans(groups)[1]
+        return total
+
+    def gather(self, groups: Ints) -> tuple[Ints, Ints]:
+        """All entries of the groups: positions in ``groups``, and the entries."""
+        owners, entries = [], []
+        for run in self._runs:
+            starts, counts = run.spans(groups)
+            owners.append(np.repeat(np.arange(len(groups)), counts))
+            entries.append(run.entries[ranges(starts, counts)])
+        if not owners:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        if len(owners) == 1:
+            return owners[0], entries[0].astype(np.int64)
+        return np.concatenate(owners), np.concatenate(entries).astype(np.int64)
+
+
+def ranges(starts: Ints, counts: Ints) -> Ints:
+    """The positions ``start … start + count - 1`` of every pair, one after another."""
+    total = int(counts.sum())
+    before = np.cumsum(counts) - counts
+    return np.repeat(starts - before, counts) + np.arange(total)
+
+
+def _offsets(counts: Array) -> Array:
+    offsets = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets

@@ -1,0 +1,94 @@
+"""The tables, readable in any SQLite browser, and how older files become current ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import apsw
+
+from linkstore.errors import StoreFormatError
+
+APPLICATION_ID: Final = 0x6C6E6B73
+"""``lnks`` in the file header tells a linkstore database from any other."""
+FORMAT_VERSION: Final = 1
+
+TABLES: Final = """
+CREATE TABLE setting (
+  name TEXT PRIMARY KEY,
+  value
+) WITHOUT ROWID;
+CREATE TABLE document (
+  key INTEGER PRIMARY KEY,        -- never used again, so what is derived can be told by key
+  id TEXT NOT NULL UNIQUE,
+  text TEXT NOT NULL,
+  metadata TEXT NOT NULL,         -- JSON, without links
+  links TEXT,                     -- JSON, as the author wrote them; NULL: the metadata has none
+  hash BLOB NOT NULL              -- of everything above and the vector
+);
+CREATE TABLE vector (
+  key INTEGER PRIMARY KEY,        -- of the document
+  embedding BLOB NOT NULL         -- float32, little-endian, unit length
+);
+CREATE TABLE link_group (
+  key INTEGER PRIMARY KEY,
+  kind TEXT NOT NULL,
+  tag TEXT NOT NULL,
+  UNIQUE (kind, tag)
+);
+CREATE TABLE link (
+  document INTEGER NOT NULL,
+  link_group INTEGER NOT NULL,
+  direction TEXT NOT NULL,        -- in, out, bidir
+  label TEXT,
+  weight REAL NOT NULL,
+  PRIMARY KEY (document, link_group, direction)
+) WITHOUT ROWID;
+CREATE TABLE departed (
+  key INTEGER PRIMARY KEY,        -- a document key that is gone
+  change INTEGER NOT NULL         -- the change that removed it
+);
+CREATE INDEX departed_change ON departed (change);
+CREATE TABLE page (
+  source TEXT NOT NULL,
+  url TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  ids TEXT NOT NULL,              -- JSON list of document ids
+  PRIMARY KEY (source, url)
+) WITHOUT ROWID;
+INSERT INTO setting VALUES ('change', 0), ('last_key', 0), ('last_group', 0), ('documents', 0);
+"""
+
+MIGRATIONS: Final[Mapping[int, Callable[[apsw.Connection], None]]] = {}
+"""For each older format version, the function that brings a file to the next one."""
+
+
+def create_or_migrate(connection: apsw.Connection, path: str) -> None:
+    """Bring the database to the current format, in one transaction.
+
+    Raises:
+        StoreFormatError: If the file is no linkstore database, or newer than this linkstore.
+    """
+    with connection:
+        connection.execute("BEGIN IMMEDIATE") if not connection.in_transaction else None
+        version = int(connection.pragma("user_version"))
+        application = int(connection.pragma("application_id"))
+        if version == 0 and not _has_tables(connection):
+            connection.execute(TABLES)
+            connection.pragma("application_id", APPLICATION_ID)
+            version = FORMAT_VERSION
+        elif application != APPLICATION_ID:
+            raise StoreFormatError(f"{path} is an SQLite database, but not one of linkstore's")
+        while version < FORMAT_VERSION:
+            MIGRATIONS[version](connection)
+            version += 1
+        if version > FORMAT_VERSION:
+            raise StoreFormatError(
+                f"{path} has format {version}; this linkstore reads up to {FORMAT_VERSION}: upgrade it"
+            )
+        if connection.pragma("user_version") != version:
+            connection.pragma("user_version", version)
+
+
+def _has_tables(connection: apsw.Connection) -> bool:
+    return bool(connection.execute("SELECT count(*) FROM sqlite_schema").get)

@@ -1,0 +1,189 @@
+"""From a change to rows: only what differs is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import apsw
+import orjson
+import xxhash
+
+from linkstore.backends.base import Change, PageEntry, Record, Written
+from linkstore.errors import DocumentError
+from linkstore.links import LINKS_KEY
+
+_INSERT_DOCUMENT: Final = "INSERT INTO document VALUES (?, ?, ?, ?, ?, ?)"
+_INSERT_VECTOR: Final = "INSERT INTO vector VALUES (?, ?)"
+_INSERT_LINK: Final = "INSERT INTO link VALUES (?, ?, ?, ?, ?)"
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRecord:
+    """A record with its metadata as JSON and the hash that tells whether it changed."""
+
+    record: Record
+    metadata: str
+    links: str | None
+    digest: bytes
+
+
+@dataclass(slots=True)
+class GroupKeys:
+    """Link group keys that were looked up, so that a popular tag is looked up once.
+
+    Args:
+        limit: How many are kept.
+    """
+
+    limit: int = 500_000
+    known: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def trim(self) -> None:
+        """Forget all when there are too many."""
+        if len(self.known) > self.limit:
+            self.known.clear()
+
+
+def prepare(records: Iterable[Record]) -> list[PreparedRecord]:
+    """Serialise records, the last of each id, before the store is locked.
+
+    Raises:
+        DocumentError: If metadata is not JSON; the message names the document.
+    """
+    last = {record.id: record for record in records}
+    return [_prepared(record) for record in last.values()]
+
+
+def _prepared(record: Record) -> PreparedRecord:
+    metadata = dict(record.metadata)
+    links = metadata.pop(LINKS_KEY, None)
+    try:
+        body = orjson.dumps(metadata)
+        linked = None if links is None else orjson.dumps(links)
+        text = record.text.encode()
+    except (TypeError, UnicodeEncodeError, ValueError) as error:
+        raise DocumentError(
+            f"document {record.id!r} cannot be stored: {error}; metadata must be plain JSON"
+        ) from error
+    digest = xxhash.xxh3_128(text)
+    digest.update(b"\0%d\0" % len(text) + body + b"\0" + (linked or b""))
+    digest.update(record.vector.data)
+    return PreparedRecord(record, body.decode(), None if linked is None else linked.decode(), digest.digest())
+
+
+class ChangeWriter:
+    """Applies one change inside an open write transaction.
+
+    Args:
+        connection: In a write transaction.
+        groups: Keys of link groups that are known; keys of new ones are added.
+    """
+
+    def __init__(self, connection: apsw.Connection, groups: GroupKeys) -> None:
+        self._connection = connection
+        self._groups = groups
+        settings = dict(connection.execute("SELECT name, value FROM setting").fetchall())
+        self._change: int = settings["change"] + 1
+        self._last_key: int = settings["last_key"]
+        self._last_group: int = settings["last_group"]
+        self._documents: int = settings["documents"]
+
+    def apply(self, change: Change, prepared: Sequence[PreparedRecord]) -> Written:
+        """Write the change; the caller commits."""
+        present = self._present([*(p.record.id for p in prepared), *change.remove])
+        removed = [name for name in dict.fromkeys(change.remove) if name in present]
+        put_ids = {p.record.id for p in prepared}
+        removed = [name for name in removed if name not in put_ids]
+        changed = [p for p in prepared if present.get(p.record.id, (0, b""))[1] != p.digest]
+        replaced = [p.record.id for p in changed if p.record.id in present]
+        self._remove([present[name][0] for name in (*removed, *replaced)])
+        self._put(changed)
+        self._pages(change.put_pages, change.remove_pages)
+        added = len(changed) - len(replaced)
+        self._documents += added - len(removed)
+        if changed or removed:
+            self._save_settings()
+        return Written(
+            added=added, updated=len(replaced), unchanged=len(prepared) - len(changed), removed=len(removed)
+        )
+
+    def _present(self, names: list[str]) -> dict[str, tuple[int, bytes]]:
+        """Key and hash of the documents that are stored already."""
+        if not self._documents or not names:
+            return {}
+        rows = self._connection.execute(
+            "SELECT id, key, hash FROM document WHERE id IN (SELECT value FROM json_each(?))",
+            (orjson.dumps(names).decode(),),
+        )
+        return {name: (key, digest) for name, key, digest in rows}
+
+    def _remove(self, keys: list[int]) -> None:
+        one = [(key,) for key in keys]
+        for statement in (
+            "DELETE FROM document WHERE key = ?",
+            "DELETE FROM vector WHERE key = ?",
+            "DELETE FROM link WHERE document = ?",
+        ):
+            self._connection.executemany(statement, one)
+        self._connection.executemany(
+            "INSERT INTO departed VALUES (?, ?)", [(key, self._change) for key in keys]
+        )
+
+    def _put(self, changed: list[PreparedRecord]) -> None:
+        documents, vectors, links = [], [], []
+        key = self._last_key
+        for item in changed:
+            key += 1
+            record = item.record
+            documents.append((key, record.id, record.text, item.metadata, item.links, item.digest))
+            vectors.append((key, record.vector.data))
+            links += [
+                (key, self._group(link.kind, link.tag), link.direction, link.label, link.weight)
+                for link in record.links
+            ]
+        links.sort(key=_position)
+        executemany = self._connection.executemany
+        executemany(_INSERT_DOCUMENT, documents)
+        executemany(_INSERT_VECTOR, vectors)
+        executemany(_INSERT_LINK, links)
+        self._last_key = key
+
+    def _group(self, kind: str, tag: str) -> int:
+        pair = (kind, tag)
+        known = self._groups.known.get(pair)
+        if known is None:
+            known = self._groups.known[pair] = self._find_or_make_group(pair)
+        return known
+
+    def _find_or_make_group(self, pair: tuple[str, str]) -> int:
+        execute = self._connection.execute
+        row = execute("SELECT key FROM link_group WHERE kind = ? AND tag = ?", pair).fetchone()
+        if row is not None:
+            return int(row[0])
+        self._last_group += 1
+        execute("INSERT INTO link_group VALUES (?, ?, ?)", (self._last_group, *pair))
+        return self._last_group
+
+    def _pages(self, put: Sequence[PageEntry], remove: Sequence[tuple[str, str]]) -> None:
+        self._connection.executemany("DELETE FROM page WHERE source = ? AND url = ?", list(remove))
+        self._connection.executemany(
+            "INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?)",
+            [(page.source, page.url, page.digest, orjson.dumps(page.ids).decode()) for page in put],
+        )
+
+    def _save_settings(self) -> None:
+        values: dict[str, Any] = {
+            "change": self._change,
+            "last_key": self._last_key,
+            "last_group": self._last_group,
+            "documents": self._documents,
+        }
+        self._connection.executemany(
+            "UPDATE setting SET value = ? WHERE name = ?", [(value, name) for name, value in values.items()]
+        )
+
+
+def _position(row: tuple[int, int, str, str | None, float]) -> tuple[int, int]:
+    return row[0], row[1]

@@ -1,0 +1,239 @@
+"""Metadata filters: parsed once, evaluated the same way everywhere.
+
+A filter is a dict: ``{"lang": "en", "year": {"$gte": 2020}}``. Fields are literal top-level
+metadata keys; several fields, and several operators of one field, must all hold.
+
+Operators: ``$eq $ne $gt $gte $lt $lte $in $nin $exists $and $or $not``.
+
+Type rules: numbers compare by value (``1`` equals ``1.0``); a boolean equals only a boolean
+(``1`` is not ``true``), a string only a string (``1`` is not ``"1"``), null only null. Lists and
+dicts are equal as wholes, by the same rules. ``$gt $gte $lt $lte`` hold between two numbers or
+between two strings (by code point) and are false otherwise. A missing field fails every operator
+but ``$ne``, ``$nin`` and ``{"$exists": false}``. ``$not`` holds wherever what it encloses does not.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from linkstore.errors import FilterError
+
+Test = Callable[[Mapping[str, Any]], bool]
+Filter = Mapping[str, Any]
+"""A filter as users write it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A parsed filter.
+
+    Args:
+        key: Canonical JSON of the filter; two conditions with the same key are equal.
+        equalities: Fields that must equal a scalar, for engines that can look them up.
+        test: Tells whether a document's metadata passes.
+    """
+
+    key: str
+    equalities: tuple[tuple[str, str | int | float | bool], ...] = field(compare=False)
+    test: Test = field(compare=False, repr=False)
+
+    @property
+    def always(self) -> bool:
+        """Whether every document passes."""
+        return not self.key
+
+    def matches(self, metadata: Mapping[str, Any]) -> bool:
+        """Whether a document with this metadata passes."""
+        return self.test(metadata)
+
+    def __and__(self, other: Condition) -> Condition:
+        """The condition that both hold."""
+        if other.always or other == self:
+            return self
+        if self.always:
+            return other
+        mine, theirs = self.test, other.test
+        return Condition(
+            f'{{"$and":[{self.key},{other.key}]}}',
+            self.equalities + other.equalities,
+            lambda metadata: mine(metadata) and theirs(metadata),
+        )
+
+
+EVERYTHING: Final = Condition("", (), lambda _: True)
+"""The condition that every document passes."""
+
+
+def parse_filter(filter: Filter | Condition | None) -> Condition:
+    """Understand a filter.
+
+    Args:
+        filter: A dict in the language of this module; None or an empty dict lets everything pass.
+
+    Raises:
+        FilterError: If an operator is unknown or a value cannot be compared.
+    """
+    if filter is None:
+        return EVERYTHING
+    if isinstance(filter, Condition):
+        return filter
+    if not isinstance(filter, Mapping):
+        raise FilterError(f"a filter must be a dict such as {{'lang': 'en'}}, not {filter!r}")
+    if not filter:
+        return EVERYTHING
+    key = _canonical(filter)
+    # The tests keep what they compare with, so they must not share it with the caller.
+    own = deepcopy(filter)
+    return Condition(key, tuple(_equalities(own)), _conjunction(own))
+
+
+def _canonical(filter: Filter) -> str:
+    try:
+        return orjson.dumps(filter, option=orjson.OPT_SORT_KEYS).decode()
+    except (TypeError, ValueError) as error:
+        raise FilterError(f"a filter must be plain JSON: {error}; got {filter!r}") from error
+
+
+def _equalities(filter: Filter) -> list[tuple[str, str | int | float | bool]]:
+    found = []
+    for name, value in filter.items():
+        wanted = value.get("$eq") if isinstance(value, Mapping) else value
+        if not name.startswith("$") and isinstance(wanted, str | int | float):
+            found.append((name, wanted))
+    return found
+
+
+def _conjunction(filter: Filter) -> Test:
+    tests = [_entry(name, value) for name, value in filter.items()]
+    return tests[0] if len(tests) == 1 else lambda metadata: all(test(metadata) for test in tests)
+
+
+def _entry(name: str, value: Any) -> Test:
+    if name in ("$and", "$or"):
+        return _logical(name, value)
+    if name == "$not":
+        inner = _nested(name, value)
+        return lambda metadata: not inner(metadata)
+    if name.startswith("$"):
+        raise FilterError(f"unknown operator {name!r}; at this place $and, $or and $not are known")
+    if isinstance(value, Mapping) and any(str(key).startswith("$") for key in value):
+        return _operators(name, value)
+    return _compare(name, "$eq", value)
+
+
+def _logical(name: str, value: Any) -> Test:
+    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+        raise FilterError(f"{name} needs a non-empty list of filters, not {value!r}")
+    tests = [_nested(name, item) for item in value]
+    combine = all if name == "$and" else any
+    return lambda metadata: combine(test(metadata) for test in tests)
+
+
+def _nested(name: str, value: Any) -> Test:
+    if not isinstance(value, Mapping) or not value:
+        raise FilterError(f"{name} needs a non-empty filter, not {value!r}")
+    return _conjunction(value)
+
+
+def _operators(name: str, operators: Mapping[str, Any]) -> Test:
+    tests = [_operator(name, op, value) for op, value in operators.items()]
+    return lambda metadata: all(test(metadata) for test in tests)
+
+
+def _operator(name: str, op: str, value: Any) -> Test:
+    if op == "$not":
+        if not isinstance(value, Mapping) or not value:
+            raise FilterError(f"{name}: $not needs operators such as {{'$gt': 1}}, not {value!r}")
+        inner = _operators(name, value)
+        return lambda metadata: not inner(metadata)
+    if op == "$exists":
+        if not isinstance(value, bool):
+            raise FilterError(f"{name}: $exists needs true or false, not {value!r}")
+        return lambda metadata: (name in metadata) is value
+    return _compare(name, op, value)
+
+
+def _compare(name: str, op: str, value: Any) -> Test:
+    if op in ("$in", "$nin"):
+        return _membership(name, op, value)
+    if op in ("$eq", "$ne"):
+        _check(name, value)
+        wanted = op == "$eq"
+        return lambda metadata: (name in metadata and _equal(metadata[name], value)) is wanted
+    if op in _ORDERED:
+        return _ordered(name, op, value)
+    raise FilterError(f"{name}: unknown operator {op!r}; known: {', '.join(OPERATORS)}")
+
+
+def _membership(name: str, op: str, value: Any) -> Test:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise FilterError(f"{name}: {op} needs a list, not {value!r}")
+    for item in value:
+        _check(name, item)
+    wanted = op == "$in"
+    return lambda metadata: (
+        (name in metadata and any(_equal(metadata[name], item) for item in value)) is wanted
+    )
+
+
+def _ordered(name: str, op: str, value: Any) -> Test:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise FilterError(f"{name}: {op} needs a number or a string, not {value!r}")
+    _check(name, value)
+    compare = _ORDERED[op]
+    alike = str if isinstance(value, str) else (int, float)
+
+    def test(metadata: Mapping[str, Any]) -> bool:
+        stored = metadata.get(name)
+        return isinstance(stored, alike) and not isinstance(stored, bool) and bool(compare(stored, value))
+
+    return test
+
+
+def _check(name: str, value: Any) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise FilterError(f"{name}: {value!r} cannot be compared; use a finite number")
+    if not isinstance(value, _JSON):
+        raise FilterError(f"{name}: a {type(value).__name__} cannot be compared; use plain JSON")
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            _check(name, item)
+
+
+def _equal(stored: Any, wanted: Any) -> bool:
+    """Equality by the type rules of this module."""
+    if isinstance(stored, bool) or isinstance(wanted, bool):
+        return stored is wanted
+    if isinstance(wanted, list | tuple):
+        return (
+            isinstance(stored, list | tuple)
+            and len(stored) == len(wanted)
+            and all(map(_equal, stored, wanted))
+        )
+    if isinstance(wanted, Mapping):
+        return (
+            isinstance(stored, Mapping)
+            and stored.keys() == wanted.keys()
+            and all(_equal(stored[key], value) for key, value in wanted.items())
+        )
+    return bool(stored == wanted)
+
+
+_JSON = (str, int, float, bool, type(None), list, tuple, Mapping)
+_ORDERED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+OPERATORS: Final = ("$eq", "$ne", *_ORDERED, "$in", "$nin", "$exists", "$and", "$or", "$not")
+"""Every operator of the language."""

@@ -1,0 +1,167 @@
+"""What a search gives: hits, the path that led to each, and what was cut on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, overload
+
+from langchain_core.documents import Document
+
+HIT_KEY: Final = "linkstore"
+"""The metadata key under which LangChain's copies carry score, similarity, depth and path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One document on a path, with the link that led to it.
+
+    Args:
+        id: The document.
+        url: Its ``url`` metadata, if it has one.
+        kind: Kind of the link that led here; None where the search started.
+        tag: Tag of that link.
+        label: Its label, such as the anchor text.
+    """
+
+    id: str
+    url: str | None = None
+    kind: str | None = None
+    tag: str | None = None
+    label: str | None = None
+
+    def to_dict(self) -> dict[str, str | None]:
+        """The step as a plain JSON dict."""
+        return {"id": self.id, "url": self.url, "kind": self.kind, "tag": self.tag, "label": self.label}
+
+    def __str__(self) -> str:
+        if self.kind is None:
+            return self.id
+        label = f' "{self.label}"' if self.label else ""
+        return f"—[{self.kind} {self.tag}{label}]→ {self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Path(Sequence[Step]):
+    """The way from where the search started to the hit, both included."""
+
+    steps: tuple[Step, ...]
+
+    @overload
+    def __getitem__(self, index: int) -> Step: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Step, ...]: ...
+    def __getitem__(self, index: int | slice) -> Step | tuple[Step, ...]:
+        """The step, or steps, at ``index``."""
+        return self.steps[index]
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self.steps))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A document that was found.
+
+    Args:
+        document: As stored.
+        score: What it is ranked by; for traversal ``(1 + similarity) * weight - 1``, where
+            weight is the product of the link and kind weights along the path.
+        similarity: Cosine with the question, in [-1, 1].
+        depth: How many links were followed to reach it; 0 where the search started.
+        path: From where the search started to this document.
+    """
+
+    document: Document
+    score: float
+    similarity: float
+    depth: int
+    path: Path
+
+    def to_document(self) -> Document:
+        """A copy of the document that carries the hit under ``metadata["linkstore"]``."""
+        found: dict[str, Any] = {
+            "score": self.score,
+            "similarity": self.similarity,
+            "depth": self.depth,
+            "path": [step.to_dict() for step in self.path],
+        }
+        return self.document.model_copy(update={"metadata": {**self.document.metadata, HIT_KEY: found}})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """Something a search left out.
+
+    Args:
+        reason: ``hub``, ``beam``, ``filter``, ``floor``, ``max_nodes``, ``limit`` or ``missing``.
+        count: How many documents (for a hub: link groups) it concerned.
+        depth: The hop at which it happened, 0 for the start; None for the result.
+        detail: The setting that bit, and examples.
+    """
+
+    reason: str
+    count: int
+    depth: int | None
+    detail: str
+
+    def __str__(self) -> str:
+        where = "in the result" if self.depth is None else f"at depth {self.depth}"
+        return f"{self.reason}: {self.count} {where} — {self.detail}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hits(Sequence[Hit]):
+    """Hits in order of rank.
+
+    Args:
+        hits: Best first.
+        cuts: What was left out, and why.
+        reason: Why there is no hit; None where there are some.
+        strategy: The strategy that ran, as text.
+    """
+
+    hits: tuple[Hit, ...]
+    cuts: tuple[Cut, ...] = ()
+    reason: str | None = None
+    strategy: str = ""
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
+        """The hit, or hits, at ``index``."""
+        return self.hits[index]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def documents(self) -> list[Document]:
+        """Copies for LangChain, each with its hit under ``metadata["linkstore"]``."""
+        return [hit.to_document() for hit in self.hits]
+
+    def explain(self) -> str:
+        """The hits, the path to each, and what was cut and why, for a person to read."""
+        lines = [self.strategy] if self.strategy else []
+        if self.reason:
+            lines.append(f"no hit: {self.reason}")
+        for rank, hit in enumerate(self.hits, 1):
+            lines.append(
+                f"{rank:>3}. {hit.document.id}  score {hit.score:.4f}  "
+                f"similarity {hit.similarity:.4f}  depth {hit.depth}"
+            )
+            lines.append(f"     {hit.path}")
+        if self.cuts:
+            lines.append("left out:")
+            lines.extend(f"  {cut}" for cut in self.cuts)
+        return "\n".join(lines)

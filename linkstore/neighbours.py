@@ -1,0 +1,99 @@
+"""What a document links to and what links to it: both sides of its link groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from linkstore.links import LINKS_KEY, Link, links_in
+from linkstore.plans import (
+    Candidates,
+    Documents,
+    Find,
+    Groups,
+    Members,
+    Memberships,
+    Names,
+    Plan,
+    Reached,
+    Side,
+    Stored,
+    Tags,
+    Vectors,
+)
+from linkstore.vectors import Floats
+
+SHOWN: Final = 1000
+"""How many members of a link group are listed at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """One link of a document, and who is at its other end.
+
+    Args:
+        link: The document's own link.
+        ids: The other documents, most similar to this one first.
+        more: Whether there are more than are listed: the link group is a hub.
+    """
+
+    link: Link
+    ids: tuple[str, ...]
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbours:
+    """Both directions of a document's links.
+
+    Args:
+        id: The document.
+        outgoing: Links that lead away from it, with the documents they lead to.
+        incoming: Links that lead to it, with the documents they come from.
+    """
+
+    id: str
+    outgoing: tuple[Neighbour, ...]
+    incoming: tuple[Neighbour, ...]
+
+
+def neighbours(name: str) -> Plan[Neighbours | None]:
+    """The neighbours of the document with this id; None if there is no such document."""
+    found: Candidates = yield Find(ids=(name,))
+    if not len(found.refs):
+        return None
+    documents: list[Stored] = yield Documents(refs=found.refs)
+    own = links_in({LINKS_KEY: documents[0].metadata.get(LINKS_KEY)}, name)
+    outgoing = yield from _side(found, "out", "in", [link for link in own if link.leads_out])
+    incoming = yield from _side(found, "in", "out", [link for link in own if link.leads_in])
+    return Neighbours(id=name, outgoing=outgoing, incoming=incoming)
+
+
+def _side(found: Candidates, leave: Side, arrive: Side, own: list[Link]) -> Plan[tuple[Neighbour, ...]]:
+    left: Memberships = yield Groups(refs=found.refs, side=leave)
+    groups = np.unique(left.group)
+    vectors: Floats = yield Vectors(refs=found.refs)
+    tags: list[tuple[str, str]] = yield Tags(groups=groups)
+    reached: Reached = yield Members(
+        groups=groups,
+        side=arrive,
+        vector=vectors[0],
+        take=SHOWN,
+        cap=SHOWN,
+        exclude=found.refs,
+    )
+    names: list[str] = yield Names(refs=reached.refs)
+    ids: dict[tuple[str, str], list[str]] = {}
+    for position, other in zip(reached.group.tolist(), names, strict=True):
+        ids.setdefault(tags[position], []).append(other)
+    large = {tags[at] for at in np.flatnonzero(reached.sizes > SHOWN).tolist()}
+    return tuple(
+        Neighbour(
+            link=link,
+            ids=tuple(ids.get((link.kind, link.tag), ())),
+            more=(link.kind, link.tag) in large,
+        )
+        for link in own
+    )

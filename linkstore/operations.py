@@ -1,0 +1,236 @@
+"""What a store does, written once: generators that ask for embeddings and for the backend's work.
+
+The faces in ``store`` drive them, sync and async.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from langchain_core.documents import Document
+
+from linkstore.backends.base import Backend, Change, Manifest, PageEntry, Record, Written
+from linkstore.errors import DocumentError, EmbeddingError
+from linkstore.filters import Filter, parse_filter
+from linkstore.hits import Hits
+from linkstore.links import LINKS_KEY, AnyLink, Link, as_link, links_in, merge_links
+from linkstore.plans import Operation, Plan
+from linkstore.strategies import Question, Strategy
+from linkstore.vectors import Floats, unit_vector, unit_vectors
+
+T = TypeVar("T")
+BATCH_SIZE: Final = 2048
+"""How many documents are embedded and written at once, by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedQuery:
+    """Asks for the embedding of a question: a vector."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedDocuments:
+    """Asks for the embeddings of texts: (n, d) vectors."""
+
+    texts: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Asks the backend to carry out one of its operations: its result."""
+
+    operation: Operation[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stages:
+    """Where a search starts and what may pass at each stage, as users give it."""
+
+    filter: Filter | None = None
+    seed_filter: Filter | None = None
+    hop_filter: Filter | None = None
+    result_filter: Filter | None = None
+    initial_roots: Sequence[str] = ()
+    initial_links: Sequence[AnyLink] = ()
+
+    def question(self, vector: Floats, text: str = "") -> Question:
+        """The question that a strategy is asked."""
+        return Question(
+            vector=vector,
+            text=text,
+            filter=parse_filter(self.filter),
+            seed_filter=parse_filter(self.seed_filter),
+            hop_filter=parse_filter(self.hop_filter),
+            result_filter=parse_filter(self.result_filter),
+            roots=tuple(dict.fromkeys(self.initial_roots)),
+            links=merge_links(self.initial_links),
+        )
+
+
+def search(
+    backend: Backend, query: str | Sequence[float], strategy: Strategy, stages: Stages
+) -> Operation[Hits]:
+    """Embed the query, unless it is a vector, and carry out the strategy's plan."""
+    text = query if isinstance(query, str) else ""
+    stages.question(_UNASKED, text)  # a filter or link that cannot work is refused before any work
+    vector = (yield EmbedQuery(query)) if isinstance(query, str) else query
+    manifest: Manifest = yield Engine(backend.manifest())
+    question = stages.question(unit_vector(vector, manifest.dimension), text)
+    return (yield Engine(backend.answer(strategy.plan(question))))  # type: ignore[no-any-return]
+
+
+def answer(backend: Backend, plan: Plan[T]) -> Operation[T]:
+    """Carry out a plan."""
+    return (yield Engine(backend.answer(plan)))  # type: ignore[no-any-return]
+
+
+def add(
+    backend: Backend, name: str, documents: Sequence[Document], ids: Sequence[str | None], batch_size: int
+) -> Operation[list[str]]:
+    """Add documents, replacing those with the same id; refuse all if one cannot be stored."""
+    prepared = _prepared(documents, ids)
+    for start in range(0, len(prepared), batch_size):
+        records = yield from _embedded(backend, name, prepared[start : start + batch_size])
+        yield Engine(backend.write(Change(put=records)))
+    return [draft.id for draft in prepared]
+
+
+@dataclass(frozen=True, slots=True)
+class PageDocuments:
+    """An indexed page and the documents made of it; their ids must be set.
+
+    Args:
+        url: The page within its source.
+        digest: Hash of what was indexed.
+        documents: In order.
+    """
+
+    url: str
+    digest: str
+    documents: tuple[Document, ...]
+
+
+def put_pages(backend: Backend, name: str, source: str, pages: Sequence[PageDocuments]) -> Operation[Written]:
+    """Replace pages as wholes, in one change: documents they no longer have go."""
+    entries: list[PageEntry] = yield Engine(backend.pages(source))
+    urls = {page.url for page in pages}
+    before = {one for entry in entries if entry.url in urls for one in entry.ids}
+    documents = [document for page in pages for document in page.documents]
+    records = yield from _embedded(backend, name, _prepared(documents, [d.id for d in documents]))
+    change = Change(
+        put=records,
+        remove=sorted(before - {record.id for record in records}),
+        put_pages=[
+            PageEntry(
+                source=source,
+                url=page.url,
+                digest=page.digest,
+                ids=tuple(str(document.id) for document in page.documents),
+            )
+            for page in pages
+        ],
+    )
+    return (yield Engine(backend.write(change)))  # type: ignore[no-any-return]
+
+
+def remove_pages(backend: Backend, source: str, urls: Sequence[str]) -> Operation[Written]:
+    """Remove pages with their documents, in one change."""
+    entries: list[PageEntry] = yield Engine(backend.pages(source))
+    wanted = set(urls)
+    gone = [entry for entry in entries if entry.url in wanted]
+    change = Change(
+        remove=[name for entry in gone for name in entry.ids],
+        remove_pages=[(source, entry.url) for entry in gone],
+    )
+    return (yield Engine(backend.write(change)))  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A document that is fit to be stored, not embedded yet."""
+
+    id: str
+    text: str
+    metadata: Mapping[str, Any]
+    links: tuple[Link, ...]
+
+
+def _prepared(documents: Sequence[Document], ids: Sequence[str | None]) -> list[_Draft]:
+    if len(ids) != len(documents):
+        raise DocumentError(f"{len(documents)} documents, but {len(ids)} ids; give one id for each")
+    return [_draft(document, name) for document, name in zip(documents, ids, strict=True)]
+
+
+def _draft(document: Document, name: str | None) -> _Draft:
+    name = check_id(name if name is not None else document.id or str(uuid.uuid4()))
+    metadata = document.metadata
+    links = links_in(metadata, name)
+    if links and not all(type(link) is dict for link in metadata[LINKS_KEY]):
+        written = [one if type(one) is dict else as_link(one).to_dict() for one in metadata[LINKS_KEY]]
+        metadata = {**metadata, LINKS_KEY: written}
+    return _Draft(name, document.page_content, metadata, links)
+
+
+def check_id(name: object) -> str:
+    """An id that can be stored.
+
+    Raises:
+        DocumentError: If it is no string, empty, or has a NUL or a lone surrogate.
+    """
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise DocumentError(f"{name!r} is no document id: it must be a non-empty string without NUL")
+    if not name.isascii():
+        try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            raise DocumentError(f"{name!r} is no document id: {error}") from error
+    return name
+
+
+def _embedded(backend: Backend, name: str, drafts: Sequence[_Draft]) -> Operation[list[Record]]:
+    """Embed drafts; record the embedding if these are the first."""
+    if not drafts:
+        return []
+    given = yield EmbedDocuments([draft.text for draft in drafts])
+    manifest: Manifest = yield Engine(backend.manifest())
+    vectors = unit_vectors(given, manifest.dimension, [draft.id for draft in drafts])
+    if len(vectors) != len(drafts):
+        raise EmbeddingError(f"the embedding gave {len(vectors)} vectors for {len(drafts)} texts")
+    if manifest.dimension is None:
+        claimed = yield Engine(backend.claim(Manifest(embedding=name, dimension=vectors.shape[1])))
+        check_embedding(claimed, name)
+    return [
+        Record(id=draft.id, text=draft.text, metadata=draft.metadata, vector=vector, links=draft.links)
+        for draft, vector in zip(drafts, vectors, strict=True)
+    ]
+
+
+def check_embedding(manifest: Manifest, name: str) -> None:
+    """Refuse an embedding that is not the one the store was built with.
+
+    Raises:
+        EmbeddingError: Naming both.
+    """
+    if manifest.embedding is not None and manifest.embedding != name:
+        raise EmbeddingError(
+            f"the store was built with the embedding {manifest.embedding!r}, not {name!r};"
+            " open it with that one, or build a new store"
+        )
+
+
+def scan(backend: Backend, after: str | None, batch: int = 500) -> Operation[list[Record]]:
+    """The next records by id; none when the last was read."""
+    return (yield Engine(backend.scan(after, batch)))  # type: ignore[no-any-return]
+
+
+def as_document(record: Record) -> Document:
+    """A stored record as LangChain's document."""
+    return Document(id=record.id, page_content=record.text, metadata=dict(record.metadata))
+
+
+_UNASKED: Final = unit_vector([1.0])

@@ -1,0 +1,87 @@
+"""The one order: score descending, then id.
+
+Ids are asked for only where scores tie, so that engines with many documents need not look up
+names that decide nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+import numpy as np
+
+from linkstore.plans import Names, Plan
+from linkstore.vectors import Bools, Floats, Ints
+
+Asking = Generator[Ints, list[str], Ints]
+
+
+def best(scores: Floats, take: int) -> Asking:
+    """Positions of the ``take`` best scores, in order; yields positions whose ids it must know."""
+    chosen = _contenders(scores, take)
+    chosen = chosen[np.argsort(-scores[chosen], kind="stable")]
+    tied = ties(scores[chosen])
+    if tied.any():
+        chosen = yield from _untied(chosen, -scores[chosen], tied)
+    return chosen[:take]
+
+
+def best_by_group(groups: Ints, scores: Floats) -> Asking:
+    """Positions ordered by group, then score descending, then id."""
+    order = np.lexsort((-scores, groups))
+    tied = ties(scores[order], groups[order])
+    if tied.any():
+        order = yield from _untied(order, -scores[order], tied, groups[order])
+    return order
+
+
+def with_names(asking: Asking, names: Callable[[Ints], list[str]]) -> Ints:
+    """Finish an ordering where ids can be looked up at once."""
+    try:
+        positions = next(asking)
+        while True:
+            positions = asking.send(names(positions))
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+def ranked(refs: Ints, scores: Floats, take: int) -> Plan[Ints]:
+    """Positions of the ``take`` best of ``refs``, in order, as a plan."""
+    asking = best(scores, take)
+    try:
+        positions = next(asking)
+        while True:
+            positions = asking.send((yield Names(refs=refs[positions])))
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+def ties(scores: Floats, groups: Ints | None = None) -> Bools:
+    """Which entries of an ordered array equal a neighbour."""
+    equal = scores[1:] == scores[:-1]
+    if groups is not None:
+        equal &= groups[1:] == groups[:-1]
+    tied = np.zeros(len(scores), dtype=np.bool_)
+    tied[1:] |= equal
+    tied[:-1] |= equal
+    return tied
+
+
+def _contenders(scores: Floats, take: int) -> Ints:
+    """Every position that may be among the best ``take``, ties with the last included."""
+    if take >= len(scores):
+        return np.arange(len(scores))
+    if take <= 0:
+        return np.empty(0, dtype=np.int64)
+    threshold = np.partition(scores, len(scores) - take)[len(scores) - take]
+    return np.flatnonzero(scores >= threshold)
+
+
+def _untied(order: Ints, keys: Floats, tied: Bools, groups: Ints | None = None) -> Asking:
+    at = np.flatnonzero(tied)
+    names = yield order[at]
+    rank = np.zeros(len(order), dtype=np.int64)
+    by_name: Any = sorted(range(len(names)), key=names.__getitem__)
+    rank[at[by_name]] = np.arange(len(names))
+    return order[np.lexsort((rank, keys) if groups is None else (rank, keys, groups))]

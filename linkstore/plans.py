@@ -1,0 +1,232 @@
+"""Plans ask, backends answer, drivers wait.
+
+A *plan* is a generator that yields fetches, receives their answers and returns a result. A
+backend's *operation* is a generator that yields whatever its engine waits for. :func:`answered`
+joins the two into one operation; :func:`run` and :func:`arun` are the only places that wait.
+
+Numbers in fetches and answers, called refs, stand for documents and link groups. They are the
+reader's own, valid while it is open; ids and tags are asked for by ``Names`` and ``Tags``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from linkstore.filters import EVERYTHING, Condition
+from linkstore.vectors import Floats, Ints
+
+T = TypeVar("T")
+Side = Literal["out", "in"]
+"""The two sides of a link group: documents that point at its tag, documents it points at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearest:
+    """The ``k`` documents most similar to ``vector`` (d,) that pass ``filter``: Candidates."""
+
+    vector: Floats
+    k: int
+    filter: Condition = EVERYTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Find:
+    """The documents with these ids that pass ``filter``, in the order asked: Candidates.
+
+    Without a vector their similarity is 0.
+    """
+
+    ids: tuple[str, ...]
+    vector: Floats | None = None
+    filter: Condition = EVERYTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups:
+    """On which link groups of ``kinds`` (None: all) each document lies, on one side: Memberships."""
+
+    refs: Ints
+    side: Side
+    kinds: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolve:
+    """The refs (g,) of link groups by (kind, tag), -1 for one that is not there: Ints."""
+
+    tags: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Members:
+    """Of each link group, the ``take`` documents on ``side`` most similar to ``vector``: Reached.
+
+    A group with more than ``cap`` documents on that side, counted before any filtering, is a hub:
+    it gives none. ``exclude`` are documents that are not wanted again.
+    """
+
+    groups: Ints
+    side: Side
+    vector: Floats
+    take: int
+    cap: int
+    exclude: Ints
+    filter: Condition = EVERYTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matching:
+    """Which of the documents pass ``filter``: bool of shape (n,)."""
+
+    refs: Ints
+    filter: Condition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vectors:
+    """The stored unit vectors of documents: float32 of shape (n, d)."""
+
+    refs: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """The ids of documents: list of str."""
+
+    refs: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tags:
+    """The (kind, tag) of link groups: list of pairs."""
+
+    groups: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Documents:
+    """Id, text and metadata of documents: list of Stored."""
+
+    refs: Ints
+
+
+Fetch = Nearest | Find | Groups | Resolve | Members | Matching | Vectors | Names | Tags | Documents
+"""All that a strategy can ask."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """Documents with their similarity to the question.
+
+    Args:
+        refs: (n,) documents.
+        similarity: (n,) in [-1, 1].
+        filtered: How many were left out by the filter, where that is known.
+    """
+
+    refs: Ints
+    similarity: Floats
+    filtered: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memberships:
+    """One entry for each document and link group it lies on.
+
+    Args:
+        document: (m,) positions in the fetch's ``refs``.
+        group: (m,) link groups.
+        kind: (m,) positions in ``kinds``.
+        weight: (m,) weights of the documents' links.
+        kinds: The kinds that occur.
+    """
+
+    document: Ints
+    group: Ints
+    kind: Ints
+    weight: Floats
+    kinds: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """Members of link groups, by group in the order asked, then similarity descending, then id.
+
+    Args:
+        group: (m,) positions in the fetch's ``groups``.
+        refs: (m,) documents.
+        similarity: (m,) to the question.
+        weight: (m,) weights of the documents' links.
+        sizes: (g,) documents on that side of each group, counted to at most cap + 1.
+        filtered: How many members the filter left out.
+    """
+
+    group: Ints
+    refs: Ints
+    similarity: Floats
+    weight: Floats
+    sizes: Ints
+    filtered: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A document as it lies in the store; ``metadata`` is the receiver's own copy."""
+
+    id: str
+    text: str
+    metadata: dict[str, Any]
+
+
+Plan = Generator[Fetch, Any, T]
+"""Yields fetches, receives their answers, returns a result."""
+Operation = Generator[Any, Any, T]
+"""Yields what a backend's engine waits for, receives what came of it, returns an answer."""
+
+
+def answered(plan: Plan[T], answer: Callable[[Fetch], Operation[Any]]) -> Operation[T]:
+    """Join a plan with the operations that answer its fetches."""
+    reply: Any = None
+    try:
+        while True:
+            reply = yield from answer(plan.send(reply))
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    finally:
+        plan.close()
+
+
+def run(operation: Operation[T], wait: Callable[[Any], Any]) -> T:
+    """Drive an operation, blocking in ``wait`` for whatever it yields."""
+    try:
+        request = next(operation)
+        while True:
+            try:
+                reply = wait(request)
+            except Exception as error:  # noqa: BLE001 - handed to the operation, which may recover
+                request = operation.throw(error)
+            else:
+                request = operation.send(reply)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    finally:
+        operation.close()
+
+
+async def arun(operation: Operation[T], wait: Callable[[Any], Awaitable[Any]]) -> T:
+    """Drive an operation, awaiting ``wait`` for whatever it yields."""
+    try:
+        request = next(operation)
+        while True:
+            try:
+                reply = await wait(request)
+            except Exception as error:  # noqa: BLE001 - handed to the operation, which may recover
+                request = operation.throw(error)
+            else:
+                request = operation.send(reply)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    finally:
+        operation.close()

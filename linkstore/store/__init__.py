@@ -1,0 +1,157 @@
+"""LinkStore: LangChain's VectorStore over a backend, with searches that follow links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStoreRetriever
+
+from linkstore import operations
+from linkstore.backends.base import Backend, Report, Survey, Written
+from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
+from linkstore.errors import DocumentError
+from linkstore.neighbours import Neighbours, neighbours
+from linkstore.operations import PageDocuments
+from linkstore.store.searching import Searching
+from linkstore.store.writing import Writing
+
+__all__ = ["LinkStore"]
+
+
+class LinkStore(Searching, Writing):
+    """Documents with their links, searched by similarity and by following the links.
+
+    Open one with :meth:`open`. A store may be used by any number of threads, and the embedded one
+    by any number of processes.
+
+    Args:
+        backend: Where everything is kept; default in memory only.
+        embedding: Turns texts into vectors. None: the one recorded in the store if it is built in,
+            else wordllama.
+        path: Instead of a backend, the folder of an embedded one.
+
+    Raises:
+        EmbeddingError: If the store was built with another embedding.
+    """
+
+    def __init__(
+        self,
+        backend: Backend | None = None,
+        embedding: Embeddings | None = None,
+        *,
+        path: str | Path = ":memory:",
+    ) -> None:
+        own = backend is None
+        backend = backend or EmbeddedBackend(path)
+        try:
+            super().__init__(backend, embedding)
+        except BaseException:
+            if own:
+                backend.close()
+            raise
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        embedding: Embeddings | None = None,
+        create: bool = True,
+        *,
+        settings: EmbeddedSettings | None = None,
+    ) -> Self:
+        """Open the embedded store in a folder.
+
+        Args:
+            path: The folder; ``":memory:"`` is for experiments and gone after :meth:`close`.
+            embedding: See :class:`LinkStore`.
+            create: Make the store if it is not there.
+            settings: For the rare need; see :class:`EmbeddedSettings`.
+
+        Raises:
+            StoreNotFoundError: If there is no store and ``create`` is False.
+            StoreFormatError: If what is there is no linkstore, or a newer one.
+            EmbeddingError: If the store was built with another embedding.
+        """
+        backend = EmbeddedBackend(path, create=create, settings=settings)
+        try:
+            return cls(backend, embedding)
+        except BaseException:
+            backend.close()
+            raise
+
+    def close(self) -> None:
+        """Release everything; using the store afterwards raises StoreClosedError."""
+        self.backend.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
+        """A retriever over this store; without a ``search_type`` it follows links.
+
+        Args:
+            kwargs: ``search_type``: ``"traversal"`` (default), ``"mmr_traversal"``,
+                ``"similarity"``, ``"mmr"`` or ``"similarity_score_threshold"``; ``search_kwargs``:
+                arguments of the method of that name, such as ``{"k": 3, "depth": 1}``; ``tags``
+                and other fields of LangChain's retrievers.
+        """
+        from linkstore.retriever import StoreRetriever
+
+        return StoreRetriever(vectorstore=self, **kwargs)
+
+    def neighbours(self, name: str) -> Neighbours:
+        """What a document links to, and what links to it.
+
+        Args:
+            name: Its id.
+
+        Raises:
+            DocumentError: If there is no such document.
+        """
+        found = self._run(operations.answer(self.backend, neighbours(name)))
+        if found is None:
+            raise DocumentError(f"there is no document {name!r} in the store")
+        return found
+
+    def scan(self) -> Iterator[Document]:
+        """All documents, by id, read in batches."""
+        after: str | None = None
+        while records := self._run(operations.scan(self.backend, after)):
+            yield from map(operations.as_document, records)
+            after = records[-1].id
+
+    def survey(self) -> Survey:
+        """Count what is stored; takes time with the size of the store."""
+        return self.backend.run(self.backend.survey())
+
+    def flush(self) -> None:
+        """Bring everything derived up to date now, as closing does."""
+        self.backend.run(self.backend.flush())
+
+    def verify(self) -> Report:
+        """Compare everything derived with the documents; changes nothing."""
+        return self.backend.run(self.backend.verify())
+
+    def repair(self) -> Report:
+        """Mend what :meth:`verify` finds; returns what was found."""
+        return self.backend.run(self.backend.repair())
+
+    def pages(self, source: str | None = None) -> dict[str, str]:
+        """The indexed pages of a source (None: of all): url → digest of what was indexed."""
+        entries = self.backend.run(self.backend.pages(source))
+        return {entry.url: entry.digest for entry in entries}
+
+    def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> Written:
+        """Replace pages as wholes, in one transaction: documents they no longer have go."""
+        return self._run(operations.put_pages(self.backend, self._embedding_name, source, pages))
+
+    def remove_pages(self, source: str, urls: Sequence[str]) -> Written:
+        """Remove pages with their documents, in one transaction."""
+        return self._run(operations.remove_pages(self.backend, source, urls))

@@ -1,0 +1,72 @@
+"""Driving a store's operations: what waits for embeddings and for the backend."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, TypeVar
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStore
+
+from linkstore import operations
+from linkstore.backends.base import Backend
+from linkstore.embeddings import embedding_name, get_embedding
+from linkstore.operations import EmbedDocuments, EmbedQuery, Engine
+from linkstore.plans import Operation, arun, run
+
+T = TypeVar("T")
+DEFAULT_EMBEDDING: Final = "wordllama"
+
+
+class Driven(VectorStore):
+    """A vector store whose methods are operations, driven sync or async.
+
+    Args:
+        backend: Where everything is kept.
+        embedding: Turns texts into vectors. None: the one recorded in the store if it is built in,
+            else wordllama.
+
+    Raises:
+        EmbeddingError: If the store was built with another embedding.
+    """
+
+    def __init__(self, backend: Backend, embedding: Embeddings | None = None) -> None:
+        self.backend = backend
+        manifest = backend.run(backend.manifest())
+        self._embedding = embedding or get_embedding(manifest.embedding or DEFAULT_EMBEDDING)
+        self._embedding_name = embedding_name(self._embedding)
+        operations.check_embedding(manifest, self._embedding_name)
+
+    @property
+    def embeddings(self) -> Embeddings:
+        """What turns texts into vectors."""
+        return self._embedding
+
+    def _run(self, operation: Operation[T]) -> T:
+        return run(operation, self._wait)
+
+    async def _arun(self, operation: Operation[T]) -> T:
+        return await arun(operation, self._await)
+
+    def _wait(self, request: object) -> Any:
+        match request:
+            case EmbedQuery(text):
+                return self._embedding.embed_query(text)
+            case EmbedDocuments(texts):
+                embed = getattr(self._embedding, "embed_array", self._embedding.embed_documents)
+                return embed(texts)
+            case Engine(operation):
+                return self.backend.run(operation)
+        raise TypeError(f"no way to answer {request!r}")
+
+    async def _await(self, request: object) -> Any:
+        match request:
+            case EmbedQuery(text):
+                return await self._embedding.aembed_query(text)
+            case EmbedDocuments(texts) if hasattr(self._embedding, "embed_array"):
+                return await asyncio.to_thread(self._embedding.embed_array, texts)
+            case EmbedDocuments(texts):
+                return await self._embedding.aembed_documents(texts)
+            case Engine(operation):
+                return await self.backend.arun(operation)
+        raise TypeError(f"no way to answer {request!r}")

@@ -1,0 +1,222 @@
+"""Searching by strategy, and LangChain's search methods, with those of its former GraphVectorStore."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import Any, overload
+
+from langchain_core.documents import Document
+
+from linkstore import operations
+from linkstore.filters import Filter
+from linkstore.hits import Hits
+from linkstore.links import AnyLink
+from linkstore.operations import Stages
+from linkstore.plans import Operation
+from linkstore.store.driving import Driven
+from linkstore.strategies import Eager, Mmr, Similarity, Strategy
+
+_STAGES = frozenset(field.name for field in fields(Stages))
+Scored = list[tuple[Document, float]]
+
+
+class Searching(Driven):
+    """Every way to ask a store."""
+
+    @overload  # type: ignore[override]
+    def search(
+        self,
+        query: str,
+        search_type: None = None,
+        *,
+        strategy: Strategy | None = None,
+        filter: Filter | None = None,
+        seed_filter: Filter | None = None,
+        hop_filter: Filter | None = None,
+        result_filter: Filter | None = None,
+        initial_roots: Sequence[str] = (),
+        initial_links: Sequence[AnyLink] = (),
+    ) -> Hits: ...
+    @overload
+    def search(self, query: str, search_type: str, **kwargs: Any) -> list[Document]: ...
+    def search(
+        self, query: str, search_type: str | None = None, *, strategy: Strategy | None = None, **kwargs: Any
+    ) -> Hits | list[Document]:
+        """Search, with the path that led to each hit.
+
+        Args:
+            query: The question, in words.
+            search_type: If given (``"similarity"``, ``"mmr"``, …) this is LangChain's method of the
+                same name, which returns plain documents.
+            strategy: How to search; default ``Eager()``.
+            filter: Holds at every stage: where the search starts, at each hop, in the result.
+            seed_filter: Tightens ``filter`` where the search starts.
+            hop_filter: Tightens ``filter`` for documents reached by links.
+            result_filter: Tightens ``filter`` for what is returned.
+            initial_roots: Ids of documents the search also starts from.
+            initial_links: Links the search also starts from, as if the query had them.
+            kwargs: The filters and starts above; an unknown name raises TypeError.
+
+        Returns:
+            Hits, best first; ``hits.reason`` says why there is none.
+
+        Raises:
+            FilterError: If a filter cannot be understood.
+            LinkError: If an initial link is invalid.
+            EmbeddingError: If the embedding does not fit the store.
+            BackendError: If the engine fails.
+        """
+        if search_type is not None:
+            return super().search(query, search_type, **kwargs)
+        return self._run(self._hits(query, strategy or Eager(), Stages(**kwargs)))
+
+    @overload  # type: ignore[override]
+    async def asearch(
+        self,
+        query: str,
+        search_type: None = None,
+        *,
+        strategy: Strategy | None = None,
+        filter: Filter | None = None,
+        seed_filter: Filter | None = None,
+        hop_filter: Filter | None = None,
+        result_filter: Filter | None = None,
+        initial_roots: Sequence[str] = (),
+        initial_links: Sequence[AnyLink] = (),
+    ) -> Hits: ...
+    @overload
+    async def asearch(self, query: str, search_type: str, **kwargs: Any) -> list[Document]: ...
+    async def asearch(
+        self, query: str, search_type: str | None = None, *, strategy: Strategy | None = None, **kwargs: Any
+    ) -> Hits | list[Document]:
+        """Search without blocking the event loop: see :meth:`search`."""
+        if search_type is not None:
+            return await super().asearch(query, search_type, **kwargs)
+        return await self._arun(self._hits(query, strategy or Eager(), Stages(**kwargs)))
+
+    def traversal_search(self, query: str, *, k: int = 4, depth: int = 1, **kwargs: Any) -> list[Document]:
+        """Follow links from the nearest documents: see :class:`Eager` for further arguments.
+
+        Args:
+            query: The question, in words.
+            k: How many documents to start from; ``limit`` bounds what is returned.
+            depth: How many links to follow.
+            kwargs: Settings of :class:`Eager`, filters and starts of :meth:`search`.
+
+        Returns:
+            Copies that carry score, depth and path under ``metadata["linkstore"]``, best first.
+        """
+        return self._run(self._walked(Eager, query, {"k": k, "depth": depth, **kwargs}))
+
+    async def atraversal_search(
+        self, query: str, *, k: int = 4, depth: int = 1, **kwargs: Any
+    ) -> list[Document]:
+        """Follow links from the nearest documents: see :meth:`traversal_search`."""
+        return await self._arun(self._walked(Eager, query, {"k": k, "depth": depth, **kwargs}))
+
+    def mmr_traversal_search(self, query: str, **kwargs: Any) -> list[Document]:
+        """Follow links while picking documents for diversity: see :class:`Mmr` for the arguments.
+
+        Args:
+            query: The question, in words.
+            kwargs: ``k``, ``depth``, ``fetch_k``, ``adjacent_k``, ``lambda_mult``,
+                ``score_threshold`` and other settings of :class:`Mmr`; ``initial_roots``,
+                ``filter`` and others of :meth:`search`.
+
+        Returns:
+            Copies that carry score, depth and path under ``metadata["linkstore"]``, as picked.
+        """
+        return self._run(self._walked(Mmr, query, kwargs))
+
+    async def ammr_traversal_search(self, query: str, **kwargs: Any) -> list[Document]:
+        """Follow links while picking for diversity: see :meth:`mmr_traversal_search`."""
+        return await self._arun(self._walked(Mmr, query, kwargs))
+
+    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        """The ``k`` most similar documents, as stored; takes ``filter``."""
+        return self._run(self._plain(query, Similarity(k=k), kwargs))
+
+    async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        """The ``k`` most similar documents, as stored; takes ``filter``."""
+        return await self._arun(self._plain(query, Similarity(k=k), kwargs))
+
+    def similarity_search_by_vector(
+        self, embedding: list[float], k: int = 4, **kwargs: Any
+    ) -> list[Document]:
+        """The ``k`` documents most similar to a vector, as stored; takes ``filter``."""
+        return self._run(self._plain(embedding, Similarity(k=k), kwargs))
+
+    async def asimilarity_search_by_vector(
+        self, embedding: list[float], k: int = 4, **kwargs: Any
+    ) -> list[Document]:
+        """The ``k`` documents most similar to a vector, as stored; takes ``filter``."""
+        return await self._arun(self._plain(embedding, Similarity(k=k), kwargs))
+
+    def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> Scored:  # type: ignore[override]
+        """The ``k`` most similar documents with their cosine, in [-1, 1]; takes ``filter``."""
+        return self._run(self._scored(query, k, kwargs))
+
+    async def asimilarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> Scored:  # type: ignore[override]
+        """The ``k`` most similar documents with their cosine, in [-1, 1]; takes ``filter``."""
+        return await self._arun(self._scored(query, k, kwargs))
+
+    def max_marginal_relevance_search(
+        self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
+    ) -> list[Document]:
+        """``k`` of the ``fetch_k`` most similar documents, chosen for diversity; takes ``filter``."""
+        return self._run(self._plain(query, _diverse(k, fetch_k, lambda_mult), kwargs))
+
+    async def amax_marginal_relevance_search(
+        self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
+    ) -> list[Document]:
+        """``k`` of the ``fetch_k`` most similar documents, chosen for diversity; takes ``filter``."""
+        return await self._arun(self._plain(query, _diverse(k, fetch_k, lambda_mult), kwargs))
+
+    def max_marginal_relevance_search_by_vector(
+        self, embedding: list[float], k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
+    ) -> list[Document]:
+        """``k`` of the ``fetch_k`` documents most similar to a vector, chosen for diversity."""
+        return self._run(self._plain(embedding, _diverse(k, fetch_k, lambda_mult), kwargs))
+
+    async def amax_marginal_relevance_search_by_vector(
+        self, embedding: list[float], k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
+    ) -> list[Document]:
+        """``k`` of the ``fetch_k`` documents most similar to a vector, chosen for diversity."""
+        return await self._arun(self._plain(embedding, _diverse(k, fetch_k, lambda_mult), kwargs))
+
+    def _select_relevance_score_fn(self) -> Callable[[float], float]:
+        """LangChain's relevance, in [0, 1]."""
+        return lambda cosine: (1.0 + cosine) / 2.0
+
+    def _hits(self, query: str | list[float], strategy: Strategy, stages: Stages) -> Operation[Hits]:
+        return operations.search(self.backend, query, strategy, stages)
+
+    def _walked(self, kind: type[Strategy], query: str, options: dict[str, Any]) -> Operation[list[Document]]:
+        strategy, stages = split_options(kind, options)
+        return (yield from self._hits(query, strategy, stages)).documents()
+
+    def _plain(
+        self, query: str | list[float], strategy: Strategy, options: dict[str, Any]
+    ) -> Operation[list[Document]]:
+        hits = yield from self._hits(query, strategy, Stages(**options))
+        return [hit.document for hit in hits]
+
+    def _scored(self, query: str, k: int, options: dict[str, Any]) -> Operation[Scored]:
+        hits = yield from self._hits(query, Similarity(k=k), Stages(**options))
+        return [(hit.document, hit.score) for hit in hits]
+
+
+def split_options(kind: type[Strategy], options: dict[str, Any]) -> tuple[Strategy, Stages]:
+    """A strategy and the stages of a search, from keyword arguments given together.
+
+    Raises:
+        TypeError: If a name belongs to neither.
+    """
+    stages = {name: value for name, value in options.items() if name in _STAGES}
+    settings = {name: value for name, value in options.items() if name not in _STAGES}
+    return kind(**settings), Stages(**stages)
+
+
+def _diverse(k: int, fetch_k: int, lambda_mult: float) -> Mmr:
+    return Mmr(k=k, depth=0, fetch_k=fetch_k, lambda_mult=lambda_mult)

@@ -1,0 +1,214 @@
+"""Adding, replacing and removing documents, by LangChain's methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+
+from linkstore import operations
+from linkstore.backends.base import Change
+from linkstore.errors import DocumentError
+from linkstore.operations import BATCH_SIZE, Engine
+from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
+from linkstore.store.driving import Driven
+
+
+class Writing(Driven):
+    """Every way to change a store, and to read documents back by id."""
+
+    def add_documents(
+        self,
+        documents: list[Document],
+        *,
+        ids: Sequence[str | None] | None = None,
+        batch_size: int = BATCH_SIZE,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Add documents with their links, replacing those with the same id.
+
+        Nothing is written if one of them cannot be stored. Each batch is one transaction.
+
+        Args:
+            documents: Each may carry links in ``metadata["links"]``; they stay as they are.
+            ids: One for each; default the documents' own, or a new one where there is none.
+            batch_size: How many are embedded and written at once.
+            kwargs: None are known; any raises TypeError.
+
+        Returns:
+            The ids, in order.
+
+        Raises:
+            LinkError: If a link is invalid; the message names document and link.
+            DocumentError: If an id, text, metadata or vector cannot be stored.
+            EmbeddingError: If the embedding does not fit the store.
+            StoreBusyError: If another writer holds the store for more than 5 s.
+            StoreFullError: If there is no space left.
+        """
+        _refuse("add_documents", kwargs)
+        return self._run(self._add(documents, ids, batch_size))
+
+    async def aadd_documents(
+        self,
+        documents: list[Document],
+        *,
+        ids: Sequence[str | None] | None = None,
+        batch_size: int = BATCH_SIZE,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Add documents with their links: see :meth:`add_documents`."""
+        _refuse("aadd_documents", kwargs)
+        return await self._arun(self._add(documents, ids, batch_size))
+
+    def add_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Add texts: see :meth:`add_documents`."""
+        _refuse("add_texts", kwargs)
+        return self._run(self._add(_as_documents(texts, metadatas), ids, BATCH_SIZE))
+
+    async def aadd_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Add texts: see :meth:`add_documents`."""
+        _refuse("aadd_texts", kwargs)
+        return await self._arun(self._add(_as_documents(texts, metadatas), ids, BATCH_SIZE))
+
+    def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
+        """Remove documents and their links by id; unknown ids are ignored.
+
+        Raises:
+            DocumentError: If no ids are given.
+        """
+        _refuse("delete", kwargs)
+        return self._run(self._delete(ids))
+
+    async def adelete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
+        """Remove documents and their links: see :meth:`delete`."""
+        _refuse("adelete", kwargs)
+        return await self._arun(self._delete(ids))
+
+    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """The documents with these ids, in the order asked; unknown ids are left out."""
+        return self._run(operations.answer(self.backend, _documents(tuple(ids))))
+
+    async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """The documents with these ids: see :meth:`get_by_ids`."""
+        return await self._arun(operations.answer(self.backend, _documents(tuple(ids))))
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: list[str],
+        embedding: Embeddings,
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """A store with these texts in it.
+
+        Args:
+            texts: What to add.
+            embedding: Turns texts into vectors.
+            metadatas: One dict for each text.
+            ids: One id for each text.
+            kwargs: ``path``: where to keep it, default in memory only; or ``backend``.
+        """
+        store = cls._made(embedding, **kwargs)
+        store.add_texts(texts, metadatas, ids=ids)
+        return store
+
+    @classmethod
+    async def afrom_texts(
+        cls,
+        texts: list[str],
+        embedding: Embeddings,
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """A store with these texts in it: see :meth:`from_texts`."""
+        store = cls._made(embedding, **kwargs)
+        await store.aadd_texts(texts, metadatas, ids=ids)
+        return store
+
+    @classmethod
+    def from_documents(
+        cls,
+        documents: list[Document],
+        embedding: Embeddings,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """A store with these documents in it: see :meth:`from_texts`."""
+        store = cls._made(embedding, **kwargs)
+        store.add_documents(documents, ids=ids)
+        return store
+
+    @classmethod
+    async def afrom_documents(
+        cls,
+        documents: list[Document],
+        embedding: Embeddings,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """A store with these documents in it: see :meth:`from_texts`."""
+        store = cls._made(embedding, **kwargs)
+        await store.aadd_documents(documents, ids=ids)
+        return store
+
+    @classmethod
+    def _made(cls, embedding: Embeddings, **kwargs: Any) -> Self:
+        """An empty store for :meth:`from_texts` and its kin."""
+        return cls(embedding=embedding, **kwargs)
+
+    def _add(
+        self, documents: Sequence[Document], ids: Sequence[str | None] | None, batch_size: int
+    ) -> Operation[list[str]]:
+        given = [document.id for document in documents] if ids is None else list(ids)
+        return operations.add(self.backend, self._embedding_name, documents, given, batch_size)
+
+    def _delete(self, ids: Sequence[str] | None) -> Operation[bool]:
+        if ids is None or isinstance(ids, str):
+            raise DocumentError("delete needs a list of ids; to delete everything, remove the store itself")
+        yield Engine(self.backend.write(Change(remove=list(ids))))
+        return True
+
+
+def _documents(ids: tuple[str, ...]) -> Plan[list[Document]]:
+    found: Candidates = yield Find(ids=ids)
+    stored: list[Stored] = yield Documents(refs=found.refs)
+    return [Document(id=one.id, page_content=one.text, metadata=one.metadata) for one in stored]
+
+
+def _as_documents(texts: Iterable[str], metadatas: list[dict[str, Any]] | None) -> list[Document]:
+    texts = list(texts)
+    given = metadatas if metadatas is not None else [{}] * len(texts)
+    if len(given) != len(texts):
+        raise DocumentError(f"{len(texts)} texts, but {len(given)} metadatas; give one dict for each")
+    return [
+        Document(page_content=text, metadata=dict(fields)) for text, fields in zip(texts, given, strict=True)
+    ]
+
+
+def _refuse(method: str, unknown: dict[str, Any]) -> None:
+    """Refuse names that LangChain's signature lets through."""
+    for name in unknown:
+        raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")

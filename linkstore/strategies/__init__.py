@@ -1,0 +1,8 @@
+"""Strategies: how a search starts, which links it follows, and how it ranks what it reached."""
+
+from linkstore.strategies.base import Question, Strategy, Traversing
+from linkstore.strategies.eager import Eager
+from linkstore.strategies.mmr import Mmr
+from linkstore.strategies.similarity import Similarity
+
+__all__ = ["Eager", "Mmr", "Question", "Similarity", "Strategy", "Traversing"]

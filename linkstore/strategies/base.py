@@ -1,0 +1,146 @@
+"""What every strategy has: a plan, and the controls of those that follow links."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from linkstore.errors import StrategyError
+from linkstore.filters import EVERYTHING, Condition
+from linkstore.hits import Hits
+from linkstore.links import Link
+from linkstore.plans import Plan, Side
+from linkstore.vectors import Floats
+
+Walk = Literal["forward", "backward", "both"]
+
+DEFAULT_ADJACENT_K: Final = 10
+DEFAULT_HUB_CAP: Final = 200
+DEFAULT_BEAM: Final = 32
+DEFAULT_MAX_NODES: Final = 1000
+DEFAULT_LIMIT: Final = 50
+
+SIDES: Final[Mapping[str, tuple[tuple[Side, Side], ...]]] = {
+    "forward": (("out", "in"),),
+    "backward": (("in", "out"),),
+    "both": (("out", "in"), ("in", "out")),
+}
+"""For each direction: the sides on which a hop leaves a document and arrives at the next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a search is asked.
+
+    Args:
+        vector: (d,) unit vector of the query.
+        text: The query as written; empty for a search by vector.
+        filter: Holds at every stage.
+        seed_filter: Tightens it where the search starts.
+        hop_filter: Tightens it for documents reached by links.
+        result_filter: Tightens it for documents returned; others may still be walked through.
+        roots: Ids of documents the search also starts from.
+        links: Links the search also starts from, as if the query were a document that has them.
+    """
+
+    vector: Floats
+    text: str = ""
+    filter: Condition = EVERYTHING
+    seed_filter: Condition = EVERYTHING
+    hop_filter: Condition = EVERYTHING
+    result_filter: Condition = EVERYTHING
+    roots: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategy(ABC):
+    """How to answer a question; a value that holds settings and never the state of a search."""
+
+    @abstractmethod
+    def plan(self, question: Question) -> Plan[Hits]:
+        """The fetches that answer ``question``, and the hits made of their answers."""
+
+    @abstractmethod
+    def limited(self, k: int) -> Strategy:
+        """The same strategy, returning at most ``k`` hits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traversing(Strategy):
+    """A strategy that follows links: the controls they all share.
+
+    Args:
+        min_similarity: Floor for the documents a search finds by similarity to start from, in
+            [-1, 1]; default -1, no floor. Named roots and links are exempt.
+        kinds: Which kinds of link to follow: names, or a dict of names with a weight from 0 to 1
+            each; None, the default, follows all with weight 1.
+        adjacent_k: How many members of a link group are taken, the most similar to the query
+            first; default 10.
+        hub_cap: Of a link group with more members than this on the side arrived at, none is
+            taken; default 200.
+        beam: At most so many documents are carried from one hop to the next, the best by score;
+            default 32.
+        max_nodes: At most so many documents are reached in all; default 1,000.
+        direction: ``"forward"`` follows links as they point, ``"backward"`` asks who links here,
+            ``"both"`` does both; default forward.
+    """
+
+    min_similarity: float = -1.0
+    kinds: Mapping[str, float] | Iterable[str] | None = field(default=None, hash=False)
+    adjacent_k: int = DEFAULT_ADJACENT_K
+    hub_cap: int = DEFAULT_HUB_CAP
+    beam: int = DEFAULT_BEAM
+    max_nodes: int = DEFAULT_MAX_NODES
+    direction: Walk = "forward"
+
+    def __post_init__(self) -> None:
+        require_at_least(1, adjacent_k=self.adjacent_k, beam=self.beam, max_nodes=self.max_nodes)
+        require_at_least(0, hub_cap=self.hub_cap)
+        require_within(-1, 1, min_similarity=self.min_similarity)
+        if self.direction not in SIDES:
+            raise StrategyError(f"direction must be one of {', '.join(SIDES)}, not {self.direction!r}")
+        if self.kinds is not None:
+            object.__setattr__(self, "kinds", _weights(self.kinds))
+
+    @property
+    def kind_weights(self) -> Mapping[str, float] | None:
+        """The weight of each kind that is followed; None where all are, with weight 1."""
+        return self.kinds if isinstance(self.kinds, Mapping) else None
+
+
+def require_at_least(least: int, **settings: int) -> None:
+    """Refuse settings that are no whole number of at least ``least``.
+
+    Raises:
+        StrategyError: Naming the first such setting.
+    """
+    for name, value in settings.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise StrategyError(f"{name} must be a whole number of at least {least}, not {value!r}")
+
+
+def require_within(low: float, high: float, **settings: float) -> None:
+    """Refuse settings that are no number from ``low`` to ``high``.
+
+    Raises:
+        StrategyError: Naming the first such setting.
+    """
+    for name, value in settings.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            raise StrategyError(f"{name} must be a number from {low} to {high}, not {value!r}")
+
+
+def _weights(kinds: Mapping[str, float] | Iterable[str]) -> dict[str, float]:
+    if isinstance(kinds, str):
+        raise StrategyError(f"kinds must be a list or dict of kinds, not the string {kinds!r}")
+    if not isinstance(kinds, Iterable):
+        raise StrategyError(f"kinds must be a list or dict of kinds, not {kinds!r}")
+    weights = dict(kinds) if isinstance(kinds, Mapping) else dict.fromkeys(kinds, 1.0)
+    for kind, weight in weights.items():
+        if not isinstance(kind, str) or not kind:
+            raise StrategyError(f"a kind of link must be a non-empty string, not {kind!r}")
+        require_within(0, 1, **{f"the weight of kind {kind!r}": weight})
+    return weights

@@ -1,0 +1,69 @@
+"""Breadth first: seeds, then their link groups hop by hop, then one ranking of all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from linkstore.hits import Hits
+from linkstore.order import ranked
+from linkstore.plans import Plan
+from linkstore.strategies.base import DEFAULT_LIMIT, Question, Traversing, require_at_least
+from linkstore.strategies.paths import hits_of
+from linkstore.strategies.trail import Trail
+from linkstore.strategies.walk import carried, empty_reason, hop, passing, seeds, within_nodes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Eager(Traversing):
+    """Follow the link groups of the ``k`` nearest documents to ``depth``; rank all that was reached.
+
+    Every document reached is scored by its similarity to the query, damped by the weights of the
+    links that led to it: ``(1 + similarity) * weight - 1``.
+
+    Args:
+        k: How many documents to start from, found by similarity; default 4.
+        depth: How many hops to follow; 0 is plain search; default 1.
+        limit: How many hits to return at most; default 50.
+    """
+
+    k: int = 4
+    depth: int = 1
+    limit: int = DEFAULT_LIMIT
+
+    def __post_init__(self) -> None:
+        Traversing.__post_init__(self)
+        require_at_least(0, k=self.k, depth=self.depth)
+        require_at_least(1, limit=self.limit)
+
+    def limited(self, k: int) -> Eager:
+        """The same search, returning at most ``k`` hits."""
+        return replace(self, limit=k)
+
+    def plan(self, question: Question) -> Plan[Hits]:
+        """Seeds, ``depth`` hops of two fetches each, one ranking, one fetch of texts."""
+        trail = Trail()
+        start = yield from seeds(trail, self.k, question, self)
+        frontier = trail.add((yield from within_nodes(trail, start.found, 0, self)))
+        if not len(trail):
+            reason = empty_reason(question, self.k, self, start.best, trail.cuts)
+            return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
+        for depth in range(1, self.depth + 1):
+            frontier = yield from carried(trail, frontier, self)
+            found = yield from hop(trail, frontier, question, self, exclude=trail.refs)
+            frontier = trail.add((yield from within_nodes(trail, found, depth, self)))
+            if not len(frontier):
+                break
+        return (yield from self._ranked(trail, question))
+
+    def _ranked(self, trail: Trail, question: Question) -> Plan[Hits]:
+        allowed = yield from passing(trail, np.arange(len(trail)), question)
+        excluded = len(trail) - len(allowed)
+        trail.cut("filter", excluded, None, "reached, but result_filter excludes them")
+        order = yield from ranked(trail.refs[allowed], trail.score[allowed], self.limit)
+        trail.cut("limit", len(allowed) - len(order), None, f"ranked below limit {self.limit}")
+        if not len(order):
+            reason = f"none of the {len(trail)} documents reached passes result_filter"
+            return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
+        return (yield from hits_of(trail, allowed[order], self, question))

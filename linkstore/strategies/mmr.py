@@ -1,0 +1,112 @@
+"""Maximal marginal relevance over links: each pick brings its neighbours into the pool.
+
+Source: J. Carbonell and J. Goldstein, "The use of MMR, diversity-based reranking for reordering
+documents and producing summaries", SIGIR 1998; extended over links as in LangChain's former
+GraphVectorStore, with depth counted in links followed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from linkstore.hits import Hits
+from linkstore.order import ranked
+from linkstore.plans import Plan, Vectors
+from linkstore.strategies.base import Question, Traversing, require_at_least, require_within
+from linkstore.strategies.paths import hits_of
+from linkstore.strategies.pool import Pool
+from linkstore.strategies.trail import Trail
+from linkstore.strategies.walk import carried, empty_reason, hop, passing, seeds, within_nodes
+from linkstore.vectors import Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mmr(Traversing):
+    """Pick ``k`` documents one by one, each similar to the query and unlike those picked before.
+
+    The pool starts with the ``fetch_k`` nearest. Whenever a document is picked whose depth is
+    less than ``depth``, the members of its link groups join the pool. A candidate's score is
+    ``lambda_mult * similarity - (1 - lambda_mult) * (largest similarity to a picked document)``,
+    with similarity damped by link weights as in :class:`Eager`. Hits come in the order picked.
+
+    Args:
+        k: How many documents to return; default 4.
+        depth: How many links away from a seed to go; 0 is plain MMR; default 2.
+        fetch_k: How many documents to start from, found by similarity; 0 to start from
+            ``initial_roots`` or ``initial_links`` alone; default 100.
+        lambda_mult: From 0, most diverse, to 1, most similar; default 0.5.
+        score_threshold: Stop when the best score is below this; default none.
+    """
+
+    k: int = 4
+    depth: int = 2
+    fetch_k: int = 100
+    lambda_mult: float = 0.5
+    score_threshold: float = float("-inf")
+
+    def __post_init__(self) -> None:
+        Traversing.__post_init__(self)
+        require_at_least(1, k=self.k)
+        require_at_least(0, depth=self.depth, fetch_k=self.fetch_k)
+        require_within(0, 1, lambda_mult=self.lambda_mult)
+        require_within(-math.inf, math.inf, score_threshold=self.score_threshold)
+
+    def limited(self, k: int) -> Mmr:
+        """The same search for at most ``k`` documents."""
+        return replace(self, k=k)
+
+    def plan(self, question: Question) -> Plan[Hits]:
+        """Seeds and their vectors, then for each pick one hop and the vectors of what it reached."""
+        trail, pool = Trail(), Pool(self.lambda_mult)
+        start = yield from seeds(trail, self.fetch_k, question, self)
+        found = yield from within_nodes(trail, start.found, 0, self)
+        if not len(found):
+            reason = empty_reason(question, self.fetch_k, self, start.best, trail.cuts)
+            return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
+        positions = trail.add(found)
+        pool.add(positions, trail.score[positions], (yield Vectors(refs=found.refs)))
+        yield from self._pick(trail, pool, question)
+        return (yield from self._result(trail, pool, question))
+
+    def _pick(self, trail: Trail, pool: Pool, question: Question) -> Plan[None]:
+        """Move up to ``k`` documents from the pool to the returned, following links on the way."""
+        picked: list[int] = []
+        while len(pool.returned) < self.k and len(pool):
+            at = int((yield from ranked(trail.refs[pool.positions], pool.scores, 1))[0])
+            if pool.scores[at] < self.score_threshold:
+                trail.cut("floor", len(pool), None, f"score_threshold {self.score_threshold}")
+                return
+            position = int(pool.positions[at])
+            passes = yield from passing(trail, np.array([position]), question)
+            pool.pick(at, returned=bool(len(passes)))
+            picked.append(position)
+            if trail.depth[position] < self.depth:
+                yield from self._expand(trail, pool, picked, question)
+
+    def _expand(self, trail: Trail, pool: Pool, picked: list[int], question: Question) -> Plan[None]:
+        """Bring the neighbours of the document picked last into the pool.
+
+        A candidate that was known by a longer way comes in anew by the shorter one.
+        """
+        depth = int(trail.depth[picked[-1]]) + 1
+        settled = np.concatenate((trail.refs[trail.depth <= depth], trail.refs[picked]))
+        found = yield from hop(trail, np.array(picked[-1:]), question, self, exclude=np.unique(settled))
+        found = yield from within_nodes(trail, found, depth, self)
+        if not len(found):
+            return
+        before = trail.refs
+        positions = yield from carried(trail, trail.add(found, depth), self)
+        pool.drop(np.flatnonzero(np.isin(before, trail.refs[positions])))
+        vectors: Floats = yield Vectors(refs=trail.refs[positions])
+        pool.add(positions, trail.score[positions], vectors)
+
+    def _result(self, trail: Trail, pool: Pool, question: Question) -> Plan[Hits]:
+        if not pool.returned:
+            reason = f"none of the {len(trail)} documents reached passes result_filter or score_threshold"
+            return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
+        positions = np.array([position for position, _ in pool.returned])
+        scores = np.array([score for _, score in pool.returned], dtype=np.float32)
+        return (yield from hits_of(trail, positions, self, question, scores))

@@ -1,0 +1,43 @@
+"""Plain k-NN search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from linkstore.hits import Hits
+from linkstore.plans import Candidates, Nearest, Plan
+from linkstore.strategies.base import Question, Strategy, require_at_least
+from linkstore.strategies.paths import hits_of
+from linkstore.strategies.trail import Found, Trail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Similarity(Strategy):
+    """The ``k`` documents most similar to the query; no link is followed.
+
+    Args:
+        k: How many documents; default 4.
+    """
+
+    k: int = 4
+
+    def __post_init__(self) -> None:
+        require_at_least(1, k=self.k)
+
+    def limited(self, k: int) -> Similarity:
+        """The same search for ``k`` documents."""
+        return replace(self, k=k)
+
+    def plan(self, question: Question) -> Plan[Hits]:
+        """One fetch of the nearest, one of their texts."""
+        condition = question.filter & question.seed_filter & question.result_filter
+        near: Candidates = yield Nearest(vector=question.vector, k=self.k, filter=condition)
+        trail = Trail()
+        refs, similarity = near.refs, near.similarity
+        if not len(refs):
+            reason = "the store is empty" if condition.always else "no document passes the filter"
+            return Hits(hits=(), reason=reason, strategy=str(self))
+        found = Found(refs=refs, similarity=similarity, weight=np.ones(len(refs), dtype=np.float32))
+        return (yield from hits_of(trail, trail.add(found), self, question))

@@ -1,0 +1,153 @@
+"""The trail of a search: what each hop reached, and by which links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkstore.hits import Cut
+from linkstore.plans import Memberships, Reached
+from linkstore.vectors import Bools, Floats, Ints
+
+NO_REFS: Ints = np.empty(0, dtype=np.int64)
+NO_SCORES: Floats = np.empty(0, dtype=np.float32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edges:
+    """The links one hop followed through link groups, unjoined.
+
+    Args:
+        out_group: (m,) link groups left through.
+        out_source: (m,) positions in the trail of the documents that left.
+        out_strength: (m,) weight of the path up to the group.
+        in_group: (n,) link groups arrived through.
+        in_ref: (n,) documents arrived at.
+        in_weight: (n,) weight of the links arrived through.
+    """
+
+    out_group: Ints
+    out_source: Ints
+    out_strength: Floats
+    in_group: Ints
+    in_ref: Ints
+    in_weight: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Documents found by one step of a search, each once.
+
+    Args:
+        refs: (n,) documents.
+        similarity: (n,) to the question.
+        weight: (n,) product of link and kind weights along the best path.
+        edges: How they were reached; empty for those found by similarity or by id.
+    """
+
+    refs: Ints
+    similarity: Floats
+    weight: Floats
+    edges: tuple[Edges, ...] = ()
+
+    @property
+    def score(self) -> Floats:
+        """(n,) similarity damped by the weight of the path, in [-1, 1].
+
+        ``(1 + similarity) * weight - 1``, written so that a weight of 1 changes no digit.
+        """
+        return self.similarity * self.weight + (self.weight - 1)
+
+    def __len__(self) -> int:
+        return len(self.refs)
+
+    def take(self, chosen: Ints | Bools) -> Found:
+        """Only the chosen documents."""
+        return Found(
+            refs=self.refs[chosen],
+            similarity=self.similarity[chosen],
+            weight=self.weight[chosen],
+            edges=self.edges,
+        )
+
+
+class Trail:
+    """All that one search reached so far, and what it cut. Lives as long as its plan runs."""
+
+    def __init__(self) -> None:
+        self.layers: list[Found] = []
+        self.cuts: list[Cut] = []
+        self.refs: Ints = NO_REFS
+        self.similarity: Floats = NO_SCORES
+        self.weight: Floats = NO_SCORES
+        self.score: Floats = NO_SCORES
+        self.depth: Ints = NO_REFS
+        self.layer: Ints = NO_REFS
+
+    def __len__(self) -> int:
+        return len(self.refs)
+
+    def add(self, found: Found, depth: int | None = None) -> Ints:
+        """Append a layer; returns the positions of its documents in the trail.
+
+        Args:
+            found: What was reached.
+            depth: In how many hops; default: as many as there were layers before.
+        """
+        start, layer = len(self.refs), len(self.layers)
+        self.layers.append(found)
+        self.refs = np.concatenate((self.refs, found.refs))
+        self.similarity = np.concatenate((self.similarity, found.similarity))
+        self.weight = np.concatenate((self.weight, found.weight))
+        self.score = np.concatenate((self.score, found.score))
+        self.depth = np.concatenate((self.depth, np.full(len(found), layer if depth is None else depth)))
+        self.layer = np.concatenate((self.layer, np.full(len(found), layer)))
+        return np.arange(start, len(self.refs))
+
+    def cut(self, reason: str, count: int, depth: int | None, detail: str) -> None:
+        """Note what was left out; nothing is noted for a count of 0."""
+        if count:
+            self.cuts.append(Cut(reason=reason, count=count, depth=depth, detail=detail))
+
+
+def join(
+    sources: Ints, strengths: Floats, kinds: Floats, left: Memberships, groups: Ints, reached: Reached
+) -> Edges:
+    """What one hop followed: the groups the ``sources`` left through, and whom they led to.
+
+    Args:
+        sources: (f,) positions in the trail of the frontier.
+        strengths: (f,) weight of the path to each.
+        kinds: Weight of each of ``left.kinds``.
+        left: The groups of the frontier.
+        groups: Those that were asked for members.
+        reached: Their members.
+    """
+    return Edges(
+        out_group=left.group,
+        out_source=sources[left.document],
+        out_strength=strengths[left.document] * kinds[left.kind] * left.weight,
+        in_group=groups[reached.group],
+        in_ref=reached.refs,
+        in_weight=reached.weight,
+    )
+
+
+def merged(edges: tuple[Edges, ...], reached: tuple[Reached, ...]) -> Found:
+    """The documents that one hop reached, each once, with the weight of its best path."""
+    refs = np.concatenate([part.refs for part in reached])
+    similarity = np.concatenate([part.similarity for part in reached])
+    weight = np.concatenate([arrival_weight(part) for part in edges])
+    unique, first, inverse = np.unique(refs, return_index=True, return_inverse=True)
+    best = np.zeros(len(unique), dtype=np.float32)
+    np.maximum.at(best, inverse, weight)
+    return Found(refs=unique, similarity=similarity[first], weight=best, edges=edges)
+
+
+def arrival_weight(edges: Edges) -> Floats:
+    """(n,) for each arrival the weight of the best path through its group."""
+    groups, inverse = np.unique(edges.out_group, return_inverse=True)
+    best = np.zeros(len(groups), dtype=np.float32)
+    np.maximum.at(best, inverse, edges.out_strength)
+    return best[np.searchsorted(groups, edges.in_group)] * edges.in_weight

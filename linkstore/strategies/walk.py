@@ -1,0 +1,212 @@
+"""The parts that traversing plans are made of: where to start, and one hop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkstore.hits import Cut
+from linkstore.links import Link
+from linkstore.order import ranked
+from linkstore.plans import (
+    Candidates,
+    Find,
+    Groups,
+    Matching,
+    Members,
+    Memberships,
+    Nearest,
+    Plan,
+    Reached,
+    Resolve,
+    Tags,
+)
+from linkstore.strategies.base import SIDES, Question, Traversing
+from linkstore.strategies.trail import Edges, Found, Trail, join, merged
+from linkstore.vectors import Bools, Floats, Ints
+
+SHOWN_HUBS = 5
+QUERY = -1
+"""The position that stands for the query itself as the source of a link."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a search starts: found by similarity, by id or by link; and the best similarity seen."""
+
+    found: Found
+    best: float | None
+
+
+def seeds(trail: Trail, k: int, question: Question, controls: Traversing) -> Plan[Start]:
+    """The documents a search starts from: the ``k`` nearest, the named roots, the linked ones."""
+    condition = question.filter & question.seed_filter
+    near: Candidates = yield Nearest(vector=question.vector, k=k, filter=condition)
+    above = near.similarity >= np.float32(controls.min_similarity)
+    trail.cut("floor", int((~above).sum()), 0, f"min_similarity {controls.min_similarity}")
+    refs, similarity = [near.refs[above]], [near.similarity[above]]
+    if question.roots:
+        found: Candidates = yield Find(ids=question.roots, vector=question.vector, filter=condition)
+        trail.cut("filter", found.filtered, 0, "initial_roots that the filter excludes")
+        missing = len(set(question.roots)) - len(found.refs) - found.filtered
+        trail.cut("missing", missing, 0, "initial_roots that are not in the store")
+        refs.append(found.refs)
+        similarity.append(found.similarity)
+    unique, first = np.unique(np.concatenate(refs), return_index=True)
+    plain = Found(
+        refs=unique,
+        similarity=np.concatenate(similarity)[first],
+        weight=np.ones(len(unique), dtype=np.float32),
+    )
+    best = float(near.similarity[0]) if len(near.refs) else None
+    if not question.links:
+        return Start(plain, best)
+    linked = yield from _linked(trail, plain, question, controls)
+    return Start(_union(plain, linked), best)
+
+
+def _linked(trail: Trail, plain: Found, question: Question, controls: Traversing) -> Plan[Found]:
+    """The documents that the question's own links lead to."""
+    edges, reached = [], []
+    asked: set[tuple[str, str]] = set()
+    answered: set[tuple[str, str]] = set()
+    for leave, arrive in SIDES[controls.direction]:
+        usable = [
+            link
+            for link in question.links
+            if (link.leads_out if leave == "out" else link.leads_in) and _followed(link.kind, controls) > 0
+        ]
+        tags = tuple((link.kind, link.tag) for link in usable)
+        refs: Ints = yield Resolve(tags=tags)
+        known = refs >= 0
+        groups = np.unique(refs[known])
+        answer: Reached = yield Members(
+            groups=groups,
+            side=arrive,
+            vector=question.vector,
+            take=controls.adjacent_k,
+            cap=controls.hub_cap,
+            exclude=plain.refs,
+            filter=question.filter & question.seed_filter,
+        )
+        yield from note_cuts(trail, groups, answer, 0, controls)
+        asked.update(tags)
+        peopled = np.isin(refs, groups[answer.sizes > 0])
+        answered.update(tag for tag, leads in zip(tags, peopled, strict=True) if leads)
+        reached.append(answer)
+        edges.append(_asked_edges(usable, refs, groups, answer, controls))
+    trail.cut("missing", len(asked - answered), 0, "initial_links that lead to no document")
+    return merged(tuple(edges), tuple(reached))
+
+
+def _asked_edges(
+    usable: list[Link], refs: Ints, groups: Ints, answer: Reached, controls: Traversing
+) -> Edges:
+    """The question's links, followed as if the query were a document that has them."""
+    weights = [link.weight * _followed(link.kind, controls) for link in usable]
+    known = refs >= 0
+    return Edges(
+        out_group=refs[known],
+        out_source=np.full(int(known.sum()), QUERY),
+        out_strength=np.array(weights, dtype=np.float32)[known],
+        in_group=groups[answer.group],
+        in_ref=answer.refs,
+        in_weight=answer.weight,
+    )
+
+
+def _followed(kind: str, controls: Traversing) -> float:
+    weights = controls.kind_weights
+    return 1.0 if weights is None else weights.get(kind, 0.0)
+
+
+def _union(plain: Found, linked: Found) -> Found:
+    return Found(
+        refs=np.concatenate((plain.refs, linked.refs)),
+        similarity=np.concatenate((plain.similarity, linked.similarity)),
+        weight=np.concatenate((plain.weight, linked.weight)),
+        edges=linked.edges,
+    )
+
+
+def hop(trail: Trail, frontier: Ints, question: Question, controls: Traversing, exclude: Ints) -> Plan[Found]:
+    """Follow the link groups of the frontier (positions in the trail) one hop."""
+    depth = int(trail.depth[frontier].max(initial=0)) + 1
+    weights = controls.kind_weights
+    kinds = None if weights is None else frozenset(kind for kind, weight in weights.items() if weight > 0)
+    edges, reached = [], []
+    for leave, arrive in SIDES[controls.direction]:
+        left: Memberships = yield Groups(refs=trail.refs[frontier], side=leave, kinds=kinds)
+        groups = np.unique(left.group)
+        answer: Reached = yield Members(
+            groups=groups,
+            side=arrive,
+            vector=question.vector,
+            take=controls.adjacent_k,
+            cap=controls.hub_cap,
+            exclude=exclude,
+            filter=question.filter & question.hop_filter,
+        )
+        yield from note_cuts(trail, groups, answer, depth, controls)
+        strengths = trail.weight[frontier]
+        edges.append(join(frontier, strengths, _kind_weights(left, controls), left, groups, answer))
+        reached.append(answer)
+    return merged(tuple(edges), tuple(reached))
+
+
+def _kind_weights(left: Memberships, controls: Traversing) -> Floats:
+    return np.array([_followed(kind, controls) for kind in left.kinds], dtype=np.float32)
+
+
+def note_cuts(trail: Trail, groups: Ints, reached: Reached, depth: int, controls: Traversing) -> Plan[None]:
+    """Say which hubs were not followed and how many members the filter left out."""
+    trail.cut("filter", reached.filtered, depth, "members of link groups that the filter excludes")
+    hubs = groups[reached.sizes > controls.hub_cap]
+    if len(hubs):
+        tags = yield Tags(groups=hubs[:SHOWN_HUBS])
+        shown = ", ".join(f"{kind} {tag}" for kind, tag in tags)
+        more = "" if len(hubs) <= SHOWN_HUBS else f" and {len(hubs) - SHOWN_HUBS} more"
+        trail.cut("hub", len(hubs), depth, f"more than hub_cap {controls.hub_cap} members: {shown}{more}")
+
+
+def within_nodes(trail: Trail, found: Found, depth: int, controls: Traversing) -> Plan[Found]:
+    """The best of what was found at ``depth`` that still fits under ``max_nodes``."""
+    room = controls.max_nodes - len(trail)
+    if len(found) <= room:
+        return found
+    chosen = yield from ranked(found.refs, found.score, room)
+    trail.cut("max_nodes", len(found) - room, depth, f"max_nodes {controls.max_nodes}")
+    return found.take(chosen)
+
+
+def carried(trail: Trail, positions: Ints, controls: Traversing) -> Plan[Ints]:
+    """The frontier of the next hop: the best of ``positions``, at most ``beam``."""
+    if len(positions) <= controls.beam:
+        return positions
+    chosen = yield from ranked(trail.refs[positions], trail.score[positions], controls.beam)
+    depth = int(trail.depth[positions[0]])
+    trail.cut("beam", len(positions) - controls.beam, depth, f"not followed: beam {controls.beam}")
+    return positions[chosen]
+
+
+def empty_reason(
+    question: Question, k: int, controls: Traversing, best: float | None, cuts: list[Cut]
+) -> str:
+    """Why a search for ``k`` documents to start from found none."""
+    if best is not None:
+        return f"no document reaches min_similarity {controls.min_similarity}; the best has {best:.4f}"
+    if k == 0:
+        start = "no document was to be found by similarity, and no root or link leads to one"
+        return "; ".join([start, *(str(cut) for cut in cuts)])
+    if not (question.filter & question.seed_filter).always:
+        return "no document passes the filter"
+    return "the store is empty"
+
+
+def passing(trail: Trail, positions: Ints, question: Question) -> Plan[Ints]:
+    """Those of the positions whose documents may be returned."""
+    if question.result_filter.always or not len(positions):
+        return positions
+    passes: Bools = yield Matching(refs=trail.refs[positions], filter=question.result_filter)
+    return positions[passes]

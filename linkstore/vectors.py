@@ -1,0 +1,76 @@
+"""The one function that scores: cosine similarity over float32 unit vectors.
+
+Every backend scores with :func:`similarities`, so that two engines cannot disagree about a
+score or about a tie. Vectors are stored at unit length; cosine is then a dot product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstore.errors import DocumentError, EmbeddingError
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+def unit_vectors(vectors: Any, dimension: int | None = None, names: Sequence[str] | None = None) -> Floats:
+    """Scale vectors to unit length.
+
+    Args:
+        vectors: ``n`` vectors of one dimension: anything numpy reads as shape ``(n, dimension)``.
+        dimension: What the store holds; None accepts any.
+        names: What the vectors belong to, for the message.
+
+    Returns:
+        float32 of shape ``(n, dimension)``.
+
+    Raises:
+        EmbeddingError: If the shape or dimension is wrong.
+        DocumentError: If a vector is zero or not finite; the message names it.
+    """
+    try:
+        matrix = np.ascontiguousarray(vectors, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise EmbeddingError(f"the embedding did not return vectors of one dimension: {error}") from error
+    if matrix.ndim != 2 or (len(matrix) and not matrix.shape[1]):
+        raise EmbeddingError(f"expected vectors of shape (n, dimension), got {matrix.shape}")
+    if dimension is not None and len(matrix) and matrix.shape[1] != dimension:
+        raise EmbeddingError(
+            f"the store holds vectors of dimension {dimension}, the embedding gives {matrix.shape[1]};"
+            " open the store with the embedding it was built with"
+        )
+    norms = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
+    bad = ~np.isfinite(norms) | (norms == 0)
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise DocumentError(
+            f"the vector of {names[at] if names else at!r} is zero or not finite; cosine needs a direction"
+            " (an empty text often embeds to zero)"
+        )
+    units: Floats = (matrix / norms[:, None]).astype(np.float32)
+    return units
+
+
+def unit_vector(vector: Any, dimension: int | None = None) -> Floats:
+    """Scale one vector to unit length: see :func:`unit_vectors`."""
+    unit: Floats = unit_vectors(np.asarray(vector, dtype=np.float32)[None], dimension)[0]
+    return unit
+
+
+def similarities(matrix: Floats, vector: Floats) -> Floats:
+    """Cosine similarity of each unit row of ``matrix`` (n, d) with the unit ``vector`` (d,).
+
+    Each row is summed by itself, in the same order whatever the other rows are (a matrix product
+    is not), so equal vectors always score equal and ties can be broken by id.
+
+    Returns:
+        float32 of shape ``(n,)``, within [-1, 1].
+    """
+    cosines: Floats = np.clip(np.vecdot(matrix, vector), -1.0, 1.0)
+    return cosines
