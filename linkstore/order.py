@@ -29,8 +29,10 @@ def best(scores: Floats, take: int) -> Asking:
 
 def best_by_group(groups: Ints, scores: Floats) -> Asking:
     """Positions ordered by group, then score descending, then id."""
-    order = np.lexsort((-scores, groups))
-    tied = ties(scores[order], groups[order])
+    keys = (groups << 32) + _descending(scores)
+    order = np.argsort(keys)
+    ordered = keys[order]
+    tied = ties(ordered)
     if tied.any():
         order = yield from _untied(order, -scores[order], tied, groups[order])
     return order
@@ -57,15 +59,22 @@ def ranked(refs: Ints, scores: Floats, take: int) -> Plan[Ints]:
         return done.value  # type: ignore[no-any-return]
 
 
-def ties(scores: Floats, groups: Ints | None = None) -> Bools:
+def ties(ordered: Floats | Ints) -> Bools:
     """Which entries of an ordered array equal a neighbour."""
-    equal = scores[1:] == scores[:-1]
-    if groups is not None:
-        equal &= groups[1:] == groups[:-1]
-    tied = np.zeros(len(scores), dtype=np.bool_)
+    equal = ordered[1:] == ordered[:-1]
+    tied = np.zeros(len(ordered), dtype=np.bool_)
     tied[1:] |= equal
     tied[:-1] |= equal
     return tied
+
+
+def _descending(scores: Floats) -> Ints:
+    """Whole numbers below 2^32 that ascend exactly as the scores descend.
+
+    One sort of whole numbers is several times faster than a sort by two keys.
+    """
+    bits = (0.0 - scores).astype(np.float32).view(np.int32)
+    return (bits ^ ((bits >> 31) & 0x7FFFFFFF)).astype(np.int64) + (1 << 31)
 
 
 def _contenders(scores: Floats, take: int) -> Ints:

@@ -63,6 +63,15 @@ def unit_vector(vector: Any, dimension: int | None = None) -> Floats:
     return unit
 
 
+def contained(keys: Ints, some: Ints) -> Bools:
+    """Which of ``keys`` (n,) are among ``some``, which are few."""
+    if not len(some) or not len(keys):
+        return np.zeros(len(keys), dtype=np.bool_)
+    some = np.sort(some)
+    found: Bools = some[np.minimum(np.searchsorted(some, keys), len(some) - 1)] == keys
+    return found
+
+
 def similarities(matrix: Floats, vector: Floats) -> Floats:
     """Cosine similarity of each unit row of ``matrix`` (n, d) with the unit ``vector`` (d,).
 

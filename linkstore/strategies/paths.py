@@ -20,7 +20,7 @@ from linkstore.plans import Documents, Names, Plan, Stored, Tags
 from linkstore.strategies.base import Question, Strategy
 from linkstore.strategies.trail import Edges, Trail
 from linkstore.strategies.walk import QUERY
-from linkstore.vectors import Floats, Ints
+from linkstore.vectors import Floats, Ints, contained
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,10 @@ def hits_of(
     documents = dict(zip(involved, stored, strict=True))
     if scores is None:
         scores = trail.score[positions]
-    named = {(link.kind, link.tag): link.label for link in question.links}
+    steps = _Steps(documents, arrivals, question)
     hits = tuple(
-        _hit(trail, position, float(score), documents, arrivals, named)
-        for position, score in zip(positions.tolist(), scores, strict=True)
+        _hit(trail, position, score, documents[position], steps.path(position))
+        for position, score in zip(positions.tolist(), scores.tolist(), strict=True)
     )
     return Hits(hits=hits, cuts=tuple(trail.cuts), strategy=str(strategy))
 
@@ -88,7 +88,7 @@ def _options(trail: Trail, here: list[int], edges: tuple[Edges, ...]) -> dict[in
     position_of = dict(zip(trail.refs[here].tolist(), here, strict=True))
     options: dict[int, list[_Option]] = {}
     for part in edges:
-        arriving = np.flatnonzero(np.isin(part.in_ref, trail.refs[here]))
+        arriving = np.flatnonzero(contained(part.in_ref, trail.refs[here]))
         leaving = _leaving(part, part.in_group[arriving])
         rows = zip(
             part.in_ref[arriving].tolist(),
@@ -105,7 +105,7 @@ def _options(trail: Trail, here: list[int], edges: tuple[Edges, ...]) -> dict[in
 
 
 def _leaving(part: Edges, groups: Ints) -> dict[int, list[tuple[int, float]]]:
-    rows = np.flatnonzero(np.isin(part.out_group, groups))
+    rows = np.flatnonzero(contained(part.out_group, groups))
     leaving: dict[int, list[tuple[int, float]]] = {}
     for group, source, strength in zip(
         part.out_group[rows].tolist(),
@@ -154,66 +154,66 @@ def _involved(positions: Iterable[int], arrivals: dict[int, Arrival]) -> list[in
     return list(involved)
 
 
-def _hit(
-    trail: Trail,
-    position: int,
-    score: float,
-    documents: dict[int, Stored],
-    arrivals: dict[int, Arrival],
-    named: dict[tuple[str, str], str | None],
-) -> Hit:
-    stored = documents[position]
+def _hit(trail: Trail, position: int, score: float, stored: Stored, path: Path) -> Hit:
     return Hit(
         document=Document(id=stored.id, page_content=stored.text, metadata=stored.metadata),
         score=score,
         similarity=float(trail.similarity[position]),
         depth=int(trail.depth[position]),
-        path=_path(position, documents, arrivals, named),
+        path=path,
     )
 
 
-def _path(
-    position: int,
-    documents: dict[int, Stored],
-    arrivals: dict[int, Arrival],
-    named: dict[tuple[str, str], str | None],
-) -> Path:
-    steps: list[Step] = []
-    at: int | None = position
-    while at is not None and at != QUERY:
-        arrival = arrivals.get(at)
-        stored = documents[at]
+class _Steps:
+    """Makes the steps of paths, which hits share, once each."""
+
+    def __init__(
+        self, documents: dict[int, Stored], arrivals: dict[int, Arrival], question: Question
+    ) -> None:
+        self._documents = documents
+        self._arrivals = arrivals
+        self._steps: dict[int, Step] = {}
+        self._labels: dict[int, dict[tuple[str, str], str]] = {
+            QUERY: {(link.kind, link.tag): link.label for link in question.links if link.label}
+        }
+
+    def path(self, position: int) -> Path:
+        """The way to a position."""
+        steps = [self._step(position)]
+        while (arrival := self._arrivals.get(position)) and arrival.source != QUERY:
+            position = arrival.source
+            steps.append(self._step(position))
+        return Path(tuple(reversed(steps)))
+
+    def _step(self, position: int) -> Step:
+        step = self._steps.get(position)
+        if step is None:
+            step = self._steps[position] = self._made(position)
+        return step
+
+    def _made(self, position: int) -> Step:
+        stored, arrival = self._documents[position], self._arrivals.get(position)
         url = stored.metadata.get("url")
-        steps.append(
-            Step(
-                id=stored.id,
-                url=url if isinstance(url, str) else None,
-                kind=arrival.kind if arrival else None,
-                tag=arrival.tag if arrival else None,
-                label=_label(arrival, stored, documents, named) if arrival else None,
-            )
-        )
-        at = arrival.source if arrival else None
-    return Path(tuple(reversed(steps)))
+        url = url if isinstance(url, str) else None
+        if arrival is None:
+            return Step(id=stored.id, url=url)
+        # The author of a link names it; where a link was followed backwards, that is its target.
+        link = (arrival.kind, arrival.tag)
+        label = self._labels_of(arrival.source).get(link) or self._labels_of(position).get(link)
+        return Step(id=stored.id, url=url, kind=arrival.kind, tag=arrival.tag, label=label)
+
+    def _labels_of(self, position: int) -> dict[tuple[str, str], str]:
+        labels = self._labels.get(position)
+        if labels is None:
+            labels = self._labels[position] = labels_in(self._documents[position].metadata)
+        return labels
 
 
-def _label(
-    arrival: Arrival,
-    target: Stored,
-    documents: dict[int, Stored],
-    named: dict[tuple[str, str], str | None],
-) -> str | None:
-    """The label of a followed link: its author's, else that of the document it led to."""
-    if arrival.source == QUERY:
-        own = named.get((arrival.kind, arrival.tag))
-    else:
-        own = label_in(documents[arrival.source].metadata, arrival.kind, arrival.tag)
-    return own or label_in(target.metadata, arrival.kind, arrival.tag)
-
-
-def label_in(metadata: dict[str, Any], kind: str, tag: str) -> str | None:
-    """The first label that a document's links give to (kind, tag)."""
+def labels_in(metadata: dict[str, Any]) -> dict[tuple[str, str], str]:
+    """The first label that a document's links give to each (kind, tag)."""
+    labels: dict[tuple[str, str], str] = {}
     for link in metadata.get(LINKS_KEY) or ():
-        if link.get("tag") == tag and link.get("kind") == kind and link.get("label"):
-            return str(link["label"])
-    return None
+        label = link.get("label")
+        if label:
+            labels.setdefault((link["kind"], link["tag"]), label)
+    return labels

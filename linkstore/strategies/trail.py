@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkstore.hits import Cut
-from linkstore.plans import Memberships, Reached
+from linkstore.plans import Reached
 from linkstore.vectors import Bools, Floats, Ints
 
 NO_REFS: Ints = np.empty(0, dtype=np.int64)
@@ -25,6 +25,7 @@ class Edges:
         in_group: (n,) link groups arrived through.
         in_ref: (n,) documents arrived at.
         in_weight: (n,) weight of the links arrived through.
+        in_strength: (n,) weight of the best path through the group.
     """
 
     out_group: Ints
@@ -33,6 +34,7 @@ class Edges:
     in_group: Ints
     in_ref: Ints
     in_weight: Floats
+    in_strength: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,43 +113,42 @@ class Trail:
             self.cuts.append(Cut(reason=reason, count=count, depth=depth, detail=detail))
 
 
-def join(
-    sources: Ints, strengths: Floats, kinds: Floats, left: Memberships, groups: Ints, reached: Reached
-) -> Edges:
-    """What one hop followed: the groups the ``sources`` left through, and whom they led to.
+def join(groups: Ints, left: Ints, sources: Ints, strengths: Floats, reached: Reached) -> Edges:
+    """What one hop followed: who left through which groups, and whom the groups led to.
 
     Args:
-        sources: (f,) positions in the trail of the frontier.
-        strengths: (f,) weight of the path to each.
-        kinds: Weight of each of ``left.kinds``.
-        left: The groups of the frontier.
-        groups: Those that were asked for members.
-        reached: Their members.
+        groups: (g,) link groups that were asked for members, ascending.
+        left: (m,) link groups that were left through, all among ``groups``.
+        sources: (m,) positions in the trail of the documents that left.
+        strengths: (m,) weight of the path up to the group.
+        reached: The members of ``groups``.
     """
+    best = np.zeros(len(groups), dtype=np.float32)
+    np.maximum.at(best, np.searchsorted(groups, left), strengths)
     return Edges(
-        out_group=left.group,
-        out_source=sources[left.document],
-        out_strength=strengths[left.document] * kinds[left.kind] * left.weight,
+        out_group=left,
+        out_source=sources,
+        out_strength=strengths,
         in_group=groups[reached.group],
         in_ref=reached.refs,
         in_weight=reached.weight,
+        in_strength=best[reached.group] * reached.weight,
     )
 
 
 def merged(edges: tuple[Edges, ...], reached: tuple[Reached, ...]) -> Found:
     """The documents that one hop reached, each once, with the weight of its best path."""
     refs = np.concatenate([part.refs for part in reached])
+    if not len(refs):
+        return Found(refs=NO_REFS, similarity=NO_SCORES, weight=NO_SCORES, edges=edges)
+    order = np.argsort(refs, kind="stable")
+    ordered = refs[order]
+    first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
     similarity = np.concatenate([part.similarity for part in reached])
-    weight = np.concatenate([arrival_weight(part) for part in edges])
-    unique, first, inverse = np.unique(refs, return_index=True, return_inverse=True)
-    best = np.zeros(len(unique), dtype=np.float32)
-    np.maximum.at(best, inverse, weight)
-    return Found(refs=unique, similarity=similarity[first], weight=best, edges=edges)
-
-
-def arrival_weight(edges: Edges) -> Floats:
-    """(n,) for each arrival the weight of the best path through its group."""
-    groups, inverse = np.unique(edges.out_group, return_inverse=True)
-    best = np.zeros(len(groups), dtype=np.float32)
-    np.maximum.at(best, inverse, edges.out_strength)
-    return best[np.searchsorted(groups, edges.in_group)] * edges.in_weight
+    strength = np.concatenate([part.in_strength for part in edges])
+    return Found(
+        refs=ordered[first],
+        similarity=similarity[order[first]],
+        weight=np.maximum.reduceat(strength[order], first),
+        edges=edges,
+    )

@@ -24,7 +24,7 @@ from linkstore.plans import (
 )
 from linkstore.strategies.base import SIDES, Question, Traversing
 from linkstore.strategies.trail import Edges, Found, Trail, join, merged
-from linkstore.vectors import Bools, Floats, Ints
+from linkstore.vectors import Bools, Ints
 
 SHOWN_HUBS = 5
 QUERY = -1
@@ -106,14 +106,9 @@ def _asked_edges(
     """The question's links, followed as if the query were a document that has them."""
     weights = [link.weight * _followed(link.kind, controls) for link in usable]
     known = refs >= 0
-    return Edges(
-        out_group=refs[known],
-        out_source=np.full(int(known.sum()), QUERY),
-        out_strength=np.array(weights, dtype=np.float32)[known],
-        in_group=groups[answer.group],
-        in_ref=answer.refs,
-        in_weight=answer.weight,
-    )
+    sources = np.full(int(known.sum()), QUERY)
+    strengths = np.array(weights, dtype=np.float32)[known]
+    return join(groups, refs[known], sources, strengths, answer)
 
 
 def _followed(kind: str, controls: Traversing) -> float:
@@ -149,14 +144,11 @@ def hop(trail: Trail, frontier: Ints, question: Question, controls: Traversing, 
             filter=question.filter & question.hop_filter,
         )
         yield from note_cuts(trail, groups, answer, depth, controls)
-        strengths = trail.weight[frontier]
-        edges.append(join(frontier, strengths, _kind_weights(left, controls), left, groups, answer))
+        kind_weights = np.array([_followed(kind, controls) for kind in left.kinds], dtype=np.float32)
+        strengths = trail.weight[frontier][left.document] * kind_weights[left.kind] * left.weight
+        edges.append(join(groups, left.group, frontier[left.document], strengths, answer))
         reached.append(answer)
     return merged(tuple(edges), tuple(reached))
-
-
-def _kind_weights(left: Memberships, controls: Traversing) -> Floats:
-    return np.array([_followed(kind, controls) for kind in left.kinds], dtype=np.float32)
 
 
 def note_cuts(trail: Trail, groups: Ints, reached: Reached, depth: int, controls: Traversing) -> Plan[None]:

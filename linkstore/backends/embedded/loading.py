@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 import apsw
 import numpy as np
@@ -49,10 +49,11 @@ class LinkRows:
 
 @dataclass(frozen=True, slots=True)
 class GroupRows:
-    """Link groups in key order: ``kinds`` that occur, and for each group its position there."""
+    """Link groups in key order: ``kinds`` that occur, for each group its position there, and tags."""
 
     kinds: list[str]
     codes: Array
+    tags: list[str]
 
 
 def load_documents(connection: apsw.Connection, after: int, last: int, dimension: int) -> DocumentRows:
@@ -133,7 +134,8 @@ def once_per_side(rows: LinkRows) -> LinkRows:
 
 def load_groups(connection: apsw.Connection, after: int) -> GroupRows:
     """Link groups with keys greater than ``after``; keys have no gaps."""
-    rows = connection.execute("SELECT kind FROM link_group WHERE key > ? ORDER BY key", (after,)).fetchall()
+    query = "SELECT kind, tag FROM link_group WHERE key > ? ORDER BY key"
+    rows: list[Any] = connection.execute(query, (after,)).fetchall()
     codes: dict[str, int] = {}
-    values = [codes.setdefault(kind, len(codes)) for (kind,) in rows]
-    return GroupRows(list(codes), np.array(values, dtype=np.int16))
+    values = [codes.setdefault(kind, len(codes)) for kind, _ in rows]
+    return GroupRows(list(codes), np.array(values, dtype=np.int16), [tag for _, tag in rows])

@@ -71,6 +71,7 @@ class Mirror:
         self.link_bits = Column(base["link_bits"])
         self.link_weight = Column(base["link_weight"])
         self.group_kind = Column(base["group_kind"])
+        self.tags = Names(base["tag_offsets"], base["tag_blob"])
         self.kinds: list[str] = (
             str(base["kinds"].tobytes(), "utf-8").split("\0") if base["kinds"].size else []
         )
@@ -124,6 +125,7 @@ class Mirror:
             codes.setdefault(kind, len(codes))
         self.kinds = list(codes)
         recode = np.array([codes[kind] for kind in rows.kinds], dtype=np.int16)
+        self.tags.append(rows.tags)
         self.group_kind.append(recode[rows.codes])
 
     def _take_documents(self, connection: apsw.Connection, last_key: int) -> None:
@@ -163,6 +165,7 @@ class Mirror:
         """Everything but vectors in the state of ``stamp``, as a snapshot stores it."""
         last_key = stamp.last_key
         offsets, blob = self.ids.packed(last_key + 1)
+        tag_offsets, tag_blob = self.tags.packed(stamp.last_group + 1)
         entries = int(self.links_end.take(np.array([last_key]))[0])
         arrays: dict[str, Array] = {
             "id_offsets": offsets,
@@ -174,6 +177,8 @@ class Mirror:
             "link_bits": self.link_bits.rows(0, entries),
             "link_weight": self.link_weight.rows(0, entries),
             "group_kind": self.group_kind.rows(0, stamp.last_group + 1),
+            "tag_offsets": tag_offsets,
+            "tag_blob": tag_blob,
             "kinds": np.frombuffer("\0".join(self.kinds).encode(), dtype=np.uint8),
         }
         for bit in (OUT, IN):
@@ -204,6 +209,8 @@ def _nothing() -> dict[str, Array]:
         "link_bits": np.empty(0, np.uint8),
         "link_weight": np.empty(0, np.float32),
         "group_kind": np.zeros(1, np.int16),
+        "tag_offsets": np.zeros(2, np.int64),
+        "tag_blob": np.empty(0, np.uint8),
         "kinds": np.empty(0, np.uint8),
     }
     for bit in (OUT, IN):

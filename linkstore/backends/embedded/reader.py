@@ -32,7 +32,7 @@ from linkstore.plans import (
     Tags,
     Vectors,
 )
-from linkstore.vectors import Bools, Floats, Ints, similarities
+from linkstore.vectors import Bools, Floats, Ints, contained, similarities
 
 MAX_PROPOSALS: Final = 1024
 """After so many candidates that the filter excludes, all documents are looked at."""
@@ -66,6 +66,7 @@ class EmbeddedReader(Reader):
     def __init__(self, view: View) -> None:
         self._view = view
         self._mirror = view.mirror
+        self._compared: tuple[Floats, Floats] | None = None
 
     @immediate
     def nearest(self, fetch: Nearest) -> Candidates:
@@ -83,19 +84,25 @@ class EmbeddedReader(Reader):
 
     def _best_of(self, proposed: Ints, fetch: Nearest, after: int | None = None) -> Candidates:
         """The best of the proposed documents and of all with keys greater than ``after``."""
-        view = self._view
-        after = view.indexed if after is None else after
-        rest = np.arange(after + 1, view.stamp.last_key + 1)
-        scores = [similarities(self._mirror.vectors.take(proposed), fetch.vector)]
-        scores += [
-            similarities(part, fetch.vector)
-            for part in self._mirror.vectors.parts(after + 1, view.stamp.last_key + 1)
-        ]
-        keys, scored = np.concatenate((proposed, rest)), np.concatenate(scores)
-        visible = self._mirror.visible(keys, view.stamp)
+        start = 1 + (self._view.indexed if after is None else after)
+        keys = np.concatenate((proposed, np.arange(start, self._view.stamp.last_key + 1)))
+        visible = self._mirror.visible(keys, self._view.stamp)
         if visible is not None:
-            keys, scored = keys[visible], scored[visible]
-        return self._first_passing(keys, scored, fetch)
+            keys = keys[visible]
+        return self._first_passing(keys, self._scores(keys, fetch.vector), fetch)
+
+    def _scores(self, keys: Ints, vector: Floats) -> Floats:
+        """Similarity of documents to a vector.
+
+        Without an index a query compares the vector with every document anyway; the result is kept
+        for the fetches that follow, instead of gathering the same vectors again.
+        """
+        if self._view.ann is not None:
+            return similarities(self._mirror.vectors.take(keys), vector)
+        if self._compared is None or self._compared[0] is not vector:
+            parts = self._mirror.vectors.parts(0, self._view.stamp.last_key + 1)
+            self._compared = vector, np.concatenate([similarities(part, vector) for part in parts])
+        return self._compared[1][keys]
 
     def _first_passing(self, keys: Ints, scores: Floats, fetch: Nearest) -> Candidates:
         """The best ``k`` that pass the filter, which is asked of no more documents than needed."""
@@ -124,7 +131,7 @@ class EmbeddedReader(Reader):
         kept = keys[passing]
         scores = np.zeros(len(kept), np.float32)
         if fetch.vector is not None:
-            scores = similarities(self._mirror.vectors.take(kept), fetch.vector)
+            scores = self._scores(kept, fetch.vector)
         return Candidates(refs=kept, similarity=scores, filtered=int((~passing).sum()))
 
     @immediate
@@ -169,7 +176,7 @@ class EmbeddedReader(Reader):
         if visible is not None:
             owner, entry, keys = owner[visible], entry[visible], keys[visible]
             sizes[open_groups] = np.bincount(owner, minlength=len(sizes))[open_groups]
-        kept = (sizes <= fetch.cap)[owner] & ~_contains(fetch.exclude, keys)
+        kept = (sizes <= fetch.cap)[owner] & ~contained(keys, fetch.exclude)
         return self._most_similar(
             owner[kept], entry[kept], keys[kept], np.minimum(sizes, fetch.cap + 1), fetch
         )
@@ -185,7 +192,7 @@ class EmbeddedReader(Reader):
         if filtered:
             owner, entry, keys = owner[passing], entry[passing], keys[passing]
         distinct, where = _distinct(keys)
-        scores = similarities(self._mirror.vectors.take(distinct), fetch.vector)[where]
+        scores = self._scores(distinct, fetch.vector)[where]
         order = with_names(best_by_group(owner, scores), lambda at: self._mirror.ids.take(keys[at]))
         ordered = owner[order]
         first = np.searchsorted(ordered, ordered)
@@ -216,17 +223,21 @@ class EmbeddedReader(Reader):
 
     @immediate
     def tags(self, fetch: Tags) -> list[tuple[str, str]]:
-        """From the table of link groups."""
-        execute = self._view.connection.execute
-        query = "SELECT kind, tag FROM link_group WHERE key = ?"
-        return [_row(execute(query, (group,)).fetchone()) for group in fetch.groups.tolist()]
+        """From the packed tags."""
+        kinds, codes = self._mirror.kinds, self._mirror.group_kind.take(fetch.groups)
+        tags = self._mirror.tags.take(fetch.groups)
+        return [(kinds[code], tag) for code, tag in zip(codes.tolist(), tags, strict=True)]
 
     @immediate
     def documents(self, fetch: Documents) -> list[Stored]:
         """From the table of documents."""
-        execute = self._view.connection.execute
-        query = "SELECT id, text, metadata, links FROM document WHERE key = ?"
-        return [_stored(*_row(execute(query, (key,)).fetchone())) for key in fetch.refs.tolist()]
+        rows = self._view.connection.execute(
+            "SELECT key, id, text, metadata, links FROM document"
+            " WHERE key IN (SELECT value FROM json_each(?))",
+            (_json(fetch.refs.tolist()),),
+        )
+        stored = {key: row for key, *row in rows}
+        return [_stored(*stored[key]) for key in fetch.refs.tolist()]
 
 
 def read_metadata(metadata: str, links: str | None) -> dict[str, Any]:
@@ -241,24 +252,8 @@ def _stored(name: str, text: str, metadata: str, links: str | None) -> Stored:
     return Stored(id=name, text=text, metadata=read_metadata(metadata, links))
 
 
-def _row(row: Any) -> Any:
-    """A row that must be there: refs come from the same state."""
-    if row is None:
-        raise LookupError("a ref that this reader did not give out")
-    return row
-
-
 def _json(value: Any) -> str:
     return orjson.dumps(value).decode()
-
-
-def _contains(some: Ints, keys: Ints) -> Bools:
-    """Which keys are among ``some``, which are few."""
-    if not len(some) or not len(keys):
-        return np.zeros(len(keys), dtype=np.bool_)
-    some = np.sort(some)
-    at = np.minimum(np.searchsorted(some, keys), len(some) - 1)
-    return some[at] == keys
 
 
 def _distinct(keys: Ints) -> tuple[Ints, Ints]:
