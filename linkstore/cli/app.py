@@ -1,0 +1,66 @@
+"""The application: its commands, ``--version``, and how errors end it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from linkstore._version import __version__
+from linkstore.cli import delete, demo, index, links, maintain, query, stats
+from linkstore.cli.exits import exit_code
+from linkstore.cli.output import note
+from linkstore.errors import LinkStoreError
+
+app = typer.Typer(
+    name="linkstore",
+    help="Search a hyperlinked site by meaning, and follow its links.",
+    epilog="Exit codes: 0 done, 1 other errors, 2 usage, 3 no store there, 4 store busy,"
+    " 5 store damaged or of another version, 6 embedding or optional dependency missing.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+for _command in (
+    index.index,
+    query.query,
+    links.links,
+    stats.stats,
+    delete.delete,
+    maintain.verify,
+    maintain.repair,
+    demo.demo,
+):
+    app.command()(_command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"linkstore {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Search a hyperlinked site by meaning, and follow its links."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit.
+
+    Args:
+        arguments: Words after ``linkstore``; default those of the process.
+    """
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="linkstore")
+    except (LinkStoreError, OSError) as error:
+        note(f"linkstore: {error}")
+        sys.exit(exit_code(error))

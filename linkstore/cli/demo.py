@@ -1,0 +1,62 @@
+"""``linkstore demo``: one question on a small site, by similarity alone and with its links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from linkstore.cli.output import stdout
+from linkstore.cli.render import show_hits
+from linkstore.cli.stores import opened
+
+if TYPE_CHECKING:
+    from linkstore.demo import Comparison
+
+SHOWN: Final = 3
+"""How many of the hits found only by links are shown."""
+
+
+def demo(
+    store: Annotated[
+        str | None, typer.Option("--store", "-s", metavar="PATH", help="Keep the store in this folder.")
+    ] = None,
+) -> None:
+    """See what links find, on a small site about Seattle.
+
+    Indexes the site and asks one question, by similarity alone and with links. Needs no network, no key.
+    """
+    from linkstore.demo import QUESTION, compare, site
+    from linkstore.ingest import index_folder
+
+    with _place(store) as place, opened(place, create=True) as opened_store, site() as folder:
+        index_folder(opened_store, folder, source="linkstore-demo")
+        comparison = compare(opened_store)
+    _show(QUESTION, comparison)
+    if store is not None:
+        stdout().print(f'\nAsk it more: linkstore query "Who built the monorail?" --store {store}')
+
+
+@contextmanager
+def _place(store: str | None) -> Iterator[str]:
+    if store is not None:
+        yield store
+        return
+    with TemporaryDirectory(prefix="linkstore-demo-") as folder:
+        yield folder
+
+
+def _show(question: str, comparison: Comparison) -> None:
+    console = stdout()
+    found = comparison.only_by_links
+    console.print(f"Question: {question}\n", style="bold")
+    console.print(f"By similarity alone, the {len(comparison.similar)} nearest:\n", style="underline")
+    show_hits(comparison.similar, question)
+    console.print(
+        f"\nOnly by following their links ({len(found)} more; the first {min(SHOWN, len(found))}):\n",
+        style="underline",
+    )
+    show_hits(found[:SHOWN], question)

@@ -1,0 +1,67 @@
+"""``linkstore links``: what a document points at, and what points at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from linkstore.cli.lookup import documents_named
+from linkstore.cli.options import JsonOption, StoreOption
+from linkstore.cli.output import printable, stdout, write_json
+from linkstore.cli.render import title_of, url_of
+from linkstore.cli.stores import opened
+
+if TYPE_CHECKING:
+    from linkstore.neighbours import Neighbour
+
+
+def links(
+    name: Annotated[str, typer.Argument(metavar="URL_OR_ID", help="A document's id, or a page's URL.")],
+    store: StoreOption,
+    json: JsonOption = False,
+) -> None:
+    """Show what a document or page points at, and what points at it."""
+    with opened(store) as opened_store:
+        found = []
+        for document in documents_named(opened_store, name):
+            near = opened_store.neighbours(document.id or "")
+            found.append(
+                {
+                    "id": document.id,
+                    "url": url_of(document),
+                    "title": title_of(document),
+                    "outgoing": _rows(near.outgoing, "to"),
+                    "incoming": _rows(near.incoming, "from"),
+                }
+            )
+    if json:
+        write_json(found)
+    else:
+        for entry in found:
+            _show(entry)
+
+
+def _rows(neighbours: Iterable[Neighbour], side: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "kind": near.link.kind,
+            "tag": near.link.tag,
+            "label": near.link.label,
+            "weight": near.link.weight,
+            side: list(near.ids),
+            "more": near.more,
+        }
+        for near in neighbours
+    ]
+
+
+def _show(entry: dict[str, Any]) -> None:
+    console = stdout()
+    console.print(printable(entry["id"]), style="bold cyan")
+    for side, arrow, others in (("outgoing", "→", "to"), ("incoming", "←", "from")):
+        for row in entry[side]:
+            label = f" “{row['label']}”" if row["label"] else ""
+            ids = "too many to list" if row["more"] else ", ".join(row[others]) or "nothing here"
+            console.print(printable(f"  {row['kind']} {row['tag']}{label} {arrow} {ids}"))

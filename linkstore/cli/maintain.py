@@ -1,0 +1,48 @@
+"""``linkstore verify`` and ``linkstore repair``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import typer
+
+from linkstore.cli.exits import DAMAGED
+from linkstore.cli.options import JsonOption, StoreOption
+from linkstore.cli.output import printable, stdout, write_json
+from linkstore.cli.stores import opened
+
+if TYPE_CHECKING:
+    from linkstore.backends.base import Report
+
+
+def verify(store: StoreOption, json: JsonOption = False) -> None:
+    """Check a store; changes nothing.
+
+    Compares everything derived with the documents. Exit code 5 if they do not match.
+    """
+    with opened(store) as opened_store:
+        report = opened_store.verify()
+    _show(report, json=json, verb="found")
+    if not report.sound:
+        raise typer.Exit(DAMAGED)
+
+
+def repair(store: StoreOption, json: JsonOption = False) -> None:
+    """Mend what verify finds."""
+    with opened(store) as opened_store:
+        report = opened_store.repair()
+    _show(report, json=json, verb="mended")
+
+
+def _show(report: Report, *, json: bool, verb: str) -> None:
+    if json:
+        findings = [asdict(finding) for finding in report.findings]
+        write_json({"sound": report.sound, "findings": findings})
+        return
+    console = stdout()
+    if report.sound:
+        console.print("the store is sound", style="green")
+    for finding in report.findings:
+        examples = f": {', '.join(finding.examples)}" if finding.examples else ""
+        console.print(printable(f"{verb}: {finding.problem} ({finding.count}){examples}"), style="yellow")

@@ -1,0 +1,56 @@
+"""Options that several commands share, and how their values are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+
+from linkstore.cli.exits import UsageError
+
+StoreOption = Annotated[
+    str,
+    typer.Option("--store", "-s", metavar="PATH", envvar="LINKSTORE_STORE", help="The store's folder."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def listed(values: Iterable[str]) -> tuple[str, ...]:
+    """Names given by repeating an option, separated by commas, or both."""
+    return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
+
+
+def weighted(values: Iterable[str]) -> dict[str, float] | None:
+    """Link kinds such as ``hyperlink,section=0.5``, each with its weight; None if none is named.
+
+    Raises:
+        UsageError: If a weight is no number.
+    """
+    weights = {}
+    for item in listed(values):
+        kind, _, weight = item.partition("=")
+        try:
+            weights[kind.strip()] = float(weight) if weight else 1.0
+        except ValueError as error:
+            raise UsageError(f"--kinds {item!r}: the weight must be a number from 0 to 1") from error
+    return weights or None
+
+
+def json_object(text: str | None, option: str) -> dict[str, Any] | None:
+    """A JSON object given as an option.
+
+    Raises:
+        UsageError: If it is no JSON object.
+    """
+    import orjson
+
+    if text is None:
+        return None
+    try:
+        value = orjson.loads(text)
+    except ValueError as error:
+        raise UsageError(f"{option} is no JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise UsageError(f'{option} must be a JSON object such as \'{{"lang": "en"}}\', not {text}')
+    return value

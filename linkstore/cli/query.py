@@ -1,0 +1,65 @@
+"""``linkstore query``: ask a store, see the hits and how each was reached."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from linkstore.cli.exits import UsageError
+from linkstore.cli.options import JsonOption, StoreOption, json_object, weighted
+from linkstore.cli.output import note, write_json
+from linkstore.cli.render import hit_to_dict, show_explanation, show_hits
+from linkstore.cli.stores import opened
+from linkstore.cli.strategies import Direction, Search, StrategyName
+
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KINDS", help="Link kinds to follow, such as hyperlink,section=0.5; default all."),
+]
+
+
+def query(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The question.", show_default=False)],
+    store: StoreOption,
+    k: Annotated[int | None, typer.Option("-k", help="Documents to start from [eager 4, mmr 100].")] = None,
+    depth: Annotated[int | None, typer.Option(help="Links to follow in a row [eager 1, mmr 2].")] = None,
+    limit: Annotated[int, typer.Option(help="Hits to print at most.")] = 10,
+    strategy: Annotated[StrategyName, typer.Option(help="How to search.")] = "eager",
+    kinds: Kinds = None,
+    direction: Annotated[Direction, typer.Option(help="Which way links are followed.")] = "forward",
+    filter: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Only documents with such metadata, at every stage.")
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Say what was left out, and why.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Ask a store.
+
+    Finds the documents most similar to the question, follows their links, and ranks all it reached.
+    """
+    _require_words(text)
+    search = Search(
+        name=strategy, k=k, depth=depth, limit=limit, kinds=weighted(kinds or ()), direction=direction
+    )
+    condition = json_object(filter, "--filter")
+    chosen = search.strategy()
+    with opened(store) as opened_store:
+        hits = opened_store.search(text, strategy=chosen, filter=condition)
+    if json:
+        write_json([hit_to_dict(hit, text) for hit in hits])
+    elif hits:
+        show_hits(hits, text)
+    if not hits:
+        note(f"no hit: {hits.reason}")
+    if explain:
+        show_explanation(hits, to_stderr=json)
+
+
+def _require_words(text: str) -> None:
+    if not text.strip():
+        raise UsageError("the query is empty; ask with at least one word")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError("the query is not valid UTF-8") from error

@@ -1,0 +1,78 @@
+"""The part of a text that says most about a query."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from linkstore.text import STOP_WORDS, fold, tokens
+
+WIDTH: Final = 200
+"""Longest snippet, in characters, ellipses not counted."""
+_WORD: Final = re.compile(r"\w+(?:['\u2019]\w+)*")
+_SHORTEST_STEM: Final = 4
+
+Span = tuple[int, int]
+
+
+def snippet(text: str, query: str, width: int = WIDTH) -> str:
+    """The window of ``text`` with the most different words of ``query``, in whole words.
+
+    Args:
+        text: Any text; white space becomes single spaces.
+        query: What was asked.
+        width: Longest window, in characters.
+
+    Returns:
+        At most ``width`` characters, with an ellipsis at each end that was cut; the beginning of the
+        text where it has no word of the query.
+    """
+    text = " ".join(text.split())
+    if len(text) <= width:
+        return text
+    words = [found.span() for found in _WORD.finditer(text)]
+    start, end = _window(text, words, query_spans(text, query), width)
+    return f"{'… ' if start else ''}{text[start:end].strip()}{' …' if end < len(text) else ''}"
+
+
+def query_spans(text: str, query: str) -> list[tuple[Span, str]]:
+    """Where words of the query stand in the text, each with the query's word.
+
+    A longer form of a word counts as the word (``monorails`` for ``monorail``); stop words do not.
+    """
+    terms = [term for term in dict.fromkeys(tokens(query)) if term not in STOP_WORDS]
+    spans = []
+    for found in _WORD.finditer(text):
+        word = fold(found[0])
+        term = next((term for term in terms if _same(word, term)), None)
+        if term is not None:
+            spans.append((found.span(), term))
+    return spans
+
+
+def _same(word: str, term: str) -> bool:
+    return word == term or (len(term) >= _SHORTEST_STEM and word.startswith(term))
+
+
+def _window(text: str, words: Sequence[Span], found: Sequence[tuple[Span, str]], width: int) -> Span:
+    """The best window: most different terms, then most terms, then the earliest."""
+    best, best_count = (0, 0), (0, 0)
+    for first, ((start, _), _) in enumerate(found):
+        inside = [entry for entry in found[first:] if entry[0][1] - start <= width]
+        count = (len({term for _, term in inside}), len(inside))
+        if count > best_count:
+            best, best_count = (start, max(start, *(end for (_, end), _ in inside))), count
+    return _widened(text, words, best, width)
+
+
+def _widened(text: str, words: Sequence[Span], core: Span, width: int) -> Span:
+    """The window grown around its core to ``width``, and shrunk to whole words."""
+    spare = max(0, width - (core[1] - core[0]))
+    low = max(0, min(core[0] - spare // 2, len(text) - width))
+    high = min(len(text), low + width)
+    if low:
+        low = min((start for start, _ in words if low <= start), default=low)
+    if high < len(text):
+        high = max((end for _, end in words if low < end <= high), default=high)
+    return low, high

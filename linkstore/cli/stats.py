@@ -1,0 +1,53 @@
+"""``linkstore stats``: what a store holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from linkstore.cli.options import JsonOption, StoreOption
+from linkstore.cli.output import printable, stdout, write_json
+from linkstore.cli.stores import opened
+
+if TYPE_CHECKING:
+    from linkstore.backends.base import Survey
+
+
+def stats(store: StoreOption, json: JsonOption = False) -> None:
+    """Count what a store holds.
+
+    Documents, pages, links by kind, link groups, and dangling links, which lead to nothing in the store.
+    """
+    with opened(store) as opened_store:
+        counts = survey_to_dict(opened_store.survey())
+    if json:
+        write_json(counts)
+    else:
+        show_counts(counts)
+
+
+def survey_to_dict(survey: Survey) -> dict[str, Any]:
+    """A survey as ``--json`` prints it; dangling links are those that no document answers to."""
+    from linkstore.urls import is_internal
+
+    internal = sum(links for _, tag, links in survey.dangling if is_internal(tag))
+    total = sum(links for _, _, links in survey.dangling)
+    return {
+        "documents": survey.documents,
+        "pages": survey.pages,
+        "links": dict(survey.links),
+        "groups": survey.groups,
+        "dangling": {"internal": internal, "external": total - internal},
+    }
+
+
+def show_counts(counts: Mapping[str, Any]) -> None:
+    """Print counts, one a line, those of a group indented below its name."""
+    console = stdout()
+    for name, value in counts.items():
+        if isinstance(value, Mapping):
+            console.print(f"{name:<14}{sum(value.values()):>10,}")
+            for part, count in value.items():
+                console.print(f"  {printable(part):<12}{count:>10,}")
+        else:
+            console.print(f"{name:<14}{value:>10,}")

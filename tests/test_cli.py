@@ -1,0 +1,314 @@
+"""The command line: what it prints, and the code it ends with."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from documented import linkstore
+from langchain_core.documents import Document
+
+from linkstore import Link, LinkStore, add_links
+from linkstore._version import __version__
+from linkstore.cli import exits
+from linkstore.cli.snippet import snippet
+from linkstore.errors import StoreBusyError, StoreFullError
+
+TOWER = "The Space Needle is an observation tower in Seattle, built for the fair of 1962."
+UPTOWN = "Small theatres, record shops and bars line its streets."
+
+
+def pages() -> list[Document]:
+    tower = Document(id="tower", page_content=TOWER, metadata={"url": "/needle#top", "title": "Needle"})
+    tower.metadata["page"] = "/needle"
+    uptown = Document(id="uptown", page_content=UPTOWN, metadata={"url": "/uptown", "title": "Uptown"})
+    uptown.metadata["page"] = "/uptown"
+    add_links(
+        tower,
+        Link.incoming(kind="hyperlink", tag="/needle"),
+        Link.outgoing(kind="hyperlink", tag="/uptown", label="the district around it"),
+        Link.outgoing(kind="hyperlink", tag="/gone"),
+        Link.outgoing(kind="hyperlink", tag="https://example.org/"),
+    )
+    add_links(uptown, Link.incoming(kind="hyperlink", tag="/uptown"))
+    return [tower, uptown]
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store of two linked pages."""
+    with LinkStore.open(tmp_path / "kb") as opened:
+        opened.add_documents(pages())
+    return str(tmp_path / "kb")
+
+
+def test_query_finds_by_similarity_and_by_links(store):
+    """The path says which link led to the second hit."""
+    code, out, err = linkstore("query", "a tower", "--store", store, "-k", "1", "--depth", "1", "--json")
+
+    first, second = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (first["id"], first["depth"], first["url"], first["title"]) == (
+        "tower",
+        0,
+        "/needle#top",
+        "Needle",
+    )
+    assert (second["id"], second["depth"], second["snippet"]) == ("uptown", 1, UPTOWN)
+    assert first["score"] == pytest.approx(first["similarity"], abs=1e-6)
+    assert second["path"] == [
+        {"id": "tower", "url": "/needle#top", "kind": None, "tag": None, "label": None},
+        {
+            "id": "uptown",
+            "url": "/uptown",
+            "kind": "hyperlink",
+            "tag": "/uptown",
+            "label": "the district around it",
+        },
+    ]
+
+
+def test_query_prints_title_url_snippet_and_path_for_a_person(store):
+    code, out, _ = linkstore("query", "a tower", "--store", store, "-k", "1")
+
+    assert code == 0
+    for shown in (
+        "1. Needle  score",
+        "/needle#top",
+        TOWER,
+        "2. Uptown",
+        "hyperlink “the district around it”",
+    ):
+        assert shown in out
+    assert "\x1b" not in out, "no colours when the output is no terminal"
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (("--depth", "0", "-k", "1"), ["tower"]),
+        (("--depth", "1", "-k", "1", "--limit", "1"), ["tower"]),
+        (("--strategy", "similarity"), ["tower", "uptown"]),
+        (("--strategy", "similarity", "-k", "1"), ["tower"]),
+        (("--strategy", "mmr", "-k", "1"), ["tower", "uptown"]),
+        (("-k", "1", "--kinds", "keyword"), ["tower"]),
+        (("-k", "1", "--kinds", "hyperlink=0.5,keyword"), ["tower", "uptown"]),
+        (("-k", "1", "--direction", "backward"), ["tower"]),
+        (("--filter", '{"title": "Uptown"}'), ["uptown"]),
+    ],
+)
+def test_query_options_reach_the_strategy(store, options, found):
+    code, out, _ = linkstore("query", "a tower", "--store", store, "--json", *options)
+
+    assert (code, [hit["id"] for hit in json.loads(out)]) == (0, found)
+
+
+def test_explain_says_what_was_left_out(store):
+    _, out, _ = linkstore("query", "a tower", "--store", store, "-k", "1", "--limit", "1", "--explain")
+    _, hits, notes = linkstore(
+        "query", "a tower", "--store", store, "-k", "1", "--limit", "1", "--explain", "--json"
+    )
+
+    assert "limit: 1 in the result" in out
+    assert "limit: 1 in the result" in notes, "beside JSON, the explanation goes to stderr"
+    assert len(json.loads(hits)) == 1
+
+
+def test_no_hit_is_said_with_its_reason_and_is_no_error(store, tmp_path):
+    with LinkStore.open(tmp_path / "empty"):
+        pass
+
+    assert linkstore("query", "x", "--store", store, "--filter", '{"a": 1}') == (
+        0,
+        "",
+        "no hit: no document passes the filter\n",
+    )
+    code, out, err = linkstore("query", "x", "--store", str(tmp_path / "empty"), "--json")
+    assert (code, json.loads(out), err) == (0, [], "no hit: the store is empty\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("query", " ", "--store", "STORE"), exits.USAGE, "the query is empty"),
+        (("query", "\udcff", "--store", "STORE"), exits.USAGE, "not valid UTF-8"),
+        (("query", "x", "--store", "STORE", "--filter", "{"), exits.USAGE, "--filter is no JSON"),
+        (("query", "x", "--store", "STORE", "--filter", "[]"), exits.USAGE, "must be a JSON object"),
+        (("query", "x", "--store", "STORE", "--filter", '{"a": {"$x": 1}}'), exits.USAGE, "unknown operator"),
+        (("query", "x", "--store", "STORE", "--kinds", "a=b"), exits.USAGE, "must be a number"),
+        (("query", "x", "--store", "STORE", "--kinds", "a=2"), exits.USAGE, "from 0 to 1"),
+        (("query", "x", "--store", "STORE", "--depth", "-1"), exits.USAGE, "depth must be"),
+        (("query", "x", "--store", "STORE", "--limit", "0"), exits.USAGE, "limit must be"),
+        (("query", "x", "--store", " "), exits.USAGE, "--store is empty"),
+        (("query", "x", "--store", "nosuch://host"), exits.USAGE, "no backend is known"),
+        (("query", "x", "--store", "STORE/none"), exits.NOT_FOUND, "STORE/none"),
+        (("stats", "--store", "STORE/none"), exits.NOT_FOUND, "STORE/none"),
+        (("verify", "--store", "STORE/none"), exits.NOT_FOUND, "STORE/none"),
+        (("index", "STORE/none", "--store", "STORE"), exits.USAGE, "STORE/none"),
+        (
+            ("index", "STORE", "--store", "STORE-new", "--embedding", "x"),
+            exits.EMBEDDING,
+            "unknown embedding",
+        ),
+        (("links", "nobody", "--store", "STORE"), exits.OTHER, "no document has the id or URL 'nobody'"),
+        (("delete", "tower", "nobody", "--store", "STORE"), exits.OTHER, "no document has the id nobody"),
+    ],
+)
+def test_an_error_is_one_line_with_a_fixed_exit_code(store, words, code, says):
+    ended, out, err = linkstore(*(word.replace("STORE", store) for word in words))
+
+    assert (ended, out) == (code, "")
+    assert err.startswith("linkstore: ")
+    assert says.replace("STORE", store) in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("nosuch",), ("query",), ("query", "x", "--strategy", "x", "--store", "y")]
+)
+def test_wrong_usage_ends_with_code_2(words, monkeypatch):
+    monkeypatch.delenv("LINKSTORE_STORE", raising=False)
+
+    assert linkstore(*words)[0] == exits.USAGE
+
+
+def test_the_store_may_be_named_by_the_environment(store, monkeypatch):
+    monkeypatch.setenv("LINKSTORE_STORE", store)
+
+    assert linkstore("stats")[0] == 0
+
+
+def test_a_damaged_store_ends_with_code_5(store, tmp_path):
+    for file in (tmp_path / "kb").glob("linkstore.db*"):
+        file.write_bytes(b"This is no database. " * 500)
+
+    code, _, err = linkstore("stats", "--store", store)
+
+    assert (code, err.count("\n")) == (exits.DAMAGED, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (StoreBusyError("busy"), exits.BUSY),
+        (StoreFullError("full"), exits.OTHER),
+        (PermissionError(13, "Permission denied"), exits.OTHER),
+    ],
+)
+def test_errors_of_the_machine_end_in_one_line_too(store, monkeypatch, error, code):
+    def fail(self):
+        raise error
+
+    monkeypatch.setattr(LinkStore, "survey", fail)
+
+    assert linkstore("stats", "--store", store) == (code, "", f"linkstore: {error}\n")
+
+
+def test_stats_counts_what_the_store_holds(store):
+    code, out, _ = linkstore("stats", "--store", store, "--json")
+
+    assert (code, json.loads(out)) == (
+        0,
+        {
+            "documents": 2,
+            "pages": 0,
+            "links": {"hyperlink": 5},
+            "groups": 4,
+            "dangling": {"internal": 1, "external": 1},
+        },
+    )
+    assert "hyperlink" in linkstore("stats", "--store", store)[1]
+
+
+@pytest.mark.parametrize("name", ["tower", "/needle#top", "/needle", "needle/", "needle/index.html"])
+def test_links_are_shown_both_ways_by_id_or_url(store, name):
+    code, out, _ = linkstore("links", name, "--store", store, "--json")
+
+    (found,) = json.loads(out)
+    assert code == 0
+    assert (found["id"], found["url"]) == ("tower", "/needle#top")
+    assert [(link["tag"], link["to"]) for link in found["outgoing"]] == [
+        ("/uptown", ["uptown"]),
+        ("/gone", []),
+        ("https://example.org/", []),
+    ]
+    assert [(link["tag"], link["from"]) for link in found["incoming"]] == [("/needle", [])]
+
+
+def test_links_are_shown_for_a_person(store):
+    _, out, _ = linkstore("links", "tower", "--store", store)
+
+    assert "hyperlink /uptown “the district around it” → uptown" in out
+    assert "hyperlink /gone → nothing here" in out
+    assert "hyperlink /uptown ← tower" in linkstore("links", "uptown", "--store", store)[1]
+
+
+def test_delete_removes_documents_or_none(store):
+    assert linkstore("delete", "tower", "nobody", "--store", store)[0] == exits.OTHER
+    assert json.loads(linkstore("stats", "--store", store, "--json")[1])["documents"] == 2
+
+    assert linkstore("delete", "tower", "uptown", "--store", store) == (0, "", "deleted 2\n")
+    assert json.loads(linkstore("stats", "--store", store, "--json")[1])["documents"] == 0
+
+
+@pytest.mark.parametrize("command", ["verify", "repair"])
+def test_a_sound_store_is_said_to_be_sound(store, command):
+    assert linkstore(command, "--store", store) == (0, "the store is sound\n", "")
+    assert json.loads(linkstore(command, "--store", store, "--json")[1]) == {"sound": True, "findings": []}
+
+
+def test_control_characters_of_a_page_do_not_reach_the_terminal(tmp_path):
+    """An indexed page cannot recolour, clear or retitle the reader's terminal."""
+    with LinkStore.open(tmp_path / "kb") as opened:
+        title = {"title": "\x1b]0;owned\x07", "url": "/\x1b[2J"}
+        opened.add_documents([Document(id="\x9bx", page_content="red \x1b[31mtext", metadata=title)])
+
+    for words in (("query", "red text"), ("links", "\x9bx")):
+        _, out, _ = linkstore(*words, "--store", str(tmp_path / "kb"))
+        assert out
+        assert not {"\x1b", "\x07", "\x9b"} & set(out)
+
+
+def test_the_version_is_printed():
+    assert linkstore("--version") == (0, f"linkstore {__version__}\n", "")
+
+
+def test_the_command_runs_as_a_process(store):
+    words = [sys.executable, "-c", "from linkstore.cli import main; main()"]
+    done = subprocess.run([*words, "stats", "--store", store], capture_output=True, text=True, timeout=60)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("documents")
+
+
+@pytest.mark.parametrize(
+    ("query", "part"),
+    [
+        ("the monorail", "monorails"),
+        ("glass floors", "floor"),
+        ("nothing of this", "Alpha"),
+        ("", "Alpha"),
+    ],
+)
+def test_a_snippet_shows_the_words_around_the_query(query, part):
+    text = (
+        "Alpha " + "filler words here " * 40 + "the two monorails run " + "more of them " * 40 + "glass floor"
+    )
+
+    shown = snippet(text, query, width=60)
+
+    assert part in shown if query != "glass floors" else "glass" in shown
+    assert len(shown) <= 60 + len("…  …")
+    assert all(word in text.split() for word in shown.replace("…", "").split()), "whole words only"
+
+
+def test_a_snippet_prefers_many_different_words_of_the_query():
+    text = "tower tower tower " + "x " * 200 + "tower of glass " + "y " * 200
+
+    assert "glass" in snippet(text, "glass tower", width=40)
+
+
+def test_a_short_text_is_its_own_snippet():
+    assert snippet("two\n  words", "words") == "two words"
