@@ -52,8 +52,9 @@ NOISE: Final = f":is({', '.join(_NOISE_PARTS)})"
 PERMALINKS: Final = ":is(a.headerlink, a.hash-link, a.anchorjs-link, a.header-anchor)"
 """Selects the small links beside headings that lead to the heading itself."""
 
-_NOISY_LINKS: Final = f"{NOISE} [href], a{NOISE}, {PERMALINKS}"
-_ANCHORS: Final = ":is([id], a[name])"
+_NOISY_LINKS: Final = f"a[href]:is({NOISE} *, {NOISE}, {PERMALINKS})"
+_LINKS: Final = "a[href], area[href]"
+_ANCHORS: Final = "[id], a[name]:not([id])"
 
 
 def parse_html(content: str | bytes) -> Tree:
@@ -97,7 +98,7 @@ def canonical_href(tree: Tree) -> str | None:
 
 def head_title(tree: Tree) -> str:
     """The text of ``<title>``; empty without one."""
-    found = tree.css_first("head > title")
+    found = None if tree.head is None else tree.head.css_first("title")
     return "" if found is None else squeezed(found.text())
 
 
@@ -125,7 +126,7 @@ def page_links(tree: Tree, *, noise: bool = False) -> dict[str, str]:
     """
     skipped = set() if noise else {node.mem_id for node in tree.css(_NOISY_LINKS)}
     links: dict[str, str] = {}
-    for node in tree.css(":is(a, area)[href]"):
+    for node in tree.css(_LINKS):
         if node.mem_id not in skipped:
             attributes = node.attributes
             href = attributes["href"]
@@ -135,6 +136,6 @@ def page_links(tree: Tree, *, noise: bool = False) -> dict[str, str]:
 
 
 def _attribute(tree: Tree, selector: str, name: str) -> str | None:
-    node = tree.css_first(selector)
+    node = None if tree.head is None else tree.head.css_first(selector)
     value = None if node is None else node.attributes.get(name)
     return value.strip() or None if value else None

@@ -75,12 +75,13 @@ def normalize_url(url: str, *, base: str | None = None, policy: UrlPolicy = DEFA
         An absolute URL of at most 8 KiB; None for a link that leads to no page: ``mailto:`` and the
         like, a relative URL without a base, a URL that cannot be parsed or is too long.
     """
-    address, fragment = _split_fragment(_scrubbed(url))
+    address, _, fragment = _scrubbed(url).partition("#")
     page = _page_url(address, base or "", policy)
     if page is None:
         return None
-    found = page if policy.fragment == "drop" else with_fragment(page, normalize_fragment(fragment))
-    return found if len(found.encode()) <= MAX_TAG_BYTES else None
+    if fragment and policy.fragment == "keep":
+        page = with_fragment(page, normalize_fragment(fragment))
+    return page if is_short(page) else None
 
 
 def normalize_fragment(fragment: str) -> str:
@@ -115,6 +116,11 @@ def split_tag(tag: str) -> tuple[str, str | None]:
     """A tag or URL as its page and its fragment, None where it has none."""
     page, _, fragment = tag.partition("#")
     return page, fragment or None
+
+
+def is_short(tag: str) -> bool:
+    """Whether a tag is short enough for a link (8 KiB of UTF-8)."""
+    return len(tag) <= MAX_TAG_BYTES // 4 or len(tag.encode()) <= MAX_TAG_BYTES
 
 
 def is_internal(tag: str) -> bool:
@@ -243,11 +249,6 @@ def _joined(base: str, url: str) -> str:
         return urljoin(base, url)
     except ValueError:
         return base
-
-
-def _split_fragment(url: str) -> tuple[str, str]:
-    address, _, fragment = url.partition("#")
-    return address, fragment
 
 
 def _scrubbed(url: str) -> str:

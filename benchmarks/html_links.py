@@ -1,0 +1,117 @@
+"""HTML link extraction against langchain-community's HtmlLinkExtractor, on a built site.
+
+Run: ``python benchmarks/html_links.py --data DIR``, where DIR (or LINKSTORE_EVAL_DATA) holds
+``docs_site/peps_html.tar.xz``. Both extractors take the same decoded pages with the same URLs, in
+turns; the table gives the median of the runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tarfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urldefrag
+
+from linkstore_extractors.html import HtmlLinkExtractor, HtmlSource
+from rich.console import Console
+from rich.table import Table
+
+from linkstore.urls import normalize_url
+
+BASE = "https://peps.python.org/"
+Pages = list[HtmlSource]
+
+
+def main() -> None:
+    """Read the site, time both, compare what they found, print the table."""
+    options = _options()
+    pages = list(_pages(options.data / "docs_site" / "peps_html.tar.xz"))
+    peer = _community()
+    ours = HtmlLinkExtractor()
+    runs: dict[str, list[float]] = {"langchain-community": [], "linkstore": []}
+    for _ in range(options.repeat):
+        runs["langchain-community"].append(_timed(peer, pages))
+        runs["linkstore"].append(_timed(ours.extract, pages))
+    _report(runs, pages, _missed(pages, peer))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    data = os.environ.get("LINKSTORE_EVAL_DATA")
+    parser.add_argument("--data", type=Path, default=data, required=data is None, help="folder of data sets")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each; the median counts (default 3)")
+    options = parser.parse_args()
+    options.data = Path(options.data)
+    return options
+
+
+def _pages(archive: Path) -> Iterator[HtmlSource]:
+    with tarfile.open(archive) as tar:
+        for member in sorted(tar, key=lambda entry: entry.name):
+            if member.name.endswith(".html"):
+                file = tar.extractfile(member)
+                if file is not None:
+                    path = member.name.partition("/")[2].removesuffix("index.html")
+                    yield HtmlSource(content=file.read().decode(), url=BASE + path)
+
+
+def _community() -> Callable[[HtmlSource], set[object]]:
+    warnings.simplefilter("ignore")
+    from langchain_community.graph_vectorstores.extractors import HtmlInput
+    from langchain_community.graph_vectorstores.extractors import HtmlLinkExtractor as Peer
+
+    peer = Peer()
+    return lambda page: peer.extract_one(HtmlInput(page.content, page.url))
+
+
+def _timed(extract: Callable[[HtmlSource], object], pages: Pages) -> float:
+    start = time.perf_counter()
+    for page in pages:
+        extract(page)
+    return time.perf_counter() - start
+
+
+def _missed(pages: Pages, peer: Callable[[HtmlSource], set[object]]) -> tuple[int, int, int]:
+    """How many links the peer finds, how many of them stand in noise only, how many are missed."""
+    ours = HtmlLinkExtractor()
+    everything = HtmlLinkExtractor(noise=True)
+    found = noise = missed = 0
+    for page in pages:
+        theirs = {normalize_url(link.tag) for link in peer(page) if link.direction == "out"} - {None}
+        content = _without_fragments(ours, page)
+        rest = theirs - content
+        in_noise = rest & _without_fragments(everything, page)
+        found, noise, missed = found + len(theirs), noise + len(in_noise), missed + len(rest - in_noise)
+    return found, noise, missed
+
+
+def _without_fragments(extractor: HtmlLinkExtractor, page: HtmlSource) -> set[str]:
+    return {urldefrag(link.tag).url for link in extractor.extract(page)}
+
+
+def _report(runs: dict[str, list[float]], pages: Pages, compared: tuple[int, int, int]) -> None:
+    table = Table(
+        title=f"Link extraction, {len(pages)} pages, {sum(len(p.content) for p in pages) / 1e6:.1f} MB"
+    )
+    for column in ("extractor", "seconds", "pages/s", "times faster"):
+        table.add_column(column, justify="left" if column == "extractor" else "right")
+    slowest = statistics.median(runs["langchain-community"])
+    for name, seconds in runs.items():
+        median = statistics.median(seconds)
+        table.add_row(name, f"{median:.2f}", f"{len(pages) / median:,.0f}", f"{slowest / median:.1f}")
+    console = Console()
+    console.print(table)
+    found, noise, missed = compared
+    console.print(
+        f"Of {found:,} links langchain-community finds, {noise:,} stand only in navigation, header,"
+    )
+    console.print(f"footer, sidebars or tables of contents; {missed:,} of the others are missed.")
+
+
+if __name__ == "__main__":
+    main()

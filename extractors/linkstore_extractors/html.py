@@ -1,0 +1,123 @@
+"""Hyperlinks of a whole HTML page, by absolute URL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from linkstore.errors import ExtractionError
+from linkstore.links import Link, merge_links
+from linkstore.markup import Tree, base_href, canonical_href, page_anchors, page_links, parse_html
+from linkstore.urls import (
+    DEFAULT_POLICY,
+    UrlPolicy,
+    is_short,
+    normalize_url,
+    quote_fragment,
+    split_tag,
+    with_fragment,
+)
+
+
+@runtime_checkable
+class Soup(Protocol):
+    """What a BeautifulSoup object looks like; the package itself is not needed."""
+
+    def find_all(self, name: str) -> object:
+        """Elements by name."""
+        ...
+
+    def decode(self) -> str:
+        """The document as HTML."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HtmlSource:
+    """An HTML page and where it lies.
+
+    Args:
+        content: HTML as a string, as bytes (decoded as browsers do), or a BeautifulSoup object.
+        url: The page's absolute URL.
+    """
+
+    content: str | bytes | Soup
+    url: str
+
+
+class HtmlInputLike(Protocol):
+    """What langchain-community's ``HtmlInput`` looks like; accepted wherever an HtmlSource is."""
+
+    content: str | Soup
+    base_url: str
+
+
+class HtmlLinkExtractor:
+    """Reads the hyperlinks of an HTML page.
+
+    The page's incoming links are its URL, its canonical URL, and each of these with every fragment the
+    page owns (``id``, ``name`` of ``<a>``). Its outgoing links are what its hyperlinks lead to, with
+    the anchor text as label. All tags are absolute URLs in the spelling of
+    :func:`linkstore.urls.normalize_url`.
+
+    Args:
+        kind: Kind of the links; default ``"hyperlink"``.
+        policy: What makes two URLs the same page.
+        noise: Whether to keep the links in navigation, header, footer and sidebars; default False.
+    """
+
+    source = HtmlSource
+
+    def __init__(
+        self, *, kind: str = "hyperlink", policy: UrlPolicy = DEFAULT_POLICY, noise: bool = False
+    ) -> None:
+        self._kind = kind
+        self._policy = policy
+        self._noise = noise
+
+    def extract(self, source: HtmlSource | HtmlInputLike) -> tuple[Link, ...]:
+        """The incoming links of the page, then its outgoing ones in order; none to the page itself.
+
+        Raises:
+            ExtractionError: If the page's URL is not absolute, or its content no HTML.
+        """
+        url = source.url if isinstance(source, HtmlSource) else source.base_url
+        own_url = normalize_url(url, policy=self._policy)
+        if own_url is None:
+            raise ExtractionError(
+                f"the page's URL {url!r} is not absolute; give one like 'https://host/page'"
+            )
+        tree = parse_html(_markup(source.content))
+        base = normalize_url(base_href(tree) or "", base=url) or url
+        own = dict.fromkeys(self._own_tags(tree, own_url, base))
+        incoming = (Link.incoming(kind=self._kind, tag=tag) for tag in own)
+        return (*incoming, *merge_links(self._outgoing(tree, base, own)))
+
+    def _own_tags(self, tree: Tree, url: str, base: str) -> Iterator[str]:
+        canonical = normalize_url(canonical_href(tree) or "", base=base, policy=self._policy)
+        names = dict.fromkeys(split_tag(name)[0] for name in (url, canonical) if name)
+        yield from names
+        if self._policy.fragment == "drop":
+            return
+        for anchor in page_anchors(tree):
+            for name in names:
+                tag = with_fragment(name, quote_fragment(anchor))
+                if is_short(tag):
+                    yield tag
+
+    def _outgoing(self, tree: Tree, base: str, own: dict[str, None]) -> Iterator[Link]:
+        for href, label in page_links(tree, noise=self._noise).items():
+            tag = normalize_url(href, base=base, policy=self._policy)
+            if tag is not None and tag not in own:
+                yield Link.outgoing(kind=self._kind, tag=tag, label=label or None)
+
+
+def _markup(content: object) -> str | bytes:
+    if isinstance(content, str | bytes):
+        return content
+    if isinstance(content, Soup):
+        return content.decode()
+    raise ExtractionError(
+        f"the page's content is a {type(content).__name__}; expected HTML as str or bytes, or a BeautifulSoup"
+    )

@@ -1,0 +1,56 @@
+"""Hyperlinks of the chunks of a site: each chunk owns the fragments that lie in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from linkstore.extraction import Chunk
+from linkstore.links import Link, merge_links
+from linkstore.urls import Site, is_short, quote_fragment, split_tag, with_fragment
+
+_DEFAULT_SITE = Site()
+
+
+class HyperlinkExtractor:
+    """Reads the hyperlinks of a chunk, so that ``page#section`` leads to the chunk with the section.
+
+    A chunk's incoming links are its page with each anchor it owns; the first chunk of a page also has
+    the bare page, under all its URLs. Its outgoing links are what its hyperlinks lead to, with the
+    anchor text as label, including those to other sections of the same page.
+
+    Args:
+        site: Names the pages; links inside it have tags like ``/pep-0008#intro``.
+        kind: Kind of the links; default ``"hyperlink"``.
+    """
+
+    source = Chunk
+
+    def __init__(self, site: Site = _DEFAULT_SITE, *, kind: str = "hyperlink") -> None:
+        self._site = site
+        self._kind = kind
+
+    def extract(self, source: Chunk) -> tuple[Link, ...]:
+        """The chunk's incoming links, then its outgoing ones in order."""
+        return merge_links((*self._incoming(source), *self._outgoing(source)))
+
+    def _incoming(self, chunk: Chunk) -> Iterator[Link]:
+        pages = self._names(chunk)
+        if chunk.index == 0:
+            for name in pages:
+                yield Link.incoming(kind=self._kind, tag=name)
+        for anchor in chunk.anchors:
+            fragment = quote_fragment(anchor)
+            for name in pages:
+                tag = with_fragment(name, fragment)
+                if is_short(tag):
+                    yield Link.incoming(kind=self._kind, tag=tag)
+
+    def _names(self, chunk: Chunk) -> tuple[str, ...]:
+        tags = (self._site.page_tag(url) for url in (chunk.page.url, *chunk.page.aliases))
+        return tuple(dict.fromkeys(split_tag(tag)[0] for tag in tags if tag))
+
+    def _outgoing(self, chunk: Chunk) -> Iterator[Link]:
+        for link in chunk.hyperlinks:
+            tag = self._site.tag(link.href, page=chunk.page.url, base=chunk.page.base)
+            if tag is not None:
+                yield Link.outgoing(kind=self._kind, tag=tag, label=link.label or None)

@@ -1,0 +1,55 @@
+"""Links between the sections of a page: parent, next and previous."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from linkstore.errors import ExtractionError
+from linkstore.extraction import Chunk
+from linkstore.links import Link
+from linkstore.urls import Site, quote_fragment, with_fragment
+
+_DEFAULT_SITE = Site()
+
+
+class SectionExtractor:
+    """Says where a chunk stands on its page.
+
+    A chunk's incoming link names it, by its page and its section name: ``/pep-0008#intro``, or
+    ``/pep-0008`` where the name is empty. Outgoing links name the chunk of the enclosing heading, the
+    next and the previous one, and say so in their label.
+
+    Args:
+        site: Names the pages, as for hyperlinks.
+        kind: Kind of the links; default ``"section"``.
+    """
+
+    source = Chunk
+
+    def __init__(self, site: Site = _DEFAULT_SITE, *, kind: str = "section") -> None:
+        self._site = site
+        self._kind = kind
+
+    def extract(self, source: Chunk) -> tuple[Link, ...]:
+        """The chunk's own name, then parent, next and previous, as far as there are.
+
+        Raises:
+            ExtractionError: If the page's URL cannot be one.
+        """
+        page = self._site.page_tag(source.page.url)
+        if page is None:
+            raise ExtractionError(f"the page's URL {source.page.url!r} is neither a path nor an absolute URL")
+        own = Link.incoming(kind=self._kind, tag=self._tag(page, source.section))
+        return (own, *self._neighbours(page, source))
+
+    def _neighbours(self, page: str, chunk: Chunk) -> Iterator[Link]:
+        near: dict[str, str] = {}
+        for label, section in (("parent", chunk.parent), ("next", chunk.next), ("previous", chunk.previous)):
+            if section is not None:
+                near.setdefault(section, label)
+        for section, label in near.items():
+            yield Link.outgoing(kind=self._kind, tag=self._tag(page, section), label=label)
+
+    @staticmethod
+    def _tag(page: str, section: str) -> str:
+        return with_fragment(page, quote_fragment(section))
