@@ -13,6 +13,7 @@ from pydantic import ConfigDict
 
 from linkstore.store import LinkStore
 from linkstore.strategies import Eager, Strategy
+from linkstore.strategies.base import DEFAULT_SEEDS
 
 
 class LinkRetriever(BaseRetriever):
@@ -46,7 +47,7 @@ class LinkRetriever(BaseRetriever):
 
     def _strategy(self, k: int | None) -> Strategy:
         wanted = self.k if k is None else k
-        strategy = self.strategy or Eager(k=max(Eager.__dataclass_fields__["k"].default, wanted or 0))
+        strategy = self.strategy or Eager(k=max(DEFAULT_SEEDS, wanted or 0))
         return strategy if wanted is None else strategy.limited(wanted)
 
 

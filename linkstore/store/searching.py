@@ -24,7 +24,7 @@ Scored = list[tuple[Document, float]]
 class Searching(Driven):
     """Every way to ask a store."""
 
-    @overload  # type: ignore[override]
+    @overload
     def search(
         self,
         query: str,
@@ -71,7 +71,7 @@ class Searching(Driven):
             return super().search(query, search_type, **kwargs)
         return self._run(self._hits(query, strategy or Eager(), Stages(**kwargs)))
 
-    @overload  # type: ignore[override]
+    @overload
     async def asearch(
         self,
         query: str,
@@ -153,11 +153,11 @@ class Searching(Driven):
         """The ``k`` documents most similar to a vector, as stored; takes ``filter``."""
         return await self._arun(self._plain(embedding, Similarity(k=k), kwargs))
 
-    def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> Scored:  # type: ignore[override]
+    def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> Scored:
         """The ``k`` most similar documents with their cosine, in [-1, 1]; takes ``filter``."""
         return self._run(self._scored(query, k, kwargs))
 
-    async def asimilarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> Scored:  # type: ignore[override]
+    async def asimilarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> Scored:
         """The ``k`` most similar documents with their cosine, in [-1, 1]; takes ``filter``."""
         return await self._arun(self._scored(query, k, kwargs))
 

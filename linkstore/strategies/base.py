@@ -16,6 +16,7 @@ from linkstore.vectors import Floats
 
 Walk = Literal["forward", "backward", "both"]
 
+DEFAULT_SEEDS: Final = 4
 DEFAULT_ADJACENT_K: Final = 10
 DEFAULT_HUB_CAP: Final = 200
 DEFAULT_BEAM: Final = 32

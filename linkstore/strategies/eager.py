@@ -9,7 +9,7 @@ import numpy as np
 from linkstore.hits import Hits
 from linkstore.order import ranked
 from linkstore.plans import Plan
-from linkstore.strategies.base import DEFAULT_LIMIT, Question, Traversing, require_at_least
+from linkstore.strategies.base import DEFAULT_LIMIT, DEFAULT_SEEDS, Question, Traversing, require_at_least
 from linkstore.strategies.paths import hits_of
 from linkstore.strategies.trail import Trail
 from linkstore.strategies.walk import carried, empty_reason, hop, passing, seeds, within_nodes
@@ -28,7 +28,7 @@ class Eager(Traversing):
         limit: How many hits to return at most; default 50.
     """
 
-    k: int = 4
+    k: int = DEFAULT_SEEDS
     depth: int = 1
     limit: int = DEFAULT_LIMIT
 

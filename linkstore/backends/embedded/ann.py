@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from usearch.index import Index, MetricKind, ScalarKind
+from usearch.index import Index
 
 from linkstore.backends.embedded.columns import Column
 from linkstore.backends.embedded.files import matches, write_file
@@ -26,8 +26,8 @@ def new_index(dimension: int) -> Any:
     """An empty index of half-precision vectors; unit vectors make inner product cosine."""
     return Index(
         ndim=dimension,
-        metric=MetricKind.IP,
-        dtype=ScalarKind.F16,
+        metric="ip",
+        dtype="f16",
         expansion_search=EXPANSION_SEARCH,
     )
 
@@ -36,7 +36,7 @@ def load_index(path: Path, digest: str, *, view: bool) -> Any | None:
     """An index from a file of ours, memory-mapped or in memory; None if it is not what was written."""
     if not matches(path, digest):
         return None
-    index = Index.restore(str(path), view=view)
+    index: Any = Index.restore(str(path), view=view)
     if index is not None:
         index.expansion_search = EXPANSION_SEARCH
     return index

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import apsw
 import orjson
 from filelock import FileLock, Timeout
 
@@ -29,7 +28,7 @@ from linkstore.backends.base import (
     immediate,
 )
 from linkstore.backends.embedded import inspection
-from linkstore.backends.embedded.database import FILE_NAME, Database
+from linkstore.backends.embedded.database import FILE_NAME, Database, rows_of, settings_of
 from linkstore.backends.embedded.mirror import Mirror
 from linkstore.backends.embedded.reader import EmbeddedReader, View
 from linkstore.backends.embedded.sharing import Shared, StaleStateError, snapshot_of, stamp_of
@@ -110,13 +109,13 @@ class EmbeddedBackend(Backend):
     def manifest(self) -> Manifest:
         """From the table of settings."""
         with self._current().reading() as connection:
-            return _manifest(_settings_of(connection))
+            return _manifest(settings_of(connection))
 
     @immediate
     def claim(self, manifest: Manifest) -> Manifest:
         """Into the table of settings, if it has none."""
         with self._current().writing() as connection:
-            known = _manifest(_settings_of(connection))
+            known = _manifest(settings_of(connection))
             if known.dimension is not None:
                 return known
             connection.executemany(
@@ -131,9 +130,9 @@ class EmbeddedBackend(Backend):
         prepared = prepare(change.put)
         try:
             with self._current().writing() as connection:
-                _check_dimension(change, _settings_of(connection))
+                _check_dimension(change, settings_of(connection))
                 written = ChangeWriter(connection, self._groups).apply(change, prepared)
-                due = self._due(_settings_of(connection), self._settings.grow_share)
+                due = self._due(settings_of(connection), self._settings.grow_share)
         except BaseException:
             self._groups.known.clear()  # it may name link groups that were rolled back
             raise
@@ -146,11 +145,12 @@ class EmbeddedBackend(Backend):
     def pages(self, source: str | None) -> list[PageEntry]:
         """From the table of pages."""
         with self._current().reading() as connection:
-            rows = connection.execute(
+            rows = rows_of(
+                connection,
                 "SELECT source, url, digest, ids FROM page WHERE ?1 IS NULL OR source = ?1"
                 " ORDER BY source, url",
                 (source,),
-            ).fetchall()
+            )
         return [
             PageEntry(source=source, url=url, digest=digest, ids=tuple(orjson.loads(ids)))
             for source, url, digest, ids in rows
@@ -172,7 +172,7 @@ class EmbeddedBackend(Backend):
     def flush(self) -> None:
         """Take a snapshot of whatever has come since the last, if the store is of a size for it."""
         with self._current().reading() as connection:
-            due = self._due(_settings_of(connection), None)
+            due = self._due(settings_of(connection), None)
         if due:
             self._take_snapshot(wait=True)
 
@@ -180,7 +180,7 @@ class EmbeddedBackend(Backend):
     def verify(self) -> Report:
         """Compare links, vectors, counts and files with the documents."""
         with self._current().reading() as connection:
-            snapshot = snapshot_of(_settings_of(connection))
+            snapshot = snapshot_of(settings_of(connection))
             damaged = self._files.problems(snapshot) if snapshot else []
             return Report(findings=tuple(inspection.findings(connection, damaged)))
 
@@ -232,7 +232,7 @@ class EmbeddedBackend(Backend):
         if self._temporary:
             return
         with self._database.reading() as connection:
-            due = self._due(_settings_of(connection), self._settings.grow_share / 8)
+            due = self._due(settings_of(connection), self._settings.grow_share / 8)
         if due:
             self._take_snapshot()
 
@@ -251,7 +251,7 @@ class EmbeddedBackend(Backend):
     def _mend_snapshot(self) -> None:
         """Make derived files anew if they are not what the database records."""
         with self._database.reading() as connection:
-            snapshot = snapshot_of(_settings_of(connection))
+            snapshot = snapshot_of(settings_of(connection))
         if snapshot and self._files.problems(snapshot):
             _LOG.warning("derived files in %s are damaged; making them anew from the documents", self.folder)
             self._take_snapshot(wait=True, afresh=True)
@@ -291,7 +291,7 @@ class EmbeddedBackend(Backend):
                     view = self._shared.view(connection)
                 except StaleStateError:
                     continue
-                return use(view, snapshot_of(_settings_of(connection)))
+                return use(view, snapshot_of(settings_of(connection)))
 
 
 def _check_folder(folder: Path, *, create: bool) -> None:
@@ -301,10 +301,6 @@ def _check_folder(folder: Path, *, create: bool) -> None:
         if not create:
             raise StoreNotFoundError(f"there is no linkstore at {folder}; create one by adding documents")
         folder.mkdir(parents=True, exist_ok=True)
-
-
-def _settings_of(connection: apsw.Connection) -> dict[str, Any]:
-    return dict(connection.execute("SELECT name, value FROM setting").fetchall())
 
 
 def _manifest(settings: dict[str, Any]) -> Manifest:

@@ -71,11 +71,12 @@ class Column:
             return views[0]
         return np.concatenate(views) if views else self._base[:0]
 
-    def put(self, at: Ints, value: int) -> None:
-        """Set rows in place; the base must be in memory."""
+    def put(self, at: Ints, values: Ints | int) -> None:
+        """Set rows in place, to one value or one each; the base must be in memory."""
         early = at < len(self._base)
-        self._base[at[early]] = value
-        self._tail[at[~early] - len(self._base)] = value
+        given = np.broadcast_to(values, at.shape)
+        self._base[at[early]] = given[early]
+        self._tail[at[~early] - len(self._base)] = given[~early]
 
     def rebase(self, base: Array) -> None:
         """Replace the first ``len(base)`` rows by an equal array, freeing the memory of the old."""

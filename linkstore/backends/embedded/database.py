@@ -8,9 +8,9 @@ import random
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import apsw
 
@@ -34,6 +34,16 @@ PRAGMA mmap_size = 1073741824;
 PRAGMA temp_store = MEMORY;
 PRAGMA wal_autocheckpoint = 4000;
 """
+
+
+def rows_of(connection: apsw.Connection, query: str, bindings: Sequence[Any] = ()) -> list[Any]:
+    """All rows of a query: tuples, as untyped as SQLite."""
+    return connection.execute(query, tuple(bindings)).fetchall()
+
+
+def settings_of(connection: apsw.Connection) -> dict[str, Any]:
+    """The table of settings."""
+    return dict(rows_of(connection, "SELECT name, value FROM setting"))
 
 
 class Database:

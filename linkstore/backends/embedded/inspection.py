@@ -9,6 +9,7 @@ import apsw
 import numpy as np
 
 from linkstore.backends.base import Change, Finding, Record, Survey
+from linkstore.backends.embedded.database import rows_of
 from linkstore.backends.embedded.reader import read_metadata
 from linkstore.backends.embedded.writing import ChangeWriter, GroupKeys, prepare
 from linkstore.links import links_in
@@ -54,19 +55,21 @@ def survey(connection: apsw.Connection) -> Survey:
         documents=one("SELECT count(*) FROM document").get,
         pages=one("SELECT count(*) FROM page").get,
         links=dict(
-            one(
+            rows_of(
+                connection,
                 "SELECT kind, count(*) FROM link JOIN link_group ON link_group.key = link_group"
-                " GROUP BY kind ORDER BY kind"
-            ).fetchall()
+                " GROUP BY kind ORDER BY kind",
+            )
         ),
         groups=one("SELECT count(DISTINCT link_group) FROM link").get,
         dangling=tuple(
-            one(
+            rows_of(
+                connection,
                 "SELECT kind, tag, count(*) FROM link JOIN link_group ON link_group.key = link_group"
                 " WHERE direction = 'out' AND link_group NOT IN"
                 " (SELECT link_group FROM link WHERE direction != 'out')"
-                " GROUP BY link_group ORDER BY kind, tag"
-            ).fetchall()
+                " GROUP BY link_group ORDER BY kind, tag",
+            )
         ),
     )
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 import apsw
 import numpy as np
 
 from linkstore.backends.embedded.columns import Array
+from linkstore.backends.embedded.database import rows_of
 from linkstore.vectors import Bools, Floats
 
 _BITS: Final = {"out": 1, "in": 2, "bidir": 3}
@@ -58,11 +59,12 @@ class GroupRows:
 
 def load_documents(connection: apsw.Connection, after: int, last: int, dimension: int) -> DocumentRows:
     """Documents with keys from ``after + 1`` to ``last``."""
-    rows = connection.execute(
+    rows = rows_of(
+        connection,
         "SELECT document.key, id, embedding FROM document JOIN vector USING (key)"
         " WHERE document.key > ? AND document.key <= ? ORDER BY document.key",
         (after, last),
-    ).fetchall()
+    )
     count = last - after
     alive = np.zeros(count, dtype=np.bool_)
     if not rows:
@@ -83,12 +85,13 @@ def load_documents(connection: apsw.Connection, after: int, last: int, dimension
 
 def load_links(connection: apsw.Connection, after: int, last: int) -> LinkRows:
     """Link entries of documents with keys from ``after + 1`` to ``last``."""
-    rows = connection.execute(
+    rows = rows_of(
+        connection,
         "SELECT document, link_group,"
         " CASE direction WHEN 'out' THEN 1 WHEN 'in' THEN 2 ELSE 3 END, weight"
         " FROM link WHERE document > ? AND document <= ?",
         (after, last),
-    ).fetchall()
+    )
     flat = np.fromiter(chain.from_iterable(rows), dtype=np.float64, count=4 * len(rows)).reshape(-1, 4)
     return once_per_side(
         LinkRows(
@@ -135,7 +138,7 @@ def once_per_side(rows: LinkRows) -> LinkRows:
 def load_groups(connection: apsw.Connection, after: int) -> GroupRows:
     """Link groups with keys greater than ``after``; keys have no gaps."""
     query = "SELECT kind, tag FROM link_group WHERE key > ? ORDER BY key"
-    rows: list[Any] = connection.execute(query, (after,)).fetchall()
+    rows = rows_of(connection, query, (after,))
     codes: dict[str, int] = {}
     values = [codes.setdefault(kind, len(codes)) for kind, _ in rows]
     return GroupRows(list(codes), np.array(values, dtype=np.int16), [tag for _, tag in rows])

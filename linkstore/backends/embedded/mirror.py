@@ -15,6 +15,7 @@ import apsw
 import numpy as np
 
 from linkstore.backends.embedded.columns import Array, Column, Names
+from linkstore.backends.embedded.database import rows_of
 from linkstore.backends.embedded.loading import GroupRows, load_documents, load_groups, load_links
 from linkstore.backends.embedded.runs import Run, Runs
 from linkstore.vectors import Bools, Ints
@@ -49,6 +50,10 @@ class Mirror:
         base: What a snapshot holds; None starts empty.
         vectors: (n, d) vectors of the first n keys, with a base.
         change: The change the base was taken at.
+
+    Attributes:
+        gaps: Whether there are keys without a document.
+        stale: How many documents were removed since the base: they may still be in the runs.
     """
 
     def __init__(
@@ -64,7 +69,8 @@ class Mirror:
         self.ids = Names(base["id_offsets"], base["id_blob"])
         self.vectors = Column(np.zeros((1, dimension), np.float32) if vectors is None else vectors)
         self.removed_at = Column(np.where(base["alive"], ALIVE, 0).astype(np.int64))
-        self.deaths = int((~base["alive"][1:]).sum())
+        self.gaps = not base["alive"][1:].all()
+        self.stale = 0
         self.links_end = Column(base["links_end"])
         self.link_group = Column(base["link_group"])
         self.link_document = Column(base["link_document"])
@@ -105,7 +111,7 @@ class Mirror:
 
     def visible(self, keys: Ints, stamp: Stamp) -> Bools | None:
         """Which documents exist in the state of ``stamp``; None when all do."""
-        if not self.deaths and self.last_key <= stamp.last_key:
+        if not self.gaps and self.last_key <= stamp.last_key:
             return None
         known = keys <= stamp.last_key
         known[known] = self.removed_at.take(keys[known]) > stamp.change
@@ -136,7 +142,7 @@ class Mirror:
         self.ids.append(rows.ids)
         self.vectors.append(rows.vectors)
         self.removed_at.append(np.where(rows.alive, ALIVE, 0))
-        self.deaths += int((~rows.alive).sum())
+        self.gaps |= not rows.alive.all()
         for column, values in (
             (self.link_group, links.group),
             (self.link_document, links.document),
@@ -152,14 +158,12 @@ class Mirror:
         self.links_end.append(start + np.cumsum(counts))
 
     def _take_removals(self, connection: apsw.Connection) -> None:
-        rows = connection.execute(
-            "SELECT key, change FROM departed WHERE change > ?", (self.change,)
-        ).fetchall()
-        for key, change in rows:
-            at = np.array([key], dtype=np.int64)
-            if self.removed_at.take(at)[0] == ALIVE:
-                self.deaths += 1
-                self.removed_at.put(at, change)
+        query = "SELECT key, change FROM departed WHERE change > ?"
+        rows = np.array(rows_of(connection, query, (self.change,)), dtype=np.int64).reshape(-1, 2)
+        rows = rows[self.removed_at.take(rows[:, 0]) == ALIVE]
+        self.removed_at.put(rows[:, 0], rows[:, 1])
+        self.gaps |= bool(len(rows))
+        self.stale += len(rows)
 
     def arrays(self, stamp: Stamp) -> dict[str, Array]:
         """Everything but vectors in the state of ``stamp``, as a snapshot stores it."""
@@ -182,7 +186,8 @@ class Mirror:
             "kinds": np.frombuffer("\0".join(self.kinds).encode(), dtype=np.uint8),
         }
         for bit in (OUT, IN):
-            chosen = np.flatnonzero(arrays["link_bits"] & bit).astype(np.int32)
+            there = arrays["alive"][arrays["link_document"]]
+            chosen = np.flatnonzero(there & ((arrays["link_bits"] & bit) != 0)).astype(np.int32)
             run = Run.of(arrays["link_group"][chosen], chosen)
             arrays |= {
                 f"run{bit}_groups": run.groups,

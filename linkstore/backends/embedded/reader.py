@@ -11,6 +11,7 @@ import orjson
 
 from linkstore.backends.base import Reader, immediate
 from linkstore.backends.embedded.ann import PROPOSALS, propose
+from linkstore.backends.embedded.database import rows_of
 from linkstore.backends.embedded.mirror import SIDE_BITS, Mirror, Stamp
 from linkstore.backends.embedded.verdicts import Verdicts
 from linkstore.filters import Condition
@@ -122,10 +123,8 @@ class EmbeddedReader(Reader):
     def find(self, fetch: Find) -> Candidates:
         """By the ids' index."""
         found = dict.fromkeys(fetch.ids)
-        rows = self._view.connection.execute(
-            "SELECT id, key FROM document WHERE id IN (SELECT value FROM json_each(?))", (_json(list(found)),)
-        )
-        by_id = dict(rows.fetchall())
+        query = "SELECT id, key FROM document WHERE id IN (SELECT value FROM json_each(?))"
+        by_id = dict(rows_of(self._view.connection, query, (_json(list(found)),)))
         keys = np.array([by_id[name] for name in found if name in by_id], dtype=np.int64)
         passing = self._passes(fetch.filter, keys)
         kept = keys[passing]
@@ -169,7 +168,7 @@ class EmbeddedReader(Reader):
         mirror, side = self._mirror, self._mirror.sides[SIDE_BITS[fetch.side]]
         sizes = side.counts(fetch.groups)
         # A group this large is a hub even if every removal so far had been from it.
-        open_groups = np.flatnonzero(sizes - mirror.deaths - self._unseen() <= fetch.cap)
+        open_groups = np.flatnonzero(sizes - mirror.stale - self._unseen() <= fetch.cap)
         owner, entry = side.gather(fetch.groups[open_groups])
         owner, keys = open_groups[owner], mirror.link_document.take(entry).astype(np.int64)
         visible = mirror.visible(keys, self._view.stamp)
@@ -231,11 +230,11 @@ class EmbeddedReader(Reader):
     @immediate
     def documents(self, fetch: Documents) -> list[Stored]:
         """From the table of documents."""
-        rows = self._view.connection.execute(
+        query = (
             "SELECT key, id, text, metadata, links FROM document"
-            " WHERE key IN (SELECT value FROM json_each(?))",
-            (_json(fetch.refs.tolist()),),
+            " WHERE key IN (SELECT value FROM json_each(?))"
         )
+        rows = rows_of(self._view.connection, query, (_json(fetch.refs.tolist()),))
         stored = {key: row for key, *row in rows}
         return [_stored(*stored[key]) for key in fetch.refs.tolist()]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import apsw
 
+from linkstore.backends.embedded.database import settings_of
 from linkstore.backends.embedded.mirror import Mirror, Stamp
 from linkstore.backends.embedded.reader import View
 from linkstore.backends.embedded.snapshot import SETTING, Snapshot, SnapshotFiles
@@ -39,7 +40,7 @@ class Shared:
         Raises:
             StaleStateError: If the transaction must begin anew.
         """
-        settings = dict(connection.execute("SELECT name, value FROM setting").fetchall())
+        settings = settings_of(connection)
         stamp = stamp_of(settings)
         snapshot = snapshot_of(settings)
         dimension = int(settings.get("dimension") or 0)

@@ -42,7 +42,8 @@ class Verdicts:
             with self._lock:
                 column.put(unknown, judged)
             verdicts = column.take(keys)
-        return verdicts == _YES
+        passing: Bools = verdicts == _YES
+        return passing
 
     def _column(self, condition: Condition, last_key: int) -> Column:
         with self._lock:

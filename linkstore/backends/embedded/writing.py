@@ -11,6 +11,7 @@ import orjson
 import xxhash
 
 from linkstore.backends.base import Change, PageEntry, Record, Written
+from linkstore.backends.embedded.database import rows_of, settings_of
 from linkstore.errors import DocumentError
 from linkstore.links import LINKS_KEY
 
@@ -84,7 +85,7 @@ class ChangeWriter:
     def __init__(self, connection: apsw.Connection, groups: GroupKeys) -> None:
         self._connection = connection
         self._groups = groups
-        settings = dict(connection.execute("SELECT name, value FROM setting").fetchall())
+        settings = settings_of(connection)
         self._change: int = settings["change"] + 1
         self._last_key: int = settings["last_key"]
         self._last_group: int = settings["last_group"]
@@ -113,7 +114,8 @@ class ChangeWriter:
         """Key and hash of the documents that are stored already."""
         if not self._documents or not names:
             return {}
-        rows = self._connection.execute(
+        rows = rows_of(
+            self._connection,
             "SELECT id, key, hash FROM document WHERE id IN (SELECT value FROM json_each(?))",
             (orjson.dumps(names).decode(),),
         )
