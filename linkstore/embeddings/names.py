@@ -1,0 +1,83 @@
+"""Embeddings by name, and the name of an embedding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from typing import Final
+
+from langchain_core.embeddings import Embeddings
+
+from linkstore.embeddings.base import ArrayEmbeddings
+from linkstore.embeddings.minilm import MiniLMEmbeddings
+from linkstore.embeddings.wordllama import WordLlamaEmbeddings
+from linkstore.errors import EmbeddingError, MissingExtraError
+
+DEFAULT_EMBEDDING: Final = "wordllama"
+"""What a store gets when none is named."""
+
+_OPENAI: Final = "openai:"
+_BUILT_IN: Final[Mapping[str, Callable[[], Embeddings]]] = {
+    "minilm": MiniLMEmbeddings,
+    "minilm-l6-v2-int8": MiniLMEmbeddings,
+    "wordllama": WordLlamaEmbeddings,
+    "wordllama-256": WordLlamaEmbeddings,
+}
+
+
+def get_embedding(name: str) -> Embeddings:
+    """Make an embedding from its name.
+
+    Args:
+        name: ``"wordllama"``, ``"minilm"`` (extra ``minilm``), ``"openai:MODEL"`` or
+            ``"openai:MODEL/DIMENSION"`` (extra ``openai``, needs ``OPENAI_API_KEY``), or what
+            :func:`embedding_name` gave for one of these.
+
+    Raises:
+        EmbeddingError: If the name is unknown, or OpenAI's client cannot be set up.
+        MissingExtraError: If the extra it needs is not installed.
+    """
+    if name in _BUILT_IN:
+        return _BUILT_IN[name]()
+    if name.startswith(_OPENAI) and name != _OPENAI:
+        return _openai(name)
+    raise EmbeddingError(
+        f"unknown embedding {name!r}; known: wordllama, minilm, openai:MODEL."
+        " Any other LangChain Embeddings is handed over as an object"
+    )
+
+
+def embedding_name(embedding: Embeddings) -> str:
+    """The name under which a store records an embedding; the same in every process.
+
+    Embeddings that :func:`get_embedding` makes have the name that makes them again. Any other is
+    named by its class, as ``module.Class``, followed by ``:MODEL`` if it has a string attribute
+    ``model``, ``model_name`` or ``model_id``, and ``/DIMENSION`` if ``dimensions`` is set.
+    """
+    if isinstance(embedding, ArrayEmbeddings):
+        return embedding.name
+    cls = type(embedding)
+    qualified = f"{cls.__module__}.{cls.__qualname__}"
+    name = "openai" if qualified == "langchain_openai.embeddings.base.OpenAIEmbeddings" else qualified
+    for attribute in ("model", "model_name", "model_id"):
+        model = getattr(embedding, attribute, None)
+        if isinstance(model, str) and model:
+            name = f"{name}:{model}"
+            break
+    dimensions = getattr(embedding, "dimensions", None)
+    return f"{name}/{dimensions}" if isinstance(dimensions, int) else name
+
+
+def _openai(name: str) -> Embeddings:
+    if find_spec("langchain_openai") is None:
+        raise MissingExtraError(f"the embedding {name!r}", "openai")
+    from langchain_openai import OpenAIEmbeddings
+    from openai import OpenAIError
+
+    model, _, dimensions = name.removeprefix(_OPENAI).partition("/")
+    if dimensions and not dimensions.isdecimal():
+        raise EmbeddingError(f"embedding {name!r}: the dimension after '/' must be a number")
+    try:
+        return OpenAIEmbeddings(model=model, dimensions=int(dimensions) if dimensions else None)
+    except OpenAIError as error:
+        raise EmbeddingError(f"embedding {name!r}: {error}") from error
