@@ -111,7 +111,7 @@ class Mirror:
 
     def visible(self, keys: Ints, stamp: Stamp) -> Bools | None:
         """Which documents exist in the state of ``stamp``; None when all do."""
-        if not self.gaps and self.last_key <= stamp.last_key:
+        if not self.gaps and (not len(keys) or keys.max() <= stamp.last_key):
             return None
         known = keys <= stamp.last_key
         known[known] = self.removed_at.take(keys[known]) > stamp.change

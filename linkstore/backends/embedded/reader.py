@@ -194,8 +194,7 @@ class EmbeddedReader(Reader):
         scores = self._scores(distinct, fetch.vector)[where]
         order = with_names(best_by_group(owner, scores), lambda at: self._mirror.ids.take(keys[at]))
         ordered = owner[order]
-        first = np.searchsorted(ordered, ordered)
-        order = order[np.arange(len(order)) - first < fetch.take]
+        order = order[_places(ordered) < fetch.take]
         return Reached(
             group=owner[order],
             refs=keys[order],
@@ -253,6 +252,13 @@ def _stored(name: str, text: str, metadata: str, links: str | None) -> Stored:
 
 def _json(value: Any) -> str:
     return orjson.dumps(value).decode()
+
+
+def _places(ordered: Ints) -> Ints:
+    """The place of each entry among those equal to it, from 0; equal entries are neighbours."""
+    at = np.arange(len(ordered))
+    starts = np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)]
+    return at - np.maximum.accumulate(np.where(starts, at, 0))
 
 
 def _distinct(keys: Ints) -> tuple[Ints, Ints]:

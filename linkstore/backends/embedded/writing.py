@@ -17,6 +17,11 @@ from linkstore.links import LINKS_KEY
 
 _INSERT_DOCUMENT: Final = "INSERT INTO document VALUES (?, ?, ?, ?, ?, ?)"
 _INSERT_VECTOR: Final = "INSERT INTO vector VALUES (?, ?)"
+_INSERT_GROUP: Final = "INSERT INTO link_group VALUES (?, ?, ?)"
+_FIND_GROUPS: Final = (
+    "SELECT kind, tag, link_group.key FROM json_each(?) AS wanted CROSS JOIN link_group"
+    " ON kind = json_extract(wanted.value, '$[0]') AND tag = json_extract(wanted.value, '$[1]')"
+)
 _INSERT_LINK: Final = "INSERT INTO link VALUES (?, ?, ?, ?, ?)"
 
 
@@ -134,6 +139,7 @@ class ChangeWriter:
         )
 
     def _put(self, changed: list[PreparedRecord]) -> None:
+        groups = self._group_keys(changed)
         documents, vectors, links = [], [], []
         key = self._last_key
         for item in changed:
@@ -142,31 +148,29 @@ class ChangeWriter:
             documents.append((key, record.id, record.text, item.metadata, item.links, item.digest))
             vectors.append((key, record.vector.data))
             links += [
-                (key, self._group(link.kind, link.tag), link.direction, link.label, link.weight)
+                (key, groups[link.kind, link.tag], link.direction, link.label, link.weight)
                 for link in record.links
             ]
-        links.sort(key=_position)
         executemany = self._connection.executemany
         executemany(_INSERT_DOCUMENT, documents)
         executemany(_INSERT_VECTOR, vectors)
         executemany(_INSERT_LINK, links)
         self._last_key = key
 
-    def _group(self, kind: str, tag: str) -> int:
-        pair = (kind, tag)
-        known = self._groups.known.get(pair)
-        if known is None:
-            known = self._groups.known[pair] = self._find_or_make_group(pair)
+    def _group_keys(self, changed: list[PreparedRecord]) -> dict[tuple[str, str], int]:
+        """Keys of all link groups the records lie on; new groups are made."""
+        known = self._groups.known
+        wanted = {(link.kind, link.tag): None for item in changed for link in item.record.links}
+        missing = [pair for pair in wanted if pair not in known]
+        if missing and self._last_group:
+            rows = rows_of(self._connection, _FIND_GROUPS, (orjson.dumps(missing).decode(),))
+            known.update({(kind, tag): key for kind, tag, key in rows})
+            missing = [pair for pair in missing if pair not in known]
+        made = list(enumerate(missing, self._last_group + 1))
+        self._connection.executemany(_INSERT_GROUP, [(key, *pair) for key, pair in made])
+        known.update({pair: key for key, pair in made})
+        self._last_group += len(made)
         return known
-
-    def _find_or_make_group(self, pair: tuple[str, str]) -> int:
-        execute = self._connection.execute
-        row = execute("SELECT key FROM link_group WHERE kind = ? AND tag = ?", pair).fetchone()
-        if row is not None:
-            return int(row[0])
-        self._last_group += 1
-        execute("INSERT INTO link_group VALUES (?, ?, ?)", (self._last_group, *pair))
-        return self._last_group
 
     def _pages(self, put: Sequence[PageEntry], remove: Sequence[tuple[str, str]]) -> None:
         self._connection.executemany("DELETE FROM page WHERE source = ? AND url = ?", list(remove))
@@ -185,7 +189,3 @@ class ChangeWriter:
         self._connection.executemany(
             "UPDATE setting SET value = ? WHERE name = ?", [(value, name) for name, value in values.items()]
         )
-
-
-def _position(row: tuple[int, int, str, str | None, float]) -> tuple[int, int]:
-    return row[0], row[1]
