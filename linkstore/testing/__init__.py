@@ -1,0 +1,10 @@
+"""For whoever writes a backend: the oracle, the congruence check, and the conformance suite.
+
+The suite is :class:`linkstore.testing.conformance.BackendConformance`; it needs pytest, and is
+imported from there. The contract it holds a backend to is ``docs/contract.md``.
+"""
+
+from linkstore.testing.congruence import assert_congruent, compare_hits, differences
+from linkstore.testing.oracle import OracleBackend
+
+__all__ = ["OracleBackend", "assert_congruent", "compare_hits", "differences"]

@@ -1,0 +1,84 @@
+"""The conformance suite: every case of ``docs/contract.md`` as a test of your backend.
+
+Subclass :class:`BackendConformance` and give it a fixture named ``backend`` that returns an empty
+backend; a durable one also gives ``reopen``, which opens the same store again::
+
+    class TestMyBackend(BackendConformance):
+        @pytest.fixture
+        def backend(self):
+            backend = MyBackend()
+            yield backend
+            backend.close()
+
+Each case names in its docstring the numbers of the contract that it holds, and is run twice: by
+``run`` and by ``arun``.
+"""
+
+import pytest
+
+_PARTS = (
+    "contents",
+    "documents",
+    "driving",
+    "groups",
+    "limits",
+    "members",
+    "nearest",
+    "probe",
+    "reading",
+    "traversal",
+    "writing",
+)
+pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in _PARTS))
+
+from linkstore.testing.conformance.contents import ContentsCases, UpkeepCases  # noqa: E402
+from linkstore.testing.conformance.documents import ConditionCases, DocumentsCases  # noqa: E402
+from linkstore.testing.conformance.driving import DrivingCases, LifecycleCases  # noqa: E402
+from linkstore.testing.conformance.groups import GroupsCases  # noqa: E402
+from linkstore.testing.conformance.limits import LimitsCases  # noqa: E402
+from linkstore.testing.conformance.members import MembersCases  # noqa: E402
+from linkstore.testing.conformance.nearest import FindCases, NearestCases  # noqa: E402
+from linkstore.testing.conformance.reading import OrderCases, ReadingCases  # noqa: E402
+from linkstore.testing.conformance.traversal import TraversalCases  # noqa: E402
+from linkstore.testing.conformance.writing import PageCases, WriteCases  # noqa: E402
+
+__all__ = [
+    "BackendConformance",
+    "ConditionCases",
+    "ContentsCases",
+    "DocumentsCases",
+    "DrivingCases",
+    "FindCases",
+    "GroupsCases",
+    "LifecycleCases",
+    "LimitsCases",
+    "MembersCases",
+    "NearestCases",
+    "OrderCases",
+    "PageCases",
+    "ReadingCases",
+    "TraversalCases",
+    "UpkeepCases",
+    "WriteCases",
+]
+
+
+class BackendConformance(
+    ReadingCases,
+    OrderCases,
+    NearestCases,
+    FindCases,
+    GroupsCases,
+    MembersCases,
+    DocumentsCases,
+    ConditionCases,
+    WriteCases,
+    PageCases,
+    ContentsCases,
+    UpkeepCases,
+    TraversalCases,
+    DrivingCases,
+    LimitsCases,
+    LifecycleCases,
+):
+    """The whole suite."""

@@ -1,0 +1,179 @@
+"""S and V: what a store says of itself, and its upkeep."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from linkstore.backends.base import Manifest, PageEntry, Record, Report, Survey
+from linkstore.errors import EmbeddingError
+from linkstore.testing.conformance.base import Cases
+from linkstore.testing.conformance.probe import Probe, at, on, record, to
+from linkstore.vectors import unit_vector
+
+
+class ContentsCases(Cases):
+    """Manifest, scan and survey."""
+
+    def test_a_new_store_has_no_manifest(self, unclaimed: Probe) -> None:
+        """[S-1] Neither name nor dimension."""
+        assert unclaimed.do(unclaimed.backend.manifest()) == Manifest(embedding=None, dimension=None)
+
+    def test_the_first_claim_counts(self, unclaimed: Probe) -> None:
+        """[S-2] Later ones are told what is recorded."""
+        first, backend = Manifest(embedding="mine", dimension=7), unclaimed.backend
+        assert unclaimed.do(backend.claim(first)) == first
+        for other in (Manifest(embedding="yours", dimension=8), first):
+            assert unclaimed.do(backend.claim(other)) == first
+            assert unclaimed.do(backend.manifest()) == first
+
+    def test_nothing_is_put_before_a_claim(self, unclaimed: Probe) -> None:
+        """[S-3] Neither the records of the change nor its pages."""
+        entry = PageEntry(source="s", url="u", digest="d", ids=())
+        with pytest.raises(EmbeddingError):
+            unclaimed.write(put=[record("a")], put_pages=[entry])
+        assert unclaimed.ids() == []
+        assert unclaimed.do(unclaimed.backend.pages(None)) == []
+
+    def test_vectors_of_another_dimension_are_refused(self, probe: Probe) -> None:
+        """[S-3] With all that the change holds, and the store is as it was."""
+        probe.put(record("a"))
+        other = replace(record("b"), vector=unit_vector([1.0, 2.0]))
+        with pytest.raises(EmbeddingError):
+            probe.write(put=[record("c"), other], remove=["a"])
+        assert probe.ids() == probe.near(5) == ["a"]
+
+    def test_scan_goes_by_id(self, probe: Probe) -> None:
+        """[S-4] From after an id, which need not be there, and at most so many."""
+        probe.put(*(record(name) for name in ("b", "é", "a", "Z", "10", "9")))
+        assert self._scan(probe, None, 99) == ["10", "9", "Z", "a", "b", "é"]
+        assert self._scan(probe, None, 2) == ["10", "9"]
+        assert self._scan(probe, "9", 2) == ["Z", "a"]
+        assert self._scan(probe, "A", 99) == ["Z", "a", "b", "é"]
+        assert self._scan(probe, "é", 99) == []
+        assert self._scan(probe, None, 0) == []
+
+    def test_pages_of_a_scan_cover_everything_once(self, probe: Probe) -> None:
+        """[S-4] After the last id of one page comes the next."""
+        ids = sorted(f"{n}" for n in range(23))
+        probe.put(*(record(name) for name in ids))
+        seen: list[str] = []
+        while page := self._scan(probe, seen[-1] if seen else None, 5):
+            seen += page
+        assert seen == ids
+
+    def test_a_scanned_record_equals_the_one_written(self, probe: Probe) -> None:
+        """[S-5] Id, text, metadata, vector, and links with label and weight."""
+        written = record("a", 0.3, to("x", label="l", weight=0.5), at("y"), on("z"), text="t", n=[1, None])
+        probe.put(written)
+        found = probe.do(probe.backend.scan(None, 5))
+        assert [_shown(scanned) for scanned in found] == [_shown(written)]
+
+    def test_a_scanned_record_can_be_written_again(self, probe: Probe) -> None:
+        """[S-5, W-3] And changes nothing then."""
+        probe.put(record("a", 0.3, to("x"), n=1), record("b", 0.5))
+        assert probe.put(*probe.do(probe.backend.scan(None, 5))).unchanged == 2
+
+    def test_an_empty_store_counts_nothing(self, probe: Probe) -> None:
+        """[S-6] Before the first document, and after the last is gone."""
+        nothing = Survey(documents=0, pages=0, links={}, groups=0, dangling=())
+        assert probe.do(probe.backend.survey()) == nothing
+        probe.put(record("a", 0.5, on("x"), to("y")))
+        probe.remove("a")
+        assert probe.do(probe.backend.survey()) == nothing
+
+    def test_links_are_counted_by_kind(self, probe: Probe) -> None:
+        """[S-6] Each link of each document once, whatever its direction."""
+        entry = PageEntry(source="s", url="u", digest="d", ids=())
+        probe.write(
+            put=[
+                record("a", 0.5, to("x"), at("x"), on("y", kind="word")),
+                record("b", 0.5, on("y", kind="word"), at("x"), on("x")),
+                record("c", 0.5),
+            ],
+            put_pages=[entry],
+        )
+        survey = probe.do(probe.backend.survey())
+        assert survey == Survey(documents=3, pages=1, links={"k": 4, "word": 2}, groups=2, dangling=())
+
+    def test_counts_follow_updates(self, probe: Probe) -> None:
+        """[S-6] Links that an update took, and groups it emptied, are counted no more."""
+        probe.put(record("a", 0.5, on("x"), on("y")), record("b", 0.5, on("y")))
+        probe.put(record("a", 0.5, on("z", kind="other")))
+        survey = probe.do(probe.backend.survey())
+        assert (survey.documents, survey.links, survey.groups) == (2, {"k": 1, "other": 1}, 2)
+
+    def test_dangling_links_are_named(self, probe: Probe) -> None:
+        """[S-7] By kind, then tag, with how many point there; a bidir link answers itself."""
+        probe.put(
+            record("a", 0.5, to("z"), to("b"), to("own"), at("own"), on("alone"), at("unasked")),
+            record("b", 0.5, to("z"), to("b", kind="a"), to("answered")),
+            record("c", 0.5, on("answered")),
+        )
+        dangling = (("a", "b", 1), ("k", "b", 1), ("k", "z", 2))
+        assert probe.do(probe.backend.survey()).dangling == dangling
+        probe.put(record("d", 0.5, at("z")))
+        assert probe.do(probe.backend.survey()).dangling == dangling[:2]
+        probe.remove("a", "d")
+        assert probe.do(probe.backend.survey()).dangling == (("a", "b", 1), ("k", "z", 1))
+
+    @staticmethod
+    def _scan(probe: Probe, after: str | None, limit: int) -> list[str]:
+        return [scanned.id for scanned in probe.do(probe.backend.scan(after, limit))]
+
+
+class UpkeepCases(Cases):
+    """Verify, repair and flush."""
+
+    def test_a_store_written_through_the_backend_is_sound(self, probe: Probe) -> None:
+        """[V-1] Empty, filled, updated, emptied."""
+        assert probe.do(probe.backend.verify()) == Report()
+        self._fill(probe)
+        assert probe.do(probe.backend.verify()) == Report()
+        assert probe.do(probe.backend.verify()).sound
+        probe.remove(*probe.ids())
+        assert probe.do(probe.backend.verify()) == Report()
+
+    def test_repair_of_a_sound_store_changes_nothing(self, probe: Probe) -> None:
+        """[V-2] It reports nothing, and answers stay."""
+        self._fill(probe)
+        before = self._answers(probe)
+        assert probe.do(probe.backend.repair()) == Report()
+        assert self._answers(probe) == before
+
+    def test_flush_changes_no_answer(self, probe: Probe) -> None:
+        """[V-3] On an empty store, a filled one, twice, and with writes after it."""
+        probe.do(probe.backend.flush())
+        self._fill(probe)
+        before = self._answers(probe)
+        for _ in range(2):
+            probe.do(probe.backend.flush())
+            assert self._answers(probe) == before
+        probe.put(record("new", 0.99, at("x")))
+        assert probe.near(1) == ["new"]
+        assert probe.do(probe.backend.verify()) == Report()
+
+    @staticmethod
+    def _fill(probe: Probe) -> None:
+        """Documents that were added, updated, relinked and removed."""
+        probe.put(*(record(f"{n:02}", n / 40, on("x"), to(f"{n + 1}"), at(f"{n}")) for n in range(30)))
+        probe.put(*(record(f"{n:02}", n / 50, on("y"), at(f"{n}")) for n in range(0, 30, 3)))
+        probe.remove(*(f"{n:02}" for n in range(0, 30, 7)))
+
+    @staticmethod
+    def _answers(probe: Probe) -> list[object]:
+        met = probe.met(["x", "y", "3"])
+        records = probe.do(probe.backend.scan(None, 99))
+        return [
+            probe.near_scored(20),
+            (met.of, met.sizes, met.weights),
+            [_shown(scanned) for scanned in records],
+            probe.do(probe.backend.survey()),
+        ]
+
+
+def _shown(record: Record) -> tuple[object, ...]:
+    """Everything a record holds, comparable."""
+    links = [(link.to_dict(), link.label, link.weight) for link in record.links]
+    return record.id, record.text, dict(record.metadata), record.vector.tobytes(), links

@@ -1,0 +1,212 @@
+"""D and C: what was stored, and which documents pass a filter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from linkstore.filters import Filter, parse_filter
+from linkstore.plans import Matching, Names, Plan, Vectors
+from linkstore.testing.conformance.base import Cases
+from linkstore.testing.conformance.probe import Probe, at, record, refs_of, toward
+from linkstore.vectors import Bools, Floats
+
+METADATA: dict[str, Any] = {
+    "int": 1,
+    "float": 1.0,
+    "bool": True,
+    "string": "1",
+    "null": None,
+    "list": [1, 1.0, True, None, "x", [], {}],
+    "dict": {"a": {"b": [1]}, "": 0},
+    "": "an empty key",
+    "$dollar": 1,
+    "a.b": 2,
+    "é": "ü",
+}
+
+
+class DocumentsCases(Cases):
+    """Text, metadata, ids and vectors, as they were written."""
+
+    def test_metadata_comes_back_as_written(self, probe: Probe) -> None:
+        """[D-1] Each value with its type, each key as spelled."""
+        probe.put(record("a", text="body", **METADATA))
+        stored = probe.stored("a")[0]
+        assert (stored.id, stored.text, stored.metadata) == ("a", "body", METADATA)
+        assert _types(stored.metadata) == _types(METADATA)
+
+    @pytest.mark.parametrize(
+        "metadata",
+        [
+            {},
+            {"links": None},
+            {"links": []},
+            {"links": [{"kind": "k", "tag": "t", "direction": "in", "label": "l", "weight": 0.5}]},
+            {"links": [{"kind": "k", "tag": "t", "direction": "in"}] * 2, "z": 1},
+        ],
+        ids=["empty", "null links", "no links", "one link", "a link twice"],
+    )
+    def test_links_come_back_as_written(self, probe: Probe, metadata: dict[str, Any]) -> None:
+        """[D-1] ``links`` is as its author wrote it, duplicates and absence included."""
+        probe.put(record("a", **metadata))
+        assert probe.stored("a")[0].metadata == metadata
+
+    def test_in_the_order_asked(self, probe: Probe) -> None:
+        """[D-1, D-3] Whatever the order of writing, of ids or of refs."""
+        probe.put(*(record(name) for name in "cabd"))
+        for asked in ("abcd", "dcba", "bd"):
+            assert [stored.id for stored in probe.stored(*asked)] == list(asked)
+            assert probe.plan(_names(*asked)) == list(asked)
+
+    def test_metadata_is_the_receivers_own(self, probe: Probe) -> None:
+        """[D-2] Changing it, however deep, changes nothing in the store."""
+        probe.put(record("a", tags=["x"], deep={"er": [1]}))
+        for _ in range(2):
+            metadata = probe.stored("a")[0].metadata
+            assert metadata == {"tags": ["x"], "deep": {"er": [1]}}
+            metadata["tags"].append("y")
+            metadata["deep"]["er"].clear()
+            metadata["new"] = 1
+        assert probe.near(1, {"tags": ["x"]}) == ["a"]
+
+    def test_vectors_are_bit_for_bit(self, probe: Probe) -> None:
+        """[D-4] In the order asked, as float32 of shape (n, d)."""
+        records = [record(f"{n}", cosine) for n, cosine in enumerate(np.linspace(-0.99, 0.97, 9).tolist())]
+        probe.put(*records)
+
+        def plan() -> Plan[Floats]:
+            refs = yield from refs_of(*(r.id for r in reversed(records)))
+            vectors: Floats = yield Vectors(refs=refs)
+            return vectors
+
+        expected = np.stack([r.vector for r in reversed(records)])
+        vectors = probe.plan(plan())
+        assert vectors.shape == expected.shape
+        assert vectors.tobytes() == expected.tobytes()
+
+    def test_vectors_follow_updates(self, probe: Probe) -> None:
+        """[D-4] The vector is that of the last write."""
+        probe.put(record("a", 0.5))
+        probe.put(record("a", -0.5))
+
+        def plan() -> Plan[Floats]:
+            vectors: Floats = yield Vectors(refs=(yield from refs_of("a")))
+            return vectors
+
+        assert probe.plan(plan()).tobytes() == toward(-0.5).tobytes()
+
+    def test_matching_answers_in_the_order_asked(self, probe: Probe) -> None:
+        """[D-5] One verdict a document."""
+        probe.put(*(record(f"{n}", n=n) for n in range(5)))
+        assert probe.plan(_matching(["4", "0", "2", "1"], {"n": {"$gte": 2}})) == [True, False, True, False]
+
+
+FILTERED: dict[str, dict[str, Any]] = {
+    "int": {"v": 1},
+    "float": {"v": 1.5},
+    "whole": {"v": 1.0},
+    "true": {"v": True},
+    "false": {"v": False},
+    "zero": {"v": 0},
+    "string": {"v": "1"},
+    "word": {"v": "été"},
+    "null": {"v": None},
+    "list": {"v": [1, "a"]},
+    "dict": {"v": {"a": 1}},
+    "big": {"v": 2**53 + 1},
+    "missing": {"w": 1},
+    "two": {"v": 1, "w": 2},
+}
+FILTERS: tuple[Filter, ...] = (
+    {"v": 1},
+    {"v": 1.0},
+    {"v": True},
+    {"v": 0},
+    {"v": "1"},
+    {"v": None},
+    {"v": [1, "a"]},
+    {"v": {"a": 1}},
+    {"v": 2**53},
+    {"v": 2**53 + 1},
+    {"v": "ete"},
+    {"v": {"$ne": 1}},
+    {"v": {"$ne": None}},
+    {"v": {"$gt": 0}},
+    {"v": {"$gte": 1, "$lt": 1.5}},
+    {"v": {"$lte": "z"}},
+    {"v": {"$gt": 2**53}},
+    {"v": {"$in": [1, "été", None]}},
+    {"v": {"$in": []}},
+    {"v": {"$nin": [1, True]}},
+    {"v": {"$nin": []}},
+    {"v": {"$exists": True}},
+    {"v": {"$exists": False}},
+    {"v": {"$not": {"$gt": 0}}},
+    {"$not": {"v": 1}},
+    {"$and": [{"v": 1}, {"w": 2}]},
+    {"$or": [{"v": "1"}, {"w": {"$exists": True}}]},
+    {"v": 1, "w": 2},
+    {"unknown": {"$ne": 3}},
+)
+
+
+class ConditionCases(Cases):
+    """One language of filters, wherever a fetch has one."""
+
+    @pytest.mark.parametrize("filter", FILTERS, ids=str)
+    def test_every_fetch_agrees_with_the_filter_module(self, probe: Probe, filter: Filter) -> None:
+        """[C-1, N-3, F-3, M-6, D-5] Nearest, Find, Members and Matching let the same documents pass."""
+        probe.put(*(record(name, 0.5, at("x"), **metadata) for name, metadata in FILTERED.items()))
+        condition = parse_filter(filter)
+        passing = sorted(name for name, metadata in FILTERED.items() if condition.matches(metadata))
+        assert probe.near(50, filter) == passing
+        assert sorted(name for name, _ in probe.found(FILTERED, filter)) == passing
+        assert probe.met(["x"], filter=filter).of == {"x": passing}
+        verdicts = probe.plan(_matching(list(FILTERED), filter))
+        assert [name for name, passes in sorted(zip(FILTERED, verdicts, strict=True)) if passes] == passing
+
+    def test_conditions_joined_hold_together(self, probe: Probe) -> None:
+        """[C-1] The conjunction of two conditions is one too."""
+        probe.put(*(record(f"{n}", 0.5, n=n, odd=n % 2 == 1) for n in range(6)))
+        both = parse_filter({"odd": True}) & parse_filter({"n": {"$gt": 1}})
+
+        def plan() -> Plan[list[bool]]:
+            verdicts: Bools = yield Matching(refs=(yield from refs_of(*"012345")), filter=both)
+            return list(map(bool, verdicts))
+
+        assert probe.plan(plan()) == [False, False, False, True, False, True]
+
+    def test_a_condition_holds_for_what_is_stored_now(self, probe: Probe) -> None:
+        """[C-2] Neither an update nor a new document meets an old verdict."""
+        english: Filter = {"lang": "en"}
+        probe.put(record("a", 0.5, at("x"), lang="en"), record("b", 0.5, at("x"), lang="de"))
+        assert probe.near(5, english) == ["a"]
+        probe.put(record("a", 0.5, at("x"), lang="de"), record("b", 0.5, at("x"), lang="en"))
+        assert probe.near(5, english) == probe.met(["x"], filter=english).of["x"] == ["b"]
+        probe.remove("b")
+        probe.put(record("c", 0.5, at("x"), lang="de"), record("d", 0.5, at("x"), lang="en"))
+        assert probe.near(5, english) == probe.met(["x"], filter=english).of["x"] == ["d"]
+        assert probe.found(["a", "b", "c", "d"], english) == [("d", 0.5)]
+        assert probe.plan(_matching(["a", "c", "d"], english)) == [False, False, True]
+
+
+def _names(*ids: str) -> Plan[list[str]]:
+    names: list[str] = yield Names(refs=(yield from refs_of(*ids)))
+    return names
+
+
+def _matching(ids: list[str], filter: Filter) -> Plan[list[bool]]:
+    verdicts: Bools = yield Matching(refs=(yield from refs_of(*ids)), filter=parse_filter(filter))
+    return list(map(bool, verdicts))
+
+
+def _types(value: Any) -> Any:
+    """The types of a JSON value, all the way down."""
+    if isinstance(value, dict):
+        return {key: _types(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_types(item) for item in value]
+    return type(value).__name__

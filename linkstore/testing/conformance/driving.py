@@ -1,0 +1,178 @@
+"""A, E and U: callers, the end, and what outlives it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from linkstore.backends.base import Backend, Change, Manifest, PageEntry
+from linkstore.errors import StoreClosedError
+from linkstore.hits import Hits
+from linkstore.plans import Nearest, Operation, Plan
+from linkstore.strategies import Eager, Mmr, Question, Similarity
+from linkstore.testing.conformance.base import Cases
+from linkstore.testing.conformance.probe import ASKED, CLAIM, Drive, Probe, at, on, record, to
+
+Reopen = Callable[[], Backend] | None
+STRATEGIES = (Similarity(k=9), Eager(k=3, depth=2), Mmr(k=5, depth=2, fetch_k=6))
+
+
+def _fill(probe: Probe) -> None:
+    probe.put(
+        *(record(f"{n:02}", n / 30, to(f"{n * 7 % 30}"), at(f"{n}"), on(f"h{n % 5}")) for n in range(30))
+    )
+
+
+def _searches() -> list[Plan[Hits]]:
+    return [strategy.plan(Question(vector=ASKED)) for strategy in STRATEGIES]
+
+
+class DrivingCases(Cases):
+    """Synchronous and asynchronous callers, one or many."""
+
+    def test_run_and_arun_answer_alike(self, probe: Probe) -> None:
+        """[A-1] The same hits, paths and cuts."""
+        _fill(probe)
+        backend = probe.backend
+        expected = [backend.run(backend.answer(plan)) for plan in _searches()]
+        assert all(len(hits) for hits in expected)
+
+        async def ask() -> list[Hits]:
+            return [await backend.arun(backend.answer(plan)) for plan in _searches()]
+
+        assert asyncio.run(ask()) == expected
+
+    def test_run_works_inside_a_running_loop(self, probe: Probe) -> None:
+        """[A-2] As in a notebook: writes and searches, called synchronously from a coroutine."""
+        backend = probe.backend
+
+        async def cell() -> list[Hits]:
+            backend.run(backend.write(Change(put=[record("new", 0.9)])))
+            return [backend.run(backend.answer(plan)) for plan in _searches()]
+
+        assert [[hit.document.id for hit in hits] for hits in asyncio.run(cell())] == [["new"]] * 3
+
+    def test_many_threads_ask_at_once(self, probe: Probe) -> None:
+        """[A-3] While another one writes; each answer is a whole one."""
+        _fill(probe)
+        backend = probe.backend
+        with ThreadPoolExecutor(5) as pool:
+            writes = pool.submit(self._rewrite, backend)
+            found = list(pool.map(lambda _: probe.met(["h0", "h1"]).sizes, range(40)))
+            writes.result()
+        assert all(sizes == {"h0": 6, "h1": 6} for sizes in found)
+        assert len(probe.ids()) == 30
+
+    def test_many_tasks_ask_at_once(self, probe: Probe) -> None:
+        """[A-3] As concurrent tasks of one loop."""
+        _fill(probe)
+        backend = probe.backend
+        expected = [backend.run(backend.answer(plan)) for plan in _searches()] * 5
+
+        async def ask() -> list[Hits]:
+            plans = [plan for _ in range(5) for plan in _searches()]
+            return await asyncio.gather(*(backend.arun(backend.answer(plan)) for plan in plans))
+
+        assert asyncio.run(ask()) == expected
+
+    @staticmethod
+    def _rewrite(backend: Backend) -> None:
+        """Replace documents by others on the same link groups, one change each."""
+        for turn in range(20):
+            n = turn % 30
+            put = record(f"{n:02}", n / 40, to(f"{n * 7 % 30}"), at(f"{n}"), on(f"h{n % 5}"), turn=turn)
+            backend.run(backend.write(Change(put=[put])))
+
+
+class LifecycleCases(Cases):
+    """Closing, and opening again."""
+
+    OPERATIONS: tuple[Callable[[Backend], Operation[Any]], ...] = (
+        lambda backend: backend.answer(_nearest()),
+        lambda backend: backend.write(Change(put=[record("b")])),
+        lambda backend: backend.claim(Manifest(embedding="e", dimension=4)),
+        lambda backend: backend.manifest(),
+        lambda backend: backend.pages(None),
+        lambda backend: backend.scan(None, 5),
+        lambda backend: backend.survey(),
+        lambda backend: backend.flush(),
+        lambda backend: backend.verify(),
+        lambda backend: backend.repair(),
+    )
+    NAMES = ("answer", "write", "claim", "manifest", "pages", "scan", "survey", "flush", "verify", "repair")
+
+    @pytest.mark.parametrize("operation", OPERATIONS, ids=NAMES)
+    def test_a_closed_backend_says_so(
+        self, probe: Probe, operation: Callable[[Backend], Operation[Any]]
+    ) -> None:
+        """[E-1] Every operation, reading or writing."""
+        probe.put(record("a"))
+        probe.backend.close()
+        with pytest.raises(StoreClosedError):
+            probe.do(operation(probe.backend))
+
+    def test_closing_twice_is_fine(self, probe: Probe) -> None:
+        """[E-2] With documents in it, and without."""
+        probe.put(record("a"))
+        probe.backend.close()
+        probe.backend.close()
+        with pytest.raises(StoreClosedError):
+            probe.near(1)
+
+    def test_what_was_written_is_there_again(self, probe: Probe, drive: Drive, reopen: Reopen) -> None:
+        """[U-1] Documents, links and vectors, with the same answers."""
+        opener = _durable(reopen)
+        _fill(probe)
+        before = [probe.search(strategy) for strategy in STRATEGIES]
+        probe.backend.close()
+        again = Probe(opener(), drive)
+        try:
+            assert [again.search(strategy) for strategy in STRATEGIES] == before
+            assert again.put(record("new", 0.99)).added == 1
+            assert again.near(1) == ["new"]
+            assert again.do(again.backend.verify()).sound
+        finally:
+            again.backend.close()
+
+    def test_manifest_and_pages_are_there_again(self, probe: Probe, drive: Drive, reopen: Reopen) -> None:
+        """[U-2] As they were recorded."""
+        opener = _durable(reopen)
+        page = PageEntry(source="s", url="u", digest="d", ids=("b", "a"))
+        probe.write(put_pages=[page])
+        probe.backend.close()
+        again = Probe(opener(), drive)
+        try:
+            assert again.do(again.backend.manifest()) == CLAIM
+            assert again.do(again.backend.pages("s")) == [page]
+        finally:
+            again.backend.close()
+
+    def test_what_was_removed_stays_removed(self, probe: Probe, drive: Drive, reopen: Reopen) -> None:
+        """[U-3] And dangling links wait still."""
+        opener = _durable(reopen)
+        probe.put(record("a", 0.9, to("b"), at("a")), record("b", 0.5, at("b")), record("c", 0.4, to("a")))
+        probe.remove("b")
+        probe.put(record("c", 0.4))
+        probe.backend.close()
+        again = Probe(opener(), drive)
+        try:
+            assert again.ids() == ["a", "c"]
+            assert again.met(["a", "b"], "out").of == {"a": [], "b": ["a"]}
+            again.put(record("late", 0.1, at("b")))
+            assert again.met(["b"]).of == {"b": ["late"]}
+        finally:
+            again.backend.close()
+
+
+def _nearest() -> Plan[Any]:
+    return (yield Nearest(vector=ASKED, k=1))
+
+
+def _durable(reopen: Reopen) -> Callable[[], Backend]:
+    if reopen is None:
+        pytest.skip("not a durable backend: it gives no 'reopen'")
+    return reopen

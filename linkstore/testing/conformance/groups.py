@@ -1,0 +1,127 @@
+"""G: on which link groups documents lie."""
+
+from __future__ import annotations
+
+import pytest
+
+from linkstore.plans import Groups, Memberships, Names, Nearest, Plan, Resolve, Side, Tags
+from linkstore.testing.conformance.base import Cases
+from linkstore.testing.conformance.probe import ASKED, Lying, Probe, at, on, record, refs_of, to
+
+
+def lies(id: str, tag: str, weight: float = 1.0, kind: str = "k") -> Lying:
+    """What a document's entry should be."""
+    return Lying(id=id, kind=kind, tag=tag, weight=weight)
+
+
+class GroupsCases(Cases):
+    """From documents to link groups and their tags."""
+
+    @pytest.mark.parametrize(("side", "tags"), [("out", ["both", "out"]), ("in", ["both", "in"])])
+    def test_each_direction_lies_on_its_sides(self, probe: Probe, side: Side, tags: list[str]) -> None:
+        """[G-1] Out and bidir links lie on the out side, in and bidir links on the in side."""
+        probe.put(record("a", 0.5, to("out"), at("in"), on("both")), record("b", 0.5))
+        assert probe.lying(["a", "b"], side) == [lies("a", tag) for tag in tags]
+
+    def test_each_document_has_its_own_entries(self, probe: Probe) -> None:
+        """[G-1] Two documents on one link group have an entry each."""
+        probe.put(record("a", 0.5, to("x")), record("b", 0.5, to("x"), to("y")), record("c", 0.5, at("x")))
+        expected = [lies("a", "x"), lies("b", "x"), lies("b", "y")]
+        assert probe.lying(["a", "b", "c"], "out") == expected
+        assert probe.lying(["c", "b", "a"], "out") == expected
+        assert probe.lying(["a"], "out") == [lies("a", "x")]
+
+    @pytest.mark.parametrize(("side", "weight"), [("out", 0.75), ("in", 0.5)])
+    def test_several_links_to_one_group_are_one_entry(self, probe: Probe, side: Side, weight: float) -> None:
+        """[G-2] With the highest weight among the links on that side, not among all."""
+        probe.put(
+            record("a", 0.5, to("x", weight=0.75), at("x", weight=0.25), on("x", weight=0.5)),
+        )
+        assert probe.lying(["a"], side) == [lies("a", "x", weight)]
+
+    def test_weights_are_kept(self, probe: Probe) -> None:
+        """[G-2] Down to 0, as float32."""
+        probe.put(record("a", 0.5, to("x", weight=0.0), to("y", weight=0.25), to("z", weight=1)))
+        assert [entry.weight for entry in probe.lying(["a"], "out")] == [0.0, 0.25, 1.0]
+
+    @pytest.mark.parametrize(
+        ("kinds", "tags"),
+        [(None, ["1", "2", "3"]), ({"p"}, ["1"]), ({"p", "r", "?"}, ["1", "3"]), (set(), []), ({"?"}, [])],
+        ids=["all", "one", "two", "none", "unknown"],
+    )
+    def test_only_the_kinds_asked_for(self, probe: Probe, kinds: set[str] | None, tags: list[str]) -> None:
+        """[G-3] None means all, an empty set none."""
+        probe.put(record("a", 0.5, to("1", kind="p"), to("2", kind="q"), to("3", kind="r")))
+        wanted = None if kinds is None else frozenset(kinds)
+        assert [entry.tag for entry in probe.lying(["a"], "out", wanted)] == tags
+
+    def test_positions_point_into_refs_and_kinds(self, probe: Probe) -> None:
+        """[G-4] ``document`` is a position in the fetch, ``kind`` one in the answer's kinds."""
+        probe.put(
+            record("a", 0.5, to("1", kind="p")),
+            record("b", 0.5),
+            record("c", 0.5, to("2", kind="q"), to("3", kind="p")),
+        )
+
+        def plan() -> Plan[set[tuple[int, str, str]]]:
+            refs = yield from refs_of("c", "b", "a")
+            answer: Memberships = yield Groups(refs=refs, side="out")
+            tags: list[tuple[str, str]] = yield Tags(groups=answer.group)
+            kinds = [answer.kinds[kind] for kind in answer.kind.tolist()]
+            rows = zip(answer.document.tolist(), kinds, tags, strict=True)
+            return {(document, kind, tag) for document, kind, (_, tag) in rows}
+
+        assert probe.plan(plan()) == {(0, "q", "2"), (0, "p", "3"), (2, "p", "1")}
+
+    def test_resolve_answers_in_the_order_asked(self, probe: Probe) -> None:
+        """[G-5] Unknown tags are -1; so is a known tag under another kind."""
+        probe.put(record("a", 0.5, to("x"), at("y")))
+        asked = (("k", "y"), ("k", "?"), ("k", "x"), ("other", "x"), ("k", "y"))
+        refs = probe.ask(Resolve(tags=asked)).tolist()
+        assert [ref == -1 for ref in refs] == [False, True, False, True, False]
+        assert refs[0] == refs[4] != refs[2]
+
+    def test_a_tag_that_nobody_has_any_more_leads_nowhere(self, probe: Probe) -> None:
+        """[G-5] It is -1, or a link group without members."""
+        probe.put(record("a", 0.5, on("x")))
+        probe.remove("a")
+        if probe.ask(Resolve(tags=(("k", "x"),))).tolist() != [-1]:
+            met = probe.met(["x"])
+            assert (met.sizes, met.of) == ({"x": 0}, {"x": []})
+
+    def test_tags_answer_in_the_order_asked(self, probe: Probe) -> None:
+        """[G-6] The (kind, tag) that Resolve was asked with come back."""
+        probe.put(record("a", 0.5, to("x"), at("y"), on("z", kind="other")))
+        asked = (("other", "z"), ("k", "x"), ("k", "y"))
+
+        def plan() -> Plan[list[tuple[str, str]]]:
+            tags: list[tuple[str, str]] = yield Tags(groups=(yield Resolve(tags=asked)))
+            return [(kind, tag) for kind, tag in tags]
+
+        assert probe.plan(plan()) == list(asked)
+
+    def test_one_tag_under_two_kinds_is_two_groups(self, probe: Probe) -> None:
+        """[G-7] Kind and tag together tell a link group; neither runs into the other."""
+        probe.put(
+            record("a", 0.5, at("x", kind="p")),
+            record("b", 0.5, at("x", kind="q")),
+            record("c", 0.5, at("c", kind="a b")),
+            record("d", 0.5, at("b c", kind="a")),
+        )
+        assert probe.met(["x"], kind="p").of == {"x": ["a"]}
+        assert probe.met(["x"], kind="q").of == {"x": ["b"]}
+        assert probe.met(["c"], kind="a b").of == {"c": ["c"]}
+        assert probe.met(["b c"], kind="a").of == {"b c": ["d"]}
+
+    def test_groups_of_documents_found_by_similarity(self, probe: Probe) -> None:
+        """[G-1] Refs from Nearest are as good as those from Find."""
+        probe.put(record("a", 0.9, to("x")), record("b", 0.1, to("y")))
+
+        def plan() -> Plan[list[tuple[str, str]]]:
+            near = yield Nearest(vector=ASKED, k=2)
+            names: list[str] = yield Names(refs=near.refs)
+            answer: Memberships = yield Groups(refs=near.refs, side="out")
+            tags: list[tuple[str, str]] = yield Tags(groups=answer.group)
+            return sorted((names[d], tag) for d, (_, tag) in zip(answer.document.tolist(), tags, strict=True))
+
+        assert probe.plan(plan()) == [("a", "x"), ("b", "y")]

@@ -1,0 +1,258 @@
+"""Asking a backend from a test: short plans that speak of ids and tags, not of refs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from linkstore.backends.base import Backend, Change, Manifest, Record, Written
+from linkstore.filters import EVERYTHING, Filter, parse_filter
+from linkstore.hits import Hits
+from linkstore.links import Link, links_in
+from linkstore.plans import (
+    Candidates,
+    Documents,
+    Fetch,
+    Find,
+    Groups,
+    Members,
+    Memberships,
+    Names,
+    Nearest,
+    Operation,
+    Plan,
+    Reached,
+    Resolve,
+    Side,
+    Stored,
+    Tags,
+)
+from linkstore.strategies import Question, Strategy
+from linkstore.vectors import Floats, Ints, unit_vector
+
+T = TypeVar("T")
+Drive = Callable[[Backend, Operation[Any]], Any]
+"""Drives an operation of a backend to its end: by ``run``, or by ``arun`` in a loop of its own."""
+DIMENSION = 4
+CLAIM = Manifest(embedding="conformance", dimension=DIMENSION)
+"""What the cases record before they put anything."""
+
+
+def by_run(backend: Backend, operation: Operation[T]) -> T:
+    """Drive as synchronous callers do."""
+    return backend.run(operation)
+
+
+def by_arun(backend: Backend, operation: Operation[T]) -> T:
+    """Drive as asynchronous callers do."""
+    return asyncio.run(backend.arun(operation))
+
+
+def toward(cosine: float, axis: int = 1) -> Floats:
+    """A unit vector (DIMENSION,) with this cosine to :data:`ASKED`, leaning to ``axis``."""
+    vector = np.zeros(DIMENSION)
+    vector[0], vector[axis] = cosine, np.sqrt(1 - cosine**2)
+    return unit_vector(vector)
+
+
+ASKED: Floats = toward(1.0)
+"""The vector that the cases ask with."""
+
+
+def record(id: str, cosine: float = 0.5, *links: Link, text: str = "", **metadata: Any) -> Record:
+    """A record with this cosine to :data:`ASKED`; its links lie in its metadata, as in any store."""
+    if links:
+        metadata["links"] = [link.to_dict() for link in links]
+    return Record(
+        id=id,
+        text=text or f"text of {id}",
+        metadata=metadata,
+        vector=toward(cosine),
+        links=links_in(metadata, id),
+    )
+
+
+def to(tag: str, *, kind: str = "k", weight: float = 1.0, label: str | None = None) -> Link:
+    """An outgoing link."""
+    return Link.outgoing(kind=kind, tag=tag, weight=weight, label=label)
+
+
+def at(tag: str, *, kind: str = "k", weight: float = 1.0, label: str | None = None) -> Link:
+    """An incoming link."""
+    return Link.incoming(kind=kind, tag=tag, weight=weight, label=label)
+
+
+def on(tag: str, *, kind: str = "k", weight: float = 1.0, label: str | None = None) -> Link:
+    """A bidirectional link."""
+    return Link.bidir(kind=kind, tag=tag, weight=weight, label=label)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lying:
+    """One entry of Memberships, in ids and tags."""
+
+    id: str
+    kind: str
+    tag: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Met:
+    """Reached, in ids and tags.
+
+    Args:
+        of: For each tag asked, the ids of its members in the order given.
+        weights: Weight of each member, by tag and id.
+        sizes: For each tag asked, the size of its side; 0 for an unknown one.
+        filtered: As answered.
+        raw: The answer itself.
+    """
+
+    of: Mapping[str, list[str]]
+    weights: Mapping[tuple[str, str], float]
+    sizes: Mapping[str, int]
+    filtered: int
+    raw: Reached
+
+
+class Probe:
+    """A backend and a way to drive it, with one method for each thing the cases do.
+
+    Args:
+        backend: What is tested.
+        drive: How.
+    """
+
+    def __init__(self, backend: Backend, drive: Drive) -> None:
+        self.backend = backend
+        self._drive = drive
+
+    def do(self, operation: Operation[T]) -> T:
+        """Drive one of the backend's operations."""
+        result: T = self._drive(self.backend, operation)
+        return result
+
+    def write(self, **fields: Any) -> Written:
+        """Apply a :class:`Change` of these fields."""
+        return self.do(self.backend.write(Change(**fields)))
+
+    def put(self, *records: Record) -> Written:
+        """Put records."""
+        return self.write(put=records)
+
+    def remove(self, *ids: str) -> Written:
+        """Remove documents."""
+        return self.write(remove=ids)
+
+    def plan(self, plan: Plan[T]) -> T:
+        """Have a plan answered."""
+        return self.do(self.backend.answer(plan))
+
+    def ask(self, fetch: Fetch) -> Any:
+        """Have one fetch answered."""
+        return self.plan(_asked(fetch))
+
+    def search(self, strategy: Strategy, **question: Any) -> Hits:
+        """Search for :data:`ASKED`, or for another ``vector``."""
+        return self.plan(strategy.plan(Question(**{"vector": ASKED, **question})))
+
+    def near(self, k: int, filter: Filter | None = None, vector: Floats = ASKED) -> list[str]:
+        """Ids of the nearest, best first."""
+        return [name for name, _ in self.near_scored(k, filter, vector)]
+
+    def near_scored(
+        self, k: int, filter: Filter | None = None, vector: Floats = ASKED
+    ) -> list[tuple[str, float]]:
+        """Ids and similarities of the nearest, best first."""
+        return self.plan(_named(Nearest(vector=vector, k=k, filter=parse_filter(filter))))
+
+    def found(self, ids: Iterable[str], filter: Filter | None = None) -> list[tuple[str, float]]:
+        """Ids and similarities of those documents."""
+        return self.plan(_named(Find(ids=tuple(ids), vector=ASKED, filter=parse_filter(filter))))
+
+    def lying(self, ids: Sequence[str], side: Side, kinds: frozenset[str] | None = None) -> list[Lying]:
+        """The link groups of documents, sorted."""
+        return self.plan(_lying(tuple(ids), side, kinds))
+
+    def met(self, tags: Sequence[str], side: Side = "in", *, kind: str = "k", **controls: Any) -> Met:
+        """Members of link groups.
+
+        Args:
+            tags: The groups' tags.
+            side: The side.
+            kind: The groups' kind.
+            controls: ``take`` and ``cap`` (default 100), ``exclude`` (ids) and ``filter``.
+        """
+        return self.plan(_met(tuple((kind, tag) for tag in tags), side, controls))
+
+    def stored(self, *ids: str) -> list[Stored]:
+        """Those documents, which must be there, in the order asked."""
+        return self.plan(_stored(ids))
+
+    def ids(self) -> list[str]:
+        """Every id in the store."""
+        return [scanned.id for scanned in self.do(self.backend.scan(None, 100_000))]
+
+
+def refs_of(*ids: str) -> Plan[Ints]:
+    """The refs of documents that are there."""
+    found: Candidates = yield Find(ids=ids, vector=ASKED)
+    return found.refs
+
+
+def _asked(fetch: Fetch) -> Plan[Any]:
+    return (yield fetch)
+
+
+def _stored(ids: tuple[str, ...]) -> Plan[list[Stored]]:
+    stored: list[Stored] = yield Documents(refs=(yield from refs_of(*ids)))
+    return stored
+
+
+def _named(fetch: Nearest | Find) -> Plan[list[tuple[str, float]]]:
+    answer: Candidates = yield fetch
+    names: list[str] = yield Names(refs=answer.refs)
+    return list(zip(names, answer.similarity.tolist(), strict=True))
+
+
+def _lying(ids: tuple[str, ...], side: Side, kinds: frozenset[str] | None) -> Plan[list[Lying]]:
+    refs = yield from refs_of(*ids)
+    answer: Memberships = yield Groups(refs=refs, side=side, kinds=kinds)
+    tags: list[tuple[str, str]] = yield Tags(groups=answer.group)
+    rows = zip(answer.document.tolist(), answer.kind.tolist(), answer.weight.tolist(), tags, strict=True)
+    lying = []
+    for document, kind, weight, (group_kind, tag) in rows:
+        assert answer.kinds[kind] == group_kind, "Memberships.kind is not the kind of the link group"
+        lying.append(Lying(id=ids[document], kind=group_kind, tag=tag, weight=weight))
+    return sorted(lying, key=lambda entry: (entry.id, entry.kind, entry.tag, entry.weight))
+
+
+def _met(tags: tuple[tuple[str, str], ...], side: Side, controls: Mapping[str, Any]) -> Plan[Met]:
+    exclude = yield from refs_of(*controls.get("exclude", ()))
+    refs: Ints = yield Resolve(tags=tags)
+    known = np.flatnonzero(refs >= 0).tolist()
+    answer: Reached = yield Members(
+        groups=refs[known],
+        side=side,
+        vector=ASKED,
+        take=controls.get("take", 100),
+        cap=controls.get("cap", 100),
+        exclude=exclude,
+        filter=parse_filter(controls.get("filter")) if controls.get("filter") else EVERYTHING,
+    )
+    names: list[str] = yield Names(refs=answer.refs)
+    assert answer.group.tolist() == sorted(answer.group.tolist()), "not by group in the order asked"
+    of: dict[str, list[str]] = {tag: [] for _, tag in tags}
+    weights: dict[tuple[str, str], float] = {}
+    for position, name, weight in zip(answer.group.tolist(), names, answer.weight.tolist(), strict=True):
+        tag = tags[known[position]][1]
+        of[tag].append(name)
+        weights[tag, name] = weight
+    sizes = dict.fromkeys(of, 0)
+    sizes.update((tags[at][1], size) for at, size in zip(known, answer.sizes.tolist(), strict=True))
+    return Met(of=of, weights=weights, sizes=sizes, filtered=answer.filtered, raw=answer)

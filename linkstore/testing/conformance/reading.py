@@ -1,0 +1,216 @@
+"""R and O: readers, refs, order and scores."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from linkstore.backends.base import Change
+from linkstore.filters import parse_filter
+from linkstore.plans import (
+    Candidates,
+    Documents,
+    Find,
+    Groups,
+    Matching,
+    Members,
+    Memberships,
+    Names,
+    Nearest,
+    Plan,
+    Reached,
+    Resolve,
+    Stored,
+    Tags,
+    Vectors,
+)
+from linkstore.testing.conformance.base import Cases
+from linkstore.testing.conformance.probe import ASKED, Probe, at, on, record, to, toward
+from linkstore.vectors import Ints, similarities
+
+NONE: Ints = np.empty(0, dtype=np.int64)
+WAIT_SECONDS = 10
+
+
+class ReadingCases(Cases):
+    """One consistent state, and numbers that mean something only within it."""
+
+    def test_a_plan_sees_one_state(self, probe: Probe) -> None:
+        """[R-1] What is written between two fetches of a plan is not seen by it."""
+        probe.put(record("a", 0.9, at("x"), colour="red"), record("b", 0.8, at("x")))
+
+        def plan() -> Plan[tuple[list[str], int, str, list[str]]]:
+            before: Candidates = yield Nearest(vector=ASKED, k=5)
+            _write_elsewhere(
+                probe,
+                Change(put=[record("a", 0.1, colour="blue"), record("c", 1.0, at("x"))], remove=["b"]),
+            )
+            groups: Ints = yield Resolve(tags=(("k", "x"),))
+            reached: Reached = yield _all_members(groups)
+            stored: list[Stored] = yield Documents(refs=before.refs)
+            again: Candidates = yield Nearest(vector=ASKED, k=5)
+            names: list[str] = yield Names(refs=again.refs)
+            return names, int(reached.sizes[0]), stored[0].metadata["colour"], [s.id for s in stored]
+
+        assert probe.plan(plan()) == (["a", "b"], 2, "red", ["a", "b"])
+        assert probe.near(5) == ["c", "a"]
+
+    def test_a_plan_sees_what_was_written_before_it(self, probe: Probe) -> None:
+        """[R-2] Every acknowledged write is seen by the next plan."""
+        for number in range(5):
+            probe.put(record(f"{number}", 0.1 * number, at("x")))
+            assert len(probe.near(10)) == number + 1
+            assert probe.met(["x"]).sizes == {"x": number + 1}
+
+    def test_a_document_and_a_link_group_have_one_ref_in_a_plan(self, probe: Probe) -> None:
+        """[R-3] Nearest, Find and Members speak of a document by one number; Groups and Resolve likewise."""
+        probe.put(record("a", 0.9, on("x")), record("b", 0.8, on("x")))
+
+        def plan() -> Plan[None]:
+            near: Candidates = yield Nearest(vector=ASKED, k=2)
+            found: Candidates = yield Find(ids=("a", "b"), vector=ASKED)
+            lying: Memberships = yield Groups(refs=found.refs, side="out")
+            groups: Ints = yield Resolve(tags=(("k", "x"),))
+            reached: Reached = yield _all_members(groups)
+            assert near.refs.tolist() == found.refs.tolist() == reached.refs.tolist()
+            assert set(lying.group.tolist()) == set(groups.tolist())
+            assert len(set(near.refs.tolist())) == 2
+            assert min(near.refs.tolist() + groups.tolist()) >= 0
+
+        probe.plan(plan())
+
+    @pytest.mark.parametrize("filled", [False, True], ids=["empty", "filled"])
+    def test_an_empty_question_has_an_empty_answer(self, probe: Probe, filled: bool) -> None:
+        """[R-4] Nothing asked, nothing answered, in a store with documents or without."""
+        if filled:
+            probe.put(record("a", 0.9, on("x")))
+        assert len(probe.ask(Find(ids=(), vector=ASKED)).refs) == 0
+        assert len(probe.ask(Groups(refs=NONE, side="out")).document) == 0
+        assert len(probe.ask(Resolve(tags=()))) == 0
+        reached = probe.ask(_all_members(NONE))
+        assert len(reached.refs) == len(reached.sizes) == reached.filtered == 0
+        assert len(probe.ask(Matching(refs=NONE, filter=parse_filter({"a": 1})))) == 0
+        assert len(probe.ask(Vectors(refs=NONE))) == 0
+        assert probe.ask(Names(refs=NONE)) == []
+        assert probe.ask(Tags(groups=NONE)) == []
+        assert probe.ask(Documents(refs=NONE)) == []
+
+    @pytest.mark.parametrize("asked", ["something", "nothing"])
+    def test_answers_have_the_types_of_the_contract(self, probe: Probe, asked: str) -> None:
+        """[R-5] int64, float32, bool, and one dimension but for vectors; for empty answers too."""
+        probe.put(record("a", 0.9, on("x")), record("b", 0.8, to("y")))
+        ids = ("a", "b") if asked == "something" else ()
+
+        def plan() -> Plan[list[tuple[str, int]]]:
+            found: Candidates = yield Find(ids=ids, vector=ASKED)
+            near: Candidates = yield Nearest(vector=ASKED, k=len(ids))
+            lying: Memberships = yield Groups(refs=found.refs, side="out")
+            groups: Ints = yield Resolve(tags=tuple(("k", tag) for tag in ("x", "y")[: len(ids)]))
+            reached: Reached = yield _all_members(groups)
+            passes = yield Matching(refs=found.refs, filter=parse_filter({"a": 1}))
+            vectors = yield Vectors(refs=found.refs)
+            ints = [found.refs, near.refs, lying.document, lying.group, lying.kind, groups]
+            ints += [reached.group, reached.refs, reached.sizes]
+            floats = [found.similarity, near.similarity, lying.weight, reached.similarity, reached.weight]
+            return [(str(array.dtype), array.ndim) for array in (*ints, *floats, passes, vectors)]
+
+        expected = [("int64", 1)] * 9 + [("float32", 1)] * 5 + [("bool", 1), ("float32", 2)]
+        assert probe.plan(plan()) == expected
+
+    def test_a_plan_that_fails_leaves_the_backend_at_work(self, probe: Probe) -> None:
+        """[R-6] The plan's own error comes out, the plan is closed, the next plan is answered."""
+        probe.put(record("a"))
+        closed: list[bool] = []
+
+        def plan() -> Plan[None]:
+            try:
+                yield Nearest(vector=ASKED, k=1)
+                raise LookupError("the plan's own")
+            finally:
+                closed.append(True)
+
+        for _ in range(20):
+            with pytest.raises(LookupError, match="the plan's own"):
+                probe.plan(plan())
+        assert closed == [True] * 20
+        assert probe.near(1) == ["a"]
+        assert probe.put(record("b")).added == 1
+
+
+class OrderCases(Cases):
+    """One order and one score, whatever the engine."""
+
+    IDS = ("b", "a", "é", "Z", "10", "9", "\U0001f600", "\uffee", "a\u0301", "á")
+
+    def test_ties_are_in_the_order_of_code_points(self, probe: Probe) -> None:
+        """[O-1] Equal similarities are ordered by id, not by insertion, locale or UTF-16 unit."""
+        probe.put(*(record(name, 0.5, at("x")) for name in self.IDS))
+        assert probe.near(20) == sorted(self.IDS)
+        assert probe.met(["x"]).of["x"] == sorted(self.IDS)
+
+    def test_an_update_keeps_a_document_in_its_place_among_ties(self, probe: Probe) -> None:
+        """[O-1] The order among ties does not depend on what was written last."""
+        probe.put(*(record(name, 0.5, at("x")) for name in self.IDS))
+        probe.put(record("9", 0.5, at("x"), updated=True), record("a", 0.5, at("x"), updated=True))
+        assert probe.near(20) == sorted(self.IDS)
+        assert probe.met(["x"]).of["x"] == sorted(self.IDS)
+
+    def test_better_comes_first(self, probe: Probe) -> None:
+        """[O-1] Similarity descends before ids ascend."""
+        probe.put(
+            *(
+                record(name, cosine, at("x"))
+                for name, cosine in zip("abcd", (-1.0, 0.2, 0.9, 0.2), strict=True)
+            )
+        )
+        assert probe.near(9) == probe.met(["x"]).of["x"] == ["c", "b", "d", "a"]
+
+    def test_similarities_are_those_of_the_shared_function(self, probe: Probe) -> None:
+        """[O-2] Bit for bit, from every fetch that scores, and within [-1, 1]."""
+        cosines = np.linspace(-1, 1, 23).tolist()
+        records = [record(f"{n:02}", cosine, at("x")) for n, cosine in enumerate(cosines)]
+        probe.put(*records)
+        asked = toward(0.3, axis=2)
+        expected = {r.id: similarities(r.vector[None], asked)[0] for r in records}
+
+        def plan() -> Plan[list[dict[str, np.float32]]]:
+            groups: Ints = yield Resolve(tags=(("k", "x"),))
+            answers = [
+                (yield Nearest(vector=asked, k=30)),
+                (yield Find(ids=tuple(expected), vector=asked)),
+                (yield _all_members(groups, asked)),
+            ]
+            scored = []
+            for answer in answers:
+                names: list[str] = yield Names(refs=answer.refs)
+                scored.append(dict(zip(names, answer.similarity, strict=True)))
+            return scored
+
+        for scored in probe.plan(plan()):
+            assert scored == expected
+            assert all(-1 <= score <= 1 for score in scored.values())
+
+
+def _all_members(groups: Ints, vector: object = None) -> Members:
+    asked = ASKED if vector is None else np.asarray(vector, dtype=np.float32)
+    return Members(groups=groups, side="in", vector=asked, take=100, cap=100, exclude=NONE)
+
+
+def _write_elsewhere(probe: Probe, change: Change) -> None:
+    """Write from another thread, as another user of the store would, while a plan is under way."""
+    failures: list[BaseException] = []
+
+    def write() -> None:
+        try:
+            probe.backend.run(probe.backend.write(change))
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    thread.join(WAIT_SECONDS)
+    assert not thread.is_alive(), "a write waits for a plan that only reads"
+    assert not failures

@@ -1,0 +1,138 @@
+"""T: what the strategies give on a backend."""
+
+from __future__ import annotations
+
+import pytest
+
+from linkstore.filters import parse_filter
+from linkstore.hits import Hits
+from linkstore.strategies import Eager, Mmr, Similarity
+from linkstore.testing.conformance.base import Cases
+from linkstore.testing.conformance.probe import Probe, at, record, to
+from linkstore.testing.congruence import assert_congruent
+from linkstore.testing.oracle import OracleBackend
+
+SEEDS = range(3)
+
+
+def shown(hits: Hits) -> list[str]:
+    """Each hit's depth and path."""
+    return [f"{hit.depth} {hit.path}" for hit in hits]
+
+
+class TraversalCases(Cases):
+    """Every strategy, on graphs small enough to follow by hand."""
+
+    def test_plain_search(self, probe: Probe) -> None:
+        """[T-1] Similarity, and Eager at depth 0, are Nearest with its similarities as scores."""
+        probe.put(record("a", 0.25, to("c")), record("b", 0.75, to("c")), record("c", -0.5, at("c")))
+        for strategy in (Similarity(k=2), Eager(k=2, depth=0), Mmr(k=2, depth=0, lambda_mult=1.0)):
+            hits = probe.search(strategy)
+            assert shown(hits) == ["0 b", "0 a"]
+            assert [(hit.score, hit.similarity) for hit in hits] == [(0.75, 0.75), (0.25, 0.25)]
+
+    def test_eager_follows_links_and_ranks_all(self, probe: Probe) -> None:
+        """[T-1] A neighbour that answers better outranks the seed; each hop says how it was made."""
+        probe.put(
+            record("seed", 0.75, to("b", label="see b")),
+            record("b", 0.5, at("b"), to("c")),
+            record("c", 0.625, at("c")),
+            record("other", 0.7),
+        )
+        hits = probe.search(Eager(k=1, depth=2))
+        assert shown(hits) == [
+            "0 seed",
+            '2 seed —[k b "see b"]→ b —[k c]→ c',
+            '1 seed —[k b "see b"]→ b',
+        ]
+
+    def test_weights_damp(self, probe: Probe) -> None:
+        """[T-1] The score is (1 + similarity) * weight - 1, weight the product along the best path."""
+        probe.put(
+            record("seed", 0.75, to("x", weight=0.5), to("y", weight=0.25)),
+            record("a", 0.5, at("x", weight=0.5), at("y", weight=0.5)),
+        )
+        hit = probe.search(Eager(k=1, depth=1))[1]
+        assert (hit.score, hit.similarity) == (1.5 * 0.25 - 1, 0.5)
+        assert str(hit.path) == "seed —[k x]→ a"
+
+    @pytest.mark.parametrize(
+        ("direction", "ids"), [("forward", ["m", "after"]), ("backward", ["m", "before"])]
+    )
+    def test_direction(self, probe: Probe, direction: str, ids: list[str]) -> None:
+        """[T-1] Forward follows links as they point, backward finds who points here."""
+        probe.put(
+            record("before", 0.3, to("m")), record("m", 0.9, at("m"), to("z")), record("after", 0.1, at("z"))
+        )
+        hits = probe.search(Eager(k=1, depth=1, direction=direction))  # type: ignore[arg-type]
+        assert [hit.document.id for hit in hits] == ids
+        both = probe.search(Eager(k=1, depth=1, direction="both"))
+        assert [hit.document.id for hit in both] == ["m", "before", "after"]
+
+    def test_roots_and_links_start_a_search(self, probe: Probe) -> None:
+        """[T-1] Beside, or instead of, what is similar."""
+        probe.put(record("near", 0.9), record("root", 0.1), record("linked", 0.2, at("x")))
+        starts = {"roots": ("root",), "links": (to("x", label="named"),)}
+        assert shown(probe.search(Eager(k=1, depth=0), **starts)) == [
+            "0 near",
+            '0 —[k x "named"]→ linked',
+            "0 root",
+        ]
+        assert len(probe.search(Eager(k=0, depth=0), **starts)) == 2
+
+    def test_hubs_are_not_followed_but_named(self, probe: Probe) -> None:
+        """[T-1, M-3] A cut says which."""
+        probe.put(record("seed", 0.9, to("hub"), to("x")), record("a", 0.1, at("x")))
+        probe.put(*(record(f"{n}", 0.5, at("hub")) for n in range(4)))
+        hits = probe.search(Eager(k=1, depth=1, hub_cap=3))
+        assert shown(hits) == ["0 seed", "1 seed —[k x]→ a"]
+        assert [(cut.reason, cut.count, "k hub" in cut.detail) for cut in hits.cuts] == [("hub", 1, True)]
+
+    def test_cycles_end(self, probe: Probe) -> None:
+        """[T-2] Each document once, by its shortest path, however deep the search may go."""
+        probe.put(
+            record("a", 0.9, at("a"), to("b"), to("a")),
+            record("b", 0.8, at("b"), to("c")),
+            record("c", 0.7, at("c"), to("a"), to("b")),
+        )
+        assert shown(probe.search(Eager(k=1, depth=9))) == [
+            "0 a",
+            "1 a —[k b]→ b",
+            "2 a —[k b]→ b —[k c]→ c",
+        ]
+
+    def test_a_filter_holds_at_every_hop(self, probe: Probe) -> None:
+        """[T-3] What is behind a document that does not pass is not reached through it."""
+        probe.put(
+            record("open", 0.9, to("secret"), lang="en"),
+            record("secret", 0.8, at("secret"), to("behind"), lang="xx"),
+            record("behind", 0.7, at("behind"), lang="en"),
+        )
+        for strategy in (Eager(k=1, depth=3), Mmr(k=3, depth=3, fetch_k=1)):
+            hits = probe.search(strategy, filter=parse_filter({"lang": "en"}))
+            assert [hit.document.id for hit in hits] == ["open"]
+            assert [cut.reason for cut in hits.cuts] == ["filter"]
+            assert len(probe.search(strategy)) == 3
+
+    def test_mmr_picks_what_differs(self, probe: Probe) -> None:
+        """[T-1] Of two equal documents one, then what lies elsewhere, reached by a link."""
+        probe.put(record("a", 0.9, to("b")), record("a again", 0.9), record("b", -0.2, at("b")))
+        hits = probe.search(Mmr(k=2, depth=1, fetch_k=2, lambda_mult=0.3))
+        assert shown(hits) == ["0 a", "1 a —[k b]→ b"]
+        assert hits[0].score > hits[1].score
+
+    def test_no_hit_has_a_reason(self, probe: Probe) -> None:
+        """[T-1] An empty store, a filter that none passes, a floor that none reaches."""
+        strategies = (Similarity(), Eager(), Mmr())
+        assert {probe.search(strategy).reason for strategy in strategies} == {"the store is empty"}
+        probe.put(record("a", 0.5))
+        unpassed = {"filter": parse_filter({"lang": "en"})}
+        reasons = {probe.search(strategy, **unpassed).reason for strategy in strategies}
+        assert reasons == {"no document passes the filter"}
+        for strategy in (Eager(min_similarity=0.9), Mmr(min_similarity=0.9)):
+            assert "min_similarity 0.9" in (probe.search(strategy).reason or "")
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_random_graphs_answer_as_the_oracle_does(self, unclaimed: Probe, seed: int) -> None:
+        """[T-1, T-4] Through updates that relink, and deletes; the seed is in the message."""
+        assert_congruent(unclaimed.backend, OracleBackend(), seed)

@@ -1,0 +1,266 @@
+"""W and P: documents and page entries come, change and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, overload
+
+import pytest
+
+from linkstore.backends.base import PageEntry, Record, Written
+from linkstore.testing.conformance.base import Cases
+from linkstore.testing.conformance.probe import Probe, at, on, record, to, toward
+
+
+class WriteCases(Cases):
+    """One change at a time, whole or not at all."""
+
+    def test_a_new_id_is_added(self, probe: Probe) -> None:
+        """[W-1, W-10] And found by similarity, id and link."""
+        assert probe.put(record("a", 0.9, at("x")), record("b", 0.1)) == Written(added=2)
+        assert probe.put(record("c", 0.5)) == Written(added=1)
+        assert probe.near(5) == ["a", "c", "b"]
+        assert [found for found, _ in probe.found(["b", "a"])] == ["b", "a"]
+        assert probe.met(["x"]).of == {"x": ["a"]}
+
+    def test_a_known_id_is_replaced_whole(self, probe: Probe) -> None:
+        """[W-2, W-10] Nothing of text, metadata or vector stays."""
+        probe.put(record("a", 0.9, text="old", old=1), record("b", 0.5))
+        assert probe.put(record("a", 0.1, text="new", new=2)) == Written(updated=1)
+        stored = probe.stored("a")[0]
+        assert (stored.text, stored.metadata) == ("new", {"new": 2})
+        assert probe.near(5) == ["b", "a"]
+        assert probe.near(5, {"old": 1}) == []
+
+    def test_an_update_replaces_links(self, probe: Probe) -> None:
+        """[W-2] Links gone lead nowhere from no side, links new lead, links kept stay."""
+        probe.put(record("a", 0.5, to("gone"), at("gone"), on("gone too"), on("kept", weight=0.25)))
+        probe.put(record("a", 0.5, on("kept", weight=0.75), to("new"), at("new")))
+        for side in ("out", "in"):
+            met = probe.met(["gone", "gone too", "kept", "new"], side)
+            assert met.of == {"gone": [], "gone too": [], "kept": ["a"], "new": ["a"]}
+            assert met.sizes == {"gone": 0, "gone too": 0, "kept": 1, "new": 1}
+            assert met.weights["kept", "a"] == 0.75
+            assert [entry.tag for entry in probe.lying(["a"], side)] == ["kept", "new"]
+
+    def test_an_update_may_turn_a_link_round(self, probe: Probe) -> None:
+        """[W-2] A link that changes direction changes sides."""
+        probe.put(record("a", 0.5, to("x")))
+        probe.put(record("a", 0.5, at("x")))
+        assert probe.met(["x"], "out").of == {"x": []}
+        assert probe.met(["x"], "in").of == {"x": ["a"]}
+
+    def test_an_update_may_take_all_links(self, probe: Probe) -> None:
+        """[W-2] A document without links lies nowhere."""
+        probe.put(record("a", 0.5, on("x")), record("b", 0.5, on("x")))
+        probe.put(record("a", 0.5))
+        assert probe.lying(["a"], "out") == []
+        assert probe.met(["x"]).of == {"x": ["b"]}
+
+    def test_the_same_again_is_unchanged(self, probe: Probe) -> None:
+        """[W-3, W-10] Counted apart, and nothing changes."""
+        records = [record("a", 0.9, on("x"), n=1), record("b", 0.1)]
+        probe.put(*records)
+        assert probe.put(*records) == Written(unchanged=2)
+        assert probe.met(["x"]).sizes == {"x": 1}
+        assert probe.near(5) == ["a", "b"]
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            record("a", 0.5, on("x"), n=1, text="other"),
+            record("a", 0.25, on("x"), n=1),
+            record("a", 0.5, on("y"), n=1),
+            record("a", 0.5, on("x", weight=0.5), n=1),
+            record("a", 0.5, on("x", label="label"), n=1),
+            record("a", 0.5, on("x"), n=2),
+            record("a", 0.5, on("x"), n=1, m=1),
+            record("a", 0.5, on("x"), n=1.0),
+            record("a", 0.5, on("x"), n=True),
+        ],
+        ids=["text", "vector", "tag", "weight", "label", "value", "field", "1.0", "true"],
+    )
+    def test_any_difference_is_an_update(self, probe: Probe, changed: Record) -> None:
+        """[W-3, W-10] However small, and it is what is stored then."""
+        probe.put(record("a", 0.5, on("x"), n=1))
+        assert probe.put(changed) == Written(updated=1)
+        stored = probe.stored("a")[0]
+        assert repr(stored.metadata.get("n")) == repr(changed.metadata["n"])
+        assert (stored.text, stored.metadata) == (changed.text, changed.metadata)
+
+    def test_a_removed_document_is_gone_from_everything(self, probe: Probe) -> None:
+        """[W-4] By similarity, by id, as a member on both sides, in every size."""
+        probe.put(record("a", 0.9, on("x"), to("x"), at("y")), record("b", 0.5, on("x")))
+        assert probe.remove("a") == Written(removed=1)
+        assert probe.near(5) == probe.ids() == ["b"]
+        assert probe.found(["a", "b"]) == [("b", 0.5)]
+        for side in ("in", "out"):
+            met = probe.met(["x", "y"], side)
+            assert (met.of, met.sizes) == ({"x": ["b"], "y": []}, {"x": 1, "y": 0})
+
+    def test_unknown_ids_are_ignored(self, probe: Probe) -> None:
+        """[W-4, W-10] Removing what is not there, or twice, removes nothing."""
+        probe.put(record("a"), record("b"))
+        assert probe.remove("?", "a", "a") == Written(removed=1)
+        assert probe.remove("a") == Written()
+        assert probe.ids() == ["b"]
+
+    def test_a_removed_document_may_come_back(self, probe: Probe) -> None:
+        """[W-1, W-4] As a new one, with nothing of the old."""
+        probe.put(record("a", 0.9, on("x"), old=1))
+        probe.remove("a")
+        assert probe.put(record("a", 0.5, on("y"))) == Written(added=1)
+        met = probe.met(["x", "y"])
+        assert (met.of, met.sizes) == ({"x": [], "y": ["a"]}, {"x": 0, "y": 1})
+        assert probe.stored("a")[0].metadata.keys() == {"links"}
+
+    def test_of_several_with_one_id_the_last_counts(self, probe: Probe) -> None:
+        """[W-5, W-10] Once: for new documents and for known ones."""
+        twice = [record("a", 0.1, at("x"), n=1), record("b", 0.5), record("a", 0.9, at("y"), n=2)]
+        assert probe.put(*twice) == Written(added=2)
+        assert probe.near(5) == ["a", "b"]
+        assert probe.met(["x", "y"]).of == {"x": [], "y": ["a"]}
+        assert probe.put(*twice) == Written(unchanged=2)
+
+    def test_an_id_both_removed_and_put_is_put(self, probe: Probe) -> None:
+        """[W-6] And counts as updated or added, not as removed."""
+        probe.put(record("a", 0.5, at("x")))
+        written = probe.write(put=[record("a", 0.5, at("y")), record("b", 0.1)], remove=["b", "a"])
+        assert written == Written(added=1, updated=1)
+        assert probe.met(["x", "y"]).of == {"x": [], "y": ["a"]}
+        assert probe.near(5) == ["a", "b"]
+
+    def test_a_change_that_fails_leaves_nothing(self, probe: Probe) -> None:
+        """[W-7] Records, removals and pages: all or nothing."""
+        page = PageEntry(source="s", url="u", digest="1", ids=("a",))
+        probe.write(put=[record("a", 0.9, at("x")), record("b", 0.5)], put_pages=[page])
+        broken = _Breaking([record("c", 0.8, at("x")), record("a", 0.1)])
+        with pytest.raises(_BrokenError):
+            probe.write(put=broken, remove=["b"], put_pages=[replace(page, digest="2")])
+        with pytest.raises(_BrokenError):
+            probe.write(
+                put=[record("c", 0.8, at("x"))],
+                remove=["b"],
+                put_pages=_Breaking([replace(page, digest="2")]),
+            )
+        assert probe.near(5) == ["a", "b"]
+        assert probe.met(["x"]).of == {"x": ["a"]}
+        assert probe.do(probe.backend.pages(None)) == [page]
+        assert probe.put(record("c", 0.8)) == Written(added=1)
+
+    def test_a_dangling_link_works_when_the_document_arrives(self, probe: Probe) -> None:
+        """[W-8] Kept though nobody answers; and again after the answer went and came back."""
+        probe.put(record("a", 0.9, to("b")))
+        assert [entry.tag for entry in probe.lying(["a"], "out")] == ["b"]
+        assert probe.met(["b"]).of == {"b": []}
+        for _ in range(2):
+            probe.put(record("b", 0.5, at("b")))
+            assert probe.met(["b"]).of == {"b": ["b"]}
+            assert probe.met(["b"], "out").of == {"b": ["a"]}
+            probe.remove("b")
+            assert probe.met(["b"]).of == {"b": []}
+
+    def test_the_caller_may_reuse_what_it_wrote(self, probe: Probe) -> None:
+        """[W-9] Metadata and vector changed after the write do not reach the store."""
+        metadata: dict[str, Any] = {"tags": ["x"], "n": 1}
+        vector = toward(0.9)
+        probe.put(Record(id="a", text="", metadata=metadata, vector=vector, links=()))
+        metadata["tags"].append("y")
+        metadata["n"] = 2
+        vector[:] = toward(-1.0)
+        assert probe.stored("a")[0].metadata == {"tags": ["x"], "n": 1}
+        assert probe.near_scored(1)[0][1] == pytest.approx(0.9)
+
+    def test_one_change_does_all_it_holds(self, probe: Probe) -> None:
+        """[W-10] Added, updated, unchanged and removed, each counted."""
+        probe.put(*(record(name, 0.5) for name in ("same", "old", "gone")))
+        written = probe.write(
+            put=[record("same", 0.5), record("old", 0.1), record("new", 0.2)], remove=["gone", "?"]
+        )
+        assert written == Written(added=1, updated=1, unchanged=1, removed=1)
+        assert probe.ids() == ["new", "old", "same"]
+
+    def test_a_change_that_holds_nothing_is_fine(self, probe: Probe) -> None:
+        """[W-10] On an empty store and on a filled one."""
+        assert probe.write() == Written()
+        probe.put(record("a"))
+        assert probe.write() == Written()
+        assert probe.ids() == ["a"]
+
+
+class PageCases(Cases):
+    """What is remembered of indexed pages."""
+
+    A = PageEntry(source="site", url="a", digest="1", ids=("a#2", "a#1", "a#10"))
+    B = PageEntry(source="site", url="b", digest="2", ids=())
+    C = PageEntry(source="other", url="a", digest="3", ids=("c",))
+
+    def test_an_entry_is_added_and_replaced(self, probe: Probe) -> None:
+        """[P-1] By source and url; its ids keep their order."""
+        probe.write(put_pages=[self.A, self.C])
+        assert self._pages(probe, "site") == [self.A]
+        changed = replace(self.A, digest="9", ids=("z", "y"))
+        probe.write(put_pages=[changed])
+        assert self._pages(probe, "site") == [changed]
+        assert self._pages(probe, "other") == [self.C]
+
+    def test_entries_are_sorted(self, probe: Probe) -> None:
+        """[P-2] Of one source by url, of all by source first."""
+        probe.write(put_pages=[self.B, self.C, self.A])
+        assert self._pages(probe, "site") == [self.A, self.B]
+        assert self._pages(probe, None) == [self.C, self.A, self.B]
+        assert self._pages(probe, "unknown") == []
+
+    def test_entries_are_removed(self, probe: Probe) -> None:
+        """[P-3] By source and url both; unknown ones are ignored."""
+        probe.write(put_pages=[self.A, self.B, self.C])
+        probe.write(remove_pages=[("site", "a"), ("site", "?"), ("?", "a")])
+        assert self._pages(probe, None) == [self.C, self.B]
+
+    def test_entries_and_documents_live_apart(self, probe: Probe) -> None:
+        """[P-3] Removing one leaves the other."""
+        probe.write(put=[record("c"), record("d")], put_pages=[self.C, self.B])
+        probe.write(remove_pages=[("other", "a")])
+        assert probe.ids() == ["c", "d"]
+        probe.write(remove=["d"])
+        assert self._pages(probe, None) == [self.B]
+
+    def test_an_entry_both_removed_and_put_is_put(self, probe: Probe) -> None:
+        """[W-6] As documents are."""
+        probe.write(put_pages=[self.A])
+        changed = replace(self.A, digest="9")
+        probe.write(put_pages=[changed], remove_pages=[("site", "a")])
+        assert self._pages(probe, None) == [changed]
+
+    @staticmethod
+    def _pages(probe: Probe, source: str | None) -> list[PageEntry]:
+        return probe.do(probe.backend.pages(source))
+
+
+class _BrokenError(Exception):
+    """What :class:`_Breaking` raises."""
+
+
+class _Breaking(Sequence[Any]):
+    """A sequence that fails after its items, as one computed on the way might."""
+
+    def __init__(self, items: Sequence[Any]) -> None:
+        self._items = items
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        """An item, or the failure past the last."""
+        if isinstance(index, int) and index >= len(self._items):
+            raise _BrokenError
+        return self._items[index]
+
+    def __len__(self) -> int:
+        return len(self._items) + 1
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from self._items
+        raise _BrokenError

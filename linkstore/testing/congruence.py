@@ -1,0 +1,265 @@
+"""Do two backends answer alike? Random graphs, random searches, and what differs.
+
+Everything follows from a seed, so a failure can be run again::
+
+    def test_my_backend_answers_as_the_oracle_does(my_backend):
+        assert_congruent(my_backend, OracleBackend(), seed=7)
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from linkstore.backends.base import Backend, Change, Manifest, Record
+from linkstore.filters import Condition, Filter, parse_filter
+from linkstore.hits import Hit, Hits
+from linkstore.links import Direction, Link, merge_links
+from linkstore.strategies import Eager, Mmr, Question, Similarity, Strategy
+from linkstore.vectors import Floats, unit_vector
+
+DIMENSION = 6
+TOLERANCE = 1e-6
+"""How far scores may lie apart."""
+_LANGUAGES = ("en", "de", "fr")
+_KINDS = ("hyperlink", "keyword", "section")
+_WEIGHTS = (0.0, 0.25, 0.5, 0.5, 0.9, 1.0, 1.0, 1.0)
+_FILTERS: tuple[Filter | None, ...] = (
+    None,
+    None,
+    None,
+    {"lang": "en"},
+    {"lang": {"$ne": "en"}},
+    {"year": {"$gte": 2004}},
+    {"$or": [{"lang": "de"}, {"year": {"$lt": 2002}}]},
+    {"lang": "xx"},
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """One search: a strategy and its question."""
+
+    strategy: Strategy
+    question: Question
+
+
+class RandomGraph:
+    """Changes and searches that follow from a seed.
+
+    The graph has cycles, self links, dangling links, hubs, links in all directions and with all
+    weights; few different vectors, so that ties are common; updates that relink and deletes.
+
+    Args:
+        seed: What everything follows from.
+        documents: How many ids there are.
+    """
+
+    def __init__(self, seed: int, documents: int = 60) -> None:
+        self._random = random.Random(seed)  # noqa: S311 - reproducible, not secret
+        self._ids = [f"doc {self._random.randrange(10**6):06}" for _ in range(documents)]
+        self._vectors = [self._vector() for _ in range(max(2, documents // 4))]
+
+    def changes(self) -> Iterator[Change]:
+        """Filling the store, relinking a third, deleting a fifth, putting some back."""
+        ids, random = self._ids, self._random
+        half = len(ids) // 2
+        yield Change(put=[self._record(name) for name in ids[:half]])
+        yield Change(put=[self._record(name) for name in ids[half:]])
+        yield Change(put=[self._record(name) for name in random.sample(ids, len(ids) // 3)])
+        gone = random.sample(ids, len(ids) // 5)
+        yield Change(remove=gone, put=[self._record(name) for name in gone[:2]])
+        yield Change(put=[self._record(name) for name in gone[:6]])
+
+    def searches(self, count: int) -> list[Search]:
+        """Searches by every strategy, with small bounds so that they bite."""
+        return [Search(strategy=self._strategy(), question=self._question()) for _ in range(count)]
+
+    def _vector(self) -> Floats:
+        return unit_vector([self._random.gauss(0, 1) for _ in range(DIMENSION)])
+
+    def _record(self, name: str) -> Record:
+        random = self._random
+        links = merge_links(self._link() for _ in range(random.randrange(7)))
+        return Record(
+            id=name,
+            text=f"text {random.randrange(100)}",
+            metadata={
+                "lang": random.choice(_LANGUAGES),
+                "year": random.randrange(2000, 2008),
+                "url": f"/{name}",
+                "links": [link.to_dict() for link in links],
+            },
+            vector=random.choice(self._vectors),
+            links=links,
+        )
+
+    def _link(self) -> Link:
+        random = self._random
+        directions: Sequence[Direction] = ("in", "out", "bidir")
+        return Link(
+            kind=random.choice(_KINDS),
+            tag=self._tag(),
+            direction=random.choice(directions),
+            label=random.choice((None, None, "a label", "another")),
+            weight=random.choice(_WEIGHTS),
+        )
+
+    def _tag(self) -> str:
+        """A few tags that many have, and many that few have."""
+        if self._random.random() < 0.2:
+            return f"hub {self._random.randrange(2)}"
+        return f"tag {self._random.randrange(max(1, len(self._ids) // 2))}"
+
+    def _strategy(self) -> Strategy:
+        random = self._random
+        chosen = random.random()
+        if chosen < 0.1:
+            return Similarity(k=random.choice((1, 5, 40)))
+        if chosen < 0.7:
+            return Eager(
+                k=random.choice((0, 1, 3, 10)),
+                depth=random.randrange(4),
+                limit=random.choice((1, 4, 50)),
+                **self._controls(),
+            )
+        return Mmr(
+            k=random.choice((1, 4, 12)),
+            depth=random.randrange(4),
+            fetch_k=random.choice((0, 2, 10)),
+            lambda_mult=random.choice((0.0, 0.3, 0.5, 1.0)),
+            score_threshold=random.choice((float("-inf"), -0.2)),
+            **self._controls(),
+        )
+
+    def _controls(self) -> dict[str, Any]:
+        random = self._random
+        return {
+            "min_similarity": random.choice((-1.0, -1.0, 0.0, 0.6)),
+            "kinds": random.choice((None, None, ("keyword",), {"hyperlink": 0.5, "section": 1.0}, ())),
+            "adjacent_k": random.choice((1, 3, 10)),
+            "hub_cap": random.choice((0, 3, 6, 200)),
+            "beam": random.choice((1, 3, 32)),
+            "max_nodes": random.choice((4, 20, 1000)),
+            "direction": random.choice(("forward", "backward", "both")),
+        }
+
+    def _question(self) -> Question:
+        random = self._random
+        near_a_document = random.random() < 0.5
+        return Question(
+            vector=random.choice(self._vectors) if near_a_document else self._vector(),
+            roots=tuple(self._roots()),
+            links=tuple(self._link() for _ in range(random.choice((0, 0, 2)))),
+            filter=self._condition(),
+            seed_filter=self._condition(),
+            hop_filter=self._condition(),
+            result_filter=self._condition(),
+        )
+
+    def _condition(self) -> Condition:
+        return parse_filter(self._random.choice(_FILTERS) if self._random.random() < 0.5 else None)
+
+    def _roots(self) -> list[str]:
+        random = self._random
+        return random.choice(([], [], random.choices([*self._ids, "no such id"], k=3)))
+
+
+def assert_congruent(
+    backend: Backend, reference: Backend, seed: int, *, documents: int = 60, searches: int = 30
+) -> None:
+    """Fail unless two empty backends answer alike through all changes of a random graph.
+
+    Args:
+        backend: What is tested; empty.
+        reference: What it is held against; empty. The oracle, as a rule.
+        seed: What the graph and the searches follow from.
+        documents: How many ids there are; keep it small enough for exact answers.
+        searches: How many searches after each change.
+
+    Raises:
+        AssertionError: With the seed and what differs first.
+    """
+    found = differences(backend, reference, seed, documents=documents, searches=searches)
+    if found:
+        raise AssertionError("\n".join([f"seed {seed}: {len(found)} differences", *found[:20]]))
+
+
+def differences(
+    backend: Backend, reference: Backend, seed: int, *, documents: int = 60, searches: int = 30
+) -> list[str]:
+    """In words, where two empty backends differ through all changes of a random graph.
+
+    Every change is followed by the same searches on both; hits are compared in ids, order, depth,
+    path and score, and so are cuts, reasons, counts, surveys and scans. See
+    :func:`assert_congruent` for the arguments.
+    """
+    graph = RandomGraph(seed, documents)
+    found: list[str] = []
+    for one in (backend, reference):
+        one.run(one.claim(Manifest(embedding="random", dimension=DIMENSION)))
+    for stage, change in enumerate(graph.changes()):
+        written = [one.run(one.write(change)) for one in (backend, reference)]
+        found += _unlike(f"change {stage}", *written)
+        surveys = [one.run(one.survey()) for one in (backend, reference)]
+        found += _unlike(f"survey after change {stage}", *surveys)
+        scans = [one.run(one.scan(None, 10 * documents)) for one in (backend, reference)]
+        found += _unlike(f"scan after change {stage}", *(list(map(_record_shown, scan)) for scan in scans))
+        for search in graph.searches(searches):
+            results = [
+                one.run(one.answer(search.strategy.plan(search.question))) for one in (backend, reference)
+            ]
+            found += [
+                f"after change {stage}: {search.strategy} {_asked(search.question)}: {difference}"
+                for difference in compare_hits(results[0], results[1])
+            ]
+    return found
+
+
+def compare_hits(found: Hits, expected: Hits) -> list[str]:
+    """In words, where two results differ; scores may lie :data:`TOLERANCE` apart."""
+    unlike = _unlike("ids", _ids(found), _ids(expected))
+    if unlike:
+        return unlike
+    for hit, wanted in zip(found, expected, strict=True):
+        unlike += [f"{hit.document.id}: {text}" for text in _compare_hit(hit, wanted)]
+    unlike += _unlike("cuts", _cuts(found), _cuts(expected))
+    unlike += _unlike("reason", found.reason, expected.reason)
+    return unlike
+
+
+def _compare_hit(hit: Hit, wanted: Hit) -> Iterator[str]:
+    yield from _unlike("document", hit.document, wanted.document)
+    yield from _unlike("depth", hit.depth, wanted.depth)
+    yield from _unlike("path", str(hit.path), str(wanted.path))
+    for name in ("score", "similarity"):
+        if abs(getattr(hit, name) - getattr(wanted, name)) > TOLERANCE:
+            yield f"{name} {getattr(hit, name)!r}, expected {getattr(wanted, name)!r}"
+
+
+def _unlike(what: str, found: object, expected: object) -> list[str]:
+    return [] if found == expected else [f"{what}: {found!r}, expected {expected!r}"]
+
+
+def _ids(hits: Hits) -> list[str | None]:
+    return [hit.document.id for hit in hits]
+
+
+def _cuts(hits: Hits) -> list[str]:
+    """The cuts in words, without the link groups that a hub's names as examples."""
+    return [str(cut).partition(" members: ")[0] for cut in hits.cuts]
+
+
+def _record_shown(record: Record) -> tuple[object, ...]:
+    links = [link.to_dict() for link in record.links]
+    return record.id, record.text, dict(record.metadata), record.vector.tobytes(), links
+
+
+def _asked(question: Question) -> str:
+    """A question in a failure message, without what is empty."""
+    values = {field.name: getattr(question, field.name) for field in fields(question)}
+    vector = values.pop("vector")
+    shown = ", ".join(f"{name}={getattr(value, 'key', value)}" for name, value in values.items() if value)
+    return f"about {vector.tolist()} {shown}"

@@ -1,0 +1,343 @@
+"""A backend of plain Python dicts, obviously right and slow: what other backends are held against."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from linkstore import plans
+from linkstore.backends.base import (
+    Backend,
+    Change,
+    Manifest,
+    PageEntry,
+    Reader,
+    Record,
+    Report,
+    Survey,
+    Written,
+    immediate,
+)
+from linkstore.errors import EmbeddingError, StoreClosedError
+from linkstore.links import Link
+from linkstore.plans import (
+    Candidates,
+    Documents,
+    Find,
+    Groups,
+    Matching,
+    Members,
+    Memberships,
+    Names,
+    Nearest,
+    Operation,
+    Plan,
+    Reached,
+    Resolve,
+    Side,
+    Stored,
+    Tags,
+    Vectors,
+)
+from linkstore.vectors import Bools, Floats, Ints, similarities
+
+T = TypeVar("T")
+Tag = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """All that is stored at one moment; a write makes a new one.
+
+    Args:
+        manifest: The embedding.
+        records: By id.
+        pages: By source and url.
+    """
+
+    manifest: Manifest
+    records: Mapping[str, Record]
+    pages: Mapping[Tag, PageEntry]
+
+
+class OracleReader(Reader):
+    """Answers every fetch by looking at every document.
+
+    Args:
+        records: What it sees, in any order.
+    """
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        # Refs run against the ids, so that a plan that takes refs for an order is found out.
+        self._records = sorted(records, key=lambda record: record.id, reverse=True)
+        self._groups = sorted({_tag(link) for record in records for link in record.links}, reverse=True)
+        sides: tuple[Side, Side] = ("out", "in")
+        self._weights = {side: [_weights(record, side) for record in self._records] for side in sides}
+
+    @immediate
+    def nearest(self, fetch: Nearest) -> Candidates:
+        """All that pass, scored and sorted."""
+        passing = [ref for ref, r in enumerate(self._records) if fetch.filter.matches(r.metadata)]
+        chosen = self._by_similarity(passing, fetch.vector)[: fetch.k]
+        return self._candidates(chosen, fetch.vector)
+
+    @immediate
+    def find(self, fetch: Find) -> Candidates:
+        """Each id that is there, once, where it was first asked for."""
+        ref_of = {record.id: ref for ref, record in enumerate(self._records)}
+        found = [ref_of[name] for name in dict.fromkeys(fetch.ids) if name in ref_of]
+        passing = [ref for ref in found if fetch.filter.matches(self._records[ref].metadata)]
+        return self._candidates(passing, fetch.vector, filtered=len(found) - len(passing))
+
+    @immediate
+    def groups(self, fetch: Groups) -> Memberships:
+        """The tags of each document, on that side, of those kinds."""
+        kinds = tuple(sorted({kind for kind, _ in self._groups}))
+        rows = [
+            (position, self._groups.index(tag), kinds.index(tag[0]), weight)
+            for position, ref in enumerate(fetch.refs.tolist())
+            for tag, weight in self._weights[fetch.side][ref].items()
+            if fetch.kinds is None or tag[0] in fetch.kinds
+        ]
+        document, group, kind, weights = zip(*rows, strict=True) if rows else ((), (), (), ())
+        return Memberships(
+            document=_ints(document),
+            group=_ints(group),
+            kind=_ints(kind),
+            weight=_floats(weights),
+            kinds=kinds,
+        )
+
+    @immediate
+    def resolve(self, fetch: Resolve) -> Ints:
+        """The position of each tag among all tags."""
+        return _ints([self._groups.index(tag) if tag in self._groups else -1 for tag in fetch.tags])
+
+    @immediate
+    def members(self, fetch: Members) -> Reached:
+        """Group by group: count, then leave out the excluded, then filter, then sort, then take."""
+        rows: list[tuple[int, int, float]] = []
+        sizes: list[int] = []
+        filtered: set[int] = set()
+        excluded = set(fetch.exclude.tolist())
+        for position, group in enumerate(fetch.groups.tolist()):
+            weight_of = self._members_of(self._groups[group], fetch.side)
+            sizes.append(min(len(weight_of), fetch.cap + 1))
+            if len(weight_of) > fetch.cap:
+                continue
+            wanted = [ref for ref in weight_of if ref not in excluded]
+            passing = [ref for ref in wanted if fetch.filter.matches(self._records[ref].metadata)]
+            filtered |= set(wanted) - set(passing)
+            taken = self._by_similarity(passing, fetch.vector)[: fetch.take]
+            rows += [(position, ref, weight_of[ref]) for ref in taken]
+        return Reached(
+            group=_ints([position for position, _, _ in rows]),
+            refs=_ints([ref for _, ref, _ in rows]),
+            similarity=_floats([self._similarity(ref, fetch.vector) for _, ref, _ in rows]),
+            weight=_floats([weight for _, _, weight in rows]),
+            sizes=_ints(sizes),
+            filtered=len(filtered),
+        )
+
+    @immediate
+    def matching(self, fetch: Matching) -> Bools:
+        """Each document's metadata, tested."""
+        passes = [fetch.filter.matches(self._records[ref].metadata) for ref in fetch.refs.tolist()]
+        return np.array(passes, dtype=np.bool_)
+
+    @immediate
+    def vectors(self, fetch: Vectors) -> Floats:
+        """The vectors, stacked."""
+        vectors = [self._records[ref].vector for ref in fetch.refs.tolist()]
+        return np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32)
+
+    @immediate
+    def names(self, fetch: Names) -> list[str]:
+        """The ids."""
+        return [self._records[ref].id for ref in fetch.refs.tolist()]
+
+    @immediate
+    def tags(self, fetch: Tags) -> list[Tag]:
+        """The kinds and tags."""
+        return [self._groups[group] for group in fetch.groups.tolist()]
+
+    @immediate
+    def documents(self, fetch: Documents) -> list[Stored]:
+        """Copies of the documents."""
+        records = [self._records[ref] for ref in fetch.refs.tolist()]
+        return [Stored(id=r.id, text=r.text, metadata=deepcopy(dict(r.metadata))) for r in records]
+
+    def _similarity(self, ref: int, vector: Floats) -> float:
+        return float(similarities(self._records[ref].vector[None], vector)[0])
+
+    def _by_similarity(self, refs: Sequence[int], vector: Floats) -> list[int]:
+        """The documents by similarity descending, then id."""
+        return sorted(refs, key=lambda ref: (-self._similarity(ref, vector), self._records[ref].id))
+
+    def _candidates(self, refs: list[int], vector: Floats | None, filtered: int = 0) -> Candidates:
+        similarity = [0.0 if vector is None else self._similarity(ref, vector) for ref in refs]
+        return Candidates(refs=_ints(refs), similarity=_floats(similarity), filtered=filtered)
+
+    def _members_of(self, tag: Tag, side: Side) -> dict[int, float]:
+        """The documents on one side of a link group, with the weight of their link."""
+        return {ref: weight[tag] for ref, weight in enumerate(self._weights[side]) if tag in weight}
+
+
+class OracleBackend(Backend):
+    """Keeps a state in memory, and replaces it at every write."""
+
+    def __init__(self) -> None:
+        self._state = State(manifest=Manifest(), records={}, pages={})
+        self._closed = False
+
+    @immediate
+    def manifest(self) -> Manifest:
+        """What was claimed."""
+        return self._open().manifest
+
+    @immediate
+    def claim(self, manifest: Manifest) -> Manifest:
+        """The first claim counts."""
+        state = self._open()
+        if state.manifest == Manifest():
+            self._state = replace(state, manifest=manifest)
+        return self._state.manifest
+
+    @immediate
+    def write(self, change: Change) -> Written:
+        """Check, copy, remove, put, then let the new state take the place of the old."""
+        state = self._open()
+        _check_dimension(change.put, state.manifest)
+        put = {record.id: _own(record) for record in change.put}
+        before = state.records
+        removed = {name for name in change.remove if name in before and name not in put}
+        pages = {key: page for key, page in state.pages.items() if key not in set(change.remove_pages)}
+        pages |= {(page.source, page.url): page for page in change.put_pages}
+        kept = {name: record for name, record in before.items() if name not in removed}
+        self._state = replace(state, records=kept | put, pages=pages)
+        known = [record for name, record in put.items() if name in before]
+        unchanged = sum(_content(record) == _content(before[record.id]) for record in known)
+        return Written(
+            added=len(put) - len(known),
+            updated=len(known) - unchanged,
+            unchanged=unchanged,
+            removed=len(removed),
+        )
+
+    @immediate
+    def pages(self, source: str | None) -> list[PageEntry]:
+        """Sorted by source and url."""
+        entries = sorted(self._open().pages.items())
+        return [page for (of, _), page in entries if source is None or of == source]
+
+    @immediate
+    def scan(self, after: str | None, limit: int) -> list[Record]:
+        """Sorted by id."""
+        records = self._open().records
+        names = sorted(name for name in records if after is None or name > after)
+        return [_own(records[name]) for name in names[:limit]]
+
+    @immediate
+    def survey(self) -> Survey:
+        """Count link by link."""
+        state = self._open()
+        links = [link for record in state.records.values() for link in record.links]
+        kinds = [link.kind for link in links]
+        answered = {_tag(link) for link in links if link.leads_in}
+        asked = [_tag(link) for link in links if link.leads_out and _tag(link) not in answered]
+        return Survey(
+            documents=len(state.records),
+            pages=len(state.pages),
+            links={kind: kinds.count(kind) for kind in sorted(set(kinds))},
+            groups=len({_tag(link) for link in links}),
+            dangling=tuple((*tag, asked.count(tag)) for tag in sorted(set(asked))),
+        )
+
+    @immediate
+    def flush(self) -> None:
+        """Nothing is derived, so nothing is late."""
+        self._open()
+
+    @immediate
+    def verify(self) -> Report:
+        """Nothing is derived, so nothing can differ."""
+        self._open()
+        return Report()
+
+    @immediate
+    def repair(self) -> Report:
+        """Nothing is derived, so nothing can be mended."""
+        self._open()
+        return Report()
+
+    def run(self, operation: Operation[T]) -> T:
+        """Drive an operation; it never waits."""
+        return plans.run(operation, _never)
+
+    async def arun(self, operation: Operation[T]) -> T:
+        """Drive an operation; it never waits."""
+        return await plans.arun(operation, _never)
+
+    def answer(self, plan: Plan[T]) -> Operation[T]:
+        """Answer from the state of the moment when the plan starts."""
+        reader = OracleReader(list(self._open().records.values()))
+        return (yield from plans.answered(plan, reader.answer))
+
+    def close(self) -> None:
+        """Refuse all further use."""
+        self._closed = True
+
+    def _open(self) -> State:
+        if self._closed:
+            raise StoreClosedError("this store was closed; open it again to use it")
+        return self._state
+
+
+def _weights(record: Record, side: Side) -> dict[Tag, float]:
+    """The link groups a document lies on, on one side, with the highest weight of its links there."""
+    weights: dict[Tag, float] = {}
+    for link in record.links:
+        if link.leads_out if side == "out" else link.leads_in:
+            weights[_tag(link)] = max(link.weight, weights.get(_tag(link), 0.0))
+    return weights
+
+
+def _tag(link: Link) -> Tag:
+    return link.kind, link.tag
+
+
+def _check_dimension(records: Sequence[Record], manifest: Manifest) -> None:
+    for record in records:
+        if len(record.vector) != manifest.dimension:
+            raise EmbeddingError(
+                f"document {record.id!r} has a vector of dimension {len(record.vector)},"
+                f" but {manifest.dimension} is recorded; claim the right dimension first"
+            )
+
+
+def _own(record: Record) -> Record:
+    """A copy that shares nothing with the caller's."""
+    return replace(record, metadata=deepcopy(dict(record.metadata)), vector=record.vector.copy())
+
+
+def _content(record: Record) -> tuple[Any, ...]:
+    """What makes two records the same; as JSON, in which 1, 1.0 and true differ."""
+    return record.text, json.dumps(record.metadata, sort_keys=True), record.vector.tobytes(), record.links
+
+
+def _never(request: object) -> Any:
+    """The wait of an engine that computes its answers in place: it must not be asked to."""
+    raise AssertionError(f"the oracle never waits, but was asked to wait for {request!r}")
+
+
+def _ints(values: Sequence[int]) -> Ints:
+    return np.array(values, dtype=np.int64)
+
+
+def _floats(values: Sequence[float]) -> Floats:
+    return np.array(values, dtype=np.float32)
