@@ -50,13 +50,13 @@ class EmbeddedSettings:
         exact_below: Up to so many documents all are compared, and no index is kept; default
             20,000, where that still takes about half a millisecond at 256 dimensions.
         grow_share: A new snapshot is taken when documents past the last one are more than this
-            share of those in it, and more than ``exact_below``; default 1/3.
+            share of those in it, and more than ``exact_below``; default 1/2.
         durable: Whether an acknowledged write outlives a power cut, at one disk flush a write;
             it outlives a crash of the process either way; default True.
     """
 
     exact_below: int = 20_000
-    grow_share: float = 1 / 3
+    grow_share: float = 0.5
     durable: bool = True
 
 

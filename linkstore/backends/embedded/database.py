@@ -64,8 +64,7 @@ class Database:
         self._writer: apsw.Connection | None = None
         self._closed = False
         with self._translated("open"):
-            self._writer = self._connect()
-            create_or_migrate(self._writer, str(self.path))
+            self._writer = self._open()
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
@@ -89,13 +88,15 @@ class Database:
             StoreBusyError: If another writer holds the store for more than 5 s.
             StoreFullError: If there is no space left.
         """
+        ends = time.monotonic() + BUSY_SECONDS
         if not self._write_lock.acquire(timeout=BUSY_SECONDS):
-            raise StoreBusyError(self._busy_message(os.getpid()))
+            raise StoreBusyError(self._busy_message())
         try:
             writer = self._writer
             if writer is None:
                 raise StoreClosedError(f"the store at {self.path.parent} is closed; open it again")
             with self._translated("write"):
+                writer.set_busy_handler(_patience(ends))
                 writer.execute("BEGIN IMMEDIATE")
                 self._announce()
                 try:
@@ -120,12 +121,35 @@ class Database:
         if writer is not None:
             writer.close()
 
+    def _open(self) -> apsw.Connection:
+        """The first connection; makes the database if need be.
+
+        Of several processes that make one at the same moment, all but one wait: SQLite does not ask
+        the busy handler while the journal mode changes.
+        """
+        ends = time.monotonic() + BUSY_SECONDS
+        while True:
+            connection = apsw.Connection(str(self.path))
+            try:
+                self._set_up(connection, ends)
+                create_or_migrate(connection, str(self.path))
+            except BaseException as error:
+                connection.close()
+                if not isinstance(error, apsw.BusyError) or time.monotonic() > ends:
+                    raise
+                time.sleep(0.01)
+            else:
+                return connection
+
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(str(self.path))
-        connection.set_busy_handler(_patience())
+        self._set_up(connection)
+        return connection
+
+    def _set_up(self, connection: apsw.Connection, ends: float | None = None) -> None:
+        connection.set_busy_handler(_patience(ends))
         connection.execute(_PRAGMAS)
         connection.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'OFF'}")
-        return connection
 
     def _checkout(self) -> apsw.Connection:
         with self._lock:
@@ -148,13 +172,11 @@ class Database:
         with contextlib.suppress(OSError):
             self._pid_file.write_text(str(os.getpid()), encoding="ascii")
 
-    def _busy_message(self, pid: int | None = None) -> str:
-        if pid is None:
-            try:
-                pid = int(self._pid_file.read_text(encoding="ascii"))
-            except (OSError, ValueError):
-                pid = None
-        holder = "another process" if pid is None else f"process {pid}"
+    def _busy_message(self) -> str:
+        try:
+            holder = f"process {int(self._pid_file.read_text(encoding='ascii'))}"
+        except (OSError, ValueError):
+            holder = "another process"
         return (
             f"{self.path} has been locked by {holder} for more than {BUSY_SECONDS:.0f} s;"
             " wait until its write is done, or end it, and try again"
@@ -192,16 +214,20 @@ def _other(error: apsw.Error, operation: str, path: Path) -> BackendError:
     return BackendError(f"{operation} {path}: {error}")
 
 
-def _patience() -> Callable[[int], bool]:
-    """A busy handler that tries again every few ms, for 5 s; SQLite's own sleeps too long to be fair."""
-    started = 0.0
+def _patience(ends: float | None = None) -> Callable[[int], bool]:
+    """A busy handler that tries again every few ms; SQLite's own sleeps too long to be fair.
+
+    Args:
+        ends: When it gives up, by the monotonic clock; None: 5 s after the first try.
+    """
+    until = ends or 0.0
 
     def again(count: int) -> bool:
-        nonlocal started
+        nonlocal until
         now = time.monotonic()
-        if count == 0:
-            started = now
-        if now - started > BUSY_SECONDS:
+        if ends is None and count == 0:
+            until = now + BUSY_SECONDS
+        if now > until:
             return False
         time.sleep(random.uniform(0.0005, 0.003))  # noqa: S311 - spreads writers out, no secret
         return True

@@ -112,27 +112,30 @@ def once_per_side(rows: LinkRows) -> LinkRows:
     repeated = (rows.document[1:] == rows.document[:-1]) & (rows.group[1:] == rows.group[:-1])
     if not repeated.any():
         return rows
-    entries: dict[tuple[int, int], list[float]] = {}
-    for document, group, bits, weight in zip(
-        rows.document.tolist(), rows.group.tolist(), rows.bits.tolist(), rows.weight.tolist(), strict=True
-    ):
-        sides = entries.setdefault((document, group), [-1.0, -1.0])
-        for side in (0, 1):
-            if bits & (1 << side):
-                sides[side] = max(sides[side], weight)
-    merged = [
-        (document, group, bits, weight)
-        for (document, group), (out, into) in entries.items()
-        for bits, weight in (((3, out),) if out == into else ((1, out), (2, into)))
-        if weight >= 0
+    pair = np.concatenate(([0], np.cumsum(~repeated)))
+    first = np.flatnonzero(np.concatenate(([True], ~repeated)))
+    out, into = (_highest(pair, rows, bit) for bit in (1, 2))
+    both = (out == into).nonzero()[0]
+    sides = [(both, 3, out)] + [
+        (np.flatnonzero((mine != other) & (mine >= 0)), bit, mine)
+        for bit, mine, other in ((1, out, into), (2, into, out))
     ]
-    documents, groups, bits_, weights = zip(*merged, strict=True)
+    at = np.concatenate([pairs for pairs, _, _ in sides])
+    order = np.argsort(at, kind="stable")
+    kept = first[at[order]]
     return LinkRows(
-        np.array(documents, np.int32),
-        np.array(groups, np.int32),
-        np.array(bits_, np.uint8),
-        np.array(weights, np.float32),
+        rows.document[kept],
+        rows.group[kept],
+        np.concatenate([np.full(len(pairs), bit, np.uint8) for pairs, bit, _ in sides])[order],
+        np.concatenate([weights[pairs] for pairs, _, weights in sides])[order],
     )
+
+
+def _highest(pair: Array, rows: LinkRows, bit: int) -> Array:
+    """For each pair of document and group its highest weight on one side, -1 where it is not on it."""
+    highest = np.full(int(pair[-1]) + 1, -1, dtype=np.float32)
+    np.maximum.at(highest, pair, np.where(rows.bits & bit, rows.weight, np.float32(-1)))
+    return highest
 
 
 def load_groups(connection: apsw.Connection, after: int) -> GroupRows:

@@ -69,26 +69,38 @@ def create_or_migrate(connection: apsw.Connection, path: str) -> None:
     Raises:
         StoreFormatError: If the file is no linkstore database, or newer than this linkstore.
     """
-    with connection:
-        connection.execute("BEGIN IMMEDIATE") if not connection.in_transaction else None
-        version = int(connection.pragma("user_version"))
-        application = int(connection.pragma("application_id"))
-        if version == 0 and not _has_tables(connection):
-            connection.execute(TABLES)
-            connection.pragma("application_id", APPLICATION_ID)
-            version = FORMAT_VERSION
-        elif application != APPLICATION_ID:
-            raise StoreFormatError(f"{path} is an SQLite database, but not one of linkstore's")
-        while version < FORMAT_VERSION:
-            MIGRATIONS[version](connection)
-            version += 1
-        if version > FORMAT_VERSION:
-            raise StoreFormatError(
-                f"{path} has format {version}; this linkstore reads up to {FORMAT_VERSION}: upgrade it"
-            )
-        if connection.pragma("user_version") != version:
-            connection.pragma("user_version", version)
+    if _format_of(connection, path) == FORMAT_VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        _bring_forward(connection, _format_of(connection, path))
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
-def _has_tables(connection: apsw.Connection) -> bool:
-    return bool(connection.execute("SELECT count(*) FROM sqlite_schema").get)
+def _bring_forward(connection: apsw.Connection, version: int) -> None:
+    if version == 0:
+        connection.execute(TABLES)
+        connection.pragma("application_id", APPLICATION_ID)
+        version = FORMAT_VERSION
+    while version < FORMAT_VERSION:
+        MIGRATIONS[version](connection)
+        version += 1
+    connection.pragma("user_version", version)
+
+
+def _format_of(connection: apsw.Connection, path: str) -> int:
+    """The version of the file's format; 0 for an empty file."""
+    if not connection.execute("SELECT count(*) FROM sqlite_schema").get:
+        return 0
+    version = int(connection.pragma("user_version"))
+    if int(connection.pragma("application_id")) != APPLICATION_ID:
+        raise StoreFormatError(f"{path} is an SQLite database, but not one of linkstore's")
+    if version > FORMAT_VERSION:
+        raise StoreFormatError(
+            f"{path} has format {version}; this linkstore reads up to {FORMAT_VERSION}: upgrade it"
+        )
+    return version
