@@ -25,26 +25,27 @@ class Column:
     """
 
     def __init__(self, base: Array) -> None:
-        self._base = base
-        self._tail: Array = np.empty((0, *base.shape[1:]), dtype=base.dtype)
-        self._tail_size = 0
+        tail: Array = np.empty((0, *base.shape[1:]), dtype=base.dtype)
+        self._state = base, tail, 0  # one tuple, so that a reader never sees half an exchange
 
     def __len__(self) -> int:
-        return len(self._base) + self._tail_size
+        base, _, size = self._state
+        return len(base) + size
 
     def append(self, rows: Array) -> None:
         """Add rows at the end; amortised cost of the rows alone."""
-        needed = self._tail_size + len(rows)
-        if needed > len(self._tail):
-            grown = np.empty((max(needed, 2 * len(self._tail), 64), *rows.shape[1:]), self._base.dtype)
-            grown[: self._tail_size] = self._tail[: self._tail_size]
-            self._tail = grown
-        self._tail[self._tail_size : needed] = rows
-        self._tail_size = needed
+        base, tail, size = self._state
+        needed = size + len(rows)
+        if needed > len(tail):
+            grown = np.empty((max(needed, 2 * len(tail), 64), *rows.shape[1:]), base.dtype)
+            grown[:size] = tail[:size]
+            tail = grown
+        tail[size:needed] = rows
+        self._state = base, tail, needed
 
     def take(self, at: Ints) -> Array:
         """The rows at the given positions, as a copy."""
-        base, tail = self._base, self._tail
+        base, tail, _ = self._state
         if not len(tail) or not len(at) or at.max() < len(base):
             return base[at] if len(at) else np.empty((0, *base.shape[1:]), base.dtype)
         if not len(base):
@@ -57,10 +58,11 @@ class Column:
 
     def parts(self, start: int, stop: int) -> list[Array]:
         """Rows ``start`` to ``stop``, as one or two views."""
-        split = len(self._base)
+        base, tail, _ = self._state
+        split = len(base)
         views = [
-            self._base[start : min(stop, split)],
-            self._tail[max(start - split, 0) : max(stop - split, 0)],
+            base[start : min(stop, split)],
+            tail[max(start - split, 0) : max(stop - split, 0)],
         ]
         return [view for view in views if len(view)]
 
@@ -69,19 +71,20 @@ class Column:
         views = self.parts(start, stop)
         if len(views) == 1:
             return views[0]
-        return np.concatenate(views) if views else self._base[:0]
+        return np.concatenate(views) if views else self._state[0][:0]
 
     def put(self, at: Ints, values: Ints | int) -> None:
         """Set rows in place, to one value or one each; the base must be in memory."""
-        early = at < len(self._base)
+        base, tail, _ = self._state
+        early = at < len(base)
         given = np.broadcast_to(values, at.shape)
-        self._base[at[early]] = given[early]
-        self._tail[at[~early] - len(self._base)] = given[~early]
+        base[at[early]] = given[early]
+        tail[at[~early] - len(base)] = given[~early]
 
     def rebase(self, base: Array) -> None:
         """Replace the first ``len(base)`` rows by an equal array, freeing the memory of the old."""
-        kept = self.rows(len(base), len(self))
-        self._base, self._tail, self._tail_size = base, np.array(kept), len(kept)
+        kept = np.array(self.rows(len(base), len(self)))
+        self._state = base, kept, len(kept)
 
 
 class Names:

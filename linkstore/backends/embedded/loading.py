@@ -138,10 +138,13 @@ def _highest(pair: Array, rows: LinkRows, bit: int) -> Array:
     return highest
 
 
-def load_groups(connection: apsw.Connection, after: int) -> GroupRows:
-    """Link groups with keys greater than ``after``; keys have no gaps."""
-    query = "SELECT kind, tag FROM link_group WHERE key > ? ORDER BY key"
-    rows = rows_of(connection, query, (after,))
+def load_groups(connection: apsw.Connection, after: int, last: int) -> GroupRows:
+    """Link groups with keys from ``after + 1`` to ``last``; one whose row is lost is called ``?``."""
+    query = "SELECT key, kind, tag FROM link_group WHERE key > ? AND key <= ? ORDER BY key"
+    rows = rows_of(connection, query, (after, last))
+    if len(rows) < last - after:
+        found = {row[0]: row for row in rows}
+        rows = [found.get(key, (key, "?", "?")) for key in range(after + 1, last + 1)]
     codes: dict[str, int] = {}
-    values = [codes.setdefault(kind, len(codes)) for kind, _ in rows]
-    return GroupRows(list(codes), np.array(values, dtype=np.int16), [tag for _, tag in rows])
+    values = [codes.setdefault(kind, len(codes)) for _, kind, _ in rows]
+    return GroupRows(list(codes), np.array(values, dtype=np.int16), [tag for _, _, tag in rows])

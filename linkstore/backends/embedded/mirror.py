@@ -52,6 +52,7 @@ class Mirror:
         change: The change the base was taken at.
 
     Attributes:
+        oldest: Readers of states before this change cannot be served.
         gaps: Whether there are keys without a document.
         stale: How many documents were removed since the base: they may still be in the runs.
     """
@@ -65,7 +66,7 @@ class Mirror:
     ) -> None:
         base = base or _nothing()
         self.dimension = dimension
-        self.base_change = self.change = change
+        self.oldest = self.change = change
         self.ids = Names(base["id_offsets"], base["id_blob"])
         self.vectors = Column(np.zeros((1, dimension), np.float32) if vectors is None else vectors)
         self.removed_at = Column(np.where(base["alive"], ALIVE, 0).astype(np.int64))
@@ -96,9 +97,9 @@ class Mirror:
         with self._lock:
             if self.change >= stamp.change:
                 return
-            self._take_groups(load_groups(connection, len(self.group_kind) - 1))
-            if stamp.last_key > self.last_key:
-                self._take_documents(connection, stamp.last_key)
+            self._take_groups(load_groups(connection, len(self.group_kind) - 1, stamp.last_group))
+            if stamp.last_key > self.last_key and not self._take_documents(connection, stamp.last_key):
+                self.oldest = stamp.change  # a document came and went; states in between had it
             self._take_removals(connection)
             self.change = stamp.change
 
@@ -108,6 +109,11 @@ class Mirror:
         if missing < self.last_key:
             rows = load_documents(connection, missing, self.last_key, self.dimension)
             self.vectors.append(rows.vectors)
+
+    def use_vectors(self, base: Array) -> None:
+        """Read the first vectors from an equal array, freeing the memory of the old."""
+        with self._lock:
+            self.vectors.rebase(base)
 
     def visible(self, keys: Ints, stamp: Stamp) -> Bools | None:
         """Which documents exist in the state of ``stamp``; None when all do."""
@@ -134,7 +140,8 @@ class Mirror:
         self.tags.append(rows.tags)
         self.group_kind.append(recode[rows.codes])
 
-    def _take_documents(self, connection: apsw.Connection, last_key: int) -> None:
+    def _take_documents(self, connection: apsw.Connection, last_key: int) -> bool:
+        """Append the documents up to a key; tells whether all of them are there."""
         first = self.last_key
         rows = load_documents(connection, first, last_key, self.dimension)
         links = load_links(connection, first, last_key)
@@ -142,7 +149,8 @@ class Mirror:
         self.ids.append(rows.ids)
         self.vectors.append(rows.vectors)
         self.removed_at.append(np.where(rows.alive, ALIVE, 0))
-        self.gaps |= not rows.alive.all()
+        complete = bool(rows.alive.all())
+        self.gaps |= not complete
         for column, values in (
             (self.link_group, links.group),
             (self.link_document, links.document),
@@ -156,6 +164,7 @@ class Mirror:
             runs.add(links.group[chosen], entries[chosen])
         counts = np.bincount(links.document - first - 1, minlength=last_key - first)
         self.links_end.append(start + np.cumsum(counts))
+        return complete
 
     def _take_removals(self, connection: apsw.Connection) -> None:
         query = "SELECT key, change FROM departed WHERE change > ?"
