@@ -6,8 +6,10 @@ hierarchical navigable small world graphs", TPAMI 2018. What it proposes is scor
 
 from __future__ import annotations
 
+import threading
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 from usearch.index import Index
@@ -19,21 +21,99 @@ from linkstore.vectors import Floats, Ints
 PROPOSALS: Final = 64
 """How many candidates are taken for re-scoring at least; usearch looks at as many anyway."""
 EXPANSION_SEARCH: Final = 96
-BATCH: Final = 8192
+BATCH: Final = 2048
+"""How many documents are added while searches of the same index wait."""
+PATIENCE_SECONDS: Final = 0.02
 
 
-def new_index(dimension: int) -> Any:
-    """An empty index of half-precision vectors; unit vectors make inner product cosine."""
-    return Index(
-        ndim=dimension,
-        metric="ip",
-        dtype="f16",
-        expansion_search=EXPANSION_SEARCH,
-    )
+class AnnIndex(Protocol):
+    """What proposes candidates."""
+
+    @property
+    def covered(self) -> int:
+        """The largest document key in it."""
+        ...
+
+    @property
+    def change(self) -> int:
+        """The change it was brought up to: it lacks documents removed before."""
+        ...
+
+    def propose(self, vector: Floats, count: int) -> Ints | None:
+        """Keys of documents that are probably the ``count`` nearest; None when it is busy."""
+        ...
 
 
-def load_index(path: Path, digest: str, *, view: bool) -> Any | None:
-    """An index from a file of ours, memory-mapped or in memory; None if it is not what was written."""
+@dataclass(frozen=True, slots=True)
+class SavedIndex:
+    """An index mapped from a verified file, shared with all processes by the system's cache."""
+
+    index: Any
+    covered: int
+    change: int
+
+    @classmethod
+    def load(cls, path: Path, digest: str, covered: int, change: int) -> SavedIndex | None:
+        """Map a file of ours; None if it is not what was written."""
+        index = _load(path, digest, view=True)
+        return None if index is None else cls(index, covered, change)
+
+    def propose(self, vector: Floats, count: int) -> Ints | None:
+        """See :class:`AnnIndex`; never busy."""
+        return _search(self.index, vector, count)
+
+
+class LiveIndex:
+    """The index in the memory of a process that writes: it grows with the store between snapshots."""
+
+    def __init__(self) -> None:
+        self._index: Any | None = None
+        self._lock = threading.Lock()
+        self.covered = 0
+        self.change = 0
+
+    def __len__(self) -> int:
+        return 0 if self._index is None else len(self._index)
+
+    def propose(self, vector: Floats, count: int) -> Ints | None:
+        """See :class:`AnnIndex`; busy while documents are added."""
+        if self._index is None or not self._lock.acquire(timeout=PATIENCE_SECONDS):
+            return None
+        try:
+            return _search(self._index, vector, count)
+        finally:
+            self._lock.release()
+
+    def start(self, dimension: int) -> None:
+        """Begin with an empty index of half-precision vectors; on unit vectors inner product is cosine."""
+        with self._lock:
+            self._index = Index(ndim=dimension, metric="ip", dtype="f16", expansion_search=EXPANSION_SEARCH)
+            self.covered = 0
+
+    def load(self, path: Path, digest: str, covered: int, change: int) -> None:
+        """Begin with what a file holds, unless it is not what was written."""
+        index = _load(path, digest, view=False)
+        if index is not None:
+            with self._lock:
+                self._index, self.covered, self.change = index, covered, change
+
+    def extend(self, vectors: Column, keys: Ints, covered: int, change: int) -> None:
+        """Add the documents that are there at ``change``, a batch at a time, up to key ``covered``."""
+        self.change = change
+        for start in range(0, len(keys), BATCH):
+            batch = keys[start : start + BATCH]
+            rows = vectors.take(batch)
+            with self._lock:
+                self._index.add(batch, rows)  # type: ignore[union-attr]
+                self.covered = int(batch[-1])
+        self.covered = covered
+
+    def save(self, path: Path) -> str:
+        """Write the index beside and rename it; returns its hash."""
+        return write_file(path, lambda temporary: self._index.save(str(temporary)))  # type: ignore[union-attr]
+
+
+def _load(path: Path, digest: str, *, view: bool) -> Any | None:
     if not matches(path, digest):
         return None
     index: Any = Index.restore(str(path), view=view)
@@ -42,19 +122,6 @@ def load_index(path: Path, digest: str, *, view: bool) -> Any | None:
     return index
 
 
-def extend(index: Any, vectors: Column, keys: Ints) -> None:
-    """Add documents to an index."""
-    for start in range(0, len(keys), BATCH):
-        batch = keys[start : start + BATCH]
-        index.add(batch, vectors.take(batch))
-
-
-def save_index(index: Any, path: Path) -> str:
-    """Write an index beside and rename it; returns its hash."""
-    return write_file(path, lambda temporary: index.save(str(temporary)))
-
-
-def propose(index: Any, vector: Floats, count: int) -> Ints:
-    """Keys of documents that are probably the ``count`` nearest."""
+def _search(index: Any, vector: Floats, count: int) -> Ints:
     found = index.search(vector, min(count, len(index)))
     return np.asarray(found.keys, dtype=np.int64)

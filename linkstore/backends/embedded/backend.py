@@ -90,8 +90,8 @@ class EmbeddedBackend(Backend):
         self._pid = os.getpid()
         self._database = Database(self.folder, durable=self._settings.durable)
         self._files = SnapshotFiles(self.folder)
-        self._shared = Shared(self._files)
         self._builder = Builder(self._files)
+        self._shared = Shared(self._files, self._builder.live)
         self._groups = GroupKeys()
         self._snapshot_lock = FileLock(self.folder / "snapshot.lock")
         self._snapshot_mutex = threading.Lock()
@@ -133,12 +133,15 @@ class EmbeddedBackend(Backend):
                 _check_dimension(change, settings_of(connection))
                 written = ChangeWriter(connection, self._groups).apply(change, prepared)
                 due = self._due(settings_of(connection), self._settings.grow_share)
+                growing = self._growing(settings_of(connection))
         except BaseException:
             self._groups.known.clear()  # it may name link groups that were rolled back
             raise
         self._groups.trim()
         if due:
             self._take_snapshot()
+        elif growing:
+            self._extend_index()
         return written
 
     @immediate
@@ -243,10 +246,26 @@ class EmbeddedBackend(Backend):
             return False
         covered = snapshot.last_key if snapshot else 0
         since = stamp.last_key - covered
-        least = (
-            1 if share is None or snapshot is None else max(self._settings.exact_below // 4, share * covered)
-        )
-        return since >= least
+        if share is None or snapshot is None:
+            return since > 0
+        return since >= max(self._settings.exact_below // 4, share * covered)
+
+    def _growing(self, settings: dict[str, Any]) -> bool:
+        """Whether enough has come since the last snapshot for the index in memory to take it in."""
+        stamp, snapshot = stamp_of(settings), snapshot_of(settings)
+        if snapshot is None:
+            return False
+        covered = max(snapshot.last_key, self._builder.live.covered)
+        return stamp.last_key - covered >= max(self._settings.exact_below // 4, covered // 50)
+
+    def _extend_index(self) -> None:
+        """Bring the index in memory up to date, unless a snapshot is being taken."""
+        if not self._snapshot_mutex.acquire(blocking=False):
+            return
+        try:
+            self._with_view(lambda view, before: self._builder.extend(view.mirror, view.stamp, before))
+        finally:
+            self._snapshot_mutex.release()
 
     def _mend_snapshot(self) -> None:
         """Make derived files anew if they are not what the database records."""

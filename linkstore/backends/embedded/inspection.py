@@ -36,8 +36,8 @@ def records(connection: apsw.Connection, after: str | None, limit: int) -> list[
     """Up to ``limit`` records with ids greater than ``after``, by id."""
     rows = connection.execute(
         "SELECT id, text, metadata, links, embedding FROM document JOIN vector USING (key)"
-        " WHERE ?1 IS NULL OR id > ?1 ORDER BY id LIMIT ?2",
-        (after, limit),
+        " WHERE id > ? ORDER BY id LIMIT ?",
+        (after or "", limit),
     )
     return [_record(*row) for row in rows]
 

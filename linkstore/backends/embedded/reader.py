@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 
 from linkstore.backends.base import Reader, immediate
-from linkstore.backends.embedded.ann import PROPOSALS, propose
+from linkstore.backends.embedded.ann import PROPOSALS, AnnIndex
 from linkstore.backends.embedded.database import rows_of
 from linkstore.backends.embedded.mirror import SIDE_BITS, Mirror, Stamp
 from linkstore.backends.embedded.verdicts import Verdicts
@@ -49,16 +49,14 @@ class View:
         stamp: The state that transaction sees.
         mirror: Up to at least that state.
         verdicts: Shared memory of filters.
-        ann: The approximate index, covering keys up to ``indexed``; None to search exactly.
-        indexed: The largest key in it.
+        indexes: Approximate indexes, the most complete first; none to search exactly.
     """
 
     connection: apsw.Connection
     stamp: Stamp
     mirror: Mirror
     verdicts: Verdicts
-    ann: Any | None
-    indexed: int
+    indexes: tuple[AnnIndex, ...]
 
 
 class EmbeddedReader(Reader):
@@ -72,21 +70,31 @@ class EmbeddedReader(Reader):
     @immediate
     def nearest(self, fetch: Nearest) -> Candidates:
         """By the index and exactly past it; by looking at all when a filter leaves too few."""
-        view, count = self._view, max(fetch.k, PROPOSALS)
-        if not fetch.k or not view.stamp.documents:
+        if not fetch.k or not self._view.stamp.documents:
             return Candidates(refs=_NONE, similarity=np.empty(0, np.float32))
-        while view.ann is not None and count <= max(MAX_PROPOSALS, fetch.k):
-            proposed = propose(view.ann, fetch.vector, count)
-            near = self._best_of(proposed, fetch)
-            if len(near.refs) == fetch.k or len(proposed) < count:
+        count = max(fetch.k, PROPOSALS)
+        while self._view.indexes and count <= max(MAX_PROPOSALS, fetch.k):
+            proposed, after = self._proposed(fetch.vector, count)
+            near = self._best_of(proposed, after, fetch)
+            if len(near.refs) == fetch.k:
                 return near
             count *= 4
-        return self._best_of(_NONE, fetch, after=0)
+        return self._best_of(_NONE, 0, fetch)
 
-    def _best_of(self, proposed: Ints, fetch: Nearest, after: int | None = None) -> Candidates:
+    def _proposed(self, vector: Floats, count: int) -> tuple[Ints, int]:
+        """Candidates of an index that is not busy, and the key up to which it speaks."""
+        for index in self._view.indexes:
+            after = index.covered
+            proposed = index.propose(vector, count)
+            if proposed is not None:
+                return proposed, after
+        return _NONE, 0
+
+    def _best_of(self, proposed: Ints, after: int, fetch: Nearest) -> Candidates:
         """The best of the proposed documents and of all with keys greater than ``after``."""
-        start = 1 + (self._view.indexed if after is None else after)
-        keys = np.concatenate((proposed, np.arange(start, self._view.stamp.last_key + 1)))
+        later = np.arange(after + 1, self._view.stamp.last_key + 1)
+        # A growing index may propose documents past the key it was asked for.
+        keys = np.concatenate((proposed[proposed <= after], later))
         visible = self._mirror.visible(keys, self._view.stamp)
         if visible is not None:
             keys = keys[visible]
@@ -98,7 +106,7 @@ class EmbeddedReader(Reader):
         Without an index a query compares the vector with every document anyway; the result is kept
         for the fetches that follow, instead of gathering the same vectors again.
         """
-        if self._view.ann is not None:
+        if self._view.indexes:
             return similarities(self._mirror.vectors.take(keys), vector)
         if self._compared is None or self._compared[0] is not vector:
             parts = self._mirror.vectors.parts(0, self._view.stamp.last_key + 1)

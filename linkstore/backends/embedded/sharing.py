@@ -7,6 +7,7 @@ from typing import Any
 
 import apsw
 
+from linkstore.backends.embedded.ann import AnnIndex, LiveIndex, SavedIndex
 from linkstore.backends.embedded.database import settings_of
 from linkstore.backends.embedded.mirror import Mirror, Stamp
 from linkstore.backends.embedded.reader import View
@@ -23,14 +24,16 @@ class Shared:
 
     Args:
         files: Where snapshots lie.
+        live: The index in memory, if this process has one.
     """
 
-    def __init__(self, files: SnapshotFiles) -> None:
+    def __init__(self, files: SnapshotFiles, live: LiveIndex) -> None:
         self._files = files
+        self._live = live
         self._lock = threading.Lock()
         self._verdicts = Verdicts()
         self._mirror: Mirror | None = None
-        self._ann: Any | None = None
+        self._ann: SavedIndex | None = None
         self._loaded: Snapshot | None = None
         self.damaged: set[int] = set()
 
@@ -47,17 +50,19 @@ class Shared:
         with self._lock:
             mirror = self._current_mirror(connection, snapshot, stamp, dimension)
             self._follow(snapshot, mirror)
-            ann, indexed = self._ann, self._loaded.last_key if self._loaded and self._ann is not None else 0
+            indexes = self._indexes_for(stamp)
         mirror.catch_up(connection, stamp)
-        return View(connection, stamp, mirror, self._verdicts, ann, indexed)
+        if mirror.oldest > stamp.change:
+            raise StaleStateError
+        return View(connection, stamp, mirror, self._verdicts, indexes)
 
     def replace(self, mirror: Mirror, snapshot: Snapshot) -> None:
         """Use a snapshot that this process has just written, freeing memory its files now hold."""
         vectors = self._files.map_vectors(snapshot)
-        ann = self._files.load_ann(snapshot, view=True)
+        ann = self._files.map_ann(snapshot)
         with self._lock:
             if vectors is not None:
-                mirror.vectors.rebase(vectors)
+                mirror.use_vectors(vectors)
             self._mirror, self._ann, self._loaded = mirror, ann, snapshot
 
     def forget(self) -> None:
@@ -73,9 +78,16 @@ class Shared:
         lost = snapshot is not None and mirror is not None and mirror.change < snapshot.floor
         if mirror is None or lost or mirror.dimension != dimension:
             mirror = self._mirror = self._load_mirror(connection, snapshot, dimension)
-        if mirror.base_change > stamp.change:
-            raise StaleStateError
         return mirror
+
+    def _indexes_for(self, stamp: Stamp) -> tuple[AnnIndex, ...]:
+        """Indexes, the most complete first; none newer than the state, whose documents it may lack."""
+        found: list[AnnIndex] = [self._live] if len(self._live) else []
+        if self._ann is not None and self._ann.covered >= self._live.covered:
+            found.insert(0, self._ann)
+        elif self._ann is not None:
+            found.append(self._ann)
+        return tuple(index for index in found if index.change <= stamp.change)
 
     def _load_mirror(self, connection: apsw.Connection, snapshot: Snapshot | None, dimension: int) -> Mirror:
         mirror = self._files.load_mirror(snapshot) if snapshot else None
@@ -90,13 +102,13 @@ class Shared:
         """Use the index of the recorded snapshot, once."""
         if snapshot is None or (self._loaded and self._loaded.generation >= snapshot.generation):
             return
-        ann = self._files.load_ann(snapshot, view=True)
+        ann = self._files.map_ann(snapshot)
         if ann is None:
             self.damaged.add(snapshot.generation)
         self._ann, self._loaded = ann, snapshot
         vectors = self._files.map_vectors(snapshot)
         if vectors is not None and len(vectors) <= len(mirror.vectors):
-            mirror.vectors.rebase(vectors)
+            mirror.use_vectors(vectors)
 
 
 def stamp_of(settings: dict[str, Any]) -> Stamp:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import apsw
 import numpy as np
 import orjson
 
-from linkstore.backends.embedded.ann import extend, load_index, new_index, save_index
+from linkstore.backends.embedded.ann import LiveIndex, SavedIndex
 from linkstore.backends.embedded.columns import Array
 from linkstore.backends.embedded.files import map_arrays, matches, remove_others, write_arrays, write_file
 from linkstore.backends.embedded.matrix import BLOCK_ROWS, append_blocks, map_sealed, sealed_rows
@@ -102,9 +102,11 @@ class SnapshotFiles:
         """The sealed vectors; None if there are none or they are damaged."""
         return map_sealed(self.vectors, snapshot.dimension, snapshot.blocks)
 
-    def load_ann(self, snapshot: Snapshot, *, view: bool) -> Any | None:
+    def map_ann(self, snapshot: Snapshot) -> SavedIndex | None:
         """The index; None if it is damaged."""
-        return load_index(self.ann(snapshot.generation), snapshot.ann, view=view)
+        return SavedIndex.load(
+            self.ann(snapshot.generation), snapshot.ann, snapshot.last_key, snapshot.change
+        )
 
     def remove_older(self, snapshot: Snapshot) -> None:
         """Delete files of generations before the last; another process may still open that one."""
@@ -115,7 +117,7 @@ class SnapshotFiles:
 
 
 class Builder:
-    """Makes snapshots, keeping the index in memory so that the next only adds what is new.
+    """Makes snapshots, keeping the index in memory so that it only takes in what is new.
 
     Args:
         files: Where snapshots lie.
@@ -123,9 +125,7 @@ class Builder:
 
     def __init__(self, files: SnapshotFiles) -> None:
         self._files = files
-        self._index: Any | None = None
-        self._covered = 0
-        self._generation = -1
+        self.live = LiveIndex()
 
     def build(
         self, mirror: Mirror, stamp: Stamp, before: Snapshot | None, *, afresh: bool = False
@@ -139,19 +139,17 @@ class Builder:
             afresh: Trust no file that is there.
         """
         generation = before.generation + 1 if before else 1
-        dimension = mirror.dimension
         blocks = self._vectors(mirror, stamp, None if afresh else before)
         graph = write_file(
             self._files.graph(generation), lambda path: write_arrays(path, mirror.arrays(stamp))
         )
-        index = self._indexed(mirror, stamp, None if afresh else before)
-        ann = save_index(index, self._files.ann(generation))
-        self._index, self._covered, self._generation = index, stamp.last_key, generation
+        self.extend(mirror, stamp, before, afresh=afresh)
+        ann = self.live.save(self._files.ann(generation))
         return Snapshot(
             generation=generation,
             change=stamp.change,
             last_key=stamp.last_key,
-            dimension=dimension,
+            dimension=mirror.dimension,
             graph=graph,
             ann=ann,
             blocks=blocks,
@@ -167,20 +165,18 @@ class Builder:
             self._files.vectors.unlink()  # a damaged file may still be mapped by another process
         return (*sealed, *append_blocks(self._files.vectors, start, mirror.vectors.rows(start, stop)))
 
-    def _indexed(self, mirror: Mirror, stamp: Stamp, before: Snapshot | None) -> Any:
-        """The index with every document of the state in it."""
-        index, covered = self._continued(before)
-        if index is None or len(index) > (1 + REBUILD_SHARE) * stamp.documents:
-            index, covered = new_index(mirror.dimension), 0
-        extend(index, mirror.vectors, _alive(mirror, covered, stamp))
-        return index
-
-    def _continued(self, before: Snapshot | None) -> tuple[Any | None, int]:
-        if before is None:
-            return None, 0
-        if self._index is not None and self._generation == before.generation:
-            return self._index, self._covered
-        return self._files.load_ann(before, view=False), before.last_key
+    def extend(self, mirror: Mirror, stamp: Stamp, before: Snapshot | None, *, afresh: bool = False) -> None:
+        """Bring the index in memory up to ``stamp``, from that of the last snapshot if that helps."""
+        live = self.live
+        if afresh or len(live) > (1 + REBUILD_SHARE) * stamp.documents:
+            live.start(mirror.dimension)
+        elif before and before.last_key > live.covered:
+            live.load(self._files.ann(before.generation), before.ann, before.last_key, before.change)
+        if not len(live):
+            live.start(mirror.dimension)
+        if stamp.last_key > live.covered:
+            alive = _alive(mirror, live.covered, stamp)
+            live.extend(mirror.vectors, alive, stamp.last_key, stamp.change)
 
 
 def _alive(mirror: Mirror, after: int, stamp: Stamp) -> Ints:
