@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+import orjson
 from langchain_core.documents import Document
 
 from linkstore.backends.base import Backend, Change, Manifest, PageEntry, Record, Written
@@ -67,7 +68,7 @@ class Stages:
             seed_filter=parse_filter(self.seed_filter),
             hop_filter=parse_filter(self.hop_filter),
             result_filter=parse_filter(self.result_filter),
-            roots=tuple(dict.fromkeys(self.initial_roots)),
+            roots=tuple(filter(is_storable, dict.fromkeys(self.initial_roots))),
             links=merge_links(self.initial_links),
         )
 
@@ -173,7 +174,48 @@ def _draft(document: Document, name: str | None) -> _Draft:
     if links and not all(type(link) is dict for link in metadata[LINKS_KEY]):
         written = [one if type(one) is dict else as_link(one).to_dict() for one in metadata[LINKS_KEY]]
         metadata = {**metadata, LINKS_KEY: written}
+    _check_content(name, document.page_content, metadata)
     return _Draft(name, document.page_content, metadata, links)
+
+
+def _check_content(name: str, text: str, metadata: Mapping[str, Any]) -> None:
+    """Refuse what would not come back as it was given.
+
+    Raises:
+        DocumentError: Naming the document.
+    """
+    try:
+        if not text.isascii():
+            text.encode()
+        written = orjson.loads(orjson.dumps(metadata))
+    except (TypeError, ValueError) as error:
+        raise DocumentError(
+            f"document {name!r} cannot be stored: {error}; metadata must be plain JSON"
+        ) from error
+    if written != metadata and written != _with_lists(metadata):
+        changed = next(key for key, value in metadata.items() if written[key] != _with_lists(value))
+        raise DocumentError(
+            f"document {name!r} cannot be stored: metadata[{changed!r}] would come back as"
+            f" {written[changed]!r}; metadata must be plain JSON, without NaN, dates and the like"
+        )
+
+
+def _with_lists(value: Any) -> Any:
+    """The value with lists for tuples, as JSON has it."""
+    if isinstance(value, list | tuple):
+        return [_with_lists(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _with_lists(item) for key, item in value.items()}
+    return value
+
+
+def is_storable(name: object) -> bool:
+    """Whether there may be a document with this id: see :func:`check_id`."""
+    try:
+        check_id(name)
+    except DocumentError:
+        return False
+    return True
 
 
 def check_id(name: object) -> str:

@@ -104,7 +104,8 @@ class LinkStore(Searching, Writing):
         """
         from linkstore.retriever import StoreRetriever
 
-        return StoreRetriever(vectorstore=self, **kwargs)
+        tags = [*(kwargs.pop("tags", None) or ()), *self._get_retriever_tags()]
+        return StoreRetriever(vectorstore=self, tags=tags, **kwargs)
 
     def neighbours(self, name: str) -> Neighbours:
         """What a document links to, and what links to it.
@@ -115,7 +116,8 @@ class LinkStore(Searching, Writing):
         Raises:
             DocumentError: If there is no such document.
         """
-        found = self._run(operations.answer(self.backend, neighbours(name)))
+        known = operations.is_storable(name)
+        found = self._run(operations.answer(self.backend, neighbours(name))) if known else None
         if found is None:
             raise DocumentError(f"there is no document {name!r} in the store")
         return found

@@ -11,7 +11,7 @@ from langchain_core.embeddings import Embeddings
 from linkstore import operations
 from linkstore.backends.base import Change
 from linkstore.errors import DocumentError
-from linkstore.operations import BATCH_SIZE, Engine
+from linkstore.operations import BATCH_SIZE, Engine, is_storable
 from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
 from linkstore.store.driving import Driven
 
@@ -188,12 +188,12 @@ class Writing(Driven):
     def _delete(self, ids: Sequence[str] | None) -> Operation[bool]:
         if ids is None or isinstance(ids, str):
             raise DocumentError("delete needs a list of ids; to delete everything, remove the store itself")
-        yield Engine(self.backend.write(Change(remove=list(ids))))
+        yield Engine(self.backend.write(Change(remove=list(filter(is_storable, ids)))))
         return True
 
 
 def _documents(ids: tuple[str, ...]) -> Plan[list[Document]]:
-    found: Candidates = yield Find(ids=ids)
+    found: Candidates = yield Find(ids=tuple(filter(is_storable, ids)))
     stored: list[Stored] = yield Documents(refs=found.refs)
     return [Document(id=one.id, page_content=one.text, metadata=one.metadata) for one in stored]
 
