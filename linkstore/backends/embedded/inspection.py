@@ -7,12 +7,13 @@ from typing import Any
 
 import apsw
 import numpy as np
+import orjson
 
 from linkstore.backends.base import Change, Finding, Record, Survey
 from linkstore.backends.embedded.database import rows_of
 from linkstore.backends.embedded.reader import read_metadata
 from linkstore.backends.embedded.writing import ChangeWriter, GroupKeys, prepare
-from linkstore.links import links_in
+from linkstore.links import Link, links_in
 
 _EXAMPLES = 5
 _CHECKS = {
@@ -21,6 +22,9 @@ _CHECKS = {
     "vectors of the wrong length": (
         "SELECT id FROM document JOIN vector USING (key) WHERE length(embedding) !="
         " 4 * (SELECT value FROM setting WHERE name = 'dimension')"
+    ),
+    "documents whose metadata is not JSON: add them again": (
+        "SELECT id FROM document WHERE NOT json_valid(metadata)"
     ),
     "links of documents that are gone": (
         "SELECT DISTINCT document FROM link WHERE document NOT IN (SELECT key FROM document)"
@@ -100,13 +104,22 @@ def _unlike(connection: apsw.Connection) -> list[str]:
     unlike = []
     rows = connection.execute("SELECT key, id, links FROM document ORDER BY key")
     for key, name, links in rows:
-        wanted = {
-            (link.kind, link.tag, link.direction, link.label, link.weight)
-            for link in links_in(read_metadata("{}", links), name)
-        }
-        if wanted != _link_rows(connection, key):
+        own = _links_of(name, links)
+        if own is None or {_row(link) for link in own} != _link_rows(connection, key):
             unlike.append(name)
     return unlike
+
+
+def _links_of(name: str, links: str | None) -> tuple[Link, ...] | None:
+    """The links as the document's author wrote them; None if they cannot be read."""
+    try:
+        return links_in(read_metadata("{}", links), name)
+    except ValueError:  # no JSON, or no links: LinkError is one too
+        return None
+
+
+def _row(link: Link) -> tuple[str, str, str, str | None, float]:
+    return link.kind, link.tag, link.direction, link.label, link.weight
 
 
 def _link_rows(connection: apsw.Connection, key: int) -> set[tuple[Any, ...]]:
@@ -124,7 +137,8 @@ def mend(connection: apsw.Connection, groups: GroupKeys) -> None:
 
     A document whose links or vector row differ is written anew under a new key, because what
     other processes derived from the old key must not be trusted. One without a vector is removed:
-    there is nothing to embed it with here, and adding it again embeds it.
+    there is nothing to embed it with here, and adding it again embeds it. Metadata that cannot be read
+    stays as it is.
     """
     for query in (
         "DELETE FROM vector WHERE key NOT IN (SELECT key FROM document)",
@@ -134,21 +148,35 @@ def mend(connection: apsw.Connection, groups: GroupKeys) -> None:
     count = "UPDATE setting SET value = (SELECT count(*) FROM document) WHERE name = 'documents'"
     connection.execute(count)
     groups.known.clear()
+    _restore_links(connection)
     lost = [
         row[0]
         for check in ("documents without a vector", "vectors of the wrong length")
         for row in connection.execute(_CHECKS[check])
     ]
     ChangeWriter(connection, groups).apply(Change(remove=lost), [])
-    unlike = _unlike(connection)
-    anew = [record for name in unlike for record in _one(connection, name)]
-    ChangeWriter(connection, groups).apply(Change(remove=unlike), [])
+    anew = [record for name in _unlike(connection) for record in _one(connection, name)]
+    ChangeWriter(connection, groups).apply(Change(remove=[record.id for record in anew]), [])
     ChangeWriter(connection, groups).apply(Change(), prepare(anew))
+
+
+def _restore_links(connection: apsw.Connection) -> None:
+    """Where the links that the author wrote cannot be read, take those of the table of links."""
+    for key, name, links in rows_of(connection, "SELECT key, id, links FROM document"):
+        if _links_of(name, links) is None:
+            rows = [row for row in _link_rows(connection, key) if row[0] is not None]
+            found = sorted(
+                Link(kind=kind, tag=tag, direction=direction, label=label, weight=weight)
+                for kind, tag, direction, label, weight in rows
+            )
+            text = orjson.dumps([link.to_dict() for link in found]).decode()
+            connection.execute("UPDATE document SET links = ? WHERE key = ?", (text, key))
 
 
 def _one(connection: apsw.Connection, name: str) -> list[Record]:
     rows = connection.execute(
-        "SELECT id, text, metadata, links, embedding FROM document JOIN vector USING (key) WHERE id = ?",
+        "SELECT id, text, metadata, links, embedding FROM document JOIN vector USING (key) WHERE id = ?"
+        " AND json_valid(metadata)",
         (name,),
     )
     return [_record(*row) for row in rows]
