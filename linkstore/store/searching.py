@@ -16,8 +16,11 @@ from linkstore.operations import Stages
 from linkstore.plans import Operation
 from linkstore.store.driving import Driven
 from linkstore.strategies import Eager, Mmr, Similarity, Strategy
+from linkstore.strategies.base import DEFAULT_SEEDS
 
 _STAGES = frozenset(field.name for field in fields(Stages))
+_MMR = Mmr()
+_FORMER = ("k", "depth", "fetch_k", "adjacent_k", "lambda_mult", "score_threshold")
 Scored = list[tuple[Document, float]]
 
 
@@ -95,43 +98,95 @@ class Searching(Driven):
             return await super().asearch(query, search_type, **kwargs)
         return await self._arun(self._hits(query, strategy or Eager(), Stages(**kwargs)))
 
-    def traversal_search(self, query: str, *, k: int = 4, depth: int = 1, **kwargs: Any) -> list[Document]:
-        """Follow links from the nearest documents: see :class:`Eager` for further arguments.
+    def traversal_search(
+        self,
+        query: str,
+        *,
+        k: int = DEFAULT_SEEDS,
+        depth: int = 1,
+        filter: Filter | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Follow links from the nearest documents: see :class:`Eager`.
 
         Args:
             query: The question, in words.
             k: How many documents to start from; ``limit`` bounds what is returned.
             depth: How many links to follow.
-            kwargs: Settings of :class:`Eager`, filters and starts of :meth:`search`.
+            filter: Holds at every stage.
+            kwargs: Further settings of :class:`Eager`, filters and starts of :meth:`search`.
 
         Returns:
             Copies that carry score, depth and path under ``metadata["linkstore"]``, best first.
         """
-        return self._run(self._walked(Eager, query, {"k": k, "depth": depth, **kwargs}))
+        return self._run(self._walked(Eager, query, {"k": k, "depth": depth, "filter": filter, **kwargs}))
 
     async def atraversal_search(
-        self, query: str, *, k: int = 4, depth: int = 1, **kwargs: Any
+        self,
+        query: str,
+        *,
+        k: int = DEFAULT_SEEDS,
+        depth: int = 1,
+        filter: Filter | None = None,
+        **kwargs: Any,
     ) -> list[Document]:
         """Follow links from the nearest documents: see :meth:`traversal_search`."""
-        return await self._arun(self._walked(Eager, query, {"k": k, "depth": depth, **kwargs}))
+        options = {"k": k, "depth": depth, "filter": filter, **kwargs}
+        return await self._arun(self._walked(Eager, query, options))
 
-    def mmr_traversal_search(self, query: str, **kwargs: Any) -> list[Document]:
-        """Follow links while picking documents for diversity: see :class:`Mmr` for the arguments.
+    def mmr_traversal_search(
+        self,
+        query: str,
+        *,
+        initial_roots: Sequence[str] = (),
+        k: int = _MMR.k,
+        depth: int = _MMR.depth,
+        fetch_k: int = _MMR.fetch_k,
+        adjacent_k: int = _MMR.adjacent_k,
+        lambda_mult: float = _MMR.lambda_mult,
+        score_threshold: float = _MMR.score_threshold,
+        filter: Filter | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Follow links while picking documents for diversity: see :class:`Mmr`.
 
         Args:
             query: The question, in words.
-            kwargs: ``k``, ``depth``, ``fetch_k``, ``adjacent_k``, ``lambda_mult``,
-                ``score_threshold`` and other settings of :class:`Mmr`; ``initial_roots``,
-                ``filter`` and others of :meth:`search`.
+            initial_roots: Ids of documents the search also starts from.
+            k: How many documents to return.
+            depth: How many links away from where the search started to go.
+            fetch_k: How many documents to start from, found by similarity.
+            adjacent_k: How many members of a link group are taken.
+            lambda_mult: From 0, most diverse, to 1, most similar.
+            score_threshold: Stop when the best score is below this.
+            filter: Holds at every stage.
+            kwargs: Further settings of :class:`Mmr`, filters and starts of :meth:`search`.
 
         Returns:
             Copies that carry score, depth and path under ``metadata["linkstore"]``, as picked.
         """
-        return self._run(self._walked(Mmr, query, kwargs))
+        settings = (k, depth, fetch_k, adjacent_k, lambda_mult, score_threshold)
+        options = {"initial_roots": initial_roots, "filter": filter, **_named(settings), **kwargs}
+        return self._run(self._walked(Mmr, query, options))
 
-    async def ammr_traversal_search(self, query: str, **kwargs: Any) -> list[Document]:
+    async def ammr_traversal_search(
+        self,
+        query: str,
+        *,
+        initial_roots: Sequence[str] = (),
+        k: int = _MMR.k,
+        depth: int = _MMR.depth,
+        fetch_k: int = _MMR.fetch_k,
+        adjacent_k: int = _MMR.adjacent_k,
+        lambda_mult: float = _MMR.lambda_mult,
+        score_threshold: float = _MMR.score_threshold,
+        filter: Filter | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
         """Follow links while picking for diversity: see :meth:`mmr_traversal_search`."""
-        return await self._arun(self._walked(Mmr, query, kwargs))
+        settings = (k, depth, fetch_k, adjacent_k, lambda_mult, score_threshold)
+        options = {"initial_roots": initial_roots, "filter": filter, **_named(settings), **kwargs}
+        return await self._arun(self._walked(Mmr, query, options))
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
         """The ``k`` most similar documents, as stored; takes ``filter``."""
@@ -216,6 +271,11 @@ def split_options(kind: type[Strategy], options: dict[str, Any]) -> tuple[Strate
     stages = {name: value for name, value in options.items() if name in _STAGES}
     settings = {name: value for name, value in options.items() if name not in _STAGES}
     return kind(**settings), Stages(**stages)
+
+
+def _named(settings: tuple[float, ...]) -> dict[str, Any]:
+    """The settings of the former GraphVectorStore's method by name."""
+    return dict(zip(_FORMER, settings, strict=True))
 
 
 def _diverse(k: int, fetch_k: int, lambda_mult: float) -> Mmr:
