@@ -39,8 +39,11 @@ class AnnIndex(Protocol):
         """The change it was brought up to: it lacks documents removed before."""
         ...
 
-    def propose(self, vector: Floats, count: int) -> Ints | None:
-        """Keys of documents that are probably the ``count`` nearest; None when it is busy."""
+    def propose(self, vector: Floats, count: int) -> tuple[Ints, int] | None:
+        """Keys of documents that are probably the ``count`` nearest of those up to a key, and that key.
+
+        None when it is busy.
+        """
         ...
 
 
@@ -58,9 +61,9 @@ class SavedIndex:
         index = _load(path, digest, view=True)
         return None if index is None else cls(index, covered, change)
 
-    def propose(self, vector: Floats, count: int) -> Ints | None:
+    def propose(self, vector: Floats, count: int) -> tuple[Ints, int] | None:
         """See :class:`AnnIndex`; never busy."""
-        return _search(self.index, vector, count)
+        return _search(self.index, vector, count), self.covered
 
 
 class LiveIndex:
@@ -75,12 +78,12 @@ class LiveIndex:
     def __len__(self) -> int:
         return 0 if self._index is None else len(self._index)
 
-    def propose(self, vector: Floats, count: int) -> Ints | None:
+    def propose(self, vector: Floats, count: int) -> tuple[Ints, int] | None:
         """See :class:`AnnIndex`; busy while documents are added."""
         if self._index is None or not self._lock.acquire(timeout=PATIENCE_SECONDS):
             return None
         try:
-            return _search(self._index, vector, count)
+            return _search(self._index, vector, count), self.covered
         finally:
             self._lock.release()
 
@@ -110,7 +113,14 @@ class LiveIndex:
 
     def save(self, path: Path) -> str:
         """Write the index beside and rename it; returns its hash."""
-        return write_file(path, lambda temporary: self._index.save(str(temporary)))  # type: ignore[union-attr]
+
+        def write(temporary: Path) -> None:
+            try:
+                self._index.save(str(temporary))  # type: ignore[union-attr]
+            except RuntimeError as error:  # usearch raises no other; here it means that the disk is full
+                raise OSError(f"{path}: {error}") from error
+
+        return write_file(path, write)
 
 
 def _load(path: Path, digest: str, *, view: bool) -> Any | None:

@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,14 @@ from linkstore.backends.embedded.reader import EmbeddedReader, View
 from linkstore.backends.embedded.sharing import Shared, StaleStateError, snapshot_of, stamp_of
 from linkstore.backends.embedded.snapshot import Builder, Snapshot, SnapshotFiles, record
 from linkstore.backends.embedded.writing import ChangeWriter, GroupKeys, prepare
-from linkstore.errors import EmbeddingError, StoreClosedError, StoreFormatError, StoreNotFoundError
+from linkstore.errors import (
+    EmbeddingError,
+    StoreBusyError,
+    StoreClosedError,
+    StoreFormatError,
+    StoreFullError,
+    StoreNotFoundError,
+)
 from linkstore.plans import Operation, Plan, answered, run
 
 T = TypeVar("T")
@@ -79,6 +87,8 @@ class EmbeddedBackend(Backend):
         self._temporary = str(path) == MEMORY
         self.folder = Path(tempfile.mkdtemp(prefix="linkstore-")) if self._temporary else Path(path)
         self._settings = settings or EmbeddedSettings(durable=not self._temporary)
+        removal = weakref.finalize(self, _remove, self.folder, os.getpid()) if self._temporary else None
+        self._remove_temporary = removal
         _check_folder(self.folder, create=create or self._temporary)
         self._abandoned: list[object] = []
         self._closed = False
@@ -223,13 +233,15 @@ class EmbeddedBackend(Backend):
         """Take a snapshot if much has come since the last, and release everything."""
         if self._closed:
             return
-        if self._pid == os.getpid():
-            self._last_snapshot()
+        try:
+            if self._pid == os.getpid():
+                self._last_snapshot()
+        finally:
             self._closed = True
-            self._database.close()
-        self._closed = True
-        if self._temporary and self._pid == os.getpid():
-            shutil.rmtree(self.folder, ignore_errors=True)
+            if self._pid == os.getpid():
+                self._database.close()
+            if self._remove_temporary:
+                self._remove_temporary()
 
     def _last_snapshot(self) -> None:
         if self._temporary:
@@ -288,7 +300,7 @@ class EmbeddedBackend(Backend):
                 self._write_snapshot(afresh=afresh)
         except Timeout:
             return
-        except OSError as error:
+        except (OSError, StoreBusyError, StoreFullError) as error:
             _LOG.warning("no snapshot of %s was taken, searches stay exact: %s", self.folder, error)
         finally:
             self._snapshot_mutex.release()
@@ -311,6 +323,12 @@ class EmbeddedBackend(Backend):
                 except StaleStateError:
                     continue
                 return use(view, snapshot_of(settings_of(connection)))
+
+
+def _remove(folder: Path, owner: int) -> None:
+    """Delete a temporary store, unless this is a forked child of the process that owns it."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _check_folder(folder: Path, *, create: bool) -> None:

@@ -84,10 +84,9 @@ class EmbeddedReader(Reader):
     def _proposed(self, vector: Floats, count: int) -> tuple[Ints, int]:
         """Candidates of an index that is not busy, and the key up to which it speaks."""
         for index in self._view.indexes:
-            after = index.covered
             proposed = index.propose(vector, count)
             if proposed is not None:
-                return proposed, after
+                return proposed
         return _NONE, 0
 
     def _best_of(self, proposed: Ints, after: int, fetch: Nearest) -> Candidates:
