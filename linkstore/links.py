@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from langchain_core.documents import Document
@@ -93,11 +94,12 @@ class Link:
         Raises:
             LinkError: If a field is missing, unknown or not acceptable.
         """
-        link = _read_quickly(data)
-        if link is not None:
-            return link
         try:
-            return cls(**data)
+            if len(data) == 3:
+                return _plain_link(data["kind"], data["tag"], data["direction"])
+            return _read_quickly(data) or cls(**data)
+        except KeyError as error:
+            raise LinkError(f"invalid link {_shown(data)}: it has no {error}") from error
         except TypeError as error:
             raise LinkError(f"invalid link {_shown(data)}: {error}") from error
 
@@ -181,7 +183,7 @@ def links_in(metadata: Mapping[str, Any], document_id: str | None = None) -> tup
             " expected a list of links"
         )
     try:
-        # A set, as langchain-community keeps, comes in another order in every process.
+        # A set comes in another order in every process.
         return merge_links(sorted(map(as_link, stored)) if isinstance(stored, AbstractSet) else stored)
     except LinkError as error:
         raise LinkError(f"document {document_id!r}: {error}") from error
@@ -219,6 +221,13 @@ def _flat(links: Iterable[Any]) -> Iterable[Any]:
             yield from item
         else:
             yield item
+
+
+@lru_cache(maxsize=32_768)
+def _plain_link(kind: str, tag: str, direction: Direction) -> Link:
+    """A link without label and weight; popular tags come again and again."""
+    fields = {"kind": kind, "tag": tag, "direction": direction}
+    return _read_quickly(fields) or Link(kind=kind, tag=tag, direction=direction)
 
 
 def _read_quickly(data: Mapping[str, Any]) -> Link | None:

@@ -81,9 +81,9 @@ class DrivingCases(Cases):
 
     @staticmethod
     def _rewrite(backend: Backend) -> None:
-        """Replace documents by others on the same link groups, one change each."""
-        for turn in range(20):
-            n = turn % 30
+        """Replace three documents over and over by others on the same link groups."""
+        for turn in range(30):
+            n = turn % 3
             put = record(f"{n:02}", n / 40, to(f"{n * 7 % 30}"), at(f"{n}"), on(f"h{n % 5}"), turn=turn)
             backend.run(backend.write(Change(put=[put])))
 

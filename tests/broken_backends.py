@@ -1,0 +1,428 @@
+"""Backends that are each wrong in one way; tests/test_oracle.py runs the suite on them.
+
+Each class names the case that must find it out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import unicodedata
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from linkstore.backends.base import immediate
+from linkstore.filters import EVERYTHING
+from linkstore.plans import answered, run
+from linkstore.testing.conformance import BackendConformance
+from linkstore.testing.oracle import OracleBackend, OracleReader
+
+
+class BrokenBackend(OracleBackend):
+    reader = OracleReader
+
+    def answer(self, plan):
+        reader = self.reader(list(self._open().records.values()))
+        return (yield from answered(plan, reader.answer))
+
+
+class Suite(BackendConformance):
+    backend_class = BrokenBackend
+
+    @pytest.fixture
+    def backend(self):
+        backend = self.backend_class()
+        yield backend
+        backend.close()
+
+
+def now(operation):
+    """The answer of an oracle's operation."""
+    return run(operation, lambda request: request)
+
+
+def suite_of(reader):
+    return type("Backend", (BrokenBackend,), {"reader": reader})
+
+
+class TestTiesInReverse(Suite):
+    case = "test_ties_are_in_the_order_of_code_points"
+
+    class Reader(OracleReader):
+        def _by_similarity(self, refs, vector):
+            return sorted(refs, key=lambda ref: (self._similarity(ref, vector), self._records[ref].id))[::-1]
+
+    backend_class = suite_of(Reader)
+
+
+class TestTiesCutBeforeTheyAreBroken(Suite):
+    case = "test_ties_at_the_cut_go_to_the_smallest_ids"
+
+    class Reader(OracleReader):
+        @immediate
+        def nearest(self, fetch):
+            passing = [ref for ref, r in enumerate(self._records) if fetch.filter.matches(r.metadata)]
+            chosen = sorted(passing, key=lambda ref: -self._similarity(ref, fetch.vector))[: fetch.k]
+            return self._candidates(self._by_similarity(chosen, fetch.vector), fetch.vector)
+
+    backend_class = suite_of(Reader)
+
+
+class TestNearestFiltersAfterwards(Suite):
+    case = "test_a_filter_that_leaves_few_still_gives_k"
+
+    class Reader(OracleReader):
+        @immediate
+        def nearest(self, fetch):
+            all_near = now(super().nearest(replace(fetch, filter=EVERYTHING)))
+            keep = [fetch.filter.matches(self._records[ref].metadata) for ref in all_near.refs]
+            return replace(all_near, refs=all_near.refs[keep], similarity=all_near.similarity[keep])
+
+    backend_class = suite_of(Reader)
+
+
+class TestScoresInDoublePrecision(Suite):
+    case = "test_similarities_are_those_of_the_shared_function"
+
+    class Reader(OracleReader):
+        def _similarity(self, ref, vector):
+            return float(np.dot(self._records[ref].vector.astype(float), vector.astype(float))) + 1e-7
+
+    backend_class = suite_of(Reader)
+
+
+class TestFindGivesDoubles(Suite):
+    case = "test_in_the_order_asked_each_once"
+
+    class Reader(OracleReader):
+        @immediate
+        def find(self, fetch):
+            parts = [now(OracleReader.find(self, replace(fetch, ids=(name,)))) for name in fetch.ids]
+            return replace(
+                parts[0],
+                refs=np.concatenate([part.refs for part in parts]),
+                similarity=np.concatenate([part.similarity for part in parts]),
+            )
+
+    backend_class = suite_of(Reader)
+
+
+class TestHubsAreCountedAfterTheFilter(Suite):
+    case = "test_size_is_counted_before_the_filter"
+
+    class Reader(OracleReader):
+        @immediate
+        def members(self, fetch):
+            passing = [r for r in self._records if fetch.filter.matches(r.metadata)]
+            fewer = OracleReader(passing)
+            fewer._records = self._records
+            weights = self._weights[fetch.side]
+            kept = [w if r in passing else {} for r, w in zip(self._records, weights, strict=True)]
+            fewer._groups, fewer._weights = self._groups, {**self._weights, fetch.side: kept}
+            return now(fewer.members(fetch))
+
+    backend_class = suite_of(Reader)
+
+
+class TestHubsAreCountedAfterExclusion(Suite):
+    case = "test_size_is_counted_before_exclusion"
+
+    class Reader(OracleReader):
+        @immediate
+        def members(self, fetch):
+            weights = self._weights[fetch.side]
+            kept = [{} if ref in fetch.exclude else w for ref, w in enumerate(weights)]
+            self._weights = {**self._weights, fetch.side: kept}
+            return now(super().members(fetch))
+
+    backend_class = suite_of(Reader)
+
+
+class TestHubsBeginAtTheCap(Suite):
+    case = "test_a_hub_gives_none"
+
+    class Reader(OracleReader):
+        @immediate
+        def members(self, fetch):
+            return now(super().members(replace(fetch, cap=fetch.cap - 1)))
+
+    backend_class = suite_of(Reader)
+
+
+class TestHubsGiveTheirBest(Suite):
+    case = "test_hubs_are_not_followed_but_named"
+
+    class Reader(OracleReader):
+        @immediate
+        def members(self, fetch):
+            return now(super().members(replace(fetch, cap=10**6)))
+
+    backend_class = suite_of(Reader)
+
+
+class TestMembersIgnoreTheFilter(Suite):
+    case = "test_a_filter_holds_at_every_hop"
+
+    class Reader(OracleReader):
+        @immediate
+        def members(self, fetch):
+            return now(super().members(replace(fetch, filter=EVERYTHING)))
+
+    backend_class = suite_of(Reader)
+
+
+class TestExcludedMembersTakePlaces(Suite):
+    case = "test_excluded_documents_take_no_place"
+
+    class Reader(OracleReader):
+        @immediate
+        def members(self, fetch):
+            reached = now(super().members(replace(fetch, exclude=fetch.exclude[:0])))
+            keep = ~np.isin(reached.refs, fetch.exclude)
+            fields = ("group", "refs", "similarity", "weight")
+            return replace(reached, **{name: getattr(reached, name)[keep] for name in fields})
+
+    backend_class = suite_of(Reader)
+
+
+class TestSidesAreMixedUp(Suite):
+    case = "test_only_the_side_asked_for"
+
+    class Reader(OracleReader):
+        @immediate
+        def members(self, fetch):
+            return now(super().members(replace(fetch, side="out" if fetch.side == "in" else "in")))
+
+    backend_class = suite_of(Reader)
+
+
+class TestKindsAreIgnored(Suite):
+    case = "test_only_the_kinds_asked_for"
+
+    class Reader(OracleReader):
+        @immediate
+        def groups(self, fetch):
+            return now(super().groups(replace(fetch, kinds=fetch.kinds or None)))
+
+    backend_class = suite_of(Reader)
+
+
+class TestWeightsAreTheLowest(Suite):
+    case = "test_weight_is_the_highest_on_that_side"
+
+    class Reader(OracleReader):
+        def __init__(self, records):
+            super().__init__(records)
+            for side in ("out", "in"):
+                for record, weights in zip(self._records, self._weights[side], strict=True):
+                    for link in record.links:
+                        tag = link.kind, link.tag
+                        if tag in weights and (link.leads_out if side == "out" else link.leads_in):
+                            weights[tag] = min(weights[tag], link.weight)
+
+    backend_class = suite_of(Reader)
+
+
+class TestMetadataIsShared(Suite):
+    case = "test_metadata_is_the_receivers_own"
+
+    class Reader(OracleReader):
+        @immediate
+        def documents(self, fetch):
+            stored = now(super().documents(fetch))
+            return [
+                replace(s, metadata=self._records[ref].metadata)
+                for s, ref in zip(stored, fetch.refs, strict=True)
+            ]
+
+    backend_class = suite_of(Reader)
+
+
+class TestBooleansAreNumbers(Suite):
+    case = "test_every_fetch_agrees_with_the_filter_module"
+
+    class Reader(OracleReader):
+        @immediate
+        def matching(self, fetch):
+            loose = [
+                {key: int(v) if isinstance(v, bool) else v for key, v in r.metadata.items()}
+                for r in self._records
+            ]
+            return np.array([fetch.filter.matches(loose[ref]) for ref in fetch.refs], dtype=np.bool_)
+
+    backend_class = suite_of(Reader)
+
+
+class TestADocumentLeavesItsMembersBehind(Suite):
+    case = "test_a_removed_document_is_gone_from_everything"
+
+    class Backend(BrokenBackend):
+        def __init__(self):
+            super().__init__()
+            ghosts = self.ghosts = []
+
+            class Reader(OracleReader):
+                @immediate
+                def members(self, fetch):
+                    reached = now(super().members(fetch))
+                    tags = [self._groups[group] for group in fetch.groups]
+                    left = [sum(tag in ghost for ghost in ghosts) for tag in tags]
+                    return replace(reached, sizes=np.minimum(reached.sizes + left, fetch.cap + 1))
+
+            self.reader = Reader
+
+        @immediate
+        def write(self, change):
+            for name in change.remove:
+                if name in self._state.records:
+                    links = self._state.records[name].links
+                    self.ghosts.append({(link.kind, link.tag) for link in links})
+            return now(super().write(change))
+
+    backend_class = Backend
+
+
+class TestAnUpdateKeepsOldLinks(Suite):
+    case = "test_an_update_replaces_links"
+
+    class Backend(BrokenBackend):
+        @immediate
+        def write(self, change):
+            before = self._state.records
+            put = [
+                replace(r, links=r.links + before[r.id].links) if r.id in before else r for r in change.put
+            ]
+            return now(super().write(replace(change, put=put)))
+
+    backend_class = Backend
+
+
+class TestDanglingLinksAreDropped(Suite):
+    case = "test_a_dangling_link_works_when_the_document_arrives"
+
+    class Backend(BrokenBackend):
+        @immediate
+        def write(self, change):
+            records = [*self._state.records.values(), *change.put]
+            answered = {(link.kind, link.tag) for r in records for link in r.links if link.leads_in}
+            put = [
+                replace(r, links=tuple(x for x in r.links if x.leads_in or (x.kind, x.tag) in answered))
+                for r in change.put
+            ]
+            return now(super().write(replace(change, put=put)))
+
+    backend_class = Backend
+
+
+class TestAChangeIsAppliedPieceByPiece(Suite):
+    case = "test_a_change_that_fails_leaves_nothing"
+
+    class Backend(BrokenBackend):
+        @immediate
+        def write(self, change):
+            for record in change.put:
+                now(super().write(replace(change, put=[record], remove=(), put_pages=())))
+            return now(super().write(change))
+
+    backend_class = Backend
+
+
+class TestAPlanSeesWritesUnderWay(Suite):
+    case = "test_a_plan_sees_one_state"
+
+    class Backend(BrokenBackend):
+        def answer(self, plan):
+            def fresh(fetch):
+                return OracleReader(list(self._open().records.values())).answer(fetch)
+
+            return (yield from answered(plan, fresh))
+
+    backend_class = Backend
+
+
+class TestTagsAreNormalised(Suite):
+    case = "test_tags_are_opaque"
+
+    class Backend(BrokenBackend):
+        @immediate
+        def write(self, change):
+            put = [
+                replace(
+                    r,
+                    links=tuple(
+                        replace(link, tag=unicodedata.normalize("NFC", link.tag)) for link in r.links
+                    ),
+                )
+                for r in change.put
+            ]
+            return now(super().write(replace(change, put=put)))
+
+    backend_class = Backend
+
+
+class TestTheLastClaimCounts(Suite):
+    case = "test_the_first_claim_counts"
+
+    class Backend(BrokenBackend):
+        @immediate
+        def claim(self, manifest):
+            self._state = replace(self._open(), manifest=manifest)
+            return manifest
+
+    backend_class = Backend
+
+
+class TestAScanBeginsAgainAtItsLastId(Suite):
+    case = "test_scan_goes_by_id"
+
+    class Backend(BrokenBackend):
+        @immediate
+        def scan(self, after, limit):
+            names = sorted(name for name in self._open().records if after is None or name >= after)
+            return [self._state.records[name] for name in names[:limit]]
+
+    backend_class = Backend
+
+
+class TestBidirectionalLinksCountTwice(Suite):
+    case = "test_links_are_counted_by_kind"
+
+    class Backend(BrokenBackend):
+        @immediate
+        def survey(self):
+            survey = now(super().survey())
+            return replace(survey, links={kind: count + 1 for kind, count in survey.links.items()})
+
+    backend_class = Backend
+
+
+class TestPagesComeAsWritten(Suite):
+    case = "test_entries_are_sorted"
+
+    class Backend(BrokenBackend):
+        @immediate
+        def pages(self, source):
+            return [page for (of, _), page in self._open().pages.items() if source in (None, of)]
+
+    backend_class = Backend
+
+
+class TestRunStartsALoop(Suite):
+    case = "test_run_works_inside_a_running_loop"
+
+    class Backend(BrokenBackend):
+        def run(self, operation):
+            return asyncio.run(self.arun(operation))
+
+    backend_class = Backend
+
+
+class TestAClosedBackendAnswers(Suite):
+    case = "test_a_closed_backend_says_so"
+
+    class Backend(BrokenBackend):
+        def close(self):
+            self._closed = False
+
+    backend_class = Backend

@@ -1,0 +1,295 @@
+"""Metadata filters against an evaluator written independently, and the rules one by one."""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+import json
+import operator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linkstore.errors import FilterError
+from linkstore.filters import EVERYTHING, OPERATORS, parse_filter
+
+MISSING = object()
+
+
+# A reference evaluator: interprets the filter as it goes, and knows types by their JSON text.
+
+
+def json_type(value: Any) -> str:
+    text = json.dumps(value)
+    if text[0] in "-0123456789":
+        return "number"
+    return {'"': "string", "[": "list", "{": "dict", "t": "bool", "f": "bool", "n": "null"}[text[0]]
+
+
+def same(a: Any, b: Any) -> bool:
+    if json_type(a) != json_type(b):
+        return False
+    if json_type(a) == "list":
+        return len(a) == len(b) and not [1 for x, y in zip(a, b, strict=True) if not same(x, y)]
+    if json_type(a) == "dict":
+        return sorted(a) == sorted(b) and not [1 for key in a if not same(a[key], b[key])]
+    return a == b
+
+
+def holds(value: Any, op: str, wanted: Any) -> bool:
+    if op == "$not":
+        return not all(holds(value, inner, operand) for inner, operand in wanted.items())
+    if op == "$exists":
+        return (value is not MISSING) == wanted
+    if op in ("$ne", "$nin"):
+        return not holds(value, {"$ne": "$eq", "$nin": "$in"}[op], wanted)
+    if value is MISSING:
+        return False
+    if op == "$eq":
+        return same(value, wanted)
+    if op == "$in":
+        return True in [same(value, item) for item in wanted]
+    if json_type(value) != json_type(wanted):
+        return False
+    return {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le}[op](
+        value, wanted
+    )
+
+
+def passes(filter: dict[str, Any], metadata: dict[str, Any]) -> bool:
+    for name, wanted in filter.items():
+        if name == "$and":
+            outcome = False not in [passes(part, metadata) for part in wanted]
+        elif name == "$or":
+            outcome = True in [passes(part, metadata) for part in wanted]
+        elif name == "$not":
+            outcome = not passes(wanted, metadata)
+        elif isinstance(wanted, dict) and any(key.startswith("$") for key in wanted):
+            value = metadata.get(name, MISSING)
+            outcome = False not in [holds(value, op, operand) for op, operand in wanted.items()]
+        else:
+            outcome = holds(metadata.get(name, MISSING), "$eq", wanted)
+        if not outcome:
+            return False
+    return True
+
+
+FIELDS = st.sampled_from(["a", "b", "c.d", "é"])
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.sampled_from([0, 1, -1, 2**53, 2**53 + 1, 0.0, -0.0, 1.0, 1.5, float(2**53)]),
+    st.sampled_from(["", "0", "1", "a", "A", "é", "\U0001f600", "\uffee", "true"]),
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("xy"), inner, max_size=2),
+    max_leaves=4,
+)
+ORDERABLE = SCALARS.filter(lambda value: json_type(value) in ("number", "string"))
+OPERATIONS = st.recursive(
+    st.one_of(
+        st.tuples(st.sampled_from(["$eq", "$ne"]), VALUES),
+        st.tuples(st.sampled_from(["$gt", "$gte", "$lt", "$lte"]), ORDERABLE),
+        st.tuples(st.sampled_from(["$in", "$nin"]), st.lists(VALUES, max_size=3)),
+        st.tuples(st.just("$exists"), st.booleans()),
+    ).map(lambda pair: dict([pair])),
+    lambda inner: st.one_of(
+        inner.map(lambda operations: {"$not": operations}),
+        st.tuples(inner, inner).map(lambda pair: {**pair[0], **pair[1]}),
+    ),
+    max_leaves=3,
+)
+FILTERS = st.recursive(
+    st.dictionaries(FIELDS, VALUES | OPERATIONS, min_size=1, max_size=2),
+    lambda inner: st.one_of(
+        st.tuples(st.sampled_from(["$and", "$or"]), st.lists(inner, min_size=1, max_size=3)).map(
+            lambda pair: dict([pair])
+        ),
+        inner.map(lambda condition: {"$not": condition}),
+        st.tuples(inner, inner).map(lambda pair: {**pair[0], **pair[1]}),
+    ),
+    max_leaves=5,
+)
+METADATA = st.dictionaries(FIELDS, VALUES, max_size=4)
+
+
+@settings(max_examples=600, deadline=None)
+@given(FILTERS, METADATA)
+def test_filters_mean_what_the_reference_says(filter: dict[str, Any], metadata: dict[str, Any]) -> None:
+    assert parse_filter(filter).matches(metadata) is passes(filter, metadata)
+
+
+@settings(max_examples=200, deadline=None)
+@given(FILTERS, FILTERS, METADATA)
+def test_conditions_join_as_and_does(
+    one: dict[str, Any], other: dict[str, Any], metadata: dict[str, Any]
+) -> None:
+    joined = parse_filter(one) & parse_filter(other)
+    assert joined.matches(metadata) is (passes(one, metadata) and passes(other, metadata))
+    assert joined.matches(metadata) is parse_filter({"$and": [one, other]}).matches(metadata)
+
+
+@settings(max_examples=200, deadline=None)
+@given(FILTERS, METADATA)
+def test_equalities_are_necessary(filter: dict[str, Any], metadata: dict[str, Any]) -> None:
+    """An engine may look them up: whatever passes has each of them."""
+    condition = parse_filter(filter)
+    if condition.matches(metadata):
+        assert all(same(metadata[name], value) for name, value in condition.equalities)
+
+
+@given(FILTERS)
+def test_the_key_tells_filters_apart(filter: dict[str, Any]) -> None:
+    again = json.loads(json.dumps(filter, sort_keys=True))
+    assert parse_filter(filter) == parse_filter(again)
+    assert hash(parse_filter(filter)) == hash(parse_filter(again))
+    assert parse_filter(filter) != parse_filter({"$not": filter})
+
+
+@pytest.mark.parametrize("nothing", [None, {}])
+def test_no_filter_lets_everything_pass(nothing: object) -> None:
+    condition = parse_filter(nothing)
+    assert condition.always
+    assert condition.matches({})
+    assert condition & parse_filter({"a": 1}) == parse_filter({"a": 1}) & EVERYTHING == parse_filter({"a": 1})
+    assert not parse_filter({"a": 1}).always
+
+
+def test_a_parsed_filter_is_taken_as_it_is() -> None:
+    condition = parse_filter({"a": 1})
+    assert parse_filter(condition) is condition
+    assert condition & condition == condition
+
+
+VALUE_PAIRS = [
+    (1, 1.0, True),
+    (1, True, False),
+    (0, False, False),
+    (1.0, True, False),
+    (1, "1", False),
+    (True, "true", False),
+    (None, False, False),
+    (None, 0, False),
+    (None, None, True),
+    (2**53 + 1, 2**53, False),
+    (2**53 + 1, float(2**53), False),
+    ([1, 2], [1.0, 2.0], True),
+    ([1, 2], [2, 1], False),
+    ([1], [True], False),
+    ({"x": 1}, {"x": 1.0}, True),
+    ({"x": 1}, {"x": True}, False),
+    ({"x": 1, "y": 2}, {"y": 2, "x": 1}, True),
+    ({"x": 1}, {"x": 1, "y": None}, False),
+    ([], {}, False),
+    ("é", "e\u0301", False),
+]
+
+
+@pytest.mark.parametrize(("stored", "wanted", "equal"), VALUE_PAIRS, ids=str)
+def test_equality_by_type(stored: Any, wanted: Any, equal: bool) -> None:
+    for one, other in ((stored, wanted), (wanted, stored)):
+        assert parse_filter({"a": other}).matches({"a": one}) is equal
+        assert parse_filter({"a": {"$eq": other}}).matches({"a": one}) is equal
+        assert parse_filter({"a": {"$in": ["?", other]}}).matches({"a": one}) is equal
+        assert parse_filter({"a": {"$ne": other}}).matches({"a": one}) is not equal
+        assert parse_filter({"a": {"$nin": ["?", other]}}).matches({"a": one}) is not equal
+
+
+@pytest.mark.parametrize("op", ["$gt", "$gte", "$lt", "$lte"])
+@pytest.mark.parametrize(
+    ("stored", "wanted"), [(True, 1), (True, 0), ("1", 1), (1, "1"), (None, 0), ([1], 0)]
+)
+def test_unlike_types_have_no_order(op: str, stored: Any, wanted: Any) -> None:
+    assert not parse_filter({"a": {op: wanted}}).matches({"a": stored})
+
+
+def test_strings_are_ordered_by_code_point() -> None:
+    assert parse_filter({"a": {"$gt": "\uffee"}}).matches({"a": "\U0001f600"})
+    assert parse_filter({"a": {"$lt": "a"}}).matches({"a": "Z"})
+
+
+def test_a_missing_field_fails_what_asks_for_a_value() -> None:
+    wanted = {"$ne": 1, "$nin": [1], "$exists": False, "$not": {"$eq": 1}}
+    for op, value in wanted.items():
+        assert parse_filter({"a": {op: value}}).matches({})
+    for op, value in {"$eq": None, "$in": [None], "$gt": 0, "$lte": "z", "$exists": True}.items():
+        assert not parse_filter({"a": {op: value}}).matches({})
+
+
+def test_fields_are_literal() -> None:
+    assert parse_filter({"a.b": 1}).matches({"a.b": 1})
+    assert not parse_filter({"a.b": 1}).matches({"a": {"b": 1}})
+
+
+def test_empty_lists_decide() -> None:
+    assert not parse_filter({"a": {"$in": []}}).matches({"a": 1})
+    assert parse_filter({"a": {"$nin": []}}).matches({"a": 1})
+
+
+def test_a_dict_with_dollar_keys_can_be_compared_by_eq() -> None:
+    assert parse_filter({"a": {"$eq": {"$gt": 1}}}).matches({"a": {"$gt": 1}})
+
+
+def test_a_filter_does_not_follow_later_changes_of_what_it_was_parsed_from() -> None:
+    wanted = {"a": {"$in": [1]}, "b": [1]}
+    condition = parse_filter(wanted)
+    wanted["a"]["$in"].append(2)
+    wanted["b"].append(2)
+    assert condition.matches({"a": 1, "b": [1]})
+    assert not condition.matches({"a": 2, "b": [1]})
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+BAD = [
+    ("lang", "must be a dict"),
+    ([{"a": 1}], "must be a dict"),
+    ({"a": {"$near": 1}}, r"a: unknown operator '\$near'"),
+    ({"$eq": 1}, r"unknown operator '\$eq'"),
+    ({"$nor": [{"a": 1}]}, r"unknown operator '\$nor'"),
+    ({"a": {"$gt": 1, "x": 2}}, "unknown operator 'x'"),
+    ({"a": {"$gt": None}}, "needs a number or a string"),
+    ({"a": {"$lt": True}}, "needs a number or a string"),
+    ({"a": {"$gte": [1]}}, "needs a number or a string"),
+    ({"a": {"$in": "abc"}}, r"\$in needs a list"),
+    ({"a": {"$nin": 1}}, r"\$nin needs a list"),
+    ({"a": {"$exists": 1}}, "needs true or false"),
+    ({"a": {"$not": 1}}, r"\$not needs operators"),
+    ({"a": {"$not": {}}}, r"\$not needs operators"),
+    ({"$and": []}, "non-empty list"),
+    ({"$or": {"a": 1}}, "non-empty list"),
+    ({"$and": [{}]}, "non-empty filter"),
+    ({"$not": [{"a": 1}]}, "non-empty filter"),
+    ({"a": float("nan")}, "finite"),
+    ({"a": {"$gt": float("inf")}}, "finite"),
+    ({"a": {"$in": [float("nan")]}}, "finite"),
+    ({"a": [float("nan")]}, "finite"),
+    ({"a": {"x": [float("-inf")]}}, "finite"),
+    ({"a": {1, 2}}, "plain JSON"),
+    ({"a": b"x"}, "plain JSON"),
+    ({"a": object()}, "plain JSON"),
+    ({"a": dt.date(2020, 1, 1)}, "plain JSON"),
+    ({"a": [dt.date(2020, 1, 1)]}, "plain JSON"),
+    ({"a": Colour.RED}, "plain JSON"),
+    ({"a": {"$in": [Colour.RED]}}, "plain JSON"),
+    ({"a": 2**70}, "plain JSON"),
+    ({"a": "\ud800"}, "plain JSON"),
+    ({1: "a"}, "plain JSON"),
+]
+
+
+@pytest.mark.parametrize(("filter", "words"), BAD, ids=lambda value: str(value)[:40])
+def test_a_filter_that_cannot_be_understood_is_refused(filter: Any, words: str) -> None:
+    with pytest.raises(FilterError, match=words):
+        parse_filter(filter)
+
+
+def test_every_operator_is_known_to_the_reference() -> None:
+    assert set(OPERATORS) == {
+        *("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists", "$and", "$or", "$not")
+    }
