@@ -194,7 +194,7 @@ class EmbeddedReader(Reader):
     def _most_similar(self, owner: Ints, entry: Ints, keys: Ints, sizes: Ints, fetch: Members) -> Reached:
         """Of each group the first ``take`` members that pass the filter, by similarity, then id."""
         passing = self._passes(fetch.filter, keys)
-        filtered = int((~passing).sum())
+        filtered = len(np.unique(keys[~passing]))  # documents, each of which may lie in several groups
         if filtered:
             owner, entry, keys = owner[passing], entry[passing], keys[passing]
         distinct, where = _distinct(keys)

@@ -64,10 +64,11 @@ def prepare(records: Iterable[Record]) -> list[PreparedRecord]:
 
 def _prepared(record: Record) -> PreparedRecord:
     metadata = dict(record.metadata)
+    has_links = LINKS_KEY in metadata
     links = metadata.pop(LINKS_KEY, None)
     try:
         body = orjson.dumps(metadata)
-        linked = None if links is None else orjson.dumps(links)
+        linked = orjson.dumps(links) if has_links else None
         text = record.text.encode()
     except (TypeError, UnicodeEncodeError, ValueError) as error:
         raise DocumentError(
