@@ -23,12 +23,10 @@ from linkstore.plans import (
     Tags,
 )
 from linkstore.strategies.base import SIDES, Question, Traversing
-from linkstore.strategies.trail import Edges, Found, Trail, join, merged
+from linkstore.strategies.trail import QUERY, Edges, Found, Trail, join, merged
 from linkstore.vectors import Bools, Ints
 
 SHOWN_HUBS = 5
-QUERY = -1
-"""The position that stands for the query itself as the source of a link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +154,8 @@ def note_cuts(trail: Trail, groups: Ints, reached: Reached, depth: int, controls
     trail.cut("filter", reached.filtered, depth, "members of link groups that the filter excludes")
     hubs = groups[reached.sizes > controls.hub_cap]
     if len(hubs):
-        tags = yield Tags(groups=hubs[:SHOWN_HUBS])
-        shown = ", ".join(f"{kind} {tag}" for kind, tag in tags)
+        tags: list[tuple[str, str]] = yield Tags(groups=hubs)
+        shown = ", ".join(f"{kind} {tag}" for kind, tag in sorted(tags)[:SHOWN_HUBS])
         more = "" if len(hubs) <= SHOWN_HUBS else f" and {len(hubs) - SHOWN_HUBS} more"
         trail.cut("hub", len(hubs), depth, f"more than hub_cap {controls.hub_cap} members: {shown}{more}")
 
