@@ -72,6 +72,13 @@ def contained(keys: Ints, some: Ints) -> Bools:
     return found
 
 
+def ranges(starts: Ints, counts: Ints) -> Ints:
+    """The positions ``start … start + count - 1`` of every pair, one after another."""
+    total = int(counts.sum())
+    before = np.cumsum(counts) - counts
+    return np.repeat(starts - before, counts) + np.arange(total)
+
+
 def similarities(matrix: Floats, vector: Floats) -> Floats:
     """Cosine similarity of each unit row of ``matrix`` (n, d) with the unit ``vector`` (d,).
 

@@ -1,45 +1,19 @@
-"""From a trail to hits: the way to each document, then its text.
-
-Of several ways to a document the shortest wins (hops are taken one by one, so it is the one that
-reached it first), then the one that gives it the highest score, then the one whose last document
-before it scores best, then the smallest id of that document, then the smallest kind and tag.
-"""
+"""From a trail to hits: the path to each document, then its text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from langchain_core.documents import Document
 
 from linkstore.hits import Hit, Hits, Path, Step
 from linkstore.links import LINKS_KEY
-from linkstore.plans import Documents, Names, Plan, Stored, Tags
+from linkstore.plans import Documents, Plan, Stored
+from linkstore.strategies.arrivals import Arrival, arrivals_at
 from linkstore.strategies.base import Question, Strategy
-from linkstore.strategies.trail import Edges, Trail
-from linkstore.strategies.walk import QUERY
-from linkstore.vectors import Floats, Ints, contained
-
-
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """How a document was reached: from which position of the trail, by which kind and tag."""
-
-    source: int
-    kind: str
-    tag: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Option:
-    """One way to a document, as numbers."""
-
-    weight: float
-    source_score: float
-    source: int
-    group: int
+from linkstore.strategies.trail import QUERY, Trail
+from linkstore.vectors import Floats, Ints
 
 
 def hits_of(
@@ -66,81 +40,6 @@ def hits_of(
         for position, score in zip(positions.tolist(), scores.tolist(), strict=True)
     )
     return Hits(hits=hits, cuts=tuple(trail.cuts), strategy=str(strategy))
-
-
-def arrivals_at(trail: Trail, positions: Ints) -> Plan[dict[int, Arrival]]:
-    """For each position, and each on the way to it, how it was reached; none for plain seeds."""
-    arrivals: dict[int, Arrival] = {}
-    wanted = set(positions.tolist())
-    for layer in range(len(trail.layers) - 1, -1, -1):
-        here = sorted(position for position in wanted if trail.layer[position] == layer)
-        edges = trail.layers[layer].edges
-        if not here or not edges:
-            continue
-        found = yield from _settle(_options(trail, here, edges), trail)
-        arrivals.update(found)
-        wanted.update(arrival.source for arrival in found.values() if arrival.source != QUERY)
-    return arrivals
-
-
-def _options(trail: Trail, here: list[int], edges: tuple[Edges, ...]) -> dict[int, list[_Option]]:
-    """The best ways to each position by weight and by the score of the document before it."""
-    position_of = dict(zip(trail.refs[here].tolist(), here, strict=True))
-    options: dict[int, list[_Option]] = {}
-    for part in edges:
-        arriving = np.flatnonzero(contained(part.in_ref, trail.refs[here]))
-        leaving = _leaving(part, part.in_group[arriving])
-        rows = zip(
-            part.in_ref[arriving].tolist(),
-            part.in_group[arriving].tolist(),
-            part.in_weight[arriving].tolist(),
-            strict=True,
-        )
-        for ref, group, weight in rows:
-            known = options.setdefault(position_of[ref], [])
-            for source, strength in leaving.get(group, ()):
-                score = 0.0 if source == QUERY else float(trail.score[source])
-                _keep(known, _Option(strength * weight, score, source, group))
-    return {position: ways for position, ways in options.items() if ways}
-
-
-def _leaving(part: Edges, groups: Ints) -> dict[int, list[tuple[int, float]]]:
-    rows = np.flatnonzero(contained(part.out_group, groups))
-    leaving: dict[int, list[tuple[int, float]]] = {}
-    for group, source, strength in zip(
-        part.out_group[rows].tolist(),
-        part.out_source[rows].tolist(),
-        part.out_strength[rows].tolist(),
-        strict=True,
-    ):
-        leaving.setdefault(group, []).append((source, strength))
-    return leaving
-
-
-def _keep(known: list[_Option], option: _Option) -> None:
-    """Keep the option if none is better; drop those it beats."""
-    if known:
-        mine, best = (option.weight, option.source_score), (known[0].weight, known[0].source_score)
-        if mine < best:
-            return
-        if mine > best:
-            known.clear()
-    known.append(option)
-
-
-def _settle(options: dict[int, list[_Option]], trail: Trail) -> Plan[dict[int, Arrival]]:
-    """Choose among equal ways by id, then by kind and tag."""
-    groups = np.unique(np.array([way.group for ways in options.values() for way in ways], dtype=np.int64))
-    tags: list[tuple[str, str]] = yield Tags(groups=groups)
-    tag_of = dict(zip(groups.tolist(), tags, strict=True))
-    tied = {way.source for ways in options.values() if len({w.source for w in ways}) > 1 for way in ways}
-    names: list[str] = (yield Names(refs=trail.refs[sorted(tied)])) if tied else []
-    name_of = dict(zip(sorted(tied), names, strict=True))
-    arrivals = {}
-    for position, ways in options.items():
-        best = min(ways, key=lambda way: (name_of.get(way.source, ""), tag_of[way.group]))
-        arrivals[position] = Arrival(best.source, *tag_of[best.group])
-    return arrivals
 
 
 def _involved(positions: Iterable[int], arrivals: dict[int, Arrival]) -> list[int]:

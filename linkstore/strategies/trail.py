@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from linkstore.vectors import Bools, Floats, Ints
 
 NO_REFS: Ints = np.empty(0, dtype=np.int64)
 NO_SCORES: Floats = np.empty(0, dtype=np.float32)
+QUERY: Final = -1
+"""The position that stands for the query itself as the source of a link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

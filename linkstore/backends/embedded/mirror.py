@@ -18,7 +18,7 @@ from linkstore.backends.embedded.columns import Array, Column, Names
 from linkstore.backends.embedded.database import rows_of
 from linkstore.backends.embedded.loading import GroupRows, load_documents, load_groups, load_links
 from linkstore.backends.embedded.runs import Run, Runs
-from linkstore.vectors import Bools, Ints
+from linkstore.vectors import Bools, Ints, ranges
 
 ALIVE: Final = np.iinfo(np.int64).max
 OUT, IN = 1, 2
@@ -127,9 +127,7 @@ class Mirror:
         """Link entries of documents: positions in ``keys``, and entries."""
         ends, starts = self.links_end.take(keys), self.links_end.take(keys - 1)
         counts = ends - starts
-        before = np.cumsum(counts) - counts
-        entries = np.repeat(starts - before, counts) + np.arange(int(counts.sum()))
-        return np.repeat(np.arange(len(keys)), counts), entries
+        return np.repeat(np.arange(len(keys)), counts), ranges(starts, counts)
 
     def _take_groups(self, rows: GroupRows) -> None:
         codes = {kind: code for code, kind in enumerate(self.kinds)}

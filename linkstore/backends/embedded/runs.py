@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkstore.backends.embedded.columns import Array
-from linkstore.vectors import Ints
+from linkstore.vectors import Ints, ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +95,6 @@ class Runs:
         if len(owners) == 1:
             return owners[0], entries[0].astype(np.int64)
         return np.concatenate(owners), np.concatenate(entries).astype(np.int64)
-
-
-def ranges(starts: Ints, counts: Ints) -> Ints:
-    """The positions ``start … start + count - 1`` of every pair, one after another."""
-    total = int(counts.sum())
-    before = np.cumsum(counts) - counts
-    return np.repeat(starts - before, counts) + np.arange(total)
 
 
 def _offsets(counts: Array) -> Array:

@@ -1,0 +1,113 @@
+"""The way that led to each document of a trail.
+
+Of several ways to a document the shortest wins (hops are taken one by one, so it is the one that
+reached it first), then the one that gives it the highest score, then the one whose last document
+before it scores best, then the smallest id of that document, then the smallest kind and tag.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkstore.plans import Names, Plan, Tags
+from linkstore.strategies.trail import QUERY, Edges, Trail
+from linkstore.vectors import Floats, Ints, contained, ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """How a document was reached: from which position of the trail, by which kind and tag."""
+
+    source: int
+    kind: str
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    """Ways to documents, one a row: where to, through which link group, from where, how good."""
+
+    position: Ints
+    group: Ints
+    source: Ints
+    weight: Floats
+    score: Floats
+
+    def take(self, rows: Ints) -> _Ways:
+        return _Ways(
+            self.position[rows], self.group[rows], self.source[rows], self.weight[rows], self.score[rows]
+        )
+
+
+def arrivals_at(trail: Trail, positions: Ints) -> Plan[dict[int, Arrival]]:
+    """For each position, and each on the way to it, how it was reached; none for plain seeds."""
+    arrivals: dict[int, Arrival] = {}
+    wanted = set(positions.tolist())
+    for layer in range(len(trail.layers) - 1, -1, -1):
+        here = sorted(position for position in wanted if trail.layer[position] == layer)
+        edges = trail.layers[layer].edges
+        if not here or not edges:
+            continue
+        found = yield from _settled(_best_ways(trail, np.array(here), edges), trail)
+        arrivals.update(found)
+        wanted.update(arrival.source for arrival in found.values() if arrival.source != QUERY)
+    return arrivals
+
+
+def _best_ways(trail: Trail, here: Ints, edges: tuple[Edges, ...]) -> _Ways:
+    """The ways that give each position the highest weight, from the best scored document before."""
+    parts = [_ways(trail, here, part) for part in edges]
+    ways = _Ways(*(np.concatenate(columns) for columns in zip(*map(_columns, parts), strict=True)))
+    ways = ways.take(np.lexsort((-ways.score, -ways.weight, ways.position)))
+    first = np.searchsorted(ways.position, ways.position)
+    as_good = (ways.weight == ways.weight[first]) & (ways.score == ways.score[first])
+    return ways.take(np.flatnonzero(as_good))
+
+
+def _columns(ways: _Ways) -> tuple[Ints, Ints, Ints, Floats, Floats]:
+    return ways.position, ways.group, ways.source, ways.weight, ways.score
+
+
+def _ways(trail: Trail, here: Ints, edges: Edges) -> _Ways:
+    """Every way through ``edges`` to the positions ``here``: arrivals joined with departures."""
+    here = here[np.argsort(trail.refs[here])]
+    arriving = np.flatnonzero(contained(edges.in_ref, trail.refs[here]))
+    departures = np.argsort(edges.out_group, kind="stable")
+    groups = edges.out_group[departures]
+    starts = np.searchsorted(groups, edges.in_group[arriving])
+    counts = np.searchsorted(groups, edges.in_group[arriving], side="right") - starts
+    arriving = np.repeat(arriving, counts)
+    leaving = departures[ranges(starts, counts)]
+    source = edges.out_source[leaving]
+    return _Ways(
+        position=here[np.searchsorted(trail.refs[here], edges.in_ref[arriving])],
+        group=edges.in_group[arriving],
+        source=source,
+        weight=edges.out_strength[leaving] * edges.in_weight[arriving],
+        score=np.where(source == QUERY, np.float32(0), trail.score[source]),
+    )
+
+
+def _settled(ways: _Ways, trail: Trail) -> Plan[dict[int, Arrival]]:
+    """Choose among equally good ways by id, then by kind and tag."""
+    tags: list[tuple[str, str]] = yield Tags(groups=ways.group)
+    names = yield from _names_where_tied(ways, trail)
+    best: dict[int, tuple[str, tuple[str, str], int]] = {}
+    for position, source, tag in zip(ways.position.tolist(), ways.source.tolist(), tags, strict=True):
+        way = (names.get(source, ""), tag, source)
+        if position not in best or way < best[position]:
+            best[position] = way
+    return {position: Arrival(source, *tag) for position, (_, tag, source) in best.items()}
+
+
+def _names_where_tied(ways: _Ways, trail: Trail) -> Plan[dict[int, str]]:
+    """Ids of documents that are equally good as the one before another."""
+    differ = (ways.position[1:] == ways.position[:-1]) & (ways.source[1:] != ways.source[:-1])
+    tied = np.isin(ways.position, ways.position[1:][differ])
+    sources = [source for source in np.unique(ways.source[tied]).tolist() if source != QUERY]
+    if not sources:
+        return {}
+    names: list[str] = yield Names(refs=trail.refs[sources])
+    return dict(zip(sources, names, strict=True))
