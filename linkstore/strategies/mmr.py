@@ -104,6 +104,7 @@ class Mmr(Traversing):
         pool.add(positions, trail.score[positions], vectors)
 
     def _result(self, trail: Trail, pool: Pool, question: Question) -> Plan[Hits]:
+        trail.cut("filter", pool.passed_over, None, "reached, but result_filter excludes them")
         if not pool.returned:
             reason = f"none of the {len(trail)} documents reached passes result_filter or score_threshold"
             return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))

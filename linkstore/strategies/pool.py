@@ -23,6 +23,7 @@ class Pool:
         self._picked: Floats = np.empty((0, 0), dtype=np.float32)
         self.positions: Ints = NO_REFS
         self.returned: list[tuple[int, float]] = []
+        self.passed_over = 0
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -54,6 +55,8 @@ class Pool:
             alike = similarities(self._vectors, vector)
             self._redundancy = np.maximum(self._redundancy, alike) if len(self._picked) else alike
             self._picked = np.concatenate((self._picked, vector[None])) if len(self._picked) else vector[None]
+        else:
+            self.passed_over += 1
         self._keep(np.arange(len(self)) != at)
 
     def _keep(self, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
