@@ -1,0 +1,140 @@
+"""What the tests of stores share: small data, sample sizes, and other processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import apsw
+import numpy as np
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
+
+from linkstore import Link, add_links
+from linkstore.backends.base import Change, Manifest, Record
+from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
+from linkstore.filters import parse_filter
+from linkstore.links import links_in
+from linkstore.plans import Candidates, Names, Nearest, Plan
+from linkstore.vectors import Floats, similarities, unit_vectors
+
+LONG = os.environ.get("LINKSTORE_LONG") == "1"
+DIMENSION = 16
+SNAPSHOTS = EmbeddedSettings(exact_below=64, durable=False)
+"""Settings under which a few hundred documents already have an index and derived files."""
+
+
+def times(sample: int, full: int) -> int:
+    """How often to repeat something: ``full`` under ``make test-long``."""
+    return full if LONG else sample
+
+
+def embedding() -> Embeddings:
+    """Vectors that depend on the text alone, the same in every process."""
+    return DeterministicFakeEmbedding(size=DIMENSION)
+
+
+def document(n: int, version: int = 0) -> Document:
+    """Document ``n``: one keyword of 17, a link to another document, and what others link to."""
+    made = Document(
+        id=f"d{n}", page_content=f"doc {n} v{version}", metadata={"n": n, "c": n % 3, "v": version}
+    )
+    add_links(
+        made,
+        Link.bidir(kind="keyword", tag=f"k{n % 17}"),
+        Link.outgoing(kind="hyperlink", tag=f"u{(n * 7 + version) % 97}"),
+        Link.incoming(kind="hyperlink", tag=f"u{n}"),
+    )
+    return made
+
+
+def documents(start: int, stop: int, version: int = 0) -> list[Document]:
+    """Documents ``start`` to ``stop``."""
+    return [document(n, version) for n in range(start, stop)]
+
+
+def vectors(numbers: Sequence[int], version: int = 0, dimension: int = DIMENSION) -> Floats:
+    """(n, dimension) unit vectors, each by its number and version alone."""
+    rows = [np.random.default_rng((n, version)).standard_normal(dimension) for n in numbers]
+    return unit_vectors(np.array(rows).reshape(-1, dimension))
+
+
+def record(n: int, version: int = 0) -> Record:
+    """Document ``n`` as a backend takes it."""
+    made = document(n, version)
+    return Record(
+        id=f"d{n}",
+        text=made.page_content,
+        metadata=made.metadata,
+        vector=vectors([n], version)[0],
+        links=links_in(made.metadata, made.id),
+    )
+
+
+def records(start: int, stop: int, version: int = 0) -> list[Record]:
+    """Documents ``start`` to ``stop`` as a backend takes them."""
+    return [record(n, version) for n in range(start, stop)]
+
+
+def backend(path: Path | str, settings: EmbeddedSettings = SNAPSHOTS) -> EmbeddedBackend:
+    """An embedded backend that is ready for records."""
+    made = EmbeddedBackend(path, settings=settings)
+    made.run(made.claim(Manifest(embedding="test", dimension=DIMENSION)))
+    return made
+
+
+def put(store: EmbeddedBackend, start: int, stop: int, version: int = 0) -> None:
+    """Write records."""
+    store.run(store.write(Change(put=records(start, stop, version))))
+
+
+def nearest(store: EmbeddedBackend, vector: Floats, k: int = 10, filter: dict | None = None) -> list[str]:
+    """Ids of the nearest documents."""
+    return store.run(store.answer(_nearest(vector, k, filter)))
+
+
+def _nearest(vector: Floats, k: int, filter: dict | None) -> Plan[list[str]]:
+    found: Candidates = yield Nearest(vector=vector, k=k, filter=parse_filter(filter))
+    names: list[str] = yield Names(refs=found.refs)
+    return names
+
+
+def exact(numbers: Sequence[int], vector: Floats, k: int = 10) -> list[str]:
+    """What the nearest must be, by looking at all of version 0."""
+    scores = similarities(vectors(numbers), vector)
+    order = sorted(range(len(numbers)), key=lambda at: (-scores[at], f"d{numbers[at]}"))
+    return [f"d{numbers[at]}" for at in order[:k]]
+
+
+def sql(folder: Path, *statements: str) -> None:
+    """Damage or inspect the database behind the store's back."""
+    connection = apsw.Connection(str(folder / "linkstore.db"))
+    try:
+        for statement in statements:
+            connection.execute(statement)
+    finally:
+        connection.close()
+
+
+def process(code: str, *arguments: object) -> subprocess.Popen[str]:
+    """Another Python process that can import this module and linkstore."""
+    folder = Path(__file__).parent
+    path = os.pathsep.join([str(folder), str(folder.parent), str(folder.parent / "extractors")])
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+
+
+def finished(child: subprocess.Popen[str], timeout: float = 60) -> str:
+    """What a process printed; fails with its errors if it failed."""
+    out, errors = child.communicate(timeout=timeout)
+    assert child.returncode == 0, errors
+    return out
