@@ -11,48 +11,33 @@ from w3lib.encoding import html_body_declared_encoding, read_bom
 Tree = LexborHTMLParser
 Node = LexborNode
 
-_NOISE_PARTS: Final = (
-    # Landmarks (HTML Living Standard, section 4.3; WAI-ARIA 1.2, section 5.3.4). docutils writes
-    # footnotes and admonitions as <aside>, which are content.
+# Landmarks (HTML Living Standard, section 4.3; WAI-ARIA 1.2, section 5.3.4). docutils writes footnotes
+# and admonitions as <aside>, which are content.
+_LANDMARKS: Final = (
     "nav",
     "footer",
     "header:not(main header, article header)",
     "aside:not(.footnote, .footnote-list, .citation, .citation-list, .admonition, .topic, .system-message)",
-    "[role=navigation]",
-    "[role=banner]",
-    "[role=contentinfo]",
-    "[role=complementary]",
-    "[role=search]",
-    # Sidebars, link bars and tables of contents of well-known site builders.
-    ".sphinxsidebar",
-    ".related",
-    ".breadcrumb",
-    ".breadcrumbs",
-    ".sidebar",
-    ".navbar",
-    ".navbox",
-    ".pagination",
-    ".toc",
-    ".table-of-contents",
-    ".contents.topic",
-    ".contents.local",
-    ".toc-backref",
-    ".mw-editsection",
-    ".mw-jump-link",
-    ".nosearch",
-    "#sidebar",
-    "#toc",
-    "#TOC",
-    "#footer",
-    "#contents:has(> details)",
 )
-NOISE: Final = f":is({', '.join(_NOISE_PARTS)})"
+_ROLES: Final = "[role=navigation], [role=banner], [role=contentinfo], [role=complementary], [role=search]"
+# Sidebars, link bars and tables of contents of well-known site builders.
+_WIDGETS: Final = (
+    ".sphinxsidebar, .related, .breadcrumb, .breadcrumbs, .sidebar, .navbar, .navbox, .pagination, .nosearch,"
+    " .toc, .table-of-contents, .contents.topic, .contents.local, .mw-editsection, .mw-jump-link,"
+    " #sidebar, #toc, #TOC, #footer, #contents:has(> details)"
+)
+_UNSEEN: Final = "span.visually-hidden, span.sr-only, a.visually-hidden, a.sr-only"
+# Naming the elements keeps the parser from trying every selector on every <span> of a code block.
+_BOXES: Final = "div, section, ul, ol, dl, table, form, details, p"
+
+NOISE: Final = f":is({', '.join(_LANDMARKS)}, :is({_BOXES}):is({_ROLES}, {_WIDGETS}), {_UNSEEN})"
 """Selects what surrounds a page's content: navigation, header, footer, sidebars, tables of contents."""
 
 PERMALINKS: Final = ":is(a.headerlink, a.hash-link, a.anchorjs-link, a.header-anchor)"
 """Selects the small links beside headings that lead to the heading itself."""
 
-_NOISY_LINKS: Final = f"a[href]:is({NOISE} *, {NOISE}, {PERMALINKS})"
+_BACKLINKS: Final = ":is(.toc-backref, [role=doc-backlink])"
+_NOISY_LINKS: Final = f"a[href]:is({NOISE} *, {NOISE}, {PERMALINKS}, {_BACKLINKS})"
 _LINKS: Final = "a[href], area[href]"
 _ANCHORS: Final = "[id], a[name]:not([id])"
 
@@ -133,6 +118,16 @@ def page_links(tree: Tree, *, noise: bool = False) -> dict[str, str]:
             if href and not links.get(href):
                 links[href] = squeezed(node.text() or attributes.get("title") or "")
     return links
+
+
+def noise_ids(tree: Tree) -> set[int]:
+    """The identities (``mem_id``) of the elements that hold link noise."""
+    return {node.mem_id for node in tree.css(NOISE)}
+
+
+def is_backlink(attributes: dict[str, str | None]) -> bool:
+    """Whether a link leads back to what led here: a heading to the contents, a footnote to its mark."""
+    return attributes.get("role") == "doc-backlink" or "toc-backref" in (attributes.get("class") or "")
 
 
 def _attribute(tree: Tree, selector: str, name: str) -> str | None:

@@ -33,6 +33,7 @@ SCHEMES: Final = frozenset({"http", "https", "ftp", "file"})
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ftp": 21}
 _NO_BASE: Final = "http://site.invalid/"
 _CACHED_URLS: Final = 65_536
+_CACHED_PAGES: Final = 1024
 
 # A URL that is normal already: what most links are once joined, and much cheaper to see than to make.
 _NORMAL: Final = re.compile(r"https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*(?:/[\w~-][\w.~-]*)*/?", re.ASCII)
@@ -40,6 +41,7 @@ _PLAIN_FRAGMENT: Final = re.compile(r"[\w.~-]+", re.ASCII)
 _UNSAFE_IN_FRAGMENT: Final = re.compile(r'[\x00-\x20"#%<>\\^`{|}\x7f-\x9f\s]')
 _ABSOLUTE: Final = re.compile(r"\s*[a-z][a-z0-9+.-]*:", re.IGNORECASE | re.ASCII)
 _NOT_IN_HOSTS: Final = re.compile(r'[\x00-\x20"#%/<>?@\\^`{|}\x7f-\xa0]')
+_STRAY_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NOT_IN_URLS: Final = re.compile(r"[\t\r\n]")
 
 
@@ -164,30 +166,18 @@ class Site:
             ``/path#fragment`` inside the site, else a normalised absolute URL; None where
             :func:`normalize_url` gives None.
         """
-        origin = _joined(self._root, page.lstrip("/"))
-        if base:
-            origin = _joined(origin, _scrubbed(base))
-        url = normalize_url(href, base=origin, policy=self.policy)
-        return None if url is None else self._named(url)
+        address, _, fragment = _scrubbed(href).partition("#")
+        url = _page_url(address, _origin(self._root, page, base), self.policy)
+        if url is None:
+            return None
+        tag = _named(url, self._prefixes, self.policy.index_files)
+        if fragment and self.policy.fragment == "keep":
+            tag = with_fragment(tag, normalize_fragment(fragment))
+        return tag if is_short(tag) else None
 
     def page_tag(self, url: str) -> str | None:
         """The tag of a page, by its URL path from the root, its public URL, or its tag."""
         return self.tag(url if _ABSOLUTE.match(url) else f"./{url.lstrip('/')}")
-
-    def _named(self, url: str) -> str:
-        address = url.partition("://")[2]
-        for prefix in self._prefixes:
-            if address.startswith(prefix):
-                return self._internal(address[len(prefix) :])
-            if address.startswith(prefix[:-1]) and address[len(prefix) - 1 : len(prefix)] in ("", "?", "#"):
-                return self._internal(address[len(prefix) - 1 :])
-        return url
-
-    def _internal(self, path: str) -> str:
-        address, fragment = split_tag(path)
-        segments = filter(None, address.partition("?")[0].split("/"))
-        page = _bare("/".join(segments), self.policy.index_files)
-        return with_fragment(f"/{page}", fragment)
 
 
 def _folder(base: str) -> str:
@@ -218,7 +208,9 @@ def _canonical(url: str) -> str | None:
     authority = f"[{host}]" if ":" in host else host
     if parts.port not in (None, _DEFAULT_PORTS.get(parts.scheme)):
         authority += f":{parts.port}"
-    path = parts.path.replace(";", "%3B")  # w3lib treats what follows a semicolon unlike the rest
+    # A percent sign that encodes nothing could do so once what follows it is decoded; and w3lib treats
+    # what follows a semicolon unlike the rest of the path.
+    path = _STRAY_PERCENT.sub("%25", parts.path).replace(";", "%3B")
     canonical: str = canonicalize_url(urlunsplit((parts.scheme, authority, path, parts.query, "")))
     return None if _NOT_IN_HOSTS.search(canonical.split("/", 3)[2]) else canonical
 
@@ -241,6 +233,25 @@ def _bare(path: str, index_files: tuple[str, ...]) -> str:
     path = path.rstrip("/")
     folder, _, name = path.rpartition("/")
     return _bare(folder, index_files) if name in index_files else path
+
+
+@lru_cache(maxsize=_CACHED_PAGES)
+def _origin(root: str, page: str, base: str | None) -> str:
+    """What the links of a page are relative to."""
+    origin = _joined(root, page.lstrip("/"))
+    return _joined(origin, _scrubbed(base)) if base else origin
+
+
+@lru_cache(maxsize=_CACHED_URLS)
+def _named(url: str, prefixes: tuple[str, ...], index_files: tuple[str, ...]) -> str:
+    """A normal URL without fragment as a site names it: by its path if it lies below a prefix."""
+    address = url.partition("://")[2]
+    path = address.partition("?")[0]
+    for prefix in prefixes:
+        if path.startswith(prefix) or path == prefix[:-1]:
+            segments = filter(None, path[len(prefix) :].split("/"))
+            return f"/{_bare('/'.join(segments), index_files)}"
+    return url
 
 
 def _joined(base: str, url: str) -> str:

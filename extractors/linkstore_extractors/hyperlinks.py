@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from linkstore.extraction import Chunk
 from linkstore.links import Link, merge_links
@@ -34,7 +35,7 @@ class HyperlinkExtractor:
         return merge_links((*self._incoming(source), *self._outgoing(source)))
 
     def _incoming(self, chunk: Chunk) -> Iterator[Link]:
-        pages = self._names(chunk)
+        pages = _names(self._site, chunk.page.url, chunk.page.aliases)
         if chunk.index == 0:
             for name in pages:
                 yield Link.incoming(kind=self._kind, tag=name)
@@ -45,12 +46,15 @@ class HyperlinkExtractor:
                 if is_short(tag):
                     yield Link.incoming(kind=self._kind, tag=tag)
 
-    def _names(self, chunk: Chunk) -> tuple[str, ...]:
-        tags = (self._site.page_tag(url) for url in (chunk.page.url, *chunk.page.aliases))
-        return tuple(dict.fromkeys(split_tag(tag)[0] for tag in tags if tag))
-
     def _outgoing(self, chunk: Chunk) -> Iterator[Link]:
         for link in chunk.hyperlinks:
             tag = self._site.tag(link.href, page=chunk.page.url, base=chunk.page.base)
             if tag is not None:
                 yield Link.outgoing(kind=self._kind, tag=tag, label=link.label or None)
+
+
+@lru_cache(maxsize=64)
+def _names(site: Site, url: str, aliases: tuple[str, ...]) -> tuple[str, ...]:
+    """The tags of a page under all its URLs."""
+    tags = (site.page_tag(one) for one in (url, *aliases))
+    return tuple(dict.fromkeys(split_tag(tag)[0] for tag in tags if tag))

@@ -1,0 +1,229 @@
+"""From a page's blocks to chunks: one for each section, more for a long one.
+
+A section runs from one heading to the next. A long section is divided between blocks, preferably where
+an anchor stands (as before each question of an FAQ), so that each part owns its anchors and hyperlinks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from math import ceil
+from typing import Final
+
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+from linkstore.extraction import Chunk, Hyperlink, Page
+from linkstore.ingest.blocks import Block
+from linkstore.urls import quote_fragment
+
+TRAIL: Final = " > "
+"""Stands between the headings above a chunk."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkLimits:
+    """How long chunks are, in characters, headings left out.
+
+    Args:
+        longest: A longer section is divided, as is a block that is longer alone; default 1,600, about
+            400 tokens.
+        shortest: A part is not ended at an anchor before it is this long; text of this length before
+            the first heading is a chunk of its own, less belongs to the first section; default 200.
+    """
+
+    longest: int = 1600
+    shortest: int = 200
+
+
+DEFAULT_LIMITS: Final = ChunkLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A heading (None before the first one) and what stands below it."""
+
+    heading: Block | None
+    headings: tuple[str, ...]
+    above: int | None
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What becomes a chunk."""
+
+    section: int
+    blocks: tuple[Block, ...]
+    anchors: tuple[str, ...]
+    links: tuple[Hyperlink, ...]
+    fragment: str | None
+
+
+def make_chunks(page: Page, blocks: Sequence[Block], limits: ChunkLimits = DEFAULT_LIMITS) -> list[Chunk]:
+    """The chunks of a page, in order.
+
+    Args:
+        page: What they have in common.
+        blocks: The page's main content.
+        limits: How long they are.
+    """
+    sections = _sections(blocks, limits)
+    parts = list(_parts(sections, limits))
+    names = _names(parts)
+    first = {part.section: name for part, name in reversed(list(zip(parts, names, strict=True)))}
+    return [
+        Chunk(
+            page=page,
+            text=_text(page, sections[part.section].headings, part.blocks),
+            index=index,
+            fragment=part.fragment if index else None,
+            headings=sections[part.section].headings,
+            anchors=part.anchors,
+            hyperlinks=part.links,
+            section=names[index],
+            parent=_parent(sections, part.section, first, names[index]),
+            previous=names[index - 1] if index else None,
+            next=names[index + 1] if index + 1 < len(names) else None,
+        )
+        for index, part in enumerate(parts)
+    ]
+
+
+def _sections(blocks: Sequence[Block], limits: ChunkLimits) -> list[_Section]:
+    sections: list[_Section] = []
+    open_sections: list[int] = []
+    for heading, below in _runs(blocks, limits):
+        while open_sections and heading is not None and _level(sections[open_sections[-1]]) >= heading.level:
+            open_sections.pop()
+        above = open_sections[-1] if open_sections else None
+        trail = sections[above].headings if above is not None else ()
+        own = (heading.text,) if heading is not None else ()
+        sections.append(_Section(heading, (*trail, *own), above, tuple(below)))
+        if heading is not None:
+            open_sections.append(len(sections) - 1)
+    return sections
+
+
+def _runs(blocks: Sequence[Block], limits: ChunkLimits) -> Iterator[tuple[Block | None, list[Block]]]:
+    """Headings with the blocks below each; a short text before the first one goes below it."""
+    heading: Block | None = None
+    below: list[Block] = []
+    for block in blocks:
+        if not block.level:
+            below.append(block)
+        elif heading is None and _length(below) < limits.shortest:
+            heading = block
+        else:
+            yield heading, below
+            heading, below = block, []
+    yield heading, below
+
+
+def _level(section: _Section) -> int:
+    return section.heading.level if section.heading is not None else 0
+
+
+def _parts(sections: Sequence[_Section], limits: ChunkLimits) -> Iterator[_Part]:
+    """The parts of all sections; what a heading without text owns goes to its first subsection."""
+    waiting: list[Block] = []
+    for number, section in enumerate(sections):
+        if section.heading is not None:
+            waiting.append(section.heading)
+        nested = number + 1 < len(sections) and sections[number + 1].above == number
+        if not section.blocks and nested:
+            continue
+        fragment = section.heading.fragment if section.heading is not None else None
+        for blocks in _divided(section.blocks, limits):
+            owners = (*waiting, *blocks)
+            yield _Part(
+                section=number,
+                blocks=blocks,
+                anchors=tuple(dict.fromkeys(anchor for block in owners for anchor in block.anchors)),
+                links=tuple(link for block in owners for link in block.links),
+                fragment=fragment if waiting else _starting_anchor(blocks) or fragment,
+            )
+            waiting = []
+
+
+def _starting_anchor(blocks: tuple[Block, ...]) -> str | None:
+    return blocks[0].anchors[0] if blocks and blocks[0].starts else None
+
+
+def _divided(blocks: tuple[Block, ...], limits: ChunkLimits) -> Iterator[tuple[Block, ...]]:
+    """Runs of blocks of about equal length, none over the limit; ended at anchors where possible."""
+    whole = _length(blocks)
+    if whole <= limits.longest:
+        yield blocks
+        return
+    enough = whole / ceil(whole / limits.longest)
+    part: list[Block] = []
+    length = 0
+    for block in chain.from_iterable(_cut(block, limits) for block in blocks):
+        full = length >= enough or length + len(block.text) > limits.longest
+        if part and (full or (block.starts and length >= limits.shortest)):
+            yield tuple(part)
+            part, length = [], 0
+        part.append(block)
+        length += len(block.text)
+    yield tuple(part)
+
+
+def _cut(block: Block, limits: ChunkLimits) -> Iterator[Block]:
+    """A block in pieces that are short enough; each hyperlink goes where its label stands."""
+    if len(block.text) <= limits.longest:
+        yield block
+        return
+    splitter = RecursiveCharacterTextSplitter(chunk_size=limits.longest, chunk_overlap=0)
+    texts = splitter.split_text(block.text)
+    links: list[list[Hyperlink]] = [[] for _ in texts]
+    at = 0
+    for link in block.links:
+        at = next((i for i in range(at, len(texts)) if link.label in texts[i]), at)
+        links[at].append(link)
+    for number, (text, own) in enumerate(zip(texts, links, strict=True)):
+        if number == 0:
+            yield replace(block, text=text, links=tuple(own))
+        else:
+            yield Block(text=text, links=tuple(own))
+
+
+def _names(parts: Sequence[_Part]) -> list[str]:
+    """A name for each part that no other has: none for the first, then its fragment, numbered if taken."""
+    names: list[str] = []
+    taken: set[str] = set()
+    for number, part in enumerate(parts):
+        base = quote_fragment(part.fragment or "") if number else ""
+        names.append(unused(base, taken))
+    return names
+
+
+def unused(base: str, taken: set[str]) -> str:
+    """``base``, or the first of ``base~2``, ``base~3``, … that is not taken; taken from now on."""
+    name, count = base, 1
+    while name in taken:
+        count += 1
+        name = f"{base}~{count}"
+    taken.add(name)
+    return name
+
+
+def _parent(sections: Sequence[_Section], number: int, first: dict[int, str], own: str) -> str | None:
+    above = sections[number].above
+    while above is not None and (above not in first or first[above] == own):
+        above = sections[above].above
+    return None if above is None else first[above]
+
+
+def _text(page: Page, headings: tuple[str, ...], blocks: tuple[Block, ...]) -> str:
+    trail = TRAIL.join(headings) or page.title
+    body = ""
+    for block in blocks:
+        gap = "\n" if block.tight else "\n\n"
+        body = f"{body}{gap}{block.text}" if body else block.text
+    return f"{trail}\n\n{body}" if trail and body else trail or body
+
+
+def _length(blocks: Sequence[Block]) -> int:
+    return sum(len(block.text) for block in blocks)

@@ -1,0 +1,37 @@
+"""What ingest needs of a store; :class:`linkstore.store.LinkStore` has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from langchain_core.documents import Document
+
+from linkstore.backends.base import Survey
+from linkstore.operations import PageDocuments
+
+__all__ = ["PageDocuments", "PageStore"]
+
+
+class PageStore(Protocol):
+    """A store that remembers which documents make up a page."""
+
+    def pages(self, source: str) -> dict[str, str]:
+        """The pages stored for a source: URL → digest of what was indexed."""
+        ...
+
+    def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> object:
+        """Add pages, each replaced as a whole, in one transaction."""
+        ...
+
+    def remove_pages(self, source: str, urls: Sequence[str]) -> object:
+        """Remove pages with their documents, in one transaction."""
+        ...
+
+    def scan(self) -> Iterator[Document]:
+        """All stored documents, by id."""
+        ...
+
+    def survey(self) -> Survey:
+        """Count what is stored."""
+        ...

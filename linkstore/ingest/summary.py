@@ -1,0 +1,72 @@
+"""What ingest tells its caller: progress on the way, a summary at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from linkstore.backends.base import Survey
+from linkstore.urls import is_internal
+
+
+class Progress(Protocol):
+    """Called after each page."""
+
+    def __call__(self, done: int, total: int, page: str) -> None:
+        """``done`` of ``total`` pages are read; the last one was ``page``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageCounts:
+    """What became of the pages; those that were skipped are in :attr:`Summary.skipped`."""
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    removed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dangling:
+    """Links that lead to no document of the store.
+
+    Args:
+        internal: To a page or fragment of a site that is not there.
+        external: To other sites.
+    """
+
+    internal: int = 0
+    external: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What a run of :func:`~linkstore.ingest.index_folder` did.
+
+    Args:
+        pages: Counts of the folder's pages.
+        chunks: Documents written.
+        links: Links written, by kind.
+        dangling: Hyperlinks that lead to nothing, in the whole store.
+        skipped: Pages that could not be read, by path, with the reason. What was stored of them
+            before stays.
+    """
+
+    pages: PageCounts
+    chunks: int
+    links: Mapping[str, int]
+    dangling: Dangling
+    skipped: Mapping[str, str]
+
+
+def count_dangling(survey: Survey, kind: str = "hyperlink") -> Dangling:
+    """The dangling links of a kind, by where they lead."""
+    internal = external = 0
+    for found, tag, links in survey.dangling:
+        if found == kind:
+            internal, external = (
+                (internal + links, external) if is_internal(tag) else (internal, external + links)
+            )
+    return Dangling(internal=internal, external=external)
