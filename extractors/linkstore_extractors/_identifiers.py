@@ -1,0 +1,268 @@
+"""Identifiers of works: how they are written, and the one tag for each.
+
+A rule is a row in :data:`IDENTIFIERS`; a new kind of identifier is a new row. All patterns are linear:
+what repeats is bounded. The spellings follow the DOI Handbook and Crossref's advice on matching DOIs,
+arXiv's identifier scheme, ISO 2108 (ISBN), the CVE, CWE and GHSA rules, and the IETF's document names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identifier:
+    """How one kind of identifier is found and normalised.
+
+    Args:
+        name: Its name, which is also the key under which metadata may declare it.
+        hints: Lower-case strings of which a text must contain one; a quick test that spares the pattern.
+        pattern: Finds it, URL forms included.
+        normalise: Gives the tag for a match, or None if it is none after all (a wrong check digit).
+        prefix: What makes a bare value recognisable, as in ``"RFC "`` for the value 9110.
+        keys: Further metadata keys that declare it, lower case.
+    """
+
+    name: str
+    hints: tuple[str, ...]
+    pattern: re.Pattern[str]
+    normalise: Callable[[re.Match[str]], str | None]
+    prefix: str = ""
+    keys: tuple[str, ...] = ()
+
+    def tag_of(self, value: str) -> str | None:
+        """The tag for a value that is this identifier and nothing else, with or without prefix."""
+        match = self.pattern.fullmatch(value) or self.pattern.fullmatch(self.prefix + value)
+        return self.normalise(match) if match else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """One identifier in a text.
+
+    Args:
+        start: Where it begins.
+        end: Where it ends.
+        tag: Its tag.
+        written: How it is written there.
+    """
+
+    start: int
+    end: int
+    tag: str
+    written: str
+
+
+def find_identifiers(text: str) -> list[Mention]:
+    """All identifiers in a text, in order; of overlapping ones the first, then the longest."""
+    lowered = text.lower()
+    found = [
+        mention
+        for rule in IDENTIFIERS
+        if any(hint in lowered for hint in rule.hints)
+        for mention in _mentions(rule, text)
+    ]
+    found.sort(key=lambda mention: (mention.start, -mention.end))
+    return list(_apart(found))
+
+
+def isbn13(digits: str) -> str | None:
+    """The ISBN-13 for an ISBN-10 or ISBN-13 without hyphens, or None if its check digit is wrong."""
+    if len(digits) == 10:
+        total = sum((10 - i) * (10 if digit == "X" else int(digit)) for i, digit in enumerate(digits.upper()))
+        if total % 11:
+            return None
+        stem = "978" + digits[:9]
+        return stem + str(-_weighted(stem) % 10)
+    return digits if len(digits) == 13 and _weighted(digits) % 10 == 0 else None
+
+
+def _weighted(digits: str) -> int:
+    return sum(int(digit) * (3 if i % 2 else 1) for i, digit in enumerate(digits))
+
+
+def _mentions(rule: Identifier, text: str) -> Iterator[Mention]:
+    for match in rule.pattern.finditer(text):
+        tag = rule.normalise(match)
+        if tag is not None:
+            written = _trimmed(match[0])
+            yield Mention(start=match.start(), end=match.start() + len(written), tag=tag, written=written)
+
+
+def _apart(mentions: list[Mention]) -> Iterator[Mention]:
+    end = 0
+    for mention in mentions:
+        if mention.start >= end:
+            yield mention
+            end = mention.end
+
+
+def _trimmed(written: str) -> str:
+    """Without the punctuation of the sentence around it, and brackets that were opened before it."""
+    while written:
+        last = written[-1]
+        opening = {")": "(", "]": "["}.get(last)
+        if last in ".,;:-_" or (opening and written.count(last) > written.count(opening)):
+            written = written[:-1]
+        else:
+            break
+    return written
+
+
+def _doi(match: re.Match[str]) -> str | None:
+    doi = _trimmed(match[1]).lower()
+    if doi.startswith("10.48550/arxiv."):
+        return "arxiv:" + re.sub(r"v\d+$", "", doi.removeprefix("10.48550/arxiv."))
+    if re.fullmatch(r"10\.17487/rfc\d+", doi):
+        return f"rfc:{int(doi[12:])}"
+    return f"doi:{doi}" if not doi.endswith("/") else None
+
+
+def _arxiv(match: re.Match[str]) -> str:
+    archive, number = match["archive"], match["number"]
+    return f"arxiv:{archive.lower()}/{number}" if archive else f"arxiv:{number}"
+
+
+def _isbn(match: re.Match[str]) -> str | None:
+    isbn = isbn13(re.sub(r"[^\dXx]", "", match[1]))
+    return f"isbn:{isbn}" if isbn else None
+
+
+def _draft(match: re.Match[str]) -> str | None:
+    name, version = match["name"].lower(), match["version"]
+    known = version or name.startswith(("draft-ietf-", "draft-irtf-", "draft-iab-"))
+    return f"draft:{name}" if known else None
+
+
+def _first(name: str) -> Callable[[re.Match[str]], str]:
+    return lambda match: f"{name}:{match[match.lastindex or 0].lower()}"
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE | re.ASCII)
+
+
+def _numbered(name: str, separator: str, digits: int, *, exact_case: bool = False) -> Identifier:
+    """A series of numbered documents, such as RFCs; leading zeros count for nothing."""
+    pattern = rf"(?<![\w.]){name}{separator}0{{0,6}}(\d{{1,{digits}}})(?![\w])"
+    return Identifier(
+        name=name.lower(),
+        hints=(name.lower(),),
+        pattern=re.compile(pattern, re.ASCII) if exact_case else _compiled(pattern),
+        normalise=_first(name.lower()),
+        prefix=f"{name}-",
+    )
+
+
+IDENTIFIERS: Final[tuple[Identifier, ...]] = (
+    Identifier(
+        name="doi",
+        hints=("10.",),
+        pattern=_compiled(
+            r"(?:(?:https?://)?(?:dx\.|www\.)?doi\.org/|(?<![\w.])doi:\s?|(?<![\w.]))"
+            r"(10\.\d{4,9}/[-._;()/:\w]{1,200})"
+        ),
+        normalise=_doi,
+        prefix="doi:",
+    ),
+    Identifier(
+        name="arxiv",
+        hints=("arxiv",),
+        pattern=_compiled(
+            r"(?<![\w])(?:https?://)?(?:[a-z]{2,9}\.)?arxiv"
+            r"(?:\.org/(?:abs|pdf|html|format)/|:\s?|\s(?:preprint\s)?(?:arxiv:\s?)?)"
+            r"(?:(?P<archive>[a-z]{2,10}(?:-[a-z]{2,4})?)(?:\.[a-z]{2})?/(?P<old>)|)"
+            r"(?P<number>(?(old)\d{7}|\d{2}(?:0[1-9]|1[0-2])\.\d{4,5}))(?:v\d{1,2})?(?:\.pdf)?(?![\w])"
+        ),
+        normalise=_arxiv,
+        prefix="arXiv:",
+        keys=("arxiv_id", "eprint", "entry_id"),
+    ),
+    Identifier(
+        name="pmid",
+        hints=("pmid", "pubmed"),
+        pattern=_compiled(
+            r"(?<![\w])(?:pmid:?\s?|(?:https?://)?pubmed\.ncbi\.nlm\.nih\.gov/"
+            r"|(?:https?://)?(?:www\.)?ncbi\.nlm\.nih\.gov/pubmed/)0{0,6}([1-9]\d{0,7})(?![\w])"
+        ),
+        normalise=_first("pmid"),
+        prefix="PMID ",
+        keys=("pubmed", "pubmed_id"),
+    ),
+    Identifier(
+        name="pmcid",
+        hints=("pmc",),
+        pattern=_compiled(r"(?<![\w])PMC(\d{4,9})(?![\w])"),
+        normalise=lambda match: f"pmcid:pmc{match[1]}",
+        prefix="PMC",
+        keys=("pmc",),
+    ),
+    Identifier(
+        name="isbn",
+        hints=("isbn",),
+        pattern=_compiled(
+            r"(?<![\w])isbn(?:-?1[03])?(?::\s?|\s)?((?:97[89][- ]?)?\d(?:[- ]?\d){8}[- ]?[\dX])(?![\w])"
+        ),
+        normalise=_isbn,
+        prefix="ISBN ",
+        keys=("isbn10", "isbn13", "isbn_10", "isbn_13"),
+    ),
+    _numbered("RFC", r"[\s_-]?", 5),
+    _numbered("PEP", r"[\s_-]?", 4),
+    _numbered("BCP", r"[\s_-]?", 3),
+    _numbered("CWE", r"-", 5),
+    _numbered("ECMA", r"[\s-]", 3, exact_case=True),
+    _numbered("EIP", r"[\s-]", 5, exact_case=True),
+    _numbered("JEP", r"[\s-]", 3, exact_case=True),
+    _numbered("XEP", r"[\s-]", 4, exact_case=True),
+    Identifier(
+        name="cve",
+        hints=("cve-",),
+        pattern=_compiled(r"(?<![\w])CVE-((?:19|20)\d{2}-\d{4,7})(?![\w])"),
+        normalise=_first("cve"),
+        prefix="CVE-",
+    ),
+    Identifier(
+        name="ghsa",
+        hints=("ghsa-",),
+        pattern=_compiled(r"(?<![\w])GHSA((?:-[2-9cfghjmpqrvwx]{4}){3})(?![\w])"),
+        normalise=lambda match: f"ghsa:{match[1][1:].lower()}",
+        prefix="GHSA-",
+    ),
+    Identifier(
+        name="w3c",
+        hints=("w3.org/tr/",),
+        pattern=_compiled(
+            r"(?<![\w])(?:https?://)?(?:www\.)?w3\.org/TR/(?!\d{4}/?$)"
+            r"(?:\d{4}/[a-z]{2,8}-([a-z][\w.-]{0,60}?)-\d{8}(?![\w-])|([a-z][\w.-]{0,60}[a-z0-9]))/?"
+        ),
+        normalise=_first("w3c"),
+        prefix="w3.org/TR/",
+    ),
+    Identifier(
+        name="iso",
+        hints=("iso",),
+        pattern=re.compile(
+            r"(?<![\w])ISO(?:/(?:IEC|ASTM|TS|TR))?(?:/IEEE)?[\s-](639|690|\d{4,6})(-\d{1,3})?(?::\d{4})?(?![\w])",
+            re.ASCII,
+        ),
+        normalise=lambda match: f"iso:{match[1]}{match[2] or ''}",
+        prefix="ISO ",
+    ),
+    Identifier(
+        name="draft",
+        hints=("draft-",),
+        pattern=_compiled(
+            r"(?<![\w-])(?P<name>draft-[a-z0-9]{1,30}(?:-(?!\d\d(?![\w-]))[a-z0-9]{1,30}){1,12})"
+            r"(?:-(?P<version>\d\d))?(?![\w-])"
+        ),
+        normalise=_draft,
+    ),
+)
+"""What is recognised, one row each."""
+
+BY_KEY: Final = {key: rule for rule in IDENTIFIERS for key in (rule.name, *rule.keys)}
+"""The rule for each metadata key that declares an identifier."""

@@ -1,0 +1,76 @@
+"""Finding extractors by name, those of third parties included."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, EntryPoints
+
+import pytest
+
+from linkstore import extraction
+from linkstore.errors import ExtractionError
+from linkstore.extraction import ENTRY_POINT_GROUP, LinkExtractor, extractor_names, load_extractor
+from linkstore.links import Link
+
+
+class Mentions:
+    """What a third party might register."""
+
+    def __init__(self, *, kind: str = "mention") -> None:
+        self.kind = kind
+
+    def extract(self, source: str) -> tuple[Link, ...]:
+        return tuple(Link.outgoing(kind=self.kind, tag=word) for word in source.split())
+
+
+def no_extractor() -> object:
+    return object()
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three more entry points beside the installed ones."""
+    installed = extraction.entry_points
+    ours = [
+        EntryPoint("mention", f"{__name__}:Mentions", ENTRY_POINT_GROUP),
+        EntryPoint("nothing", f"{__name__}:no_extractor", ENTRY_POINT_GROUP),
+        EntryPoint("citation", "linkstore_extractors.citations:CitationExtractor", ENTRY_POINT_GROUP),
+        EntryPoint("keyword", "linkstore_extractors.keywords:KeywordExtractor", ENTRY_POINT_GROUP),
+    ]
+
+    def found(*, group: str) -> EntryPoints:
+        return EntryPoints([*installed(group=group), *(point for point in ours if point.group == group)])
+
+    monkeypatch.setattr(extraction, "entry_points", found)
+
+
+def test_a_third_party_extractor_is_found_by_its_entry_point_and_gets_the_options() -> None:
+    extractor = load_extractor("mention", kind="person")
+    assert extractor.extract("Ada") == (Link.outgoing(kind="person", tag="Ada"),)
+
+
+def test_an_unknown_name_lists_the_installed_ones() -> None:
+    with pytest.raises(ExtractionError, match=r"no extractor named 'keywrd' .*citation.*keyword.*mention"):
+        load_extractor("keywrd")
+
+
+def test_a_factory_that_makes_no_extractor_is_refused() -> None:
+    with pytest.raises(ExtractionError, match=r"'nothing' makes a object, which has no extract\(\) method"):
+        load_extractor("nothing")
+
+
+def test_an_option_the_factory_does_not_know_is_refused() -> None:
+    with pytest.raises(TypeError, match="knd"):
+        load_extractor("mention", knd="person")
+
+
+def test_names_are_sorted_and_each_stands_once() -> None:
+    names = extractor_names()
+    assert list(names) == sorted(set(names))
+    assert {"citation", "keyword", "mention"} <= set(names)
+
+
+@pytest.mark.parametrize("name", ["citation", "keyword"])
+def test_the_extractors_that_need_no_extra_load_by_name(name: str) -> None:
+    extractor = load_extractor(name)
+    assert isinstance(extractor, LinkExtractor)
+    assert extractor.extract("Plain words.") == ()
