@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from linkstore.cli import main
+from linkstore.demo import site
 
 ROOT = Path(__file__).parents[1]
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -56,12 +57,13 @@ def run_markdown(path: Path, folder: Path) -> int:
 
     Python blocks share their names. A Python block prints what the ``text`` block below it shows. In
     a console block each line that starts with ``$ linkstore`` is run, and prints the lines below it.
-    ``...`` in shown output stands for anything. The project's ``docs`` are at hand in the folder.
+    ``...`` in shown output stands for anything. The demo's ``site`` is at hand in the folder.
 
     Raises:
         AssertionError: If a block raises, or prints something else.
     """
-    shutil.copytree(ROOT / "docs", folder / "docs", dirs_exist_ok=True)
+    with site() as pages:
+        shutil.copytree(pages, folder / "site")
     names: dict[str, Any] = {"__name__": "__main__"}
     count = 0
     with contextlib.chdir(folder):

@@ -29,11 +29,11 @@ def demo(
 
     Indexes the site and asks one question, by similarity alone and with links. Needs no network, no key.
     """
-    from linkstore.demo import QUESTION, compare, site
+    from linkstore.demo import LINKS, QUESTION, compare, site
     from linkstore.ingest import index_folder
 
     with _place(store) as place, opened(place, create=True) as opened_store, site() as folder:
-        index_folder(opened_store, folder, source="linkstore-demo")
+        index_folder(opened_store, folder, source="linkstore-demo", links=LINKS)
         comparison = compare(opened_store)
     _show(QUESTION, comparison)
     if store is not None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from linkstore.cli.output import printable, stderr, stdout
 from linkstore.cli.snippet import query_spans, snippet
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
+    from rich.console import Console
     from rich.text import Text
 
     from linkstore.hits import Hit, Hits, Path, Step
+
+_INDENT: Final = 3
 
 
 def hit_to_dict(hit: Hit, query: str) -> dict[str, Any]:
@@ -26,18 +29,17 @@ def hit_to_dict(hit: Hit, query: str) -> dict[str, Any]:
         "similarity": hit.similarity,
         "depth": hit.depth,
         "path": [step.to_dict() for step in hit.path],
-        "snippet": snippet(hit.document.page_content, query),
+        "snippet": snippet(body_of(hit.document), query),
     }
 
 
 def show_hits(hits: Iterable[Hit], query: str) -> None:
-    """Print hits for a person: title and score, URL, snippet, and the path where links were followed."""
+    """Print hits for a person: headings and score, URL, snippet, and the path where links were followed."""
     console = stdout()
     for rank, hit in enumerate(hits, 1):
         if rank > 1:
             console.print()
-        for line in hit_lines(rank, hit, query):
-            console.print(line)
+        _show_hit(console, rank, hit, query)
 
 
 def show_explanation(hits: Hits, *, to_stderr: bool) -> None:
@@ -50,36 +52,51 @@ def show_explanation(hits: Hits, *, to_stderr: bool) -> None:
         console.print(f"  {printable(str(cut))}", style="dim")
 
 
-def hit_lines(rank: int, hit: Hit, query: str) -> list[Text]:
-    """The lines that show one hit."""
+def _show_hit(console: Console, rank: int, hit: Hit, query: str) -> None:
     from rich.text import Text
 
-    shown = printable(snippet(hit.document.page_content, query))
-    body = Text(f"   {shown}")
-    for (start, end), _ in query_spans(shown, query):
-        body.stylize("bold", start + 3, end + 3)
-    depth = "" if hit.depth == 0 else f"  depth {hit.depth}"
-    lines = [
+    document = hit.document
+    depth = f"  depth {hit.depth}" if hit.depth else ""
+    console.print(
         Text.assemble(
             (f"{rank}. ", "dim"),
-            (printable(title_of(hit.document) or hit.document.id or ""), "bold cyan"),
+            (printable(headings_of(document) or document.id or ""), "bold cyan"),
             (f"  score {hit.score:.3f}{depth}", "dim"),
-        ),
-        Text(f"   {printable(url_of(hit.document) or hit.document.id or '')}", style="green"),
-        body,
-    ]
-    return lines if len(hit.path) < 2 else [*lines, *path_lines(hit.path)]
+        )
+    )
+    _indented(console, Text(printable(url_of(document) or document.id or ""), style="green"))
+    _indented(console, _snippet(document, query))
+    for line in path_lines(hit.path):
+        _indented(console, Text(printable(line), style="yellow"))
 
 
-def path_lines(path: Path) -> list[Text]:
-    """The links that were followed, one a line."""
+def _indented(console: Console, line: Text) -> None:
+    """Print a line indented; in a terminal, so are the lines that it is wrapped to."""
+    from rich.padding import Padding
+
+    if console.is_terminal:
+        console.print(Padding(line, (0, 0, 0, _INDENT), expand=False), soft_wrap=False)
+    else:
+        line.pad_left(_INDENT)
+        console.print(line)
+
+
+def _snippet(document: Document, query: str) -> Text:
+    """The snippet with the words of the query in bold."""
     from rich.text import Text
 
+    shown = Text(printable(snippet(body_of(document), query)))
+    for (start, end), _ in query_spans(shown.plain, query):
+        shown.stylize("bold", start, end)
+    return shown
+
+
+def path_lines(path: Path) -> list[str]:
+    """The links that were followed, one a line."""
     lines = []
     for before, step in pairwise(path):
         label = f" “{step.label}”" if step.label else ""
-        text = f"   {place(before)} ─ {step.kind}{label} → {place(step)}"
-        lines.append(Text(printable(text), style="yellow"))
+        lines.append(f"{place(before)} ─ {step.kind}{label} → {place(step)}")
     return lines
 
 
@@ -89,12 +106,34 @@ def place(step: Step) -> str:
 
 
 def title_of(document: Document) -> str | None:
-    """The document's title with the headings below it, where it has them."""
-    title = document.metadata.get("title")
-    return title if isinstance(title, str) else None
+    """The title of the document's page, where it has one."""
+    return _string(document, "title")
 
 
 def url_of(document: Document) -> str | None:
     """The document's URL, where it has one."""
-    url = document.metadata.get("url")
-    return url if isinstance(url, str) else None
+    return _string(document, "url")
+
+
+def headings_of(document: Document) -> str | None:
+    """The headings above the document, outermost first, else its title, where it has one."""
+    headings = document.metadata.get("headings")
+    if isinstance(headings, list) and headings:
+        return " > ".join(map(str, headings))
+    return title_of(document)
+
+
+def body_of(document: Document) -> str:
+    """The document's text without the headings that ingest puts above it."""
+    from linkstore.ingest.chunks import TRAIL
+
+    headings = document.metadata.get("headings")
+    if not isinstance(headings, list):
+        return document.page_content
+    above, _, body = document.page_content.partition("\n\n")
+    return body if body and above == TRAIL.join(map(str, headings)) else document.page_content
+
+
+def _string(document: Document, key: str) -> str | None:
+    value = document.metadata.get(key)
+    return value if isinstance(value, str) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from linkstore.cli.options import JsonOption, StoreOption
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 def stats(store: StoreOption, json: JsonOption = False) -> None:
     """Count what a store holds.
 
-    Documents, pages, links by kind, link groups, and dangling links, which lead to nothing in the store.
+    Documents, pages, links by kind, link groups, and hyperlinks that lead to nothing in the store.
     """
     with opened(store) as opened_store:
         counts = survey_to_dict(opened_store.survey())
@@ -27,17 +28,15 @@ def stats(store: StoreOption, json: JsonOption = False) -> None:
 
 
 def survey_to_dict(survey: Survey) -> dict[str, Any]:
-    """A survey as ``--json`` prints it; dangling links are those that no document answers to."""
-    from linkstore.urls import is_internal
+    """A survey as ``--json`` prints it; dangling are hyperlinks that lead to nothing in the store."""
+    from linkstore.ingest.summary import count_dangling
 
-    internal = sum(links for _, tag, links in survey.dangling if is_internal(tag))
-    total = sum(links for _, _, links in survey.dangling)
     return {
         "documents": survey.documents,
         "pages": survey.pages,
         "links": dict(survey.links),
         "groups": survey.groups,
-        "dangling": {"internal": internal, "external": total - internal},
+        "dangling": asdict(count_dangling(survey)),
     }
 
 

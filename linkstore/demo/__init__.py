@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from linkstore.hits import Hit, Hits
     from linkstore.store import LinkStore
 
-QUESTION: Final = "In which neighbourhood does the landmark of the 1962 World's Fair stand?"
+QUESTION: Final = "What is the neighbourhood around the landmark of the 1962 fair called?"
 """The page that answers names neither the landmark nor the fair; the landmark's page links to it."""
-ANSWER: Final = "/uptown"
+ANSWER: Final = "uptown.html"
 """URL of the page that answers."""
+LINKS: Final = ("hyperlink", "section")
+"""The kinds of link in the site."""
 K: Final = 3
 """How many documents both searches start from."""
 
