@@ -193,7 +193,7 @@ def test_identifiers_stand_in_order_and_say_how_they_were_written() -> None:
     ]
 
 
-def test_rules_have_names_of_their_own_and_hints_that_their_prefix_meets() -> None:
+def test_rules_have_names_of_their_own_and_hints_in_lower_case() -> None:
     assert len({rule.name for rule in IDENTIFIERS}) == len(IDENTIFIERS)
     for rule in IDENTIFIERS:
         assert all(hint == hint.lower() for hint in rule.hints)
