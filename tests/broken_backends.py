@@ -27,7 +27,9 @@ class BrokenBackend(OracleBackend):
         return (yield from answered(plan, reader.answer))
 
 
-class Suite(BackendConformance):
+class Suite:
+    """The fixture; each class below joins it with the part of the suite that has its case."""
+
     backend_class = BrokenBackend
 
     @pytest.fixture
@@ -42,21 +44,26 @@ def now(operation):
     return run(operation, lambda request: request)
 
 
-def suite_of(reader):
+def part_with(case):
+    """The part of the suite that has a case: running the others on every class would only take time."""
+    return next(part for part in BackendConformance.__mro__ if case in vars(part))
+
+
+def backend_of(reader):
     return type("Backend", (BrokenBackend,), {"reader": reader})
 
 
-class TestTiesInReverse(Suite):
+class TestTiesInReverse(Suite, part_with("test_ties_are_in_the_order_of_code_points")):
     case = "test_ties_are_in_the_order_of_code_points"
 
     class Reader(OracleReader):
         def _by_similarity(self, refs, vector):
             return sorted(refs, key=lambda ref: (self._similarity(ref, vector), self._records[ref].id))[::-1]
 
-    backend_class = suite_of(Reader)
+    backend_class = backend_of(Reader)
 
 
-class TestTiesCutBeforeTheyAreBroken(Suite):
+class TestTiesCutBeforeTheyAreBroken(Suite, part_with("test_ties_at_the_cut_go_to_the_smallest_ids")):
     case = "test_ties_at_the_cut_go_to_the_smallest_ids"
 
     class Reader(OracleReader):
@@ -66,10 +73,10 @@ class TestTiesCutBeforeTheyAreBroken(Suite):
             chosen = sorted(passing, key=lambda ref: -self._similarity(ref, fetch.vector))[: fetch.k]
             return self._candidates(self._by_similarity(chosen, fetch.vector), fetch.vector)
 
-    backend_class = suite_of(Reader)
+    backend_class = backend_of(Reader)
 
 
-class TestNearestFiltersAfterwards(Suite):
+class TestNearestFiltersAfterwards(Suite, part_with("test_a_filter_that_leaves_few_still_gives_k")):
     case = "test_a_filter_that_leaves_few_still_gives_k"
 
     class Reader(OracleReader):
@@ -79,20 +86,20 @@ class TestNearestFiltersAfterwards(Suite):
             keep = [fetch.filter.matches(self._records[ref].metadata) for ref in all_near.refs]
             return replace(all_near, refs=all_near.refs[keep], similarity=all_near.similarity[keep])
 
-    backend_class = suite_of(Reader)
+    backend_class = backend_of(Reader)
 
 
-class TestScoresInDoublePrecision(Suite):
+class TestScoresInDoublePrecision(Suite, part_with("test_similarities_are_those_of_the_shared_function")):
     case = "test_similarities_are_those_of_the_shared_function"
 
     class Reader(OracleReader):
         def _similarity(self, ref, vector):
             return float(np.dot(self._records[ref].vector.astype(float), vector.astype(float))) + 1e-7
 
-    backend_class = suite_of(Reader)
+    backend_class = backend_of(Reader)
 
 
-class TestFindGivesDoubles(Suite):
+class TestFindGivesDoubles(Suite, part_with("test_in_the_order_asked_each_once")):
     case = "test_in_the_order_asked_each_once"
 
     class Reader(OracleReader):
@@ -105,10 +112,10 @@ class TestFindGivesDoubles(Suite):
                 similarity=np.concatenate([part.similarity for part in parts]),
             )
 
-    backend_class = suite_of(Reader)
+    backend_class = backend_of(Reader)
 
 
-class TestHubsAreCountedAfterTheFilter(Suite):
+class TestHubsAreCountedAfterTheFilter(Suite, part_with("test_size_is_counted_before_the_filter")):
     case = "test_size_is_counted_before_the_filter"
 
     class Reader(OracleReader):
@@ -122,10 +129,10 @@ class TestHubsAreCountedAfterTheFilter(Suite):
             fewer._groups, fewer._weights = self._groups, {**self._weights, fetch.side: kept}
             return now(fewer.members(fetch))
 
-    backend_class = suite_of(Reader)
+    backend_class = backend_of(Reader)
 
 
-class TestHubsAreCountedAfterExclusion(Suite):
+class TestHubsAreCountedAfterExclusion(Suite, part_with("test_size_is_counted_before_exclusion")):
     case = "test_size_is_counted_before_exclusion"
 
     class Reader(OracleReader):
@@ -136,10 +143,10 @@ class TestHubsAreCountedAfterExclusion(Suite):
             self._weights = {**self._weights, fetch.side: kept}
             return now(super().members(fetch))
 
-    backend_class = suite_of(Reader)
+    backend_class = backend_of(Reader)
 
 
-class TestHubsBeginAtTheCap(Suite):
+class TestHubsBeginAtTheCap(Suite, part_with("test_a_hub_gives_none")):
     case = "test_a_hub_gives_none"
 
     class Reader(OracleReader):
@@ -147,10 +154,10 @@ class TestHubsBeginAtTheCap(Suite):
         def members(self, fetch):
             return now(super().members(replace(fetch, cap=fetch.cap - 1)))
 
-    backend_class = suite_of(Reader)
+    backend_class = backend_of(Reader)
 
 
-class TestHubsGiveTheirBest(Suite):
+class TestHubsGiveTheirBest(Suite, part_with("test_hubs_are_not_followed_but_named")):
     case = "test_hubs_are_not_followed_but_named"
 
     class Reader(OracleReader):
@@ -158,10 +165,10 @@ class TestHubsGiveTheirBest(Suite):
         def members(self, fetch):
             return now(super().members(replace(fetch, cap=10**6)))
 
-    backend_class = suite_of(Reader)
+    backend_class = backend_of(Reader)
 
 
-class TestMembersIgnoreTheFilter(Suite):
+class TestMembersIgnoreTheFilter(Suite, part_with("test_a_filter_holds_at_every_hop")):
     case = "test_a_filter_holds_at_every_hop"
 
     class Reader(OracleReader):
@@ -169,10 +176,10 @@ class TestMembersIgnoreTheFilter(Suite):
         def members(self, fetch):
             return now(super().members(replace(fetch, filter=EVERYTHING)))
 
-    backend_class = suite_of(Reader)
+    backend_class = backend_of(Reader)
 
 
-class TestExcludedMembersTakePlaces(Suite):
+class TestExcludedMembersTakePlaces(Suite, part_with("test_excluded_documents_take_no_place")):
     case = "test_excluded_documents_take_no_place"
 
     class Reader(OracleReader):
@@ -183,10 +190,10 @@ class TestExcludedMembersTakePlaces(Suite):
             fields = ("group", "refs", "similarity", "weight")
             return replace(reached, **{name: getattr(reached, name)[keep] for name in fields})
 
-    backend_class = suite_of(Reader)
+    backend_class = backend_of(Reader)
 
 
-class TestSidesAreMixedUp(Suite):
+class TestSidesAreMixedUp(Suite, part_with("test_only_the_side_asked_for")):
     case = "test_only_the_side_asked_for"
 
     class Reader(OracleReader):
@@ -194,10 +201,10 @@ class TestSidesAreMixedUp(Suite):
         def members(self, fetch):
             return now(super().members(replace(fetch, side="out" if fetch.side == "in" else "in")))
 
-    backend_class = suite_of(Reader)
+    backend_class = backend_of(Reader)
 
 
-class TestKindsAreIgnored(Suite):
+class TestKindsAreIgnored(Suite, part_with("test_only_the_kinds_asked_for")):
     case = "test_only_the_kinds_asked_for"
 
     class Reader(OracleReader):
@@ -205,10 +212,10 @@ class TestKindsAreIgnored(Suite):
         def groups(self, fetch):
             return now(super().groups(replace(fetch, kinds=fetch.kinds or None)))
 
-    backend_class = suite_of(Reader)
+    backend_class = backend_of(Reader)
 
 
-class TestWeightsAreTheLowest(Suite):
+class TestWeightsAreTheLowest(Suite, part_with("test_weight_is_the_highest_on_that_side")):
     case = "test_weight_is_the_highest_on_that_side"
 
     class Reader(OracleReader):
@@ -221,10 +228,10 @@ class TestWeightsAreTheLowest(Suite):
                         if tag in weights and (link.leads_out if side == "out" else link.leads_in):
                             weights[tag] = min(weights[tag], link.weight)
 
-    backend_class = suite_of(Reader)
+    backend_class = backend_of(Reader)
 
 
-class TestMetadataIsShared(Suite):
+class TestMetadataIsShared(Suite, part_with("test_metadata_is_the_receivers_own")):
     case = "test_metadata_is_the_receivers_own"
 
     class Reader(OracleReader):
@@ -236,10 +243,10 @@ class TestMetadataIsShared(Suite):
                 for s, ref in zip(stored, fetch.refs, strict=True)
             ]
 
-    backend_class = suite_of(Reader)
+    backend_class = backend_of(Reader)
 
 
-class TestBooleansAreNumbers(Suite):
+class TestBooleansAreNumbers(Suite, part_with("test_every_fetch_agrees_with_the_filter_module")):
     case = "test_every_fetch_agrees_with_the_filter_module"
 
     class Reader(OracleReader):
@@ -251,10 +258,12 @@ class TestBooleansAreNumbers(Suite):
             ]
             return np.array([fetch.filter.matches(loose[ref]) for ref in fetch.refs], dtype=np.bool_)
 
-    backend_class = suite_of(Reader)
+    backend_class = backend_of(Reader)
 
 
-class TestADocumentLeavesItsMembersBehind(Suite):
+class TestADocumentLeavesItsMembersBehind(
+    Suite, part_with("test_a_removed_document_is_gone_from_everything")
+):
     case = "test_a_removed_document_is_gone_from_everything"
 
     class Backend(BrokenBackend):
@@ -283,7 +292,7 @@ class TestADocumentLeavesItsMembersBehind(Suite):
     backend_class = Backend
 
 
-class TestAnUpdateKeepsOldLinks(Suite):
+class TestAnUpdateKeepsOldLinks(Suite, part_with("test_an_update_replaces_links")):
     case = "test_an_update_replaces_links"
 
     class Backend(BrokenBackend):
@@ -298,7 +307,7 @@ class TestAnUpdateKeepsOldLinks(Suite):
     backend_class = Backend
 
 
-class TestDanglingLinksAreDropped(Suite):
+class TestDanglingLinksAreDropped(Suite, part_with("test_a_dangling_link_works_when_the_document_arrives")):
     case = "test_a_dangling_link_works_when_the_document_arrives"
 
     class Backend(BrokenBackend):
@@ -315,7 +324,7 @@ class TestDanglingLinksAreDropped(Suite):
     backend_class = Backend
 
 
-class TestAChangeIsAppliedPieceByPiece(Suite):
+class TestAChangeIsAppliedPieceByPiece(Suite, part_with("test_a_change_that_fails_leaves_nothing")):
     case = "test_a_change_that_fails_leaves_nothing"
 
     class Backend(BrokenBackend):
@@ -328,7 +337,7 @@ class TestAChangeIsAppliedPieceByPiece(Suite):
     backend_class = Backend
 
 
-class TestAPlanSeesWritesUnderWay(Suite):
+class TestAPlanSeesWritesUnderWay(Suite, part_with("test_a_plan_sees_one_state")):
     case = "test_a_plan_sees_one_state"
 
     class Backend(BrokenBackend):
@@ -341,7 +350,7 @@ class TestAPlanSeesWritesUnderWay(Suite):
     backend_class = Backend
 
 
-class TestTagsAreNormalised(Suite):
+class TestTagsAreNormalised(Suite, part_with("test_tags_are_opaque")):
     case = "test_tags_are_opaque"
 
     class Backend(BrokenBackend):
@@ -361,7 +370,7 @@ class TestTagsAreNormalised(Suite):
     backend_class = Backend
 
 
-class TestTheLastClaimCounts(Suite):
+class TestTheLastClaimCounts(Suite, part_with("test_the_first_claim_counts")):
     case = "test_the_first_claim_counts"
 
     class Backend(BrokenBackend):
@@ -373,7 +382,7 @@ class TestTheLastClaimCounts(Suite):
     backend_class = Backend
 
 
-class TestAScanBeginsAgainAtItsLastId(Suite):
+class TestAScanBeginsAgainAtItsLastId(Suite, part_with("test_scan_goes_by_id")):
     case = "test_scan_goes_by_id"
 
     class Backend(BrokenBackend):
@@ -385,7 +394,7 @@ class TestAScanBeginsAgainAtItsLastId(Suite):
     backend_class = Backend
 
 
-class TestBidirectionalLinksCountTwice(Suite):
+class TestBidirectionalLinksCountTwice(Suite, part_with("test_links_are_counted_by_kind")):
     case = "test_links_are_counted_by_kind"
 
     class Backend(BrokenBackend):
@@ -397,7 +406,7 @@ class TestBidirectionalLinksCountTwice(Suite):
     backend_class = Backend
 
 
-class TestPagesComeAsWritten(Suite):
+class TestPagesComeAsWritten(Suite, part_with("test_entries_are_sorted")):
     case = "test_entries_are_sorted"
 
     class Backend(BrokenBackend):
@@ -408,7 +417,7 @@ class TestPagesComeAsWritten(Suite):
     backend_class = Backend
 
 
-class TestRunStartsALoop(Suite):
+class TestRunStartsALoop(Suite, part_with("test_run_works_inside_a_running_loop")):
     case = "test_run_works_inside_a_running_loop"
 
     class Backend(BrokenBackend):
@@ -418,7 +427,7 @@ class TestRunStartsALoop(Suite):
     backend_class = Backend
 
 
-class TestAClosedBackendAnswers(Suite):
+class TestAClosedBackendAnswers(Suite, part_with("test_a_closed_backend_says_so")):
     case = "test_a_closed_backend_says_so"
 
     class Backend(BrokenBackend):

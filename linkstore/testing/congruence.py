@@ -225,7 +225,7 @@ def compare_hits(found: Hits, expected: Hits) -> list[str]:
         return unlike
     for hit, wanted in zip(found, expected, strict=True):
         unlike += [f"{hit.document.id}: {text}" for text in _compare_hit(hit, wanted)]
-    unlike += _unlike("cuts", _cuts(found), _cuts(expected))
+    unlike += _unlike("cuts", found.cuts, expected.cuts)
     unlike += _unlike("reason", found.reason, expected.reason)
     return unlike
 
@@ -245,11 +245,6 @@ def _unlike(what: str, found: object, expected: object) -> list[str]:
 
 def _ids(hits: Hits) -> list[str | None]:
     return [hit.document.id for hit in hits]
-
-
-def _cuts(hits: Hits) -> list[str]:
-    """The cuts in words, without the link groups that a hub's names as examples."""
-    return [str(cut).partition(" members: ")[0] for cut in hits.cuts]
 
 
 def _record_shown(record: Record) -> tuple[object, ...]:
