@@ -1,0 +1,37 @@
+"""Searching small stores on the oracle: what the tests of strategies share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from linkstore.backends.base import Change, Manifest, Record
+from linkstore.hits import Hits
+from linkstore.strategies import Question, Strategy
+from linkstore.testing import OracleBackend
+from linkstore.testing.conformance.probe import ASKED, DIMENSION
+
+
+def store(*records: Record) -> Callable[..., Hits]:
+    """Fill an oracle; returns its search, which takes a strategy and the fields of a question."""
+    backend = OracleBackend()
+    backend.run(backend.claim(Manifest(embedding="e", dimension=DIMENSION)))
+    backend.run(backend.write(Change(put=records)))
+
+    def search(strategy: Strategy, **question: Any) -> Hits:
+        plan = strategy.plan(Question(**{"vector": ASKED, **question}))
+        return backend.run(backend.answer(plan))
+
+    return search
+
+
+def ids(hits: Hits) -> list[str]:
+    return [hit.document.id for hit in hits]
+
+
+def paths(hits: Hits) -> dict[str, str]:
+    return {hit.document.id: str(hit.path) for hit in hits}
+
+
+def cuts(hits: Hits) -> list[tuple[str, int, int | None]]:
+    return [(cut.reason, cut.count, cut.depth) for cut in hits.cuts]
