@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 import numpy as np
-from usearch.index import Index
 
 from linkstore.backends.embedded.columns import Column
 from linkstore.backends.embedded.files import matches, write_file
+from linkstore.embeddings.cpp_runtime import share_cpp_runtime
 from linkstore.vectors import Floats, Ints
+
+share_cpp_runtime()
+from usearch.index import Index  # noqa: E402 - must come after the line above
 
 PROPOSALS: Final = 64
 """How many candidates are taken for re-scoring at least; usearch looks at as many anyway."""
@@ -83,7 +86,7 @@ class LiveIndex:
         if self._index is None or not self._lock.acquire(timeout=PATIENCE_SECONDS):
             return None
         try:
-            return _search(self._index, vector, count), self.covered
+            return (_search(self._index, vector, count), self.covered) if len(self) else None
         finally:
             self._lock.release()
 
