@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import apsw
@@ -138,3 +141,23 @@ def finished(child: subprocess.Popen[str], timeout: float = 60) -> str:
     out, errors = child.communicate(timeout=timeout)
     assert child.returncode == 0, errors
     return out
+
+
+@contextlib.contextmanager
+def meanwhile(*work: Callable[[], object]) -> Iterator[None]:
+    """Do each work over and over, at least once, in a thread of its own; raises what one raises."""
+    stop = threading.Event()
+
+    def over_and_over(once: Callable[[], object]) -> None:
+        once()
+        while not stop.is_set():
+            once()
+
+    with ThreadPoolExecutor(len(work)) as pool:
+        running = [pool.submit(over_and_over, once) for once in work]
+        try:
+            yield
+        finally:
+            stop.set()
+        for one in running:
+            one.result()

@@ -9,8 +9,8 @@ from linkstore.backends.base import Change, Manifest, Written
 from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.plans import Operation
 from linkstore.testing import OracleBackend, assert_congruent
-from linkstore.testing.congruence import DIMENSION, RandomGraph
 from linkstore.testing.conformance import BackendConformance
+from linkstore.testing.congruence import DIMENSION, RandomGraph
 
 EXACT = EmbeddedSettings(durable=False)
 INDEXED = EmbeddedSettings(exact_below=0, durable=False)

@@ -1,0 +1,247 @@
+"""A reader sees one state of the store, whatever is written, removed or saved meanwhile."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from stores import (
+    SNAPSHOTS,
+    backend,
+    exact,
+    finished,
+    meanwhile,
+    nearest,
+    process,
+    put,
+    record,
+    times,
+    vectors,
+)
+
+from linkstore.backends.base import Change
+from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
+from linkstore.backends.embedded.columns import Column
+from linkstore.backends.embedded.sharing import StaleStateError
+from linkstore.plans import (
+    Candidates,
+    Documents,
+    Find,
+    Members,
+    Names,
+    Nearest,
+    Plan,
+    Reached,
+    Resolve,
+    Stored,
+)
+
+ASKED = vectors([10_000])[0]
+ALL = tuple(f"d{n}" for n in range(400))
+
+
+def everything(meanwhile=lambda: None) -> Plan[tuple[list[str], list[str], list[str], list[str]]]:
+    """All ids by similarity, by id, by a link group, and as stored, with something done in between."""
+    near: Candidates = yield Nearest(vector=ASKED, k=10_000)
+    by_similarity: list[str] = yield Names(refs=near.refs)
+    meanwhile()
+    found: Candidates = yield Find(ids=ALL)
+    by_id: list[str] = yield Names(refs=found.refs)
+    groups = yield Resolve(tags=(("keyword", "k3"),))
+    reached: Reached = yield Members(
+        groups=groups, side="in", vector=ASKED, take=500, cap=500, exclude=np.empty(0, np.int64)
+    )
+    members: list[str] = yield Names(refs=reached.refs)
+    stored: list[Stored] = yield Documents(refs=found.refs)
+    return sorted(by_similarity), sorted(by_id), sorted(members), sorted(one.id for one in stored)
+
+
+def expected(numbers: range) -> tuple[list[str], list[str], list[str], list[str]]:
+    names = sorted(f"d{n}" for n in numbers)
+    return names, names, sorted(f"d{n}" for n in numbers if n % 17 == 3), names
+
+
+@pytest.mark.parametrize("settings", [SNAPSHOTS, EmbeddedSettings(durable=False)], ids=["indexed", "exact"])
+def test_a_plan_does_not_see_what_is_written_while_it_runs(tmp_path, settings) -> None:
+    store = backend(tmp_path / "kb", settings)
+    put(store, 0, 200)
+    store.run(store.flush())
+
+    def meanwhile() -> None:
+        store.run(store.write(Change(remove=[f"d{n}" for n in range(100)])))
+        put(store, 200, 300)
+        store.run(store.flush())
+
+    assert store.run(store.answer(everything(meanwhile))) == expected(range(200))
+    assert store.run(store.answer(everything())) == expected(range(100, 300))
+    store.close()
+
+
+def test_readers_in_threads_see_whole_changes(tmp_path) -> None:
+    """Each change moves a window by 10 documents; every view is some window."""
+    store = backend(tmp_path / "kb")
+    put(store, 0, 100)
+    windows = [expected(range(start, start + 100)) for start in range(0, 300, 10)]
+
+    def read() -> None:
+        assert store.run(store.answer(everything())) in windows
+
+    with meanwhile(read, read, read):
+        for _ in range(times(1, 20)):
+            for start in range(10, 300, 10):
+                gone = [f"d{n}" for n in range(start - 10, start)]
+                new = [record(n) for n in range(start + 90, start + 100)]
+                store.run(store.write(Change(remove=gone, put=new)))
+                if start % 50 == 0:
+                    store.run(store.flush())
+            back = Change(remove=list(ALL[100:]), put=[record(n) for n in range(100)])
+            store.run(store.write(back))
+    store.close()
+
+
+def test_a_state_that_was_jumped_over_is_not_served(tmp_path) -> None:
+    """A document that came and went between two looks of the mirror is missing there."""
+    store = backend(tmp_path / "kb")
+    put(store, 0, 5)
+    nearest(store, ASKED)
+    put(store, 5, 6)
+    with store._database.reading() as between:
+        between.execute("SELECT count(*) FROM document").fetchall()
+        store.run(store.write(Change(remove=["d5"])))
+        nearest(store, ASKED)
+        with pytest.raises(StaleStateError):
+            store._shared.view(between)
+    store.close()
+
+
+def test_a_mirror_catches_up_with_another_process(tmp_path) -> None:
+    store = backend(tmp_path / "kb")
+    put(store, 0, 150)
+    store.run(store.flush())
+    assert nearest(store, ASKED) == exact(range(150), ASKED)
+    code = """
+import sys
+from stores import *
+other = backend(sys.argv[1])
+put(other, 150, 300)
+other.run(other.write(Change(remove=[f"d{n}" for n in range(0, 300, 3)])))
+if sys.argv[2] == "flush":
+    other.run(other.flush())
+"""
+    finished(process(code, tmp_path / "kb", "no"))
+    left = [n for n in range(300) if n % 3]
+    assert nearest(store, ASKED, 300) == exact(left, ASKED, 300)
+    assert store.run(store.answer(everything())) == expected([n for n in range(300) if n % 3])
+    store.close()
+
+
+def test_a_mirror_older_than_the_list_of_removals_is_loaded_anew(tmp_path) -> None:
+    store = backend(tmp_path / "kb")
+    put(store, 0, 150)
+    store.run(store.flush())
+    nearest(store, ASKED)
+    mirror = store._shared._mirror
+    code = """
+import sys
+from stores import *
+other = backend(sys.argv[1])
+for start in (0, 20, 40):
+    other.run(other.write(Change(remove=[f"d{n}" for n in range(start, start + 20)])))
+    put(other, 150 + start, 170 + start)
+    other.run(other.flush())
+"""
+    finished(process(code, tmp_path / "kb"))
+    assert nearest(store, ASKED, 300) == exact(range(60, 210), ASKED, 300)
+    assert store._shared._mirror is not mirror
+    store.close()
+
+
+def test_an_update_in_place_is_seen_by_filters_and_links(tmp_path) -> None:
+    store = backend(tmp_path / "kb")
+    put(store, 0, 100)
+    store.run(store.flush())
+    assert len(nearest(store, ASKED, 200, {"v": 0})) == 100
+    put(store, 0, 30, version=1)
+    assert len(nearest(store, ASKED, 200, {"v": 0})) == 70
+    assert len(nearest(store, ASKED, 200, {"v": 1})) == 30
+    store.close()
+
+
+def test_equal_vectors_are_all_found_through_the_index(tmp_path) -> None:
+    """An index of many equal vectors falls apart into islands; none of them may hide the others."""
+    store = backend(tmp_path / "kb")
+    same = vectors([1])[0]
+    twins = [record(n) for n in range(1500)]
+    for twin in twins:
+        object.__setattr__(twin, "vector", same)
+    store.run(store.write(Change(put=twins)))
+    store.run(store.flush())
+    for k in (10, 100, 900, 1500):
+        assert len(nearest(store, same, k)) == k
+    store.close()
+
+
+def test_a_filter_that_leaves_few_finds_them_all(tmp_path) -> None:
+    store = backend(tmp_path / "kb")
+    put(store, 0, 2000)
+    store.run(store.flush())
+    wanted = {"$or": [{"n": 7}, {"n": 1999}, {"n": 1234}]}
+    assert nearest(store, ASKED, 10, wanted) == exact([7, 1234, 1999], ASKED)
+    half = {"c": {"$in": [0, 1]}}
+    assert nearest(store, ASKED, 50, half) == exact([n for n in range(2000) if n % 3 < 2], ASKED, 50)
+    store.close()
+
+
+def test_a_store_opened_in_small_searches_exactly(tmp_path) -> None:
+    store = backend(tmp_path / "kb", EmbeddedSettings(durable=False))
+    put(store, 0, 500)
+    store.run(store.flush())
+    assert not list((tmp_path / "kb").glob("ann-*"))
+    assert nearest(store, ASKED, 500) == exact(range(500), ASKED, 500)
+    store.close()
+
+
+def test_memory_and_time_follow_what_is_stored_not_its_history(tmp_path) -> None:
+    """Documents that are updated over and over leave nothing behind once a snapshot is taken."""
+    store = backend(tmp_path / "kb")
+    for version in range(times(10, 100)):
+        put(store, 0, 80, version)
+        store.run(store.flush())
+    rows = store.run(store.answer(everything()))
+    assert rows[0] == sorted(f"d{n}" for n in range(80))
+    store.close()
+    reopened = EmbeddedBackend(tmp_path / "kb")
+    assert reopened.run(reopened.answer(everything())) == rows
+    assert reopened.run(reopened.verify()).sound
+    reopened.close()
+
+
+def test_a_column_is_whole_while_its_base_is_exchanged() -> None:
+    """Rows are read by one thread while another appends and a third exchanges the base."""
+    column, at, whole = Column(np.arange(100)), np.arange(0, 100, 7), np.arange(100)
+
+    def read() -> None:
+        assert np.array_equal(column.take(at), at)
+        assert np.array_equal(column.rows(0, 100), whole)
+
+    with meanwhile(read, read):
+        for size in range(100, 3000):
+            column.append(np.array([size]))
+            if size % 5 == 0:
+                column.rebase(np.arange(size // 2))
+    assert np.array_equal(column.rows(0, len(column)), np.arange(3000))
+
+
+def test_a_snapshot_does_not_disturb_readers(tmp_path) -> None:
+    store = backend(tmp_path / "kb")
+    put(store, 0, 400)
+    right = exact(range(400), ASKED)
+
+    def read() -> None:
+        found = [name for name in nearest(store, ASKED, 2000) if int(name[1:]) < 400]
+        assert found[:10] == right
+
+    with meanwhile(read, read):
+        for start in range(400, 400 + 10 * times(10, 100), 10):
+            put(store, start, start + 10)
+            store.run(store.flush())
+    store.close()
