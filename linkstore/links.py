@@ -95,7 +95,7 @@ class Link:
             LinkError: If a field is missing, unknown or not acceptable.
         """
         try:
-            if len(data) == 3:
+            if len(data) == 3 and _is_short(data["tag"]) and _is_short(data["direction"]):
                 return _plain_link(data["kind"], data["tag"], data["direction"])
             return _read_quickly(data) or cls(**data)
         except KeyError as error:
@@ -221,6 +221,11 @@ def _flat(links: Iterable[Any]) -> Iterable[Any]:
             yield from item
         else:
             yield item
+
+
+def _is_short(value: object) -> bool:
+    """Whether a value is a string that is worth keeping for the next link with it."""
+    return type(value) is str and len(value) <= 100
 
 
 @lru_cache(maxsize=32_768)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from linkstore.errors import StrategyError
 from linkstore.hits import Hits
 from linkstore.plans import Candidates, Nearest, Plan
 from linkstore.strategies.base import Question, Strategy, require_at_least
@@ -32,6 +33,11 @@ class Similarity(Strategy):
 
     def plan(self, question: Question) -> Plan[Hits]:
         """One fetch of the nearest, one of their texts."""
+        if question.roots or question.links:
+            raise StrategyError(
+                "Similarity starts from the query alone; with initial_roots or initial_links use"
+                " Eager(depth=0)"
+            )
         condition = question.filter & question.seed_filter & question.result_filter
         near: Candidates = yield Nearest(vector=question.vector, k=self.k, filter=condition)
         trail = Trail()
