@@ -35,7 +35,7 @@ class TestFilters:
             ({"result_filter": {"tag": {"$in": ["s", "b"]}}}, {"seed", "b"}),
             ({"filter": {"tag": {"$ne": "b"}}, "result_filter": {"tag": {"$ne": "s"}}}, {"a"}),
         ],
-        ids=str,
+        ids=lambda value: str(sorted(value) if isinstance(value, set) else value),
     )
     def test_each_stage_has_its_own(self, strategy, filters, expected) -> None:
         question = {name: parse_filter(value) for name, value in filters.items()}
