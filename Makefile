@@ -17,8 +17,8 @@ help: ## Say what there is to make
 demo: $(RUN) ## Show what links find; then index this project's docs and ask them
 	$(BIN)/linkstore demo
 	$(BIN)/linkstore index docs --store $(DEMO_STORE)
-	$(BIN)/linkstore query "How are documents that were reached by links ranked?" \
-		--store $(DEMO_STORE) -k 3 --depth 1 --limit 4
+	$(BIN)/linkstore query "What is a hub, and why is it not followed?" \
+		--store $(DEMO_STORE) -k 2 --depth 1 --limit 4
 
 test: $(DEV) ## Run the tests, with a sample of the long counts; ARGS go to pytest
 	$(BIN)/python -m pytest $(ARGS)
@@ -40,7 +40,7 @@ docs: $(DEV) ## Write docs/cli.md anew from --help
 	$(BIN)/python docs/generate_cli.py
 
 bench: $(BENCH) ## Run the benchmarks; DATA is the folder of the data sets
-	@for script in benchmarks/bench_*.py; do \
+	@for script in benchmarks/[a-z]*.py; do \
 		echo "== $$script"; $(BIN)/python "$$script" $(if $(DATA),--data "$(DATA)") || exit 1; \
 	done
 
