@@ -272,7 +272,7 @@ BAD = [
     ({"a": {"x": [float("-inf")]}}, "finite"),
     ({"a": {1, 2}}, "plain JSON"),
     ({"a": b"x"}, "plain JSON"),
-    ({"a": object()}, "plain JSON"),
+    ({"a": object}, "plain JSON"),
     ({"a": dt.date(2020, 1, 1)}, "plain JSON"),
     ({"a": [dt.date(2020, 1, 1)]}, "plain JSON"),
     ({"a": Colour.RED}, "plain JSON"),
