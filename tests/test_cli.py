@@ -245,6 +245,20 @@ def test_links_are_shown_for_a_person(store):
     assert "hyperlink /uptown ← tower" in linkstore("links", "uptown", "--store", store)[1]
 
 
+def test_a_person_is_named_a_few_of_many_links(tmp_path):
+    words = [Document(id=f"w{number}", page_content=f"word {number}") for number in range(9)]
+    for document in words:
+        add_links(document, Link.bidir(kind="keyword", tag="word"))
+    with LinkStore.open(tmp_path / "kb") as opened:
+        opened.add_documents(words)
+
+    _, out, _ = linkstore("links", "w0", "--store", str(tmp_path / "kb"))
+    _, full, _ = linkstore("links", "w0", "--store", str(tmp_path / "kb"), "--json")
+
+    assert "and 3 more" in out
+    assert len(json.loads(full)[0]["outgoing"][0]["to"]) == 8
+
+
 def test_delete_removes_documents_or_none(store):
     assert linkstore("delete", "tower", "nobody", "--store", store)[0] == exits.OTHER
     assert json.loads(linkstore("stats", "--store", store, "--json")[1])["documents"] == 2

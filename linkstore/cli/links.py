@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -15,6 +15,9 @@ from linkstore.cli.stores import opened
 
 if TYPE_CHECKING:
     from linkstore.neighbours import Neighbour
+
+SHOWN: Final = 5
+"""How many documents at the other end of a link are named to a person; ``--json`` names all."""
 
 
 def links(
@@ -63,5 +66,13 @@ def _show(entry: dict[str, Any]) -> None:
     for side, arrow, others in (("outgoing", "→", "to"), ("incoming", "←", "from")):
         for row in entry[side]:
             label = f" “{row['label']}”" if row["label"] else ""
-            ids = "too many to list" if row["more"] else ", ".join(row[others]) or "nothing here"
+            ids = _listed(row[others], more=row["more"])
             console.print(printable(f"  {row['kind']} {row['tag']}{label} {arrow} {ids}"))
+
+
+def _listed(ids: Sequence[str], *, more: bool) -> str:
+    """A few ids, and how many others there are."""
+    if more:
+        return "too many to list"
+    rest = len(ids) - SHOWN
+    return (", ".join(ids[:SHOWN]) or "nothing here") + (f" and {rest:,} more" if rest > 0 else "")
