@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
-import subprocess
-import sys
+import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import apsw
 import numpy as np
@@ -24,6 +25,9 @@ from linkstore.links import links_in
 from linkstore.plans import Candidates, Names, Nearest, Plan
 from linkstore.vectors import Floats, similarities, unit_vectors
 
+PROCESSES = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
+if os.name == "posix":
+    PROCESSES.set_forkserver_preload(["__main__", "linkstore.store", "langchain_core.embeddings.fake"])
 LONG = os.environ.get("LINKSTORE_LONG") == "1"
 DIMENSION = 16
 SNAPSHOTS = EmbeddedSettings(exact_below=64, durable=False)
@@ -85,7 +89,8 @@ def records(start: int, stop: int, version: int = 0) -> list[Record]:
 def backend(path: Path | str, settings: EmbeddedSettings = SNAPSHOTS) -> EmbeddedBackend:
     """An embedded backend that is ready for records."""
     made = EmbeddedBackend(path, settings=settings)
-    made.run(made.claim(Manifest(embedding="test", dimension=DIMENSION)))
+    if made.run(made.manifest()).dimension is None:
+        made.run(made.claim(Manifest(embedding="test", dimension=DIMENSION)))
     return made
 
 
@@ -122,25 +127,44 @@ def sql(folder: Path, *statements: str) -> None:
         connection.close()
 
 
-def process(code: str, *arguments: object) -> subprocess.Popen[str]:
-    """Another Python process that can import this module and linkstore."""
-    folder = Path(__file__).parent
-    path = os.pathsep.join([str(folder), str(folder.parent), str(folder.parent / "extractors")])
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )
+class Child:
+    """Another process, which sends what it has to say.
 
+    Args:
+        target: A function of this or the test's module; it gets a connection, then ``arguments``.
+        arguments: Plain values.
+    """
 
-def finished(child: subprocess.Popen[str], timeout: float = 60) -> str:
-    """What a process printed; fails with its errors if it failed."""
-    out, errors = child.communicate(timeout=timeout)
-    assert child.returncode == 0, errors
-    return out
+    def __init__(self, target: Callable[..., None], *arguments: object) -> None:
+        self.connection, theirs = PROCESSES.Pipe()
+        self._process = PROCESSES.Process(target=target, args=(theirs, *arguments))
+        self._process.start()
+        theirs.close()
+        assert self._process.pid is not None
+        self.pid: int = self._process.pid
+
+    def kill(self) -> list[Any]:
+        """End it by SIGKILL; what it had sent before."""
+        self._process.kill()
+        said = self._rest()
+        self._process.join()
+        assert self._process.exitcode == -signal.SIGKILL, "it ended by itself"
+        return said
+
+    def finish(self, timeout: float = 300) -> list[Any]:
+        """Wait for its end, which must be a good one; what it sent."""
+        said = self._rest()
+        self._process.join(timeout)
+        assert self._process.exitcode == 0
+        return said
+
+    def _rest(self) -> list[Any]:
+        said = []
+        try:
+            while True:
+                said.append(self.connection.recv())
+        except (EOFError, ConnectionError):
+            return said
 
 
 @contextlib.contextmanager

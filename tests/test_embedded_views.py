@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from stores import (
     SNAPSHOTS,
+    Child,
     backend,
     exact,
-    finished,
     meanwhile,
     nearest,
-    process,
     put,
     record,
     times,
@@ -113,25 +112,30 @@ def test_a_state_that_was_jumped_over_is_not_served(tmp_path) -> None:
     store.close()
 
 
+def put_and_remove(told, folder) -> None:
+    other = backend(folder)
+    put(other, 150, 300)
+    other.run(other.write(Change(remove=[f"d{n}" for n in range(0, 300, 3)])))
+
+
 def test_a_mirror_catches_up_with_another_process(tmp_path) -> None:
     store = backend(tmp_path / "kb")
     put(store, 0, 150)
     store.run(store.flush())
     assert nearest(store, ASKED) == exact(range(150), ASKED)
-    code = """
-import sys
-from stores import *
-other = backend(sys.argv[1])
-put(other, 150, 300)
-other.run(other.write(Change(remove=[f"d{n}" for n in range(0, 300, 3)])))
-if sys.argv[2] == "flush":
-    other.run(other.flush())
-"""
-    finished(process(code, tmp_path / "kb", "no"))
+    Child(put_and_remove, tmp_path / "kb").finish()
     left = [n for n in range(300) if n % 3]
     assert nearest(store, ASKED, 300) == exact(left, ASKED, 300)
     assert store.run(store.answer(everything())) == expected([n for n in range(300) if n % 3])
     store.close()
+
+
+def replace_twenties(told, folder) -> None:
+    other = backend(folder)
+    for start in (0, 20, 40):
+        other.run(other.write(Change(remove=[f"d{n}" for n in range(start, start + 20)])))
+        put(other, 150 + start, 170 + start)
+        other.run(other.flush())
 
 
 def test_a_mirror_older_than_the_list_of_removals_is_loaded_anew(tmp_path) -> None:
@@ -140,16 +144,7 @@ def test_a_mirror_older_than_the_list_of_removals_is_loaded_anew(tmp_path) -> No
     store.run(store.flush())
     nearest(store, ASKED)
     mirror = store._shared._mirror
-    code = """
-import sys
-from stores import *
-other = backend(sys.argv[1])
-for start in (0, 20, 40):
-    other.run(other.write(Change(remove=[f"d{n}" for n in range(start, start + 20)])))
-    put(other, 150 + start, 170 + start)
-    other.run(other.flush())
-"""
-    finished(process(code, tmp_path / "kb"))
+    Child(replace_twenties, tmp_path / "kb").finish()
     assert nearest(store, ASKED, 300) == exact(range(60, 210), ASKED, 300)
     assert store._shared._mirror is not mirror
     store.close()
