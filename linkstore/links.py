@@ -49,6 +49,8 @@ class Link:
     weight: float = field(default=1.0, compare=False)
 
     def __post_init__(self) -> None:
+        if _is_ordinary(self.kind, self.tag, self.direction, self.label, self.weight):
+            return
         problem = _problem(self.kind, self.tag, self.direction, self.label, self.weight)
         if problem:
             raise LinkError(f"invalid link {_shown(self)}: {problem}")
@@ -244,20 +246,8 @@ def _read_quickly(data: Mapping[str, Any]) -> Link | None:
     get = data.get
     kind, tag, direction = get("kind"), get("tag"), get("direction")
     label, weight = get("label"), get("weight", 1.0)
-    if (
-        type(kind) is type(tag) is type(direction) is str
-        and direction in DIRECTIONS
-        and 0 < len(kind) <= MAX_TAG_BYTES
-        and 0 < len(tag) <= MAX_TAG_BYTES
-        and kind.isascii()
-        and tag.isascii()
-        and "\0" not in tag
-        and "\0" not in kind
-        and (label is None or (type(label) is str and label.isascii()))
-        and type(weight) is float
-        and 0.0 <= weight <= 1.0
-        and len(data) == 3 + (label is not None) + ("weight" in data)
-    ):
+    fields = 3 + (label is not None) + ("weight" in data)
+    if len(data) == fields and _is_ordinary(kind, tag, direction, label, weight):
         link = _new(Link)
         _set_kind(link, kind)
         _set_tag(link, tag)
@@ -275,6 +265,25 @@ def _merged(first: Link, second: Link) -> Link:
         direction=first.direction,
         label=first.label if first.label is not None else second.label,
         weight=max(first.weight, second.weight),
+    )
+
+
+def _is_ordinary(kind: object, tag: object, direction: object, label: object, weight: object) -> bool:
+    """Whether a link's fields are good in the common way: what is not still may be good."""
+    return (
+        type(kind) is str
+        and type(tag) is str
+        and type(direction) is str
+        and direction in DIRECTIONS
+        and 0 < len(kind) <= MAX_TAG_BYTES
+        and 0 < len(tag) <= MAX_TAG_BYTES
+        and kind.isascii()
+        and tag.isascii()
+        and "\0" not in tag
+        and "\0" not in kind
+        and (label is None or (type(label) is str and label.isascii()))
+        and type(weight) is float
+        and 0.0 <= weight <= 1.0
     )
 
 
