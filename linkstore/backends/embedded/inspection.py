@@ -83,6 +83,7 @@ def findings(connection: apsw.Connection, damaged: list[str]) -> Iterator[Findin
     state = [row[0] for row in connection.execute("PRAGMA quick_check(5)")]
     if state != ["ok"]:
         yield Finding(problem="SQLite finds the database damaged", count=len(state), examples=tuple(state))
+        return  # the tables cannot be read through
     if damaged:
         yield Finding(problem="derived files that are damaged", count=len(damaged), examples=tuple(damaged))
     for problem, query in _CHECKS.items():
