@@ -1,0 +1,192 @@
+"""Derived files that are damaged are found out, never believed, and made anew."""
+
+from __future__ import annotations
+
+import random
+import shutil
+
+import pytest
+from stores import LONG, SNAPSHOTS, backend, exact, nearest, put, sql, times, vectors
+
+from linkstore.backends.base import Change
+from linkstore.backends.embedded import EmbeddedBackend
+from linkstore.backends.embedded.matrix import BLOCK_ROWS
+from linkstore.errors import StoreFormatError
+from linkstore.plans import Groups, Memberships, Plan, Tags
+
+COUNT = BLOCK_ROWS + 50  # one sealed block of vectors, and some past it
+QUESTIONS = vectors(range(10_000, 10_006))
+PAGE = 4096
+KINDS = ("truncated", "emptied", "flipped bit", "zeroed page", "zeroed tail", "swapped", "removed", "noise")
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """A store with a graph, vectors and an index in files, and an older index beside."""
+    folder = tmp_path_factory.mktemp("sound") / "kb"
+    store = backend(folder)
+    put(store, 0, COUNT - 20)
+    store.run(store.flush())
+    put(store, COUNT - 20, COUNT)
+    store.run(store.flush())
+    store.close()
+    names = {path.name for path in folder.iterdir()}
+    assert {"graph-2.bin", "ann-2.usearch", "vectors.f32", "ann-1.usearch"} <= names
+    return folder
+
+
+@pytest.fixture(scope="module")
+def right():
+    return [exact(range(COUNT), question, 5) for question in QUESTIONS]
+
+
+def damage(folder, name: str, kind: str, chance: random.Random) -> None:
+    """Damage one file."""
+    path = folder / name
+    data = bytearray(path.read_bytes())
+    at = chance.randrange(len(data))
+    match kind:
+        case "truncated":
+            data = data[:at]
+        case "emptied":
+            data = bytearray()
+        case "flipped bit":
+            data[at] ^= 1 << chance.randrange(8)
+        case "zeroed page":
+            start = at // PAGE * PAGE
+            data[start : start + PAGE] = bytes(len(data[start : start + PAGE]))
+            data[at] ^= 0xFF  # the page may have been zero
+        case "zeroed tail":
+            data[at:] = bytes(len(data) - at)
+            data[at] ^= 0xFF
+        case "swapped":
+            other = {"ann-2.usearch": "ann-1.usearch", "graph-2.bin": "graph-1.bin"}
+            data = bytearray((folder / other.get(name, "graph-2.bin")).read_bytes())
+        case "noise":
+            data = bytearray(chance.randbytes(len(data)))
+    if kind == "removed":
+        path.unlink()
+    else:
+        path.write_bytes(data)
+
+
+def group_tags(store: EmbeddedBackend) -> list[tuple[str, str]]:
+    """The link groups that document 0 lies on."""
+
+    def plan() -> Plan[list[tuple[str, str]]]:
+        from linkstore.plans import Candidates, Find
+
+        found: Candidates = yield Find(ids=("d0",))
+        lies: Memberships = yield Groups(refs=found.refs, side="out")
+        tags: list[tuple[str, str]] = yield Tags(groups=lies.group)
+        return sorted(tags)
+
+    return store.run(store.answer(plan()))
+
+
+@pytest.mark.parametrize("name", ["ann-2.usearch", "graph-2.bin", "vectors.f32"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_damaged_file_is_made_anew_and_answers_are_right(sound, right, tmp_path, name, kind) -> None:
+    for turn in range(times(1, 9)):
+        folder = tmp_path / str(turn)
+        shutil.copytree(sound, folder)
+        damage(folder, name, kind, random.Random(f"{name} {kind} {turn}"))
+        store = EmbeddedBackend(folder, settings=SNAPSHOTS)
+        assert [nearest(store, question, 5) for question in QUESTIONS] == right
+        assert group_tags(store) == [("hyperlink", "u0"), ("keyword", "k0")]
+        assert store.run(store.verify()).sound
+        assert (folder / "ann-3.usearch").exists()
+        store.close()
+
+
+@pytest.mark.parametrize("name", ["ann-2.usearch", "graph-2.bin", "vectors.f32"])
+def test_a_file_damaged_while_a_store_is_open_misleads_nobody(sound, right, tmp_path, name) -> None:
+    """A damaged file takes the place of the one in use: verify names it, repair makes it anew."""
+    folder = tmp_path / "kb"
+    shutil.copytree(sound, folder)
+    store = EmbeddedBackend(folder, settings=SNAPSHOTS)
+    assert [nearest(store, question, 5) for question in QUESTIONS] == right
+    data = (folder / name).read_bytes()
+    (folder / name).unlink()  # the old file stays as it is for whoever has mapped it
+    (folder / name).write_bytes(data[: len(data) // 2])
+    assert [nearest(store, question, 5) for question in QUESTIONS] == right
+    report = store.run(store.verify())
+    assert [finding.examples for finding in report.findings] == [(name,)]
+    assert store.run(store.repair()) == report
+    assert store.run(store.verify()).sound
+    assert [nearest(store, question, 5) for question in QUESTIONS] == right
+    store.close()
+
+
+def test_a_reader_of_a_damaged_new_snapshot_searches_exactly(sound, right, tmp_path) -> None:
+    """What another process saved is verified before it is used."""
+    folder = tmp_path / "kb"
+    shutil.copytree(sound, folder)
+    writer = EmbeddedBackend(folder, settings=SNAPSHOTS)
+    reader = EmbeddedBackend(folder, settings=SNAPSHOTS)
+    nearest(reader, QUESTIONS[0])
+    writer.run(writer.write(Change(remove=["no such document"])))
+    put(writer, COUNT, COUNT + 1)
+    writer.run(writer.flush())
+    for name in ("ann-3.usearch", "graph-3.bin"):
+        path = folder / name
+        data = path.read_bytes()
+        path.unlink()
+        path.write_bytes(bytes(len(data)))
+    expected = [exact(range(COUNT + 1), question, 5) for question in QUESTIONS]
+    assert [nearest(reader, question, 5) for question in QUESTIONS] == expected
+    reader.close()
+    writer.close()
+
+
+def test_leftovers_of_a_crash_are_cleared_away(sound, tmp_path) -> None:
+    folder = tmp_path / "kb"
+    shutil.copytree(sound, folder)
+    (folder / ".ann-3.usearch.123.tmp").write_bytes(b"half")
+    (folder / "graph-7.bin").write_bytes(b"never recorded")
+    store = EmbeddedBackend(folder, settings=SNAPSHOTS)
+    put(store, COUNT, COUNT + 1)
+    store.run(store.flush())
+    store.close()
+    names = {path.name for path in folder.iterdir()}
+    assert not {".ann-3.usearch.123.tmp", "graph-7.bin", "graph-1.bin"} & names
+
+
+def test_a_damaged_database_is_a_clear_error(sound, tmp_path) -> None:
+    folder = tmp_path / "kb"
+    shutil.copytree(sound, folder)
+    path = folder / "linkstore.db"
+    data = bytearray(path.read_bytes())
+    data[200 * PAGE : 260 * PAGE] = b"\xff" * (60 * PAGE)
+    path.write_bytes(data)
+    store = EmbeddedBackend(folder, settings=SNAPSHOTS)
+    report = store.run(store.verify())
+    assert "SQLite finds the database damaged" in {finding.problem for finding in report.findings}
+    with pytest.raises(StoreFormatError, match="damaged: restore it"):
+        store.run(store.scan(None, COUNT))
+    store.close()
+    path.write_bytes(b"\xff" * len(data))
+    with pytest.raises(StoreFormatError, match=r"linkstore\.db"):
+        EmbeddedBackend(folder)
+
+
+def test_the_full_count_of_damaged_files_is_200() -> None:
+    assert len(KINDS) * 3 * times(1, 9) >= (200 if LONG else 24)
+
+
+def test_vectors_of_removed_documents_do_not_spoil_a_rebuilt_file(tmp_path) -> None:
+    """A file made anew by a process that never saw a removed document differs from the old one."""
+    store = backend(tmp_path / "kb")
+    put(store, 0, BLOCK_ROWS + 10)
+    nearest(store, QUESTIONS[0])
+    store.run(store.write(Change(remove=[f"d{n}" for n in range(0, 4000, 4)])))
+    store.run(store.flush())
+    store.close()
+    (tmp_path / "kb" / "vectors.f32").write_bytes(b"")
+    left = [n for n in range(BLOCK_ROWS + 10) if n % 4 or n >= 4000]
+    for _ in range(2):
+        store = EmbeddedBackend(tmp_path / "kb", settings=SNAPSHOTS)
+        assert nearest(store, QUESTIONS[0]) == exact(left, QUESTIONS[0])
+        assert store.run(store.verify()).sound
+        store.close()
+    sql(tmp_path / "kb", "PRAGMA quick_check")

@@ -1,0 +1,130 @@
+"""A full disk is a typed error; what was stored stays readable, and all goes on when there is space."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import apsw
+import pytest
+from stores import SNAPSHOTS, backend, exact, nearest, put, vectors
+
+from linkstore.backends.base import Change
+from linkstore.backends.embedded import EmbeddedSettings
+from linkstore.errors import StoreFullError
+
+ASKED = vectors([10_000])[0]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A tmpfs of 8 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
+    try:
+        mounted = subprocess.run(command, capture_output=True, text=True)
+    except FileNotFoundError:
+        pytest.skip("there is no mount command here")
+    if mounted.returncode:
+        pytest.skip(f"no tmpfs may be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(folder, leave: int) -> None:
+    """Leave so many bytes."""
+    state = os.statvfs(folder)
+    (folder / "ballast").write_bytes(b"x" * max(0, state.f_bavail * state.f_frsize - leave))
+
+
+def test_a_full_disk_refuses_writes_and_keeps_what_was_there(small_disk) -> None:
+    store = backend(small_disk / "kb", EmbeddedSettings(exact_below=64))
+    put(store, 0, 100)
+    there, full = 100, None
+    while full is None and there < 20_000:
+        try:
+            put(store, there, there + 50)
+            there += 50
+        except StoreFullError as error:
+            full = error
+    assert "linkstore.db: no space left" in str(full)
+    for _ in range(2):
+        with pytest.raises(StoreFullError):
+            put(store, there, there + 50)
+        with pytest.raises(StoreFullError):
+            put(store, 0, 50, version=1)
+    assert nearest(store, ASKED) == exact(range(there), ASKED)
+    assert store.run(store.survey()).documents == there
+    store.run(store.flush())
+    store.close()
+    store = backend(small_disk / "kb", EmbeddedSettings(exact_below=64))
+    assert nearest(store, ASKED) == exact(range(there), ASKED)
+    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    put(store, there, there + 50)
+    store.run(store.flush())
+    assert nearest(store, ASKED) == exact(range(there + 50), ASKED)
+    assert store.run(store.verify()).sound
+    assert list((small_disk / "kb").glob("ann-*.usearch"))
+    store.close()
+
+
+@pytest.mark.parametrize("leave", [250_000, 400_000])
+def test_a_write_counts_though_there_is_no_space_for_its_snapshot(small_disk, leave, caplog) -> None:
+    settings = EmbeddedSettings(exact_below=2000, durable=False)
+    store = backend(small_disk / "kb", settings)
+    put(store, 0, 2000)
+    fill(small_disk, leave)
+    put(store, 2000, 2010)  # the first past the bound, so a snapshot is due
+    assert "no snapshot" in caplog.text
+    put(store, 2010, 2020)
+    assert nearest(store, ASKED) == exact(range(2020), ASKED)
+    (small_disk / "ballast").unlink()
+    put(store, 2020, 2030)
+    store.run(store.flush())
+    assert list((small_disk / "kb").glob("ann-*.usearch"))
+    assert nearest(store, ASKED) == exact(range(2030), ASKED)
+    assert store.run(store.verify()).sound
+    store.close()
+
+
+def test_a_snapshot_that_failed_is_taken_again_with_all_in_it(tmp_path, monkeypatch, caplog) -> None:
+    """The index in memory was ahead of the file that could not be saved."""
+    store = backend(tmp_path / "kb")
+    put(store, 0, 100)
+    store.run(store.flush())
+    put(store, 100, 130)  # too few for a snapshot of their own
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", _no_space)
+        store.run(store.flush())
+    assert "No space left" in caplog.text
+    put(store, 130, 200)
+    store.run(store.flush())
+    assert nearest(store, ASKED, 200) == exact(range(200), ASKED, 200)
+    store.close()
+    store = backend(tmp_path / "kb")
+    assert nearest(store, ASKED, 200) == exact(range(200), ASKED, 200)
+    assert store.run(store.verify()).sound
+    store.close()
+
+
+def _no_space(descriptor: int) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_full_database_is_a_typed_error_wherever_it_happens(tmp_path) -> None:
+    """Injected: SQLite may use no more pages than it has."""
+    store = backend(tmp_path / "kb", SNAPSHOTS)
+    put(store, 0, 50)
+    with store._database.writing() as writer:
+        pages = writer.pragma("page_count")
+    writer.pragma("max_page_count", pages)
+    with pytest.raises(StoreFullError, match="intact") as caught:
+        put(store, 50, 2000)
+    assert isinstance(caught.value.__cause__, apsw.FullError)
+    assert nearest(store, ASKED, 100) == exact(range(50), ASKED, 100)
+    writer.pragma("max_page_count", 1_000_000)
+    put(store, 50, 80)
+    store.run(store.write(Change(remove=["d0"])))
+    assert nearest(store, ASKED, 100) == exact(range(1, 80), ASKED, 100)
+    store.close()
