@@ -75,7 +75,8 @@ class RandomGraph:
 
     def searches(self, count: int) -> list[Search]:
         """Searches by every strategy, with small bounds so that they bite."""
-        return [Search(strategy=self._strategy(), question=self._question()) for _ in range(count)]
+        strategies = [self._strategy() for _ in range(count)]
+        return [Search(strategy=strategy, question=self._question(strategy)) for strategy in strategies]
 
     def _vector(self) -> Floats:
         return unit_vector([self._random.gauss(0, 1) for _ in range(DIMENSION)])
@@ -146,13 +147,16 @@ class RandomGraph:
             "direction": random.choice(("forward", "backward", "both")),
         }
 
-    def _question(self) -> Question:
+    def _question(self, strategy: Strategy) -> Question:
         random = self._random
         near_a_document = random.random() < 0.5
+        roots = tuple(self._roots())
+        links = tuple(self._link() for _ in range(random.choice((0, 0, 2))))
+        from_the_query_alone = isinstance(strategy, Similarity)
         return Question(
             vector=random.choice(self._vectors) if near_a_document else self._vector(),
-            roots=tuple(self._roots()),
-            links=tuple(self._link() for _ in range(random.choice((0, 0, 2)))),
+            roots=() if from_the_query_alone else roots,
+            links=() if from_the_query_alone else links,
             filter=self._condition(),
             seed_filter=self._condition(),
             hop_filter=self._condition(),
