@@ -206,8 +206,10 @@ class EmbeddedBackend(Backend):
         with self._current().writing() as connection:
             inspection.mend(connection, self._groups)
             self._groups.known.clear()
+            recorded = snapshot_of(settings_of(connection))
         self._shared.forget()
-        self._take_snapshot(wait=True, afresh=True)
+        if recorded:
+            self._take_snapshot(wait=True, afresh=True)
         return report
 
     @immediate

@@ -144,6 +144,7 @@ def mend(connection: apsw.Connection, groups: GroupKeys) -> None:
     for query in (
         "DELETE FROM vector WHERE key NOT IN (SELECT key FROM document)",
         "DELETE FROM link WHERE document NOT IN (SELECT key FROM document)",
+        "UPDATE document SET hash = x'' WHERE NOT json_valid(metadata)",  # adding them again is a change
     ):
         connection.execute(query)
     count = "UPDATE setting SET value = (SELECT count(*) FROM document) WHERE name = 'documents'"
