@@ -24,7 +24,7 @@ _ROLES: Final = "[role=navigation], [role=banner], [role=contentinfo], [role=com
 _WIDGETS: Final = (
     ".sphinxsidebar, .related, .breadcrumb, .breadcrumbs, .sidebar, .navbar, .navbox, .pagination, .nosearch,"
     " .toc, .table-of-contents, .contents.topic, .contents.local, .mw-editsection, .mw-jump-link,"
-    " #sidebar, #toc, #TOC, #footer, #contents:has(> details)"
+    " .nav, #hd, #ft, #sidebar, #toc, #TOC, #footer, #contents:has(> details)"
 )
 _UNSEEN: Final = "span.visually-hidden, span.sr-only, a.visually-hidden, a.sr-only"
 # Naming the elements keeps the parser from trying every selector on every <span> of a code block.

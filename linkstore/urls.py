@@ -203,7 +203,7 @@ def _page_url(url: str, base: str, policy: UrlPolicy) -> str | None:
 def _canonical(url: str) -> str | None:
     parts = urlsplit(url)
     host = parts.hostname or ""
-    if parts.scheme not in SCHEMES or not (host or parts.scheme == "file"):
+    if parts.scheme not in SCHEMES:
         return None
     authority = f"[{host}]" if ":" in host else host
     if parts.port not in (None, _DEFAULT_PORTS.get(parts.scheme)):
@@ -212,7 +212,8 @@ def _canonical(url: str) -> str | None:
     # what follows a semicolon unlike the rest of the path.
     path = _STRAY_PERCENT.sub("%25", parts.path).replace(";", "%3B")
     canonical: str = canonicalize_url(urlunsplit((parts.scheme, authority, path, parts.query, "")))
-    return None if _NOT_IN_HOSTS.search(canonical.split("/", 3)[2]) else canonical
+    host = canonical.split("/", 3)[2]
+    return canonical if not _NOT_IN_HOSTS.search(host) and (host or parts.scheme == "file") else None
 
 
 def _under_policy(url: str, policy: UrlPolicy) -> str:

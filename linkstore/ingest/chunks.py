@@ -217,7 +217,8 @@ def _parent(sections: Sequence[_Section], number: int, first: dict[int, str], ow
 
 
 def _text(page: Page, headings: tuple[str, ...], blocks: tuple[Block, ...]) -> str:
-    trail = TRAIL.join(headings) or page.title
+    untitled = page.title and page.title not in headings
+    trail = TRAIL.join((page.title, *headings) if untitled else headings)
     body = ""
     for block in blocks:
         gap = "\n" if block.tight else "\n\n"

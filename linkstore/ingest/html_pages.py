@@ -16,7 +16,7 @@ from linkstore.markup import (
     parse_html,
 )
 
-_MAIN: Final = ("main", "[role=main]", "article", ".document .body", ".body", "#content", ".document")
+_MAIN: Final = ("main", "[role=main]", "article", ".document .body", ".body", ".document")
 """Where site builders put the main content, the surest first."""
 _MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 _LOOKED_AT: Final = 8192
@@ -31,7 +31,7 @@ class PageContent:
     """What a page says.
 
     Args:
-        title: Its first heading, else its ``<title>``; may be empty.
+        title: Its main heading, else its ``<title>``; may be empty.
         blocks: Its main content; at least one block.
         base: What ``<base href>`` says, if anything.
         canonical: What ``<link rel=canonical>`` says, if anything.
@@ -109,5 +109,9 @@ def _main_blocks(tree: Tree, body: Node) -> list[Block]:
 
 
 def _title(tree: Tree, blocks: list[Block]) -> str:
-    top = next((block.text for block in blocks if block.level == 1), "")
-    return top or head_title(tree) or next((block.text for block in blocks if block.level), "")
+    """The main heading: of several, the one that the page's <title> begins with."""
+    named = head_title(tree)
+    tops = [block.text for block in blocks if block.level == 1]
+    if tops:
+        return next((top for top in tops if named.startswith(top)), tops[0])
+    return named or next((block.text for block in blocks if block.level), "")
