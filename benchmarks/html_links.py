@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urldefrag
 
-from linkstore_extractors.html import HtmlLinkExtractor, HtmlSource
 from rich.console import Console
 from rich.table import Table
 
 from linkstore.urls import normalize_url
+from linkstore_extractors.html import HtmlLinkExtractor, HtmlSource
 
 BASE = "https://peps.python.org/"
 Pages = list[HtmlSource]

@@ -16,7 +16,7 @@ from linkstore.text import STOP_WORDS, fold, tokens
         ("  Space \n Needle\t", "space needle"),
         ("STRASSE", "strasse"),
         ("Straße", "strasse"),
-        ("ﬁle № ４２", "file no 42"),
+        ("ﬁle № \uff14\uff12", "file no 42"),
         ("E\u0301COLE", "\u00e9cole"),
         ("non\u00a0breaking", "non breaking"),
         ("don\u2019t", "don't"),
