@@ -54,7 +54,7 @@ class LinkRetriever(BaseRetriever):
 class StoreRetriever(VectorStoreRetriever):
     """What ``store.as_retriever()`` gives: LangChain's own retriever, which also follows links."""
 
-    vectorstore: LinkStore
+    vectorstore: LinkStore  # pyright: ignore[reportIncompatibleVariableOverride]
     search_type: str = "traversal"
     allowed_search_types: ClassVar[Collection[str]] = (
         *VectorStoreRetriever.allowed_search_types,

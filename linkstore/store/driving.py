@@ -53,18 +53,22 @@ class Driven(VectorStore):
             case EmbedQuery(text):
                 return self._embedding.embed_query(text)
             case EmbedDocuments(texts):
-                embed = getattr(self._embedding, "embed_array", self._embedding.embed_documents)
-                return embed(texts)
+                return self._embed_documents(texts)
             case Engine(operation):
                 return self.backend.run(operation)
         raise TypeError(f"no way to answer {request!r}")
+
+    def _embed_documents(self, texts: list[str]) -> Any:
+        """Vectors of texts, as an array where the embedding can give one."""
+        embed = getattr(self._embedding, "embed_array", self._embedding.embed_documents)
+        return embed(texts)
 
     async def _await(self, request: object) -> Any:
         match request:
             case EmbedQuery(text):
                 return await self._embedding.aembed_query(text)
             case EmbedDocuments(texts) if hasattr(self._embedding, "embed_array"):
-                return await asyncio.to_thread(self._embedding.embed_array, texts)
+                return await asyncio.to_thread(self._embed_documents, texts)
             case EmbedDocuments(texts):
                 return await self._embedding.aembed_documents(texts)
             case Engine(operation):
