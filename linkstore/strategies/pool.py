@@ -31,8 +31,8 @@ class Pool:
     @property
     def scores(self) -> Floats:
         """(n,) MMR score of each candidate, given what was picked so far."""
-        scores: Floats = self._lambda * self._relevance - (np.float32(1) - self._lambda) * self._redundancy
-        return scores
+        scores = self._lambda * self._relevance - (1 - self._lambda) * self._redundancy
+        return scores.astype(np.float32, copy=False)
 
     def add(self, positions: Ints, relevance: Floats, vectors: Floats) -> None:
         """Take in candidates: positions in the trail, relevance (n,), unit vectors (n, d)."""
