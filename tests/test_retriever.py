@@ -1,0 +1,178 @@
+"""Retrievers: LinkRetriever, and what as_retriever gives."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from langchain_core.runnables import RunnableLambda
+from langchain_core.vectorstores import VectorStoreRetriever
+from pydantic import ValidationError
+from stores import documents, embedding
+
+from linkstore import LinkRetriever, LinkStore
+from linkstore.hits import HIT_KEY
+from linkstore.strategies import Eager, Mmr, Similarity
+
+QUERY = "doc 1 v0"
+
+
+@pytest.fixture(scope="module")
+def store():
+    with LinkStore.from_documents(documents(0, 60), embedding()) as store:
+        yield store
+
+
+def ids(found) -> list[str]:
+    return [one.id for one in found]
+
+
+def test_it_retrieves_by_its_strategy(store) -> None:
+    for strategy in (Similarity(k=3), Eager(k=2, depth=2), Mmr(k=5, depth=1)):
+        retriever = LinkRetriever(store=store, strategy=strategy)
+        expected = store.search(QUERY, strategy=strategy)
+        assert ids(retriever.invoke(QUERY)) == [hit.document.id for hit in expected]
+        assert [one.metadata[HIT_KEY]["score"] for one in retriever.invoke(QUERY)] == [
+            hit.score for hit in expected
+        ]
+
+
+def test_without_a_strategy_it_follows_links(store) -> None:
+    found = LinkRetriever(store=store).invoke(QUERY)
+    assert {one.metadata[HIT_KEY]["depth"] for one in found} == {0, 1}
+
+
+def test_k_counts_what_is_returned(store) -> None:
+    every = LinkRetriever(store=store, strategy=Eager(k=2, depth=2)).invoke(QUERY)
+    retriever = LinkRetriever(store=store, strategy=Eager(k=2, depth=2), k=6)
+    assert ids(retriever.invoke(QUERY)) == ids(every)[:6]
+    assert ids(retriever.invoke(QUERY, k=3)) == ids(every)[:3]
+    assert len(LinkRetriever(store=store, k=30).invoke(QUERY)) == 30
+    with pytest.raises(TypeError):
+        retriever.invoke(QUERY, top=3)
+
+
+def test_its_fields_are_typed(store) -> None:
+    with pytest.raises(ValidationError):
+        LinkRetriever(store="not a store")
+    with pytest.raises(ValidationError):
+        LinkRetriever(store=store, strategy="eager")
+    with pytest.raises(ValidationError):
+        LinkRetriever(store=store, depth=2)
+
+
+def test_its_filter_holds_at_every_stage(store) -> None:
+    found = LinkRetriever(store=store, strategy=Eager(k=4, depth=2), filter={"c": 2}).invoke(QUERY)
+    assert found
+    assert {one.metadata["c"] for one in found} == {2}
+
+
+@pytest.mark.parametrize(
+    ("search_type", "search_kwargs", "method"),
+    [
+        ("traversal", {"k": 3, "depth": 1}, "traversal_search"),
+        ("traversal", {"k": 2, "depth": 2, "limit": 5, "filter": {"c": 1}}, "traversal_search"),
+        ("mmr_traversal", {"k": 4, "depth": 1, "lambda_mult": 0.3}, "mmr_traversal_search"),
+        ("similarity", {"k": 5}, "similarity_search"),
+        ("mmr", {"k": 3, "fetch_k": 10}, "max_marginal_relevance_search"),
+    ],
+)
+def test_every_search_type_is_the_method_of_that_name(store, search_type, search_kwargs, method) -> None:
+    retriever = store.as_retriever(search_type=search_type, search_kwargs=search_kwargs)
+    expected = getattr(store, method)(QUERY, **search_kwargs)
+    assert expected
+    assert retriever.invoke(QUERY) == expected
+    assert asyncio.run(retriever.ainvoke(QUERY)) == expected
+    k = {"k": search_kwargs["k"] - 1}
+    assert retriever.invoke(QUERY, **k) == getattr(store, method)(QUERY, **search_kwargs | k)
+
+
+def test_score_threshold(store) -> None:
+    retriever = store.as_retriever(
+        search_type="similarity_score_threshold", search_kwargs={"k": 5, "score_threshold": 0.9}
+    )
+    assert ids(retriever.invoke(QUERY)) == ["d1"]
+    assert ids(asyncio.run(retriever.ainvoke(QUERY))) == ["d1"]
+    with pytest.raises(ValueError, match="score_threshold"):
+        store.as_retriever(search_type="similarity_score_threshold")
+
+
+def test_an_unknown_search_type_is_refused(store) -> None:
+    with pytest.raises(ValueError, match="search_type"):
+        store.as_retriever(search_type="nonsense")
+
+
+def test_it_is_the_retriever_that_langchain_knows(store) -> None:
+    retriever = store.as_retriever(search_kwargs={"k": 3}, tags=["mine"], metadata={"a": 1})
+    assert isinstance(retriever, VectorStoreRetriever)
+    assert retriever.vectorstore is store
+    assert retriever.search_type == "traversal"
+    assert retriever.search_kwargs == {"k": 3}
+    assert retriever.tags == ["mine", "LinkStore", "DeterministicFakeEmbedding"]
+    assert retriever.metadata == {"a": 1}
+
+
+def test_documents_may_be_added_through_it() -> None:
+    with LinkStore(embedding=embedding()) as store:
+        retriever = store.as_retriever()
+        assert retriever.add_documents(documents(0, 3)) == ["d0", "d1", "d2"]
+        assert asyncio.run(retriever.aadd_documents(documents(3, 4))) == ["d3"]
+        assert retriever.invoke(QUERY)[0].id == "d1"
+
+
+class Seen(BaseCallbackHandler):
+    def __init__(self) -> None:
+        self.events: list[object] = []
+
+    def on_retriever_start(self, serialized, query, *, tags=None, metadata=None, **kwargs) -> None:
+        self.events.append(("start", query, tags, metadata))
+
+    def on_retriever_end(self, documents, **kwargs) -> None:
+        self.events.append(("end", ids(documents)))
+
+    def on_retriever_error(self, error, **kwargs) -> None:
+        self.events.append(("error", type(error)))
+
+
+class AsyncSeen(Seen, AsyncCallbackHandler):
+    async def on_retriever_start(self, *args, **kwargs) -> None:
+        Seen.on_retriever_start(self, *args, **kwargs)
+
+    async def on_retriever_end(self, *args, **kwargs) -> None:
+        Seen.on_retriever_end(self, *args, **kwargs)
+
+
+@pytest.mark.parametrize("kind", ["own", "store's"])
+def test_callbacks_see_the_run(store, kind) -> None:
+    make = (
+        (lambda **more: LinkRetriever(store=store, **more))
+        if kind == "own"
+        else (lambda **more: store.as_retriever(**more))
+    )
+    seen, later = Seen(), AsyncSeen()
+    retriever = make(tags=["t"], metadata={"m": 1})
+    found = ids(retriever.invoke(QUERY, config={"callbacks": [seen]}))
+    (start, query, tags, metadata), end = seen.events
+    assert (start, query) == ("start", QUERY)
+    assert "t" in tags
+    assert metadata["m"] == 1
+    assert end == ("end", found)
+    asyncio.run(retriever.ainvoke(QUERY, config={"callbacks": [later]}))
+    assert [event[0] for event in later.events] == ["start", "end"]
+    failing = make()
+    failed = Seen()
+    with pytest.raises(TypeError):
+        failing.invoke(QUERY, config={"callbacks": [failed]}, nonsense=1)
+    assert failed.events[-1] == ("error", TypeError)
+
+
+def test_it_composes_with_other_runnables(store) -> None:
+    chain = store.as_retriever(search_kwargs={"k": 2, "depth": 0}) | RunnableLambda(ids)
+    assert chain.invoke(QUERY)[0] == "d1"
+    assert [found[0] for found in chain.batch([QUERY, "doc 2 v0"])] == ["d1", "d2"]
+
+
+async def test_it_works_inside_a_running_loop(store) -> None:
+    retriever = LinkRetriever(store=store, strategy=Eager(k=3, depth=1))
+    assert retriever.invoke(QUERY) == await retriever.ainvoke(QUERY)
