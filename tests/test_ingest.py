@@ -9,7 +9,7 @@ import pytest
 from langchain_core.documents import Document
 
 from linkstore.backends.base import Survey
-from linkstore.errors import ExtractionError
+from linkstore.errors import ExtractionError, StoreFullError
 from linkstore.ingest import (
     ChunkLimits,
     Dangling,
@@ -236,6 +236,15 @@ def test_pages_are_handed_over_in_batches(store, tmp_path):
     write(tmp_path, {f"p{n:02}.html": page(str(n), body) for n in range(12)})
     index_folder(store, tmp_path, links=("section",))
     assert [len(batch) for batch in store.puts] == [6, 6]
+
+
+def test_an_error_of_the_store_ends_the_run(store, site):
+    def refuse(source, pages):
+        raise StoreFullError("the disk is full")
+
+    store.put_pages = refuse
+    with pytest.raises(StoreFullError):
+        index_folder(store, site, links=LINKS)
 
 
 class Subjects:

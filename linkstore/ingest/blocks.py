@@ -28,6 +28,7 @@ _SILENT: Final = frozenset(_SILENT_NAMES.split())
 _LEADS: Final = {"li": "- ", "dd": ""}
 _MAX_DEPTH: Final = 200
 """Elements nested deeper are read as one block of text; Python's stack would not hold them."""
+_IN_CODE: Final = "a, br, [id], script, style"
 _BREAK: Final = "\v"  # <br>: the one vertical tab that is no white space of the source
 
 
@@ -113,8 +114,13 @@ class _Reader:
             elif tag in _SILENT or child.mem_id in self._noise:
                 continue
             elif tag in _INLINE and depth < _MAX_DEPTH:
-                self._note(child, tag)
-                self.walk(child, depth + 1)
+                if tag == "a" or child.id:
+                    self._note(child, tag)
+                only = child.first_child
+                if only is not None and only.tag == "-text" and only.next is None:
+                    self._line.append(only.text_content or "")
+                else:
+                    self.walk(child, depth + 1)
             else:
                 self._flush()
                 self._block(child, tag or "", depth + 1)
@@ -166,7 +172,7 @@ class _Reader:
     def _collected(self, node: Node) -> str:
         """The text of an element without blocks; its anchors and links wait for it to be emitted."""
         plain = True
-        for element in node.traverse():
+        for element in _marked(node):
             tag = element.tag
             if tag == "a" or element.id:
                 self._note(element, tag, begins=_begins(node, element))
@@ -205,7 +211,7 @@ class _Reader:
             Block(
                 text=text,
                 level=level,
-                anchors=tuple(dict.fromkeys(self._anchors)),
+                anchors=tuple(dict.fromkeys(self._anchors)) if self._anchors else (),
                 links=tuple(self._links),
                 starts=self._starts,
                 fragment=fragment,
@@ -213,6 +219,14 @@ class _Reader:
             )
         )
         self._anchors, self._links, self._starts = [], [], False
+
+
+def _marked(node: Node) -> Iterable[Node]:
+    """The elements that may matter beside their text, from the node itself on."""
+    if node.tag != "pre":
+        return node.traverse()
+    # Highlighted code has a <span> for each token: the parser passes them by faster.
+    return node.css(_IN_CODE)
 
 
 def _begins(node: Node, element: Node) -> bool:

@@ -201,20 +201,27 @@ def _changed(
 
 
 def _store(store: PageStore, source: str, run: _Run, pages: Iterator[PageDocuments], tally: _Tally) -> None:
-    """Write pages in batches of a few hundred documents, so that they are embedded together."""
+    """Write pages in batches."""
     if run.linkers.need_corpus:
         pages = _with_corpus(store, run.linkers, pages)
+    for batch in _batches(pages):
+        for page in batch:
+            tally.written(page.documents)
+        store.put_pages(source, batch)
+
+
+def _batches(pages: Iterator[PageDocuments]) -> Iterator[list[PageDocuments]]:
+    """Pages with a few hundred documents together, so that they are embedded together."""
     batch: list[PageDocuments] = []
     size = 0
     for page in pages:
         batch.append(page)
         size += len(page.documents)
-        tally.written(page.documents)
         if size >= _BATCH:
-            store.put_pages(source, batch)
+            yield batch
             batch, size = [], 0
     if batch:
-        store.put_pages(source, batch)
+        yield batch
 
 
 def _with_corpus(
