@@ -6,8 +6,9 @@ and hashing costs little beside embedding, and a build may well write another te
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +34,7 @@ DEFAULT_LINKS: Final = ("hyperlink", "section", "citation")
 """The extractors used unless others are named; ``"keyword"`` is there for the asking."""
 
 _BATCH: Final = 512
+_WAITING: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,22 +203,30 @@ def _changed(
 
 
 def _store(store: PageStore, source: str, run: _Run, pages: Iterator[PageDocuments], tally: _Tally) -> None:
-    """Write pages in batches."""
+    """Write pages in batches, so that they are embedded together, while the next pages are read.
+
+    Embedding leaves Python free, so one thread reads pages while another embeds and writes.
+    """
     if run.linkers.need_corpus:
         pages = _with_corpus(store, run.linkers, pages)
-    for batch in _batches(pages):
-        for page in batch:
-            tally.written(page.documents)
-        store.put_pages(source, batch)
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="linkstore-index") as writer:
+        writing: deque[Future[object]] = deque()
+        for batch in _batches(pages, tally):
+            writing.append(writer.submit(store.put_pages, source, batch))
+            if len(writing) > _WAITING:
+                writing.popleft().result()
+        for future in writing:
+            future.result()
 
 
-def _batches(pages: Iterator[PageDocuments]) -> Iterator[list[PageDocuments]]:
-    """Pages with a few hundred documents together, so that they are embedded together."""
+def _batches(pages: Iterator[PageDocuments], tally: _Tally) -> Iterator[list[PageDocuments]]:
+    """Pages in batches of about ``_BATCH`` documents, counted."""
     batch: list[PageDocuments] = []
     size = 0
     for page in pages:
         batch.append(page)
         size += len(page.documents)
+        tally.written(page.documents)
         if size >= _BATCH:
             yield batch
             batch, size = [], 0
