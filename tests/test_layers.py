@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FLOORS = (
-    {"_version", "errors", "links", "filters", "hits", "urls", "text", "markup", "vectors", "embeddings"},
+    {"_version", "errors", "links", "filters", "hits", "urls", "text", "vectors", "embeddings"},
     {"extraction", "plans", "order"},
     {"strategies", "backends.base", "neighbours"},
     {"backends.embedded", "operations"},
@@ -22,7 +22,7 @@ FLOORS = (
     {"demo", "cli"},
 )
 """Rooms from the ground up; a room imports from its own floor and from those below."""
-EXTRACTORS_MAY_IMPORT = {"links", "urls", "text", "markup", "extraction", "errors"}
+EXTRACTORS_MAY_IMPORT = {"links", "urls", "text", "extraction", "errors"}
 FACADE = {
     "Hit",
     "Hits",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from linkstore.errors import ExtractionError
+from linkstore.extraction.markup import Tree, base_href, canonical_href, page_anchors, page_links, parse_html
 from linkstore.links import Link, merge_links
-from linkstore.markup import Tree, base_href, canonical_href, page_anchors, page_links, parse_html
 from linkstore.urls import (
     DEFAULT_POLICY,
     UrlPolicy,

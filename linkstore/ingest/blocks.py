@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from linkstore.extraction import Hyperlink
-from linkstore.markup import PERMALINKS, Node, Tree, is_backlink, node_anchors, noise_ids, squeezed
+from linkstore.extraction.markup import PERMALINKS, Node, Tree, is_backlink, node_anchors, noise_ids, squeezed
 
 _HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
 _LEAVES: Final = frozenset({"p", "pre", "dt", "figcaption", "caption", "summary", "legend"})

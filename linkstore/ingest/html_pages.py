@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from linkstore.ingest.blocks import Block, read_blocks
-from linkstore.markup import (
+from linkstore.extraction.markup import (
     Node,
     Tree,
     base_href,
@@ -15,6 +14,7 @@ from linkstore.markup import (
     head_title,
     parse_html,
 )
+from linkstore.ingest.blocks import Block, read_blocks
 
 _MAIN: Final = ("main", "[role=main]", "article", ".document .body", ".body", ".document")
 """Where site builders put the main content, the surest first."""

@@ -11,8 +11,8 @@ from typing import Final
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from linkstore.extraction.markup import parse_html
 from linkstore.ingest.html_pages import PageContent, decoded, page_content
-from linkstore.markup import parse_html
 
 _FRONT_MATTER: Final = re.compile(r"\A---\r?\n(.*?)^(?:---|\.\.\.)\s*$", re.DOTALL | re.MULTILINE)
 _TITLE: Final = re.compile(r"^title:\s*(.+?)\s*$", re.MULTILINE)

@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import quote
 
 from linkstore.errors import LinkStoreError
-from linkstore.markup import canonical_href, parse_html
+from linkstore.extraction.markup import canonical_href, parse_html
 from linkstore.urls import Site, UrlPolicy, normalize_url
 
 HTML_SUFFIXES: Final = frozenset({".html", ".htm", ".xhtml"})
