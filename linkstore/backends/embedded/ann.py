@@ -15,6 +15,7 @@ import numpy as np
 
 from linkstore.backends.embedded.columns import Column
 from linkstore.backends.embedded.files import matches, write_file
+from linkstore.backends.embedded.islands import lost_keys
 from linkstore.embeddings.cpp_runtime import share_cpp_runtime
 from linkstore.vectors import Floats, Ints
 
@@ -26,6 +27,8 @@ PROPOSALS: Final = 64
 EXPANSION_SEARCH: Final = 96
 BATCH: Final = 2048
 """How many documents are added while searches of the same index wait."""
+PARALLEL_FROM: Final = 256
+"""Fewer documents than this are added by one thread, which loses none: see ``islands``."""
 PATIENCE_SECONDS: Final = 0.02
 
 
@@ -110,20 +113,34 @@ class LiveIndex:
             batch = keys[start : start + BATCH]
             rows = vectors.take(batch)
             with self._lock:
-                self._index.add(batch, rows)  # type: ignore[union-attr]
+                self._index.add(batch, rows, threads=0 if len(batch) >= PARALLEL_FROM else 1)  # type: ignore[union-attr]
                 self.covered = int(batch[-1])
         self.covered = covered
 
-    def save(self, path: Path) -> str:
-        """Write the index beside and rename it; returns its hash."""
+    def save(self, path: Path, vectors: Column) -> str:
+        """Write the index beside and rename it; returns its hash.
+
+        Args:
+            path: Where it ends up.
+            vectors: Of all documents, by key, to add those again that were lost.
+        """
 
         def write(temporary: Path) -> None:
-            try:
-                self._index.save(str(temporary))  # type: ignore[union-attr]
-            except RuntimeError as error:  # usearch raises no other; here it means that the disk is full
-                raise OSError(f"{path}: {error}") from error
+            self._write(temporary)
+            lost = lost_keys(temporary)
+            if len(lost):
+                with self._lock:
+                    self._index.remove(lost)  # type: ignore[union-attr]
+                    self._index.add(lost, vectors.take(lost), threads=1)  # type: ignore[union-attr]
+                self._write(temporary)
 
         return write_file(path, write)
+
+    def _write(self, path: Path) -> None:
+        try:
+            self._index.save(str(path))  # type: ignore[union-attr]
+        except RuntimeError as error:  # usearch raises no other; here it means that the disk is full
+            raise OSError(f"{path}: {error}") from error
 
 
 def _load(path: Path, digest: str, *, view: bool) -> Any | None:

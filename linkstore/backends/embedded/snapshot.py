@@ -144,7 +144,7 @@ class Builder:
             self._files.graph(generation), lambda path: write_arrays(path, mirror.arrays(stamp))
         )
         self.extend(mirror, stamp, before, afresh=afresh)
-        ann = self.live.save(self._files.ann(generation))
+        ann = self.live.save(self._files.ann(generation), mirror.vectors)
         return Snapshot(
             generation=generation,
             change=stamp.change,

@@ -1,0 +1,75 @@
+"""An index that several threads build loses nobody."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from linkstore.backends.embedded import ann
+from linkstore.backends.embedded.ann import LiveIndex
+from linkstore.backends.embedded.columns import Column
+from linkstore.backends.embedded.islands import lost_keys
+from linkstore.vectors import unit_vectors
+
+COUNT, DIMENSION = 6_000, 32
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    return unit_vectors(np.random.default_rng(5).standard_normal((COUNT, DIMENSION)))
+
+
+def lost(index, vectors) -> set[int]:
+    """Keys of documents that a search for their own vector does not find."""
+    found = np.asarray(index.search(vectors, 1).keys).reshape(-1)
+    return set(np.flatnonzero(found != np.arange(len(vectors))).tolist())
+
+
+def crowded(vectors):
+    """An index built by many more threads than there are processors."""
+    index = ann.Index(ndim=DIMENSION, metric="ip", dtype="f16", expansion_search=ann.EXPANSION_SEARCH)
+    index.add(np.arange(len(vectors)), vectors, threads=8)
+    return index
+
+
+def test_those_that_no_search_reaches_are_found_and_added_again(vectors, tmp_path) -> None:
+    for _ in range(5):
+        index = crowded(vectors)
+        missing = lost(index, vectors)
+        if missing:
+            break
+    assert missing, "8 threads are to lose some documents, or there is nothing to test"
+    index.save(str(tmp_path / "before.usearch"))
+    known = set(lost_keys(tmp_path / "before.usearch").tolist())
+    assert len(missing - known) <= len(missing) // 4
+    live = LiveIndex()
+    live.start(DIMENSION)
+    live._index = index
+    live.save(tmp_path / "after.usearch", Column(vectors))
+    after = ann.Index.restore(str(tmp_path / "after.usearch"))
+    after.expansion_search = ann.EXPANSION_SEARCH
+    assert len(after) == COUNT
+    assert len(lost(after, vectors)) <= len(missing) // 4
+    assert not len(lost_keys(tmp_path / "after.usearch"))
+
+
+def test_one_thread_loses_nobody(vectors, tmp_path) -> None:
+    index = ann.Index(ndim=DIMENSION, metric="ip", dtype="f16")
+    index.add(np.arange(300), vectors[:300], threads=1)
+    index.save(str(tmp_path / "one.usearch"))
+    assert not len(lost_keys(tmp_path / "one.usearch"))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_tiny_indexes_are_whole(vectors, tmp_path, count) -> None:
+    index = ann.Index(ndim=DIMENSION, metric="ip", dtype="f16")
+    index.add(np.arange(count), vectors[:count])
+    index.save(str(tmp_path / "tiny.usearch"))
+    assert not len(lost_keys(tmp_path / "tiny.usearch"))
+
+
+@pytest.mark.parametrize("data", [b"", b"usearch", bytes(500), b"\1\0\0\0\4\0\0\0abcdusearch" + bytes(200)])
+def test_a_file_of_another_layout_names_nobody(tmp_path, data) -> None:
+    path = tmp_path / "other"
+    path.write_bytes(data)
+    assert not len(lost_keys(path))
