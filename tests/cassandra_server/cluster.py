@@ -1,0 +1,101 @@
+"""Three nodes on one machine, each a replica of everything (RF 3)."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from cassandra_server.config import Settings
+from cassandra_server.endpoint import connect
+from cassandra_server.machine import free_port
+from cassandra_server.server import DEADLINE, Server
+
+ADDRESSES = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
+TOKENS = (-9223372036854775808, -3074457345618258603, 3074457345618258602)
+"""Which cut the ring in thirds."""
+
+
+class Ring:
+    """Three nodes that share one CQL port on 127.0.0.1, .2 and .3.
+
+    Unlike a lone node's, its settings keep hints, as Cassandra does when delivered: what a node missed while
+    it was down is told to it when it is back.
+
+    Args:
+        folder: For a folder of each node, kept after the end; one for this ring only otherwise.
+        heap: Of each node.
+        settings: More of cassandra.yaml, for all nodes.
+    """
+
+    def __init__(
+        self, folder: Path | str | None = None, *, heap: str = "1G", settings: Settings | None = None
+    ) -> None:
+        port, storage_port = free_port(ADDRESSES), free_port(ADDRESSES)
+        self.nodes = tuple(
+            Server(
+                None if folder is None else Path(folder) / f"node{number}",
+                address=address,
+                port=port,
+                heap=heap,
+                settings=settings,
+                storage_port=storage_port,
+                token=token,
+                seed=None if number == 1 else ADDRESSES[0],
+            )
+            for number, (address, token) in enumerate(zip(ADDRESSES, TOKENS, strict=True), start=1)
+        )
+        self.port = port
+
+    @property
+    def hosts(self) -> list[str]:
+        """The nodes' addresses, the seed's first."""
+        return [node.host for node in self.nodes]
+
+    def start(self, deadline: float = DEADLINE) -> Self:
+        """Start the nodes one after another, each when the one before is ready; it, for chaining.
+
+        Args:
+            deadline: Seconds for each node.
+
+        Raises:
+            ServerError: A node did not start.
+        """
+        for node in self.nodes:
+            node.start(deadline)
+        return self
+
+    def connect(self, keyspace: str | None = None) -> AbstractContextManager[Any]:
+        """A session of cassandra-driver; see :func:`~cassandra_server.endpoint.connect`."""
+        return connect(self.hosts, self.port, keyspace)
+
+    def heal(self) -> None:
+        """Have all nodes run again, whatever was done to them."""
+        for node in self.nodes:
+            if node.running:
+                node.resume()
+            else:
+                node.start()
+
+    def close(self) -> None:
+        """Kill all nodes and remove their folders, unless a folder was given."""
+        for node in self.nodes:
+            node.close()
+
+    def __enter__(self) -> Self:
+        """Started."""
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Closed."""
+        self.close()
