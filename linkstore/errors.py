@@ -15,7 +15,8 @@
         ├── StoreFormatError    a store of another version, or damaged
         ├── StoreClosedError    used after ``close()``
         ├── StoreBusyError      another writer held the store for too long
-        └── StoreFullError      no space left; what was stored before is intact
+        ├── StoreFullError      no space left; what was stored before is intact
+        └── StoreUnavailableError  a server that cannot be reached or does not answer in time
 """
 
 from __future__ import annotations
@@ -96,3 +97,7 @@ class StoreBusyError(BackendError, TimeoutError):
 
 class StoreFullError(BackendError):
     """The disk is full; nothing was written and what was stored before is intact."""
+
+
+class StoreUnavailableError(BackendError, ConnectionError):
+    """The server below could not be reached, or did not answer within the deadline; try again later."""

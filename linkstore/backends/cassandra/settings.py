@@ -1,0 +1,54 @@
+"""How statements are run: consistency, timeouts, retries, concurrency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Final
+
+from linkstore.errors import BackendError
+
+READ_LEVELS: Final = ("LOCAL_QUORUM", "QUORUM", "LOCAL_ONE", "ONE", "TWO", "THREE", "ALL")
+WRITE_LEVELS: Final = (*READ_LEVELS, "EACH_QUORUM")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CassandraSettings:
+    """How a Cassandra store talks to its cluster.
+
+    A reader sees all that was acknowledged if the replicas of a read and of a write overlap, as those of
+    LOCAL_QUORUM do within a datacenter.
+
+    Args:
+        read_consistency: Level of reads: LOCAL_QUORUM (default), QUORUM, LOCAL_ONE, ONE, TWO, THREE or
+            ALL. Nearest-neighbour search always runs at LOCAL_ONE, as the server requires.
+        write_consistency: Level of writes: one of those, or EACH_QUORUM. Default LOCAL_QUORUM.
+        timeout: Seconds to wait for the answer to one statement, or to one page of it. Default 10.
+        deadline: Seconds from the first try of a statement (or page) until it is given up; within them
+            it is tried again after timeouts, overload and lost connections. Default 30.
+        schema_timeout: Both of these, for statements that change the schema. Default 60.
+        in_flight: Statements of one operation under way at once. Default 64. Overload halves it, and it
+            comes back within a minute.
+
+    Raises:
+        BackendError: If a level is unknown or a number is not positive.
+    """
+
+    read_consistency: str = "LOCAL_QUORUM"
+    write_consistency: str = "LOCAL_QUORUM"
+    timeout: float = 10.0
+    deadline: float = 30.0
+    schema_timeout: float = 60.0
+    in_flight: int = 64
+
+    def __post_init__(self) -> None:
+        _check_level("read_consistency", self.read_consistency, READ_LEVELS)
+        _check_level("write_consistency", self.write_consistency, WRITE_LEVELS)
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, str) and not value > 0:
+                raise BackendError(f"{field.name} is {value!r}; it must be more than 0")
+
+
+def _check_level(name: str, level: str, known: tuple[str, ...]) -> None:
+    if level not in known:
+        raise BackendError(f"{name} is {level!r}; it must be one of {', '.join(known)}")

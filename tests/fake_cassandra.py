@@ -1,0 +1,119 @@
+"""A session of cassandra-driver without a server: a test says what each request comes to."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, ExecutionProfile, _ConfigMode
+from cassandra.cqltypes import UTF8Type
+from cassandra.protocol import ColumnMetadata
+from cassandra.query import PreparedStatement
+
+
+class Request:
+    """One request as the driver was given it, and the future it gave back."""
+
+    def __init__(self, number, query, options):
+        self.number = number
+        self.query = query
+        self.values = tuple(getattr(query, "raw_values", ()))
+        self.cql = getattr(query, "query_string", None) or query.prepared_statement.query_string
+        self.options = options
+        self.page = options.get("paging_state")
+        self.timeout = options["timeout"]
+        self.sent = time.monotonic()
+        self.coordinator_host = None
+        self.has_more_pages = False
+        self._heard = None
+        self._next_page = None
+        self._lock = threading.Lock()
+        self._outcome = None
+
+    def add_callbacks(self, callback, errback):
+        """As the driver does: at once if the outcome is there, else when it comes."""
+        with self._lock:
+            self._heard = (callback, errback)
+            outcome = self._outcome
+        if outcome:
+            self._say(outcome)
+
+    def result(self):
+        """What has a page's state."""
+        return SimpleNamespace(paging_state=self._next_page)
+
+    def answer(self, rows=None, next_page=None):
+        """Give rows, and the state of the next page if there is one."""
+        self._next_page, self.has_more_pages = next_page, next_page is not None
+        self._finish((0, rows))
+
+    def fail(self, error):
+        """Give an error."""
+        self._finish((1, error))
+
+    def _finish(self, outcome):
+        with self._lock:
+            self._outcome = self._outcome or outcome
+            heard = self._heard
+        if heard:
+            self._say(outcome)
+
+    def _say(self, outcome):
+        which, value = outcome
+        self._heard[which](value)
+
+
+class FakeSession:
+    """Hands each request to ``serve(request)``, in a thread of its own as the driver does.
+
+    Args:
+        serve: Calls ``answer`` or ``fail`` on the request, now or later, or never.
+        delay: Seconds until it is called.
+        legacy: Configured by attributes instead of execution profiles.
+    """
+
+    def __init__(self, serve: Callable[[Request], None], *, delay=0.001, legacy=False):
+        self.requests: list[Request] = []
+        self.prepared: list[str] = []
+        self.is_shutdown = False
+        self.keyspace = None
+        self.most = self._now = 0
+        self.on_prepare = lambda cql: None
+        node = SimpleNamespace(endpoint="10.0.0.7:9042", is_up=True)
+        self.cluster = SimpleNamespace(
+            _config_mode=_ConfigMode.LEGACY if legacy else _ConfigMode.UNCOMMITTED,
+            metadata=SimpleNamespace(all_hosts=lambda: ["10.0.0.7:9042"], keyspaces={}, node=node),
+        )
+        self._serve, self._delay = serve, delay
+        self._lock = threading.Lock()
+
+    def execution_profile_clone_update(self, profile, **changes):
+        assert profile is EXEC_PROFILE_DEFAULT
+        return ExecutionProfile(**changes)
+
+    def prepare(self, cql):
+        self.on_prepare(cql)
+        self.prepared.append(cql)
+        columns = [ColumnMetadata("ks", "t", f"c{i}", UTF8Type) for i in range(cql.count("?"))]
+        return PreparedStatement(columns, b"id", None, cql, None, 5, [], b"")
+
+    def execute_async(self, query, **options):
+        with self._lock:
+            request = Request(len(self.requests), query, options)
+            self.requests.append(request)
+            self._now += 1
+            self.most = max(self.most, self._now)
+        if self._delay is None:
+            self._run(request)
+        else:
+            timer = threading.Timer(self._delay, self._run, (request,))
+            timer.daemon = True
+            timer.start()
+        return request
+
+    def _run(self, request):
+        with self._lock:
+            self._now -= 1
+        self._serve(request)
