@@ -14,6 +14,7 @@ import orjson
 from langchain_core.documents import Document
 
 from linkstore.backends.base import Backend, Change, Manifest, PageEntry, Record, Written
+from linkstore.collecting import collection_paused
 from linkstore.errors import DocumentError, EmbeddingError
 from linkstore.filters import Filter, parse_filter
 from linkstore.hits import Hits
@@ -164,7 +165,8 @@ class _Draft:
 def _prepared(documents: Sequence[Document], ids: Sequence[str | None]) -> list[_Draft]:
     if len(ids) != len(documents):
         raise DocumentError(f"{len(documents)} documents, but {len(ids)} ids; give one id for each")
-    return [_draft(document, name) for document, name in zip(documents, ids, strict=True)]
+    with collection_paused():
+        return [_draft(document, name) for document, name in zip(documents, ids, strict=True)]
 
 
 def _draft(document: Document, name: str | None) -> _Draft:

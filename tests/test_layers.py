@@ -12,10 +12,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FLOORS = (
-    {"_version", "errors", "links", "filters", "hits", "urls", "text", "vectors", "embeddings"},
+    {"_version", "collecting", "errors", "links", "filters", "hits", "urls", "text", "vectors", "embeddings"},
     {"extraction", "plans", "order"},
     {"strategies", "backends.base", "neighbours"},
-    {"backends.embedded", "operations"},
+    {"backends.cassandra", "backends.embedded", "operations"},
     {"store", "retriever"},
     {"ingest"},
     {"testing"},

@@ -35,6 +35,7 @@ from linkstore.backends.embedded.reader import EmbeddedReader, View
 from linkstore.backends.embedded.sharing import Shared, StaleStateError, snapshot_of, stamp_of
 from linkstore.backends.embedded.snapshot import Builder, Snapshot, SnapshotFiles, record
 from linkstore.backends.embedded.writing import ChangeWriter, GroupKeys, prepare
+from linkstore.collecting import collection_paused
 from linkstore.errors import (
     EmbeddingError,
     StoreBusyError,
@@ -137,9 +138,10 @@ class EmbeddedBackend(Backend):
     @immediate
     def write(self, change: Change) -> Written:
         """One transaction; then a snapshot, when enough has come since the last."""
-        prepared = prepare(change.put)
+        with collection_paused():
+            prepared = prepare(change.put)
         try:
-            with self._current().writing() as connection:
+            with self._current().writing() as connection, collection_paused():
                 _check_dimension(change, settings_of(connection))
                 written = ChangeWriter(connection, self._groups).apply(change, prepared)
                 due = self._due(settings_of(connection), self._settings.grow_share)

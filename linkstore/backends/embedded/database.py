@@ -32,7 +32,7 @@ PRAGMA journal_mode = WAL;
 PRAGMA cache_size = -65536;
 PRAGMA mmap_size = 1073741824;
 PRAGMA temp_store = MEMORY;
-PRAGMA wal_autocheckpoint = 4000;
+PRAGMA wal_autocheckpoint = 16000;
 """
 
 

@@ -1,0 +1,170 @@
+"""The same questions of linkstore and of langchain-graph-retriever, on the same documents.
+
+Run: ``python benchmarks/peers.py``. The peer runs on its in-memory adapter, and on Chroma's if an
+environment with an older chromadb can be made (its adapter imports a name that chromadb 1.x no longer
+has). It needs its own process; questions go to both sides in turns, and each side's own clock counts.
+
+Semantics: at depth 0 both give the 4 nearest documents. At each hop the peer takes, of all documents
+that the links of the last hop's lead to, the 10 most similar to the question; linkstore takes 10 of
+each link group and carries the best 32 on, so it follows more. The table says which share of the
+peer's documents is among linkstore's with its defaults, and with limit, beam, hub_cap and max_nodes
+out of the way ("wide"), where none may be missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _growth_data import GivenVectors, GrowthData
+from _growth_data import make as make_data
+from _report import milliseconds, report
+
+from linkstore import LinkStore
+from linkstore.strategies import Eager
+
+OLDER = ("chromadb>=0.5.20,<0.7", "langchain-chroma<0.3", "langchain-graph-retriever>=0.8")
+DEPTHS = (0, 1, 2)
+REPEATS = 5
+Row = dict[str, Any]
+
+
+def main() -> None:
+    """Fill both, ask both in turns, print the table."""
+    options = _options()
+    data = make_data(options.documents)
+    with tempfile.TemporaryDirectory(prefix="linkstore-peers-") as name:
+        folder = Path(name)
+        np.savez(
+            folder / "data.npz",
+            vectors=data.vectors,
+            keywords=data.keywords,
+            targets=data.targets,
+            questions=data.questions,
+        )
+        rows = _compare(options, data, folder)
+    report(f"peers, {options.documents:,} documents", rows, as_json=options.json)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--documents", type=int, default=10_000, help="how many (default 10,000)")
+    parser.add_argument("--questions", type=int, default=5, help="how many at each depth (default 5)")
+    parser.add_argument("--chroma-python", help="an interpreter that has the older chromadb already")
+    parser.add_argument("--no-chroma", action="store_true", help="leave Chroma out")
+    parser.add_argument("--data", help="not needed: the documents are made here")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser.parse_args()
+
+
+def _compare(options: argparse.Namespace, data: GrowthData, folder: Path) -> list[Row]:
+    with LinkStore.open(folder / "kb", GivenVectors(data)) as store:
+        for _, documents in data.batches(10_000):
+            store.add_documents(documents)
+        rows = _against(store, Peer(sys.executable, "memory", folder), options.questions)
+        python = None if options.no_chroma else options.chroma_python or _environment(folder / "venv")
+        if python:
+            rows += _against(store, Peer(python, "chroma", folder), options.questions)
+    return rows
+
+
+def _environment(folder: Path) -> str | None:
+    """An interpreter with the older chromadb; None, with the reason on stderr, if it cannot be had."""
+    python = str(folder / "bin" / "python")
+    for command in (
+        [sys.executable, "-m", "venv", str(folder)],
+        [python, "-m", "pip", "install", "-q", *OLDER],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            sys.stderr.write(f"Chroma is left out: {done.stderr.strip().splitlines()[-1]}\n")
+            return None
+    return python
+
+
+class Peer:
+    """langchain-graph-retriever in a process of its own.
+
+    Args:
+        python: Its interpreter.
+        adapter: ``memory`` or ``chroma``.
+        folder: Where ``data.npz`` lies.
+    """
+
+    def __init__(self, python: str, adapter: str, folder: Path) -> None:
+        self.adapter = adapter
+        self._process = subprocess.Popen(
+            [python, str(Path(__file__).with_name("_peer.py")), adapter, str(folder / "data.npz")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._answer()
+
+    def ask(self, question: int, depth: int) -> tuple[float, set[str]]:
+        """Seconds, and the ids found."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"question": question, "depth": depth}) + "\n")
+        self._process.stdin.flush()
+        found = self._answer()
+        return found["seconds"], set(found["ids"])
+
+    def close(self) -> None:
+        """Let it end."""
+        self._process.communicate()
+
+    def _answer(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit(f"the peer on {self.adapter} ended with {self._process.wait()}")
+        return json.loads(line)
+
+
+def _against(store: LinkStore, peer: Peer, questions: int) -> list[Row]:
+    peer.ask(questions, 0)
+    rows = [_depth(store, peer, questions, depth) for depth in DEPTHS]
+    peer.close()
+    return rows
+
+
+def _depth(store: LinkStore, peer: Peer, questions: int, depth: int) -> Row:
+    usual = Eager(k=4, depth=depth)
+    wide = Eager(k=4, depth=depth, limit=10**6, beam=10**6, max_nodes=10**6, hub_cap=10**6)
+    theirs, ours, everything, found, covered, covered_wide = [], [], [], [], [], []
+    for n in range(questions):
+        seconds, ids = peer.ask(n, depth)
+        theirs.append(seconds)
+        found.append(len(ids))
+        ours += [_ask(store, n, usual)[0] for _ in range(REPEATS)]
+        everything.append(_ask(store, n, wide)[0])
+        covered.append(len(ids & _ask(store, n, usual)[1]) / len(ids))
+        covered_wide.append(len(ids & _ask(store, n, wide)[1]) / len(ids))
+    return {
+        "peer": f"{peer.adapter}, depth {depth}",
+        "peer, ms": milliseconds(theirs),
+        "peer, documents": float(np.mean(found)),
+        "linkstore, ms": milliseconds(ours),
+        "times faster": float(np.median(theirs) / np.median(ours)),
+        "linkstore wide, ms": milliseconds(everything),
+        "times faster, wide": float(np.median(theirs) / np.median(everything)),
+        "peer's documents among ours, %": 100 * float(np.mean(covered)),
+        "among ours wide, %": 100 * float(np.mean(covered_wide)),
+    }
+
+
+def _ask(store: LinkStore, n: int, strategy: Eager) -> tuple[float, set[str]]:
+    started = time.perf_counter()
+    hits = store.search(f"question {n}", strategy=strategy)
+    return time.perf_counter() - started, {str(hit.document.id) for hit in hits}
+
+
+if __name__ == "__main__":
+    main()
