@@ -107,9 +107,8 @@ def session_with(*keyspaces, own=None):
     """A session whose cluster has keyspaces; it finds no others on the server."""
     session = FakeSession(lambda request: request.answer([]))
     session.cluster.metadata.keyspaces.update(dict.fromkeys(keyspaces, object()))
-    session.cluster.metadata.all_hosts = lambda: (
-        [SimpleNamespace(datacenter="east", endpoint="10.0.0.7:9042")] * 5
-    )
+    node = SimpleNamespace(datacenter="east", endpoint="10.0.0.7:9042")
+    session.cluster.metadata.all_hosts = lambda: [node] * 5
     session.keyspace = own
     return session
 
@@ -152,7 +151,7 @@ def test_a_missing_keyspace_is_an_error_that_says_how_to_create_it(no_cassio):
 def ring_of(tokens, replicas=1, down=(), far=()):
     """A session that knows a ring: its nodes' tokens, by address."""
     metadata = Metadata()
-    hosts = {address: Host(address, _conviction, host_id=address) for address in tokens}
+    hosts = {address: Host(address, Conviction, host_id=address) for address in tokens}
     for address, host in hosts.items():
         host.is_up = address not in down
         host.set_location_info("east", "rack")
@@ -161,23 +160,22 @@ def ring_of(tokens, replicas=1, down=(), far=()):
         "org.apache.cassandra.dht.Murmur3Partitioner",
         {hosts[address]: [str(token) for token in own] for address, own in tokens.items()},
     )
-    strategy = {"class": "org.apache.cassandra.locator.SimpleStrategy", "replication_factor": str(replicas)}
-    keyspace = KeyspaceMetadata("ks", True, strategy.pop("class"), strategy)
-    columns = [
-        SimpleNamespace(name=name, cql_type=kind) for name, kind in [("tag", "text"), ("bucket", "int")]
-    ]
-    keyspace.tables["members"] = SimpleNamespace(partition_key=columns)
-    keyspace.tables["documents"] = SimpleNamespace(
-        partition_key=[SimpleNamespace(name="id", cql_type="text")]
-    )
-    keyspace.tables["odd"] = SimpleNamespace(partition_key=[SimpleNamespace(name="id", cql_type="frozen<x>")])
+    strategy = "org.apache.cassandra.locator.SimpleStrategy"
+    keyspace = KeyspaceMetadata("ks", True, strategy, {"replication_factor": str(replicas)})
+    keys = {"members": ["text", "int"], "documents": ["text"], "odd": ["frozen<x>"]}
+    for table, kinds in keys.items():
+        columns = [SimpleNamespace(cql_type=kind) for kind in kinds]
+        keyspace.tables[table] = SimpleNamespace(partition_key=columns)
     metadata.keyspaces["ks"] = keyspace
-    distance = lambda host: HostDistance.REMOTE if str(host.endpoint) in far else HostDistance.LOCAL  # noqa: E731
+
+    def distance(host):
+        return HostDistance.REMOTE if host.address in far else HostDistance.LOCAL
+
     cluster = SimpleNamespace(metadata=metadata, profile_manager=SimpleNamespace(distance=distance))
     return SimpleNamespace(cluster=cluster), metadata
 
 
-class _conviction:
+class Conviction:
     def __init__(self, host):
         self.host = host
 
@@ -227,7 +225,7 @@ def test_a_ring_that_changes_is_seen():
     keys = [(f"k{i}",) for i in range(200)]
     placement = Placement(session, "ks")
     before = sorted(len(share.positions) for share in placement.by_replica("documents", keys))
-    hosts = {str(host.endpoint): host for host in metadata.all_hosts()}
+    hosts = {host.address: host for host in metadata.all_hosts()}
     metadata.rebuild_token_map(
         "org.apache.cassandra.dht.Murmur3Partitioner",
         {hosts["a"]: [str(-(2**63) + 1)], hosts["b"]: [str(0)]},
