@@ -28,7 +28,7 @@ def report(title: str, rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> N
         table.add_column(shown(row[names[0]]), justify="right")
     for name in names[1:]:
         table.add_row(name, *(shown(row.get(name)) for row in rows))
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else 150).print(table)
 
 
 def shown(value: Any) -> str:

@@ -8,7 +8,8 @@ Semantics: at depth 0 both give the 4 nearest documents. At each hop the peer ta
 that the links of the last hop's lead to, the 10 most similar to the question; linkstore takes 10 of
 each link group and carries the best 32 on, so it follows more. The table says which share of the
 peer's documents is among linkstore's with its defaults, and with limit, beam, hub_cap and max_nodes
-out of the way ("wide"), where none may be missing.
+out of the way ("wide"), where none may be missing. "As many" is linkstore returning as many documents as
+the peer found, where its own default is 50.
 """
 
 from __future__ import annotations
@@ -138,12 +139,14 @@ def _against(store: LinkStore, peer: Peer, questions: int) -> list[Row]:
 def _depth(store: LinkStore, peer: Peer, questions: int, depth: int) -> Row:
     usual = Eager(k=4, depth=depth)
     wide = Eager(k=4, depth=depth, limit=10**6, beam=10**6, max_nodes=10**6, hub_cap=10**6)
-    theirs, ours, everything, found, covered, covered_wide = [], [], [], [], [], []
+    theirs, ours, as_many, everything, found, covered, covered_wide = [], [], [], [], [], [], []
     for n in range(questions):
         seconds, ids = peer.ask(n, depth)
         theirs.append(seconds)
         found.append(len(ids))
         ours += [_ask(store, n, usual)[0] for _ in range(REPEATS)]
+        same = usual.limited(len(ids))
+        as_many += [_ask(store, n, same)[0] for _ in range(REPEATS)]
         everything.append(_ask(store, n, wide)[0])
         covered.append(len(ids & _ask(store, n, usual)[1]) / len(ids))
         covered_wide.append(len(ids & _ask(store, n, wide)[1]) / len(ids))
@@ -153,6 +156,8 @@ def _depth(store: LinkStore, peer: Peer, questions: int, depth: int) -> Row:
         "peer, documents": float(np.mean(found)),
         "linkstore, ms": milliseconds(ours),
         "times faster": float(np.median(theirs) / np.median(ours)),
+        "linkstore as many, ms": milliseconds(as_many),
+        "times faster, as many": float(np.median(theirs) / np.median(as_many)),
         "linkstore wide, ms": milliseconds(everything),
         "times faster, wide": float(np.median(theirs) / np.median(everything)),
         "peer's documents among ours, %": 100 * float(np.mean(covered)),

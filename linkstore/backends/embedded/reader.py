@@ -247,7 +247,7 @@ class EmbeddedReader(Reader):
 
 def read_metadata(metadata: str, links: str | None) -> dict[str, Any]:
     """A document's metadata as its author gave it."""
-    fields: dict[str, Any] = orjson.loads(metadata)
+    fields: dict[str, Any] = orjson.loads(metadata) if metadata != "{}" else {}
     if links is not None:
         fields[LINKS_KEY] = orjson.loads(links)
     return fields
