@@ -79,7 +79,8 @@ class FakeSession:
         self.prepared: list[str] = []
         self.is_shutdown = False
         self.keyspace = None
-        self.most = self._now = 0
+        self._under_way: set[int] = set()
+        self._counts: list[int] = []
         self.on_prepare = lambda cql: None
         node = SimpleNamespace(endpoint="10.0.0.7:9042", is_up=True)
         self.cluster = SimpleNamespace(
@@ -88,6 +89,11 @@ class FakeSession:
         )
         self._serve, self._delay = serve, delay
         self._lock = threading.Lock()
+
+    @property
+    def most(self):
+        """How many requests were under way at once, at most."""
+        return max(self._counts)
 
     def execution_profile_clone_update(self, profile, **changes):
         assert profile is EXEC_PROFILE_DEFAULT
@@ -103,8 +109,8 @@ class FakeSession:
         with self._lock:
             request = Request(len(self.requests), query, options)
             self.requests.append(request)
-            self._now += 1
-            self.most = max(self.most, self._now)
+            self._under_way.add(request.number)
+            self._counts.append(len(self._under_way))
         if self._delay is None:
             self._run(request)
         else:
@@ -115,5 +121,5 @@ class FakeSession:
 
     def _run(self, request):
         with self._lock:
-            self._now -= 1
+            self._under_way.remove(request.number)
         self._serve(request)

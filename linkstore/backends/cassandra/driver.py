@@ -29,7 +29,7 @@ try:
         _ConfigMode,
     )
     from cassandra.connection import ConnectionBusy, ConnectionException, ProtocolVersionUnsupported
-    from cassandra.cqltypes import FloatType, VectorType
+    from cassandra.cqltypes import FloatType, VectorType, lookup_casstype
     from cassandra.policies import (
         ConstantReconnectionPolicy,
         DCAwareRoundRobinPolicy,
@@ -42,8 +42,12 @@ try:
         ErrorMessage,
         IsBootstrappingErrorMessage,
         OverloadedErrorMessage,
+        ProtocolHandler,
+        ResultMessage,
         ServerError,
         TruncateError,
+        read_short,
+        read_string,
     )
     from cassandra.query import (
         UNSET_VALUE,
@@ -57,6 +61,8 @@ except ImportError as error:
 
 ConfigMode = _ConfigMode
 """Whether a cluster was configured by execution profiles, or by attributes of its sessions (legacy)."""
+ResultRows = ProtocolHandler.message_types_by_opcode[ResultMessage.opcode]
+"""How the driver reads answers."""
 DRIVER_ERRORS = (
     DriverException,
     NoHostAvailable,
@@ -92,10 +98,12 @@ __all__ = [
     "OverloadedErrorMessage",
     "PlainTextAuthProvider",
     "PreparedStatement",
+    "ProtocolHandler",
     "ProtocolVersionUnsupported",
     "ReadFailure",
     "RequestValidationException",
     "ResponseFuture",
+    "ResultRows",
     "RetryPolicy",
     "ServerError",
     "Session",
@@ -109,5 +117,8 @@ __all__ = [
     "UnresolvableContactPoints",
     "VectorType",
     "WriteFailure",
+    "lookup_casstype",
+    "read_short",
+    "read_string",
     "tuple_factory",
 ]

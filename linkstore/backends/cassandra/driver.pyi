@@ -1,6 +1,7 @@
 # The driver has no types: to type checkers all of it is Any, but for what is inherited here.
 
 from collections.abc import Sequence
+from io import BytesIO
 from typing import Any, ClassVar, Self
 
 class BoundStatement:
@@ -8,6 +9,14 @@ class BoundStatement:
     def bind(self, values: Sequence[Any]) -> Self: ...
     @property
     def routing_key(self) -> bytes | None: ...
+
+class ProtocolHandler:
+    message_types_by_opcode: ClassVar[dict[int, type]]
+
+class ResultRows:
+    opcode: ClassVar[int]
+    @classmethod
+    def read_type(cls, f: BytesIO, user_type_map: Any) -> Any: ...
 
 class RetryPolicy:
     RETHROW: ClassVar[int]

@@ -24,7 +24,7 @@ from linkstore.backends.cassandra.driver import (
 )
 from linkstore.backends.cassandra.requests import UNSET, Level, Row, Statement
 from linkstore.backends.cassandra.settings import CassandraSettings
-from linkstore.backends.cassandra.wire import carry_arrays
+from linkstore.backends.cassandra.wire import execute_with_arrays, take_arrays
 from linkstore.errors import BackendError
 
 PAGE_ROWS: Final = 5_000
@@ -64,7 +64,7 @@ class Sender:
         """Prepare a text unless that is done; waits for the server, and raises what the driver raises."""
         with self._lock:
             if cql not in self._prepared:
-                self._prepared[cql] = self.session.prepare(cql)
+                self._prepared[cql] = take_arrays(self.session.prepare(cql))
 
     def send(self, statement: Statement, *, page: bytes | None, timeout: float) -> ResponseFuture:
         """Send a statement that is prepared, without waiting for its answer.
@@ -83,17 +83,15 @@ class Sender:
         query.retry_policy = self._policy
         query.is_idempotent = True
         query.fetch_size = _page_rows(statement)
-        if self.session.cluster._config_mode == ConfigMode.LEGACY:  # noqa: SLF001 - nothing else tells
-            return self.session.execute_async(query, timeout=timeout, paging_state=page)
-        return self.session.execute_async(
-            query, timeout=timeout, paging_state=page, execution_profile=self._profile
-        )
+        options = {"timeout": timeout, "paging_state": page}
+        if self.session.cluster._config_mode != ConfigMode.LEGACY:  # noqa: SLF001 - nothing else tells
+            options["execution_profile"] = self._profile
+        return execute_with_arrays(self.session, query, **options)
 
     def _query(self, statement: Statement) -> Any:
         if statement.level == "schema":
             return SimpleStatement(statement.cql)
         prepared = self._prepared[statement.cql]
-        carry_arrays(prepared)
         values = [UNSET_VALUE if value is UNSET else value for value in statement.values]
         try:
             return _Routed(prepared, statement.routing).bind(values)

@@ -1,53 +1,100 @@
 """Vectors between numpy and the server, without a Python float for each component.
 
-The driver turns a vector<float, n> into a list one component at a time, at some 0.3 µs each; its bytes
-are big-endian float32, as the native protocol has it, and numpy reads and writes those in one step.
+The driver turns a vector<float, n> into a list, one component at a time, at some 0.3 µs each. Its bytes are
+big-endian float32, as the native protocol has it, and numpy reads and writes those in one step.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from io import BytesIO
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from linkstore.backends.cassandra.driver import FloatType, PreparedStatement, VectorType
+from linkstore.backends.cassandra.driver import (
+    FloatType,
+    PreparedStatement,
+    ProtocolHandler,
+    ResponseFuture,
+    ResultRows,
+    Session,
+    VectorType,
+    lookup_casstype,
+    read_short,
+    read_string,
+)
 from linkstore.vectors import Floats
 
+_CUSTOM: Final = 0
+"""The native protocol's code of types that go by their name, as vectors do."""
 
-def carry_arrays(prepared: PreparedStatement) -> None:
-    """Let a prepared statement take and give vectors as float32 arrays of shape (d,).
 
-    It looks again at each use, for the driver forgets it when it prepares the statement anew.
+def take_arrays(prepared: PreparedStatement) -> PreparedStatement:
+    """Let a prepared statement take vectors as anything numpy reads as shape (d,); itself, for chaining."""
+    columns = prepared.column_metadata or ()
+    prepared.column_metadata = [column._replace(type=_as_array(column.type)) for column in columns]
+    return prepared
+
+
+def execute_with_arrays(session: Session, query: Any, **options: Any) -> ResponseFuture:
+    """``session.execute_async`` whose rows have vectors as float32 arrays of shape (d,).
+
+    The driver takes from the session how answers are read. So it is given one that differs in that only.
     """
-    columns = prepared.result_metadata
-    if columns and not isinstance(columns, _Carried):
-        prepared.result_metadata = _Carried(map(_as_array, columns))
-    columns = prepared.column_metadata
-    if columns and not isinstance(columns, _Carried):
-        prepared.column_metadata = _Carried(map(_as_array, columns))
+    execute: Any = type(session).execute_async
+    return execute(_SessionWithArrays(session), query, **options)
 
 
-class _Carried(list[Any]):
-    """Columns whose vectors are arrays."""
+class _SessionWithArrays:
+    """A session in all but the handler of the protocol; the session itself stays as it is."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.client_protocol_handler = _ArrayHandler
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
 
 
-def _as_array(column: Any) -> Any:
-    kind: Any = column[3]
+class _ArrayRows(ResultRows):
+    """Answers whose vectors are arrays."""
+
+    @classmethod
+    def read_type(cls, f: BytesIO, user_type_map: Any) -> Any:
+        start = f.tell()
+        if read_short(f) == _CUSTOM:
+            return _custom_type(read_string(f))
+        f.seek(start)
+        return super().read_type(f, user_type_map)
+
+
+class _ArrayHandler(ProtocolHandler):
+    """The driver's handler, with other answers."""
+
+    message_types_by_opcode: ClassVar[dict[int, type]] = {
+        **ProtocolHandler.message_types_by_opcode,
+        ResultRows.opcode: _ArrayRows,
+    }
+
+
+@cache
+def _custom_type(name: str) -> Any:
+    """The type of a column by the server's name for it; remembered, for it comes with each answer."""
+    return _as_array(lookup_casstype(name))
+
+
+def _as_array(kind: Any) -> Any:
+    """A type with the same bytes and arrays for values, if it is a vector of floats; else itself."""
     if not issubclass(kind, VectorType) or kind.subtype is not FloatType:
-        return column
-    if hasattr(column, "_replace"):
-        return column._replace(type=_array_type(kind))
-    return (*column[:3], _array_type(kind))
-
-
-def _array_type(kind: Any) -> type:
-    """A driver type like ``kind`` whose values are arrays; it has its name, its size and its errors."""
-    size = kind.vector_size
+        return kind
 
     def serialize(vector: Floats, _protocol_version: int) -> bytes:
         packed = np.asarray(vector, dtype=">f4")
-        if packed.shape != (size,):
-            raise ValueError(f"a vector of shape {packed.shape} where the table has {size} dimensions")
+        if packed.shape != (kind.vector_size,):
+            raise ValueError(
+                f"a vector of shape {packed.shape} where the table has {kind.vector_size} dimensions"
+            )
         return packed.tobytes()
 
     def deserialize(packed: bytes, _protocol_version: int) -> Floats:
