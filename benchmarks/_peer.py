@@ -48,7 +48,7 @@ def main() -> None:
     """Fill the adapter's store, then answer until the pipe ends."""
     adapter, path = sys.argv[1], Path(sys.argv[2])
     data = dict(np.load(path))
-    store = _store(adapter, Given(data))
+    store = _store(adapter, Given(data), path.parent)
     documents = [_document(n, data) for n in range(len(data["vectors"]))]
     if adapter == "chroma":
         documents = list(_shredder().transform_documents(documents))
@@ -64,7 +64,7 @@ def main() -> None:
         print(json.dumps({"seconds": seconds, "ids": [document.id for document in found]}), flush=True)
 
 
-def _store(adapter: str, embedding: Embeddings) -> VectorStore:
+def _store(adapter: str, embedding: Embeddings, folder: Path) -> VectorStore:
     if adapter == "memory":
         return InMemoryVectorStore(embedding)
     from chromadb.config import Settings
@@ -73,6 +73,7 @@ def _store(adapter: str, embedding: Embeddings) -> VectorStore:
     return Chroma(
         embedding_function=embedding,
         collection_metadata={"hnsw:space": "cosine"},
+        persist_directory=str(folder / "chroma"),
         client_settings=Settings(anonymized_telemetry=False),
     )
 

@@ -2,8 +2,8 @@
 
 Run: ``python benchmarks/growth.py --sizes 10000,100000``. For each size one process gives usearch
 half of the vectors, writes all documents to a store, and gives usearch the other half, in batches of
-the same size; the clock of each stops when its index is saved and verified. Another process opens the store and asks, in turns, a depth-2 question of the
-store and a plain question of usearch's index.
+the same size; the clock of each stops when its index is saved and verified. Another process opens
+the store and asks, in turns, a depth-2 question of the store and a plain question of usearch's index.
 """
 
 from __future__ import annotations
