@@ -147,10 +147,12 @@ class TestOwnNode:
         assert -1 in ids(server)
 
     def test_it_keeps_data_and_port_when_stopped_and_started(self, server):
+        with server.connect("k") as session:
+            session.execute("INSERT INTO t (id, v) VALUES (-2, [1, 2, 3])")
         before, port = ids(server), server.port
-        assert before
         server.restart()
         assert (ids(server), server.port) == (before, port)
+        assert -2 in before
 
     def test_it_cannot_be_started_twice(self, server):
         with pytest.raises(ServerError, match="runs already"):

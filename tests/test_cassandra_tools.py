@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -81,6 +82,13 @@ class TestConfig:
         command = nodetool_command(Path("/java"), Path("/jars"), node(), ["flush", "k"])
         assert "-Duser.home=/data" in command
         assert command[-4:] == ["-p", "7199", "flush", "k"]
+
+    def test_the_compose_file_gives_the_same_settings(self):
+        compose = (Path(__file__).parents[1] / "compose.yaml").read_text()
+        given = dict(re.findall(r"-Dcassandra\.settings\.(\w+)=(\S+)", compose))
+        told = json.loads(cassandra_yaml(node()))
+        assert "concurrent_writes" in given
+        assert given == {name: str(told[name]) for name in given}
 
 
 class TestMachine:
@@ -283,5 +291,5 @@ class TestProxy:
 
     def test_where_nothing_listens_connections_end(self):
         nobody = machine.free_port()
-        with Proxy("127.0.0.1", nobody) as proxy, dial(proxy) as line, pytest.raises(ConnectionResetError):
+        with Proxy("127.0.0.1", nobody) as proxy, pytest.raises(ConnectionResetError), dial(proxy) as line:
             line.recv(1)

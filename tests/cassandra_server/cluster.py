@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -9,7 +11,7 @@ from typing import Any, Self
 
 from cassandra_server.config import Settings
 from cassandra_server.endpoint import connect
-from cassandra_server.machine import free_port
+from cassandra_server.machine import ServerError, free_port
 from cassandra_server.server import DEADLINE, Server
 
 ADDRESSES = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
@@ -70,13 +72,30 @@ class Ring:
         """A session of cassandra-driver; see :func:`~cassandra_server.endpoint.connect`."""
         return connect(self.hosts, self.port, keyspace)
 
-    def heal(self) -> None:
-        """Have all nodes run again, whatever was done to them."""
+    def heal(self, deadline: float = DEADLINE) -> None:
+        """Have all nodes run again, whatever was done to them, and know of each other.
+
+        Args:
+            deadline: Seconds for each node to start, and for all to meet.
+
+        Raises:
+            ServerError: A node did not start, or they did not meet.
+        """
+        down = [node for node in self.nodes if not node.running]
+        for node in down:
+            node.launch()
         for node in self.nodes:
-            if node.running:
-                node.resume()
-            else:
-                node.start()
+            node.resume()
+        for node in down:
+            node.wait(deadline)
+        until = time.monotonic() + deadline
+        while not all(self._meets_all(node) for node in self.nodes):
+            if time.monotonic() > until:
+                raise ServerError(f"the nodes do not see each other after {deadline:.0f} s")
+
+    def _meets_all(self, node: Server) -> bool:
+        """Whether all nodes are up and normal as this one sees it."""
+        return len(re.findall("^UN ", node.nodetool("status"), re.MULTILINE)) == len(self.nodes)
 
     def close(self) -> None:
         """Kill all nodes and remove their folders, unless a folder was given."""

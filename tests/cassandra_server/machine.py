@@ -121,7 +121,8 @@ def free_port(addresses: Sequence[str] = ("127.0.0.1",), *, wanted: int | None =
     Raises:
         ServerError: None was found, or an address is not this machine's.
     """
-    tries = ([] if wanted is None else [wanted]) + random.sample(PORTS, 100)
+    # Not the shared generator: tests seed it, and two processes would try the same ports.
+    tries = ([] if wanted is None else [wanted]) + random.SystemRandom().sample(PORTS, 100)
     for port in tries:
         if all(_is_free(address, port) for address in addresses):
             return port

@@ -211,7 +211,11 @@ class Server:
 
     def __enter__(self) -> Self:
         """Started, unless it runs."""
-        return self if self.running else self.start()
+        try:
+            return self if self.running else self.start()
+        except BaseException:
+            self.close()
+            raise
 
     def __exit__(
         self,
