@@ -1,0 +1,215 @@
+"""All CQL: functions of the tables' names that give texts, and nothing else.
+
+A store in Cassandra has four tables. ``T`` holds documents by id and is the truth. ``T_members`` holds, for
+each side of each link group, who lies there, with a small copy of the vector: a partition for each, so that
+a link group is followed by reading one partition. ``T_pages`` and ``T_settings`` are small.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from linkstore.errors import BackendError
+
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,37}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables of one store.
+
+    Args:
+        keyspace: As it is named in the schema.
+        name: Of the table of documents; the others' names begin with it.
+
+    Raises:
+        BackendError: If the name is no name for tables.
+    """
+
+    keyspace: str
+    name: str
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise BackendError(
+                f"{self.name!r} cannot name tables in Cassandra: take a letter and up to 37 letters,"
+                " digits and underscores"
+            )
+
+    @property
+    def documents(self) -> str:
+        """The table of documents, quoted."""
+        return self._quoted("")
+
+    @property
+    def members(self) -> str:
+        """The table of who lies on a side of a link group, quoted."""
+        return self._quoted("_members")
+
+    @property
+    def pages(self) -> str:
+        """The table of indexed pages, quoted."""
+        return self._quoted("_pages")
+
+    @property
+    def settings(self) -> str:
+        """The table of what the store records of itself, quoted."""
+        return self._quoted("_settings")
+
+    @property
+    def members_name(self) -> str:
+        """The table of members as the schema names it."""
+        return f"{self.name}_members"
+
+    def _quoted(self, suffix: str) -> str:
+        keyspace = self.keyspace.replace('"', '""')
+        return f'"{keyspace}"."{self.name}{suffix}"'
+
+
+def create_small_tables(tables: Tables) -> tuple[str, ...]:
+    """The tables that need no embedding to be known."""
+    return (
+        f"CREATE TABLE IF NOT EXISTS {tables.settings} (name text PRIMARY KEY, value text)",
+        f"CREATE TABLE IF NOT EXISTS {tables.pages}"
+        " (source text, url text, digest text, ids frozen<list<text>>, PRIMARY KEY ((source), url))",
+    )
+
+
+def create_tables(tables: Tables, dimension: int) -> tuple[str, ...]:
+    """The tables of documents and members. SAI indexes: two, where Astra allows ten."""
+    return (
+        f"CREATE TABLE IF NOT EXISTS {tables.documents} (id text PRIMARY KEY, body text, attributes text,"
+        " searchable map<text, text>, links frozen<set<frozen<tuple<text, text, text, float>>>>,"
+        f" digest blob, vector vector<float, {dimension}>)",
+        f"CREATE TABLE IF NOT EXISTS {tables.members} (kind text, tag text, side text, bucket int, id text,"
+        " weight float, code blob, PRIMARY KEY ((kind, tag, side, bucket), id))",
+        f'CREATE CUSTOM INDEX IF NOT EXISTS "{tables.name}_by_vector" ON {tables.documents} (vector)'
+        " USING 'StorageAttachedIndex' WITH OPTIONS = {'similarity_function': 'DOT_PRODUCT'}",
+        f'CREATE CUSTOM INDEX IF NOT EXISTS "{tables.name}_by_entry" ON {tables.documents}'
+        " (entries(searchable)) USING 'StorageAttachedIndex'",
+    )
+
+
+def tables_there(tables: Tables) -> str:
+    """Which tables a keyspace has; values: the keyspace."""
+    return "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ?"
+
+
+def read_settings(tables: Tables) -> str:
+    """All settings: (name, value)."""
+    return f"SELECT name, value FROM {tables.settings}"
+
+
+def write_setting(tables: Tables) -> str:
+    """One setting; values: name, value, timestamp."""
+    return f"INSERT INTO {tables.settings} (name, value) VALUES (?, ?) USING TIMESTAMP ?"
+
+
+_DOCUMENT: Final = "id, body, attributes, links, vector"
+
+
+def nearest(tables: Tables, equalities: int) -> str:
+    """Documents nearest to a vector; values: field and value of each equality, the vector, the limit."""
+    where = " AND ".join(["searchable[?] = ?"] * equalities)
+    return (
+        f"SELECT {_DOCUMENT} FROM {tables.documents}{' WHERE ' + where if where else ''}"
+        " ORDER BY vector ANN OF ? LIMIT ?"
+    )
+
+
+def read_documents(tables: Tables) -> str:
+    """Documents by id; values: list of ids."""
+    return f"SELECT {_DOCUMENT} FROM {tables.documents} WHERE id IN ?"
+
+
+def read_all_documents(tables: Tables) -> str:
+    """All documents, in an order of the server's own."""
+    return f"SELECT {_DOCUMENT} FROM {tables.documents}"
+
+
+def scan_first(tables: Tables) -> str:
+    """The first documents in the order of the ring; values: the limit."""
+    return f"SELECT {_DOCUMENT} FROM {tables.documents} LIMIT ?"
+
+
+def scan_after(tables: Tables) -> str:
+    """The next documents in the order of the ring; values: id of the last one, the limit."""
+    return f"SELECT {_DOCUMENT} FROM {tables.documents} WHERE token(id) > token(?) LIMIT ?"
+
+
+def read_states(tables: Tables) -> str:
+    """What a writer must know of stored documents: (id, digest, links, vector); values: list of ids."""
+    return f"SELECT id, digest, links, vector FROM {tables.documents} WHERE id IN ?"
+
+
+def read_all_links(tables: Tables) -> str:
+    """(id, links) of all documents."""
+    return f"SELECT id, links FROM {tables.documents}"
+
+
+def write_document(tables: Tables, *, lifetime: bool) -> str:
+    """One document; values: id, body, attributes, searchable, links, digest, vector, timestamp, lifetime."""
+    return (
+        f"INSERT INTO {tables.documents} (id, body, attributes, searchable, links, digest, vector)"
+        f" VALUES (?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?{_lifetime(lifetime)}"
+    )
+
+
+def delete_document(tables: Tables) -> str:
+    """Values: timestamp, id."""
+    return f"DELETE FROM {tables.documents} USING TIMESTAMP ? WHERE id = ?"
+
+
+def read_members(tables: Tables) -> str:
+    """Members of link groups: (tag, id, code); values: kind, tags, side, buckets, limit of each partition."""
+    return (
+        f"SELECT tag, id, code FROM {tables.members} WHERE kind = ? AND tag IN ? AND side = ?"
+        " AND bucket IN ? PER PARTITION LIMIT ?"
+    )
+
+
+def read_all_members(tables: Tables) -> str:
+    """All members: (kind, tag, side, bucket, id)."""
+    return f"SELECT kind, tag, side, bucket, id FROM {tables.members}"
+
+
+def write_member(tables: Tables, *, lifetime: bool) -> str:
+    """One member; values: kind, tag, side, bucket, id, weight, code, timestamp, lifetime."""
+    return (
+        f"INSERT INTO {tables.members} (kind, tag, side, bucket, id, weight, code)"
+        f" VALUES (?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?{_lifetime(lifetime)}"
+    )
+
+
+def delete_member(tables: Tables) -> str:
+    """Values: timestamp, kind, tag, side, bucket, id."""
+    return (
+        f"DELETE FROM {tables.members} USING TIMESTAMP ?"
+        " WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id = ?"
+    )
+
+
+def read_pages(tables: Tables) -> str:
+    """Page entries of a source: (source, url, digest, ids); values: the source."""
+    return f"SELECT source, url, digest, ids FROM {tables.pages} WHERE source = ?"
+
+
+def read_all_pages(tables: Tables) -> str:
+    """All page entries: (source, url, digest, ids)."""
+    return f"SELECT source, url, digest, ids FROM {tables.pages}"
+
+
+def write_page(tables: Tables) -> str:
+    """One page entry; values: source, url, digest, ids, timestamp."""
+    return f"INSERT INTO {tables.pages} (source, url, digest, ids) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
+
+
+def delete_page(tables: Tables) -> str:
+    """Values: timestamp, source, url."""
+    return f"DELETE FROM {tables.pages} USING TIMESTAMP ? WHERE source = ? AND url = ?"
+
+
+def _lifetime(lifetime: bool) -> str:
+    return " AND TTL ?" if lifetime else ""
