@@ -337,8 +337,8 @@ class TestAChangeIsAppliedPieceByPiece(Suite, part_with("test_a_change_that_fail
     backend_class = Backend
 
 
-class TestAPlanSeesWritesUnderWay(Suite, part_with("test_a_plan_sees_one_state")):
-    case = "test_a_plan_sees_one_state"
+class TestAPlanSeesWritesUnderWay(Suite, part_with("test_a_plan_sees_each_document_in_one_state")):
+    case = "test_a_plan_sees_each_document_in_one_state"
 
     class Backend(BrokenBackend):
         def answer(self, plan):
@@ -382,8 +382,8 @@ class TestTheLastClaimCounts(Suite, part_with("test_the_first_claim_counts")):
     backend_class = Backend
 
 
-class TestAScanBeginsAgainAtItsLastId(Suite, part_with("test_scan_goes_by_id")):
-    case = "test_scan_goes_by_id"
+class TestAScanBeginsAgainAtItsLastId(Suite, part_with("test_scan_goes_on_after_an_id")):
+    case = "test_scan_goes_on_after_an_id"
 
     class Backend(BrokenBackend):
         @immediate

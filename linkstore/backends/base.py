@@ -79,7 +79,7 @@ class PageEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One write, applied whole or not at all.
+    """One write: each document whole or not at all; see W-7 of the contract for the change as a whole.
 
     Args:
         put: Records to add, or to replace by id; of several with one id the last counts.
@@ -164,7 +164,7 @@ class Report:
 
 
 class Reader(ABC):
-    """One consistent view of a store. Refs it gives out are valid while it is open."""
+    """A view of a store in which no document changes. Refs it gives out are valid while it is open."""
 
     @abstractmethod
     def nearest(self, fetch: Nearest) -> Operation[Candidates]:
@@ -247,7 +247,7 @@ class Backend(ABC):
 
     @abstractmethod
     def scan(self, after: str | None, limit: int) -> Operation[list[Record]]:
-        """Up to ``limit`` records with ids greater than ``after`` (None: from the first), by id."""
+        """Up to ``limit`` records after the one with this id (None: the first), in the engine's order."""
 
     @abstractmethod
     def survey(self) -> Operation[Survey]:

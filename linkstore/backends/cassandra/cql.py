@@ -92,9 +92,8 @@ def create_tables(tables: Tables, dimension: int) -> tuple[str, ...]:
     )
 
 
-def tables_there(tables: Tables) -> str:
-    """Which tables a keyspace has; values: the keyspace."""
-    return "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ?"
+TABLES_THERE: Final = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ?"
+"""Which tables a keyspace has; values: the keyspace."""
 
 
 def read_settings(tables: Tables) -> str:

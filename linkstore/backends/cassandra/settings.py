@@ -28,6 +28,12 @@ class CassandraSettings:
         schema_timeout: Both of these, for statements that change the schema. Default 60.
         in_flight: Statements of one operation under way at once. Default 64. Overload halves it, and it
             comes back within a minute.
+        scan_limit: How many documents a search looks at, at most, where a filter leaves fewer among the 1,000
+            nearest than were asked for. Default 100,000.
+        buckets: Into how many partitions one side of a link group is split; fixed when the store is made.
+            Default 1.
+        ttl: Seconds until documents written through this store expire, with their links. None, the
+            default: never.
 
     Raises:
         BackendError: If a level is unknown or a number is not positive.
@@ -39,13 +45,16 @@ class CassandraSettings:
     deadline: float = 30.0
     schema_timeout: float = 60.0
     in_flight: int = 64
+    scan_limit: int = 100_000
+    buckets: int = 1
+    ttl: int | None = None
 
     def __post_init__(self) -> None:
         _check_level("read_consistency", self.read_consistency, READ_LEVELS)
         _check_level("write_consistency", self.write_consistency, WRITE_LEVELS)
         for field in fields(self):
             value = getattr(self, field.name)
-            if not isinstance(value, str) and not value > 0:
+            if isinstance(value, int | float) and not value > 0:
                 raise BackendError(f"{field.name} is {value!r}; it must be more than 0")
 
 

@@ -195,8 +195,8 @@ class Probe:
         return self.plan(_stored(ids))
 
     def ids(self) -> list[str]:
-        """Every id in the store."""
-        return [scanned.id for scanned in self.do(self.backend.scan(None, 100_000))]
+        """Every id in the store, sorted."""
+        return sorted(scanned.id for scanned in self.do(self.backend.scan(None, 100_000)))
 
 
 def refs_of(*ids: str) -> Plan[Ints]:

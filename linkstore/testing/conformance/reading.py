@@ -28,7 +28,7 @@ from linkstore.plans import (
 )
 from linkstore.testing.conformance.base import Cases
 from linkstore.testing.conformance.probe import ASKED, Probe, at, on, record, to, toward
-from linkstore.vectors import Ints, similarities
+from linkstore.vectors import Bools, Ints, similarities
 
 NONE: Ints = np.empty(0, dtype=np.int64)
 WAIT_SECONDS = 10
@@ -37,24 +37,29 @@ WAIT_SECONDS = 10
 class ReadingCases(Cases):
     """One consistent state, and numbers that mean something only within it."""
 
-    def test_a_plan_sees_one_state(self, probe: Probe) -> None:
-        """[R-1] What is written between two fetches of a plan is not seen by it."""
-        probe.put(record("a", 0.9, at("x"), colour="red"), record("b", 0.8, at("x")))
+    def test_a_plan_sees_each_document_in_one_state(self, probe: Probe) -> None:
+        """[R-1] What is written between two fetches of a plan does not change what it was given."""
+        probe.put(record("a", 0.9, on("x"), colour="red"), record("b", 0.8, on("x")))
 
-        def plan() -> Plan[tuple[list[str], int, str, list[str]]]:
+        def plan() -> Plan[tuple[list[str], list[str], list[float], list[str], list[bool]]]:
             before: Candidates = yield Nearest(vector=ASKED, k=5)
             _write_elsewhere(
                 probe,
-                Change(put=[record("a", 0.1, colour="blue"), record("c", 1.0, at("x"))], remove=["b"]),
+                Change(
+                    put=[record("a", 0.1, on("y"), colour="blue"), record("c", 1.0, at("x"))], remove=["b"]
+                ),
             )
-            groups: Ints = yield Resolve(tags=(("k", "x"),))
-            reached: Reached = yield _all_members(groups)
+            lying: Memberships = yield Groups(refs=before.refs, side="out")
+            tags: list[tuple[str, str]] = yield Tags(groups=lying.group)
             stored: list[Stored] = yield Documents(refs=before.refs)
-            again: Candidates = yield Nearest(vector=ASKED, k=5)
-            names: list[str] = yield Names(refs=again.refs)
-            return names, int(reached.sizes[0]), stored[0].metadata["colour"], [s.id for s in stored]
+            found: Candidates = yield Find(ids=("a",), vector=ASKED)
+            red: Bools = yield Matching(refs=before.refs, filter=parse_filter({"colour": "red"}))
+            ids = [one.id for one in stored if one.metadata.get("colour") != "blue"]
+            return ids, [tag for _, tag in tags], found.similarity.tolist(), [stored[0].text], red.tolist()
 
-        assert probe.plan(plan()) == (["a", "b"], 2, "red", ["a", "b"])
+        ids, tags, similarity, texts, red = probe.plan(plan())
+        assert (ids, tags, texts, red) == (["a", "b"], ["x", "x"], ["text of a"], [True, False])
+        assert similarity == pytest.approx([0.9])
         assert probe.near(5) == ["c", "a"]
 
     def test_a_plan_sees_what_was_written_before_it(self, probe: Probe) -> None:

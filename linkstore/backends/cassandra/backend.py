@@ -1,0 +1,195 @@
+"""The Cassandra backend: the same store on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from linkstore import plans
+from linkstore.backends.base import Backend, Change, Manifest, PageEntry, Record, Report, Survey, Written
+from linkstore.backends.cassandra import cql, schema
+from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.driver import Session
+from linkstore.backends.cassandra.execution import Executor
+from linkstore.backends.cassandra.inspection import Inspection, report_of
+from linkstore.backends.cassandra.nearest import NearestSearch, scan_page
+from linkstore.backends.cassandra.placement import Placement
+from linkstore.backends.cassandra.reader import CassandraReader
+from linkstore.backends.cassandra.reading import Fetcher
+from linkstore.backends.cassandra.requests import Requests, Statement
+from linkstore.backends.cassandra.settings import CassandraSettings
+from linkstore.backends.cassandra.writing import ChangeWriter, Clock, prepare
+from linkstore.errors import EmbeddingError, StoreClosedError
+from linkstore.plans import Operation, Plan, answered
+
+T = TypeVar("T")
+
+
+class CassandraBackend(Backend):
+    """A store in the tables of one keyspace, for any number of clients.
+
+    A document is written whole, and so is its place in link groups for whoever reads; a change of several
+    documents is not one transaction. A plan reads each document once, so all it is told of it is of one
+    state, but documents may be of different moments.
+
+    Args:
+        session: The driver's; it is not closed with the backend unless ``close_session`` is given.
+        keyspace: Where the tables are.
+        table: Name of the table of documents; the others' names begin with it.
+        create: Make the tables if they are not there.
+        settings: See :class:`CassandraSettings`.
+        close_session: Called when the backend is closed.
+
+    Raises:
+        StoreNotFoundError: If there is no store and ``create`` is False.
+        StoreFormatError: If it is of a version that this linkstore does not know.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        keyspace: str,
+        table: str = "linkstore",
+        *,
+        create: bool = True,
+        settings: CassandraSettings | None = None,
+        close_session: Callable[[], None] | None = None,
+    ) -> None:
+        self._settings = settings or CassandraSettings()
+        self._tables = Tables(keyspace, table)
+        self._executor = Executor(session, self._settings)
+        self._clock = Clock()
+        self._close_session = close_session
+        self._closed = False
+        buckets = self._settings.buckets
+        now = self._clock.now()
+        recorded = self.run(schema.set_up(self._tables, create=create, buckets=buckets, now=now))
+        self._buckets = recorded.buckets
+        self._manifest = recorded.manifest
+        self._fetcher = Fetcher(self._tables, Placement(session, keyspace), self._buckets)
+        self._inspection = Inspection(self._tables, self._buckets)
+        if recorded.manifest.dimension is not None and create:
+            self.run(schema.claim(self._tables, recorded.manifest, now))
+
+    def manifest(self) -> Operation[Manifest]:
+        """From the table of settings, until it says which embedding."""
+        self._check_open()
+        if self._manifest.dimension is None:
+            self._manifest = (yield from schema.read(self._tables)).manifest
+        return self._manifest
+
+    def claim(self, manifest: Manifest) -> Operation[Manifest]:
+        """Into the table of settings, if it has none; makes the tables of documents and members."""
+        self._check_open()
+        self._manifest = yield from schema.claim(self._tables, manifest, self._clock.now())
+        return self._manifest
+
+    def write(self, change: Change) -> Operation[Written]:
+        """Statement by statement, in an order that is right wherever it is cut off."""
+        self._check_open()
+        put, put_pages = tuple(change.put), tuple(change.put_pages)
+        change = Change(
+            put=put,
+            remove=tuple(change.remove),
+            put_pages=put_pages,
+            remove_pages=tuple(change.remove_pages),
+        )
+        manifest = yield from self.manifest()
+        _check_dimension(put, manifest.dimension)
+        lifetime = self._settings.ttl
+        writer = ChangeWriter(self._tables, self._fetcher, self._clock, self._buckets, lifetime)
+        return (yield from writer.apply(change, prepare(put)))
+
+    def pages(self, source: str | None) -> Operation[list[PageEntry]]:
+        """From the table of pages."""
+        self._check_open()
+        every = Statement(cql=cql.read_all_pages(self._tables))
+        one = Statement(cql=cql.read_pages(self._tables), values=(source,))
+        statement = every if source is None else one
+        (rows,) = yield Requests(statements=(statement,), what="read page entries")
+        entries = [
+            PageEntry(source=of, url=url, digest=digest, ids=tuple(ids or ()))
+            for of, url, digest, ids in rows
+        ]
+        return sorted(entries, key=lambda entry: (entry.source, entry.url))
+
+    def scan(self, after: str | None, limit: int) -> Operation[list[Record]]:
+        """In the order of the ring."""
+        if not (yield from self._is_claimed()):
+            return []
+        rows = yield from scan_page(self._tables, after, limit)
+        return [row.record() for row in rows]
+
+    def survey(self) -> Operation[Survey]:
+        """By reading all links."""
+        pages = len((yield from self.pages(None)))
+        if not (yield from self._is_claimed()):
+            return Survey(documents=0, pages=pages, links={}, groups=0, dangling=())
+        return (yield from self._inspection.survey(pages))
+
+    def flush(self) -> Operation[None]:
+        """Nothing is late: the server keeps its index with the documents."""
+        self._check_open()
+        yield from ()
+
+    def verify(self) -> Operation[Report]:
+        """Compare members with the links of documents."""
+        if not (yield from self._is_claimed()):
+            return Report()
+        return report_of(*(yield from self._inspection.compare()))
+
+    def repair(self) -> Operation[Report]:
+        """Delete members without a document, write those that are missing."""
+        if not (yield from self._is_claimed()):
+            return Report()
+        now = self._clock.now()
+        strays, missing = yield from self._inspection.compare()
+        rows = yield from self._fetcher.documents(sorted({name for _, _, name in missing}))
+        mending = (
+            *self._inspection.deletions(strays, now),
+            *self._inspection.insertions(missing, rows, now),
+        )
+        if mending:
+            yield Requests(statements=mending, what="mend members")
+        return report_of(strays, missing)
+
+    def run(self, operation: Operation[T]) -> T:
+        """In the caller's thread."""
+        return plans.run(operation, self._executor.run)
+
+    async def arun(self, operation: Operation[T]) -> T:
+        """On the caller's event loop."""
+        return await plans.arun(operation, self._executor.arun)
+
+    def answer(self, plan: Plan[T]) -> Operation[T]:
+        """Read what the plan asks for, each document once."""
+        self._check_open()
+        claimed = yield from self._is_claimed()
+        search = NearestSearch(self._tables, self._settings.scan_limit)
+        reader = CassandraReader(self._fetcher, search, empty=not claimed)
+        return (yield from answered(plan, reader.answer))
+
+    def close(self) -> None:
+        """Refuse all further use; close the session if that is ours."""
+        if not self._closed:
+            self._closed = True
+            if self._close_session:
+                self._close_session()
+
+    def _is_claimed(self) -> Operation[bool]:
+        """Whether there are tables of documents and members."""
+        return (yield from self.manifest()).dimension is not None
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosedError(f"the store {self._tables.name!r} was closed; open it again to use it")
+
+
+def _check_dimension(records: tuple[Record, ...], dimension: int | None) -> None:
+    for record in records:
+        if dimension is None or len(record.vector) != dimension:
+            holds = "none yet: claim one first" if dimension is None else str(dimension)
+            raise EmbeddingError(
+                f"document {record.id!r} has a vector of dimension {len(record.vector)};"
+                f" the store holds {holds}"
+            )

@@ -1,0 +1,114 @@
+"""Documents by similarity: the server's index proposes, float32 decides, a scan where a filter needs one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from linkstore.backends.cassandra import cql
+from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.requests import Requests, Statement
+from linkstore.backends.cassandra.rows import DocumentRow, term
+from linkstore.errors import FilterError
+from linkstore.order import best, with_names
+from linkstore.plans import Nearest, Operation
+from linkstore.vectors import similarities
+
+MOST: Final = 1000
+"""The server gives no more than this many neighbours."""
+LEAST: Final = 24
+"""So many are asked for at least: with fewer, the index looks at too few to be sure of the best."""
+SCAN_PAGE: Final = 1000
+
+
+class NearestSearch:
+    """Answers :class:`~linkstore.plans.Nearest`.
+
+    Args:
+        tables: Of the store.
+        scan_limit: How many documents are looked at, at most, where a filter leaves fewer among the
+            1,000 nearest than were asked for.
+    """
+
+    def __init__(self, tables: Tables, scan_limit: int) -> None:
+        self._tables = tables
+        self._scan_limit = scan_limit
+
+    def rows(self, fetch: Nearest) -> Operation[list[DocumentRow]]:
+        """The ``k`` nearest that pass the filter, best first.
+
+        Raises:
+            FilterError: If more documents would have to be looked at than the limit allows.
+        """
+        count = max(LEAST, 2 * fetch.k)
+        while fetch.k and count <= 4 * MOST:
+            asked = min(count, MOST)
+            found = yield from self._proposed(fetch, asked)
+            passing = [row for row in found if fetch.filter.always or fetch.filter.matches(row.metadata())]
+            if len(found) < asked:
+                return _best(passing, fetch)
+            if len(passing) >= fetch.k and not self._tied_at_the_end(passing, found, fetch):
+                return _best(passing, fetch)
+            count *= 4
+        return (yield from self._scanned(fetch)) if fetch.k else []
+
+    def _tied_at_the_end(self, passing: list[DocumentRow], found: list[DocumentRow], fetch: Nearest) -> bool:
+        """Whether the last one wanted scores as the last one found: others may score the same."""
+        if len(found) >= MOST:
+            return False
+        wanted = _scores(passing, fetch)[-1 if len(passing) < fetch.k else fetch.k - 1]
+        return bool(wanted <= _scores(found, fetch)[-1])
+
+    def _proposed(self, fetch: Nearest, limit: int) -> Operation[list[DocumentRow]]:
+        """What the server's index gives, with the equalities of the filter that it can look up."""
+        terms = [(name, term(value)) for name, value in fetch.filter.equalities]
+        asked = [(name, found) for name, found in terms if found is not None]
+        values = (*(part for pair in asked for part in pair), fetch.vector, limit)
+        text = cql.nearest(self._tables, len(asked))
+        statement = Statement(cql=text, values=values, level="one", page_limit=limit)
+        (rows,) = yield Requests(statements=(statement,), what="search for similar documents")
+        return [DocumentRow.of(row) for row in rows]
+
+    def _scanned(self, fetch: Nearest) -> Operation[list[DocumentRow]]:
+        """All documents, a page at a time."""
+        kept: list[DocumentRow] = []
+        seen, after = 0, None
+        while True:
+            page = yield from scan_page(self._tables, after, SCAN_PAGE)
+            seen += len(page)
+            kept += [row for row in page if fetch.filter.matches(row.metadata())]
+            kept = _best(kept, fetch)
+            if len(page) < SCAN_PAGE:
+                return kept
+            if seen >= self._scan_limit:
+                raise FilterError(
+                    f"the filter leaves fewer than {fetch.k} of the {MOST:,} nearest documents, and to look"
+                    f" at all takes more than scan_limit ({self._scan_limit:,}): add an equality that narrows it"
+                    " down, which the server looks up, or raise scan_limit"
+                )
+            after = page[-1].id
+
+
+def scan_page(tables: Tables, after: str | None, limit: int) -> Operation[list[DocumentRow]]:
+    """The next documents in the order of the ring."""
+    first = Statement(cql=cql.scan_first(tables), values=(limit,), page_limit=limit)
+    following = Statement(cql=cql.scan_after(tables), values=(after, limit), page_limit=limit)
+    statement = first if after is None else following
+    (rows,) = yield Requests(statements=(statement,), what="read documents")
+    return [DocumentRow.of(row) for row in rows]
+
+
+def _scores(rows: list[DocumentRow], fetch: Nearest) -> list[float]:
+    """Similarities, descending."""
+    scores: list[float] = similarities(np.stack([row.vector for row in rows]), fetch.vector).tolist()
+    return sorted(scores, reverse=True)
+
+
+def _best(rows: list[DocumentRow], fetch: Nearest) -> list[DocumentRow]:
+    """The ``k`` best by similarity, then id."""
+    if not rows:
+        return []
+    scores = similarities(np.stack([row.vector for row in rows]), fetch.vector)
+    order = with_names(best(scores, fetch.k), lambda at: [rows[one].id for one in at.tolist()])
+    return [rows[at] for at in order.tolist()]

@@ -1,0 +1,187 @@
+"""Answers the fetches of one plan. Refs are numbers given out as documents and link groups are met."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from linkstore.backends.base import Reader, immediate
+from linkstore.backends.cassandra.nearest import NearestSearch
+from linkstore.backends.cassandra.pool import Pool
+from linkstore.backends.cassandra.reading import Documents as Known
+from linkstore.backends.cassandra.reading import Fetcher, LinkGroups
+from linkstore.filters import Condition
+from linkstore.order import best_by_group, with_names
+from linkstore.plans import (
+    Candidates,
+    Documents,
+    Find,
+    Groups,
+    Matching,
+    Members,
+    Memberships,
+    Names,
+    Nearest,
+    Operation,
+    Reached,
+    Resolve,
+    Side,
+    Stored,
+    Tags,
+    Vectors,
+)
+from linkstore.vectors import Bools, Floats, Ints, similarities
+
+_NO_FLOATS: Final = np.empty(0, np.float32)
+
+
+class CassandraReader(Reader):
+    """Reads each document once, whole, when it is first needed.
+
+    Args:
+        fetcher: Reads rows by key.
+        search: Finds documents by similarity.
+        empty: Whether the store never had a document, and so has no tables to read.
+    """
+
+    def __init__(self, fetcher: Fetcher, search: NearestSearch, *, empty: bool) -> None:
+        self._empty = empty
+        self._fetcher = fetcher
+        self._search = search
+        self._known = Known()
+        self._groups = LinkGroups()
+
+    def nearest(self, fetch: Nearest) -> Operation[Candidates]:
+        """By the server's index, scored again here."""
+        rows = [] if self._empty else (yield from self._search.rows(fetch))
+        refs = np.array([self._known.keep(row) for row in rows], dtype=np.int64)
+        return Candidates(refs=refs, similarity=self._similarities(refs, fetch.vector))
+
+    def find(self, fetch: Find) -> Operation[Candidates]:
+        """By id."""
+        asked = [self._known.ref(name) for name in dict.fromkeys(fetch.ids)]
+        yield from self._read(asked)
+        there = np.array([ref for ref in asked if self._known.rows[ref] is not None], dtype=np.int64)
+        passing = self._passing(fetch.filter, there)
+        kept = there[passing]
+        scores = np.zeros(len(kept), np.float32)
+        if fetch.vector is not None:
+            scores = self._similarities(kept, fetch.vector)
+        return Candidates(refs=kept, similarity=scores, filtered=int((~passing).sum()))
+
+    @immediate
+    def groups(self, fetch: Groups) -> Memberships:
+        """From the links of documents that were read."""
+        kinds: dict[str, int] = {}
+        rows = [
+            (position, self._groups.ref(tag), kinds.setdefault(tag[0], len(kinds)), weight)
+            for position, ref in enumerate(fetch.refs.tolist())
+            for tag, weight in self._known.row(ref).weights(fetch.side).items()
+            if fetch.kinds is None or tag[0] in fetch.kinds
+        ]
+        document, group, kind, weights = zip(*rows, strict=True) if rows else ((), (), (), ())
+        return Memberships(
+            document=np.array(document, dtype=np.int64),
+            group=np.array(group, dtype=np.int64),
+            kind=np.array(kind, dtype=np.int64),
+            weight=np.array(weights, dtype=np.float32),
+            kinds=tuple(kinds),
+        )
+
+    def resolve(self, fetch: Resolve) -> Operation[Ints]:
+        """By whether anybody lies on a side."""
+        tags = [] if self._empty else list(dict.fromkeys(fetch.tags))
+        there: set[tuple[str, str]] = set()
+        sides: tuple[Side, Side] = ("in", "out")
+        for side in sides:
+            found = yield from self._fetcher.members(tags, side, 1)
+            there.update(tag for tag, rows in zip(tags, found, strict=True) if rows)
+        return np.array([self._groups.ref(tag) if tag in there else -1 for tag in fetch.tags], dtype=np.int64)
+
+    def members(self, fetch: Members) -> Operation[Reached]:
+        """From the partitions of the link groups; documents are read for those that may be taken."""
+        tags = [self._groups.tags[group] for group in fetch.groups.tolist()]
+        rows = yield from self._fetcher.members(tags, fetch.side, fetch.cap + 1)
+        sizes = np.array([min(len(members), fetch.cap + 1) for members in rows], dtype=np.int64)
+        pool = Pool(self._known, rows, fetch)
+        if not fetch.filter.always:
+            yield from self._read(pool.refs.tolist())
+            pool.filter(self._passing)
+        while True:
+            chosen = pool.chosen()
+            unread = self._known.unread(pool.refs[chosen].tolist())
+            if not unread and not pool.drop_strays(chosen, tags, sizes):
+                break
+            yield from self._read(unread)
+        return self._ranked(pool, chosen, tags, sizes, fetch)
+
+    def _ranked(
+        self, pool: Pool, chosen: Ints, tags: Sequence[tuple[str, str]], sizes: Ints, fetch: Members
+    ) -> Reached:
+        """Of each group the first ``take`` by similarity, then id."""
+        owner, refs = pool.owner[chosen], pool.refs[chosen]
+        scores = self._similarities(refs, fetch.vector)
+        order = with_names(best_by_group(owner, scores), lambda at: self._known.names(refs[at]))
+        ordered = owner[order]
+        place = np.arange(len(order)) - np.searchsorted(ordered, ordered)
+        order = order[place < fetch.take]
+        weights = [
+            self._known.row(ref).weights(fetch.side)[tags[group]]
+            for ref, group in zip(refs[order].tolist(), owner[order].tolist(), strict=True)
+        ]
+        return Reached(
+            group=owner[order],
+            refs=refs[order],
+            similarity=scores[order],
+            weight=np.array(weights, dtype=np.float32),
+            sizes=sizes,
+            filtered=pool.filtered,
+        )
+
+    @immediate
+    def matching(self, fetch: Matching) -> Bools:
+        """From the documents' metadata."""
+        return self._passing(fetch.filter, fetch.refs)
+
+    @immediate
+    def vectors(self, fetch: Vectors) -> Floats:
+        """Of documents that were read."""
+        return self._known.vectors(fetch.refs.tolist())
+
+    @immediate
+    def names(self, fetch: Names) -> list[str]:
+        """Of documents that were met."""
+        return self._known.names(fetch.refs)
+
+    @immediate
+    def tags(self, fetch: Tags) -> list[tuple[str, str]]:
+        """Of link groups that were met."""
+        return [self._groups.tags[group] for group in fetch.groups.tolist()]
+
+    @immediate
+    def documents(self, fetch: Documents) -> list[Stored]:
+        """Of documents that were read."""
+        rows = [self._known.row(ref) for ref in fetch.refs.tolist()]
+        return [Stored(id=row.id, text=row.text, metadata=row.metadata()) for row in rows]
+
+    def _read(self, refs: Sequence[int]) -> Operation[None]:
+        """Read documents that were not read yet."""
+        unread = list(dict.fromkeys(self._known.unread(refs)))
+        names = [] if self._empty else [self._known.ids[ref] for ref in unread]
+        rows = yield from self._fetcher.documents(names)
+        for row in rows:
+            self._known.keep(row)
+        self._known.mark_read(unread)
+
+    def _similarities(self, refs: Ints, vector: Floats) -> Floats:
+        return similarities(self._known.vectors(refs.tolist()), vector) if len(refs) else _NO_FLOATS
+
+    def _passing(self, condition: Condition, refs: Ints) -> Bools:
+        if condition.always:
+            return np.ones(len(refs), np.bool_)
+        rows = [self._known.rows[ref] for ref in refs.tolist()]
+        return np.array(
+            [row is not None and condition.matches(row.metadata()) for row in rows], dtype=np.bool_
+        )

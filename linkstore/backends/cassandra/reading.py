@@ -1,0 +1,149 @@
+"""What a plan has read so far: documents and link groups, their refs, and how more is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from linkstore.backends.cassandra import cql
+from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.placement import Placement
+from linkstore.backends.cassandra.requests import Requests, Statement
+from linkstore.backends.cassandra.rows import DocumentRow
+from linkstore.plans import Operation, Side
+from linkstore.vectors import Floats, Ints
+
+KEYS_A_STATEMENT: Final = 100
+"""How many partitions one statement asks for at most."""
+MemberRow = tuple[str, bytes]
+"""A member: document id, code of its vector."""
+
+
+class Documents:
+    """The documents a plan has met: a ref for each id, and the row of those that were read.
+
+    Each is read once, so that all the plan is told of it belongs to one state.
+    """
+
+    def __init__(self) -> None:
+        self._refs: dict[str, int] = {}
+        self.ids: list[str] = []
+        self.rows: list[DocumentRow | None] = []
+        self._read: list[bool] = []
+
+    def ref(self, name: str) -> int:
+        """The ref of an id."""
+        ref = self._refs.setdefault(name, len(self.ids))
+        if ref == len(self.ids):
+            self.ids.append(name)
+            self.rows.append(None)
+            self._read.append(False)
+        return ref
+
+    def keep(self, row: DocumentRow) -> int:
+        """Keep a row that was read, unless there is one already; returns its ref."""
+        ref = self.ref(row.id)
+        if not self._read[ref]:
+            self.rows[ref], self._read[ref] = row, True
+        return ref
+
+    def unread(self, refs: Sequence[int]) -> list[int]:
+        """Those that were not read yet."""
+        return [ref for ref in refs if not self._read[ref]]
+
+    def mark_read(self, refs: Sequence[int]) -> None:
+        """Note that these were asked for; those without a row do not exist."""
+        for ref in refs:
+            self._read[ref] = True
+
+    def row(self, ref: int) -> DocumentRow:
+        """The row of a document that the plan was given."""
+        row = self.rows[ref]
+        assert row is not None, "a ref that no answer held"
+        return row
+
+    def vectors(self, refs: Sequence[int]) -> Floats:
+        """(n, d) vectors."""
+        if not len(refs):
+            return np.empty((0, 0), np.float32)
+        return np.stack([self.row(ref).vector for ref in refs])
+
+    def names(self, refs: Ints) -> list[str]:
+        """Ids."""
+        return [self.ids[ref] for ref in refs.tolist()]
+
+
+class LinkGroups:
+    """The link groups a plan has met: a ref for each (kind, tag)."""
+
+    def __init__(self) -> None:
+        self._refs: dict[tuple[str, str], int] = {}
+        self.tags: list[tuple[str, str]] = []
+
+    def ref(self, tag: tuple[str, str]) -> int:
+        """The ref of a link group."""
+        ref = self._refs.setdefault(tag, len(self.tags))
+        if ref == len(self.tags):
+            self.tags.append(tag)
+        return ref
+
+
+class Fetcher:
+    """Reads rows by key, few statements for many keys, each to a node that has them.
+
+    Args:
+        tables: Of the store.
+        placement: Which node has which partition.
+        buckets: Into how many partitions a side of a link group is split.
+    """
+
+    def __init__(self, tables: Tables, placement: Placement, buckets: int) -> None:
+        self._tables = tables
+        self._placement = placement
+        self._buckets = buckets
+
+    def documents(self, ids: Sequence[str]) -> Operation[list[DocumentRow]]:
+        """The documents with these ids that exist, in any order."""
+        rows = yield from self.by_id(cql.read_documents(self._tables), ids, "read documents")
+        return [DocumentRow.of(row) for row in rows]
+
+    def by_id(self, statement: str, ids: Sequence[str], what: str) -> Operation[list[tuple[Any, ...]]]:
+        """The rows that a statement about a list of ids gives."""
+        if not ids:
+            return []
+        statements = tuple(
+            Statement(cql=statement, values=([ids[at] for at in part],), routing=routing)
+            for part, routing in self._parts(self._tables.name, [(one,) for one in ids])
+        )
+        answers = yield Requests(statements=statements, what=what)
+        return [row for rows in answers for row in rows]
+
+    def members(
+        self, groups: Sequence[tuple[str, str]], side: Side, limit: int
+    ) -> Operation[list[list[MemberRow]]]:
+        """For each link group, who lies on a side: up to ``limit`` of each of its partitions."""
+        found: dict[tuple[str, str], list[MemberRow]] = {group: [] for group in groups}
+        buckets = list(range(self._buckets))
+        statements, kinds = [], []
+        for kind in dict.fromkeys(kind for kind, _ in found):
+            tags = [tag for of, tag in found if of == kind]
+            keys = [(kind, tag, side, 0) for tag in tags]
+            for part, routing in self._parts(self._tables.members_name, keys):
+                values = (kind, [tags[at] for at in part], side, buckets, limit)
+                text = cql.read_members(self._tables)
+                statements.append(Statement(cql=text, values=values, routing=routing))
+                kinds.append(kind)
+        if statements:
+            answers = yield Requests(statements=tuple(statements), what="read link groups")
+            for kind, rows in zip(kinds, answers, strict=True):
+                for tag, name, code in rows:
+                    found[kind, tag].append((name, code))
+        return [found[group] for group in groups]
+
+    def _parts(self, table: str, keys: Sequence[tuple[Any, ...]]) -> Iterator[tuple[list[int], bytes | None]]:
+        """Positions of keys that one statement asks for, and where to send it."""
+        for share in self._placement.by_replica(table, keys):
+            for start in range(0, len(share.positions), KEYS_A_STATEMENT):
+                yield share.positions[start : start + KEYS_A_STATEMENT], share.routing

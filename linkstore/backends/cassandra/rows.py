@@ -1,0 +1,130 @@
+"""Between records and rows of the table of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+import xxhash
+
+from linkstore.backends.base import Record
+from linkstore.errors import DocumentError
+from linkstore.links import Link, links_in
+from linkstore.plans import Side
+from linkstore.vectors import Floats
+
+Membership = tuple[str, str, Side]
+"""A side of a link group: kind, tag, side."""
+StoredLink = tuple[str, str, str, float]
+"""A link as a row has it: kind, tag, direction, weight."""
+LONGEST_TERM: Final = 512
+"""Values with more bytes of UTF-8 are not searchable; the server's index takes no more than 1,024."""
+_SIDES: Final[Mapping[str, tuple[Side, ...]]] = {"out": ("out",), "in": ("in",), "bidir": ("out", "in")}
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRow:
+    """A stored document.
+
+    Args:
+        id: Its id.
+        text: Its content.
+        attributes: Its metadata, as JSON.
+        links: Its links.
+        vector: (d,) float32 of unit length.
+    """
+
+    id: str
+    text: str
+    attributes: str
+    links: tuple[StoredLink, ...]
+    vector: Floats
+
+    @classmethod
+    def of(cls, row: tuple[Any, ...]) -> DocumentRow:
+        """Read a row of id, body, attributes, links, vector."""
+        name, text, attributes, links, vector = row
+        return cls(name, text or "", attributes, tuple(links or ()), vector)
+
+    def metadata(self) -> dict[str, Any]:
+        """The metadata as its author gave it; the receiver's own."""
+        fields: dict[str, Any] = orjson.loads(self.attributes)
+        return fields
+
+    def weights(self, side: Side) -> dict[tuple[str, str], float]:
+        """The link groups it lies on, on one side, with the highest weight of its links there."""
+        return {
+            (kind, tag): weight for (kind, tag, of), weight in memberships(self.links).items() if of == side
+        }
+
+    def record(self) -> Record:
+        """The record that was written."""
+        metadata = self.metadata()
+        return Record(
+            id=self.id,
+            text=self.text,
+            metadata=metadata,
+            vector=self.vector,
+            links=links_in(metadata, self.id),
+        )
+
+
+def memberships(links: Iterable[StoredLink]) -> dict[Membership, float]:
+    """The sides of link groups that a document with these links lies on, with the highest weight there."""
+    found: dict[Membership, float] = {}
+    for kind, tag, direction, weight in links:
+        for side in _SIDES[direction]:
+            key = (kind, tag, side)
+            found[key] = max(weight, found.get(key, 0.0))
+    return found
+
+
+def stored_links(links: Iterable[Link]) -> frozenset[StoredLink]:
+    """Links as a row has them."""
+    return frozenset((link.kind, link.tag, link.direction, link.weight) for link in links)
+
+
+def searchable(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """The fields that a filter can ask the server for: those with one short value."""
+    entries = {name: term(value) for name, value in metadata.items()}
+    return {name: found for name, found in entries.items() if found is not None and len(name) <= LONGEST_TERM}
+
+
+def term(value: object) -> str | None:
+    """One spelling for all values that filters call equal; None for what cannot be asked for.
+
+    Numbers that are equal are spelt alike, and a number, a string and a boolean never are.
+    """
+    if isinstance(value, bool):
+        return f"b{value:d}"
+    if isinstance(value, str):
+        return f"s{value}" if len(value.encode()) <= LONGEST_TERM else None
+    if isinstance(value, int | float):
+        return f"n{int(value)}" if value == int(value) else f"n{value!r}"
+    return None
+
+
+def attributes_of(record: Record) -> str:
+    """A record's metadata as JSON.
+
+    Raises:
+        DocumentError: If it is none; the message names the document.
+    """
+    try:
+        record.text.encode()
+        return orjson.dumps(dict(record.metadata)).decode()
+    except (TypeError, ValueError) as error:
+        raise DocumentError(
+            f"document {record.id!r} cannot be stored: {error}; metadata must be plain JSON"
+        ) from error
+
+
+def digest_of(record: Record, attributes: str) -> bytes:
+    """A hash of all that makes two records the same."""
+    text = record.text.encode()
+    digest = xxhash.xxh3_128(text)
+    digest.update(b"\0%d\0" % len(text) + attributes.encode())
+    digest.update(record.vector.data)
+    return digest.digest()

@@ -1,0 +1,109 @@
+"""What a store records of itself, and its tables: made on demand, checked before use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from linkstore.backends.base import Manifest
+from linkstore.backends.cassandra import cql
+from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.requests import Requests, Statement
+from linkstore.errors import StoreFormatError, StoreNotFoundError
+from linkstore.plans import Operation
+
+VERSION: Final = 1
+_FIRST_WINS: Final = 1 << 62
+"""Of two writes the one with the higher timestamp counts; counting down from here, the earlier does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """The table of settings.
+
+    Args:
+        version: Of the schema; None in a new store.
+        manifest: The embedding.
+        buckets: Into how many partitions a side of a link group is split.
+    """
+
+    version: int | None
+    manifest: Manifest
+    buckets: int
+
+
+def set_up(tables: Tables, *, create: bool, buckets: int, now: int) -> Operation[Recorded]:
+    """Make the small tables if they are not there, and read what they say.
+
+    Raises:
+        StoreNotFoundError: If there is no store and none shall be made.
+        StoreFormatError: If it is of a version that this linkstore does not know.
+    """
+    there = yield from _there(tables)
+    if f"{tables.name}_settings" not in there:
+        if not create:
+            raise StoreNotFoundError(
+                f"there is no linkstore named {tables.name!r} in the keyspace {tables.keyspace!r}"
+            )
+        yield from _schema(cql.create_small_tables(tables))
+    recorded = yield from read(tables)
+    if recorded.version is None and create:
+        values = {"version": str(VERSION), "buckets": str(buckets)}
+        yield from _record(tables, values, now)
+        recorded = yield from read(tables)
+    if recorded.version not in {VERSION, None}:
+        raise StoreFormatError(
+            f"the linkstore {tables.name!r} in the keyspace {tables.keyspace!r} has schema version"
+            f" {recorded.version}; this linkstore knows {VERSION}: upgrade linkstore, or migrate the store"
+        )
+    return recorded
+
+
+def read(tables: Tables) -> Operation[Recorded]:
+    """The settings as they are now."""
+    statement = Statement(cql=cql.read_settings(tables))
+    (rows,) = yield Requests(statements=(statement,), what="read what the store records of itself")
+    found: dict[str, str] = dict(rows)
+    dimension = found.get("dimension")
+    return Recorded(
+        version=int(found["version"]) if "version" in found else None,
+        manifest=Manifest(
+            embedding=found.get("embedding"), dimension=int(dimension) if dimension is not None else None
+        ),
+        buckets=int(found.get("buckets", "1")),
+    )
+
+
+def claim(tables: Tables, manifest: Manifest, now: int) -> Operation[Manifest]:
+    """Record an embedding if none is recorded, and make the tables for its vectors; what is recorded then."""
+    known = (yield from read(tables)).manifest
+    if known.dimension is None and manifest.dimension is not None:
+        values = {"dimension": str(manifest.dimension)}
+        if manifest.embedding is not None:
+            values["embedding"] = manifest.embedding
+        yield from _record(tables, values, now)
+        known = (yield from read(tables)).manifest
+    if known.dimension is not None:
+        yield from _schema(cql.create_tables(tables, known.dimension))
+    return known
+
+
+def _record(tables: Tables, values: dict[str, str], now: int) -> Operation[None]:
+    text = cql.write_setting(tables)
+    statements = tuple(
+        Statement(cql=text, values=(name, value, _FIRST_WINS - now), level="write")
+        for name, value in values.items()
+    )
+    yield Requests(statements=statements, what="record what the store is")
+
+
+def _schema(texts: tuple[str, ...]) -> Operation[None]:
+    """Statements that change the schema, one after another."""
+    for text in texts:
+        yield Requests(statements=(Statement(cql=text, level="schema"),), what="make the tables")
+
+
+def _there(tables: Tables) -> Operation[set[str]]:
+    statement = Statement(cql=cql.TABLES_THERE, values=(tables.keyspace,), level="one")
+    (rows,) = yield Requests(statements=(statement,), what="look for the tables")
+    return {name for (name,) in rows}
