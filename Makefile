@@ -9,7 +9,7 @@ ARGS ?=
 DATA ?= $(LINKSTORE_EVAL_DATA)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long lint format docs bench clean
+.PHONY: help demo test test-long lint format docs bench cassandra clean
 
 help: ## Say what there is to make
 	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -43,6 +43,9 @@ bench: $(BENCH) ## Run the benchmarks; DATA is the folder of the data sets
 	@for script in benchmarks/[a-z]*.py; do \
 		echo "== $$script"; $(BIN)/python "$$script" $(if $(DATA),--data "$(DATA)") || exit 1; \
 	done
+
+cassandra: $(DEV) ## Start a Cassandra server, until Ctrl-C; ARGS go to it
+	PYTHONPATH=tests $(BIN)/python -m cassandra_server $(ARGS)
 
 clean: ## Remove what was made
 	rm -rf $(VENV) .demo dist build

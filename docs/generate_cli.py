@@ -16,17 +16,19 @@ INTRODUCTION = """# The command line
 
 Results go to stdout, everything else to stderr; `--json` prints JSON that stays the same from one version
 to the next, but for added keys. `-k` counts the documents a search starts from, `--limit` what it returns.
-`LINKSTORE_STORE` names the store where `--store` is not given.
+`LINKSTORE_STORE` names the store where `--store` is not given: a folder, or a
+[store in Cassandra](how-to/use-cassandra.md).
 
 | exit code | meaning |
 |---|---|
 | 0 | done; also when nothing was found, with the reason on stderr |
 | 1 | any other error, such as an unknown id |
-| 2 | usage: an unknown option or strategy, an empty query, a bad filter, a folder that is not there |
+| 2 | usage: an unknown option or strategy, an empty query, a bad filter, a wrong folder or URL |
 | 3 | there is no store at this place |
 | 4 | another process held the store for too long |
 | 5 | the store is damaged or of another version; `verify` found something |
 | 6 | the embedding is unknown or not the store's, or an optional dependency is not installed |
+| 7 | a server could not be reached, or did not answer in time |
 | 130 | stopped by Ctrl-C |
 
 This page is written by `make docs` from `--help`.

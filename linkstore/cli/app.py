@@ -18,7 +18,7 @@ app = typer.Typer(
     name="linkstore",
     help="Search a hyperlinked site by meaning, and follow its links.",
     epilog="Exit codes: 0 done, 1 other errors, 2 usage, 3 no store, 4 store busy, 5 store damaged or of"
-    " another version, 6 embedding or optional dependency missing.",
+    " another version, 6 embedding or optional dependency missing, 7 server unavailable.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -22,7 +22,7 @@ SHOWN: Final = 3
 
 def demo(
     store: Annotated[
-        str | None, typer.Option("--store", "-s", metavar="PATH", help="Keep the store in this folder.")
+        str | None, typer.Option("--store", "-s", metavar="PLACE", help="Keep the store at this place.")
     ] = None,
 ) -> None:
     """See what links find, on a small site about Seattle.

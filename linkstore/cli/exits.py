@@ -12,13 +12,14 @@ from linkstore.errors import (
     StoreBusyError,
     StoreFormatError,
     StoreNotFoundError,
+    StoreUnavailableError,
     StrategyError,
 )
 
 OTHER: Final = 1
 """Anything that has no code of its own."""
 USAGE: Final = 2
-"""What was asked makes no sense: an unknown option, an empty query, a bad filter, a wrong path."""
+"""What was asked makes no sense: an unknown option, an empty query, a bad filter, a wrong path or URL."""
 NOT_FOUND: Final = 3
 """There is no store at the given place."""
 BUSY: Final = 4
@@ -27,6 +28,8 @@ DAMAGED: Final = 5
 """The store is damaged, or of another version."""
 EMBEDDING: Final = 6
 """The embedding is unknown or not the store's, or an optional dependency is not installed."""
+UNAVAILABLE: Final = 7
+"""A server below could not be reached, or did not answer in time."""
 INTERRUPTED: Final = 130
 """Stopped by Ctrl-C."""
 
@@ -39,6 +42,7 @@ _CODES: Final[tuple[tuple[type[LinkStoreError], int], ...]] = (
     (StoreNotFoundError, NOT_FOUND),
     (StoreBusyError, BUSY),
     (StoreFormatError, DAMAGED),
+    (StoreUnavailableError, UNAVAILABLE),
     (EmbeddingError, EMBEDDING),
     (MissingExtraError, EMBEDDING),
     (FilterError, USAGE),

@@ -11,7 +11,13 @@ from linkstore.cli.exits import UsageError
 
 StoreOption = Annotated[
     str,
-    typer.Option("--store", "-s", metavar="PATH", envvar="LINKSTORE_STORE", help="The store's folder."),
+    typer.Option(
+        "--store",
+        "-s",
+        metavar="PLACE",
+        envvar="LINKSTORE_STORE",
+        help="The store: a folder, or cassandra://host:port/keyspace/table.",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

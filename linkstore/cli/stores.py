@@ -7,8 +7,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from linkstore.cli.exits import UsageError
+from linkstore.errors import BackendError
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
     from linkstore.store import LinkStore
 
 
@@ -17,22 +20,62 @@ def opened(place: str, *, create: bool = False, embedding: str | None = None) ->
     """The store at ``place``, closed in the end.
 
     Args:
-        place: What ``--store`` says: a folder.
+        place: What ``--store`` says: a folder, or ``cassandra://host:port/keyspace/table``.
         create: Whether to make a new store if there is none.
         embedding: Name of the embedding; default the recorded one, or the default of a new store.
 
     Raises:
-        UsageError: If ``place`` is empty or of an unknown scheme.
+        UsageError: If ``place`` is empty, of an unknown scheme, or a URL of another form.
         StoreNotFoundError: If there is no store and none shall be made.
+        StoreUnavailableError: If no server answers.
+        MissingExtraError: If ``place`` needs an extra that is not installed.
     """
-    if not place.strip():
-        raise UsageError("--store is empty; give the store's folder")
-    scheme, separator, _ = place.partition("://")
-    if separator:
-        raise UsageError(f"--store {place}: no backend is known for {scheme}://; give a folder")
+    is_url = _is_url(place)
     from linkstore.embeddings import get_embedding
     from linkstore.store import LinkStore
 
     chosen = None if embedding is None else get_embedding(embedding)
-    with LinkStore.open(place, embedding=chosen, create=create) as store:
-        yield store
+    if is_url:
+        with _at_url(place, chosen, create=create) as store:
+            yield store
+    else:
+        with LinkStore.open(place, embedding=chosen, create=create) as store:
+            yield store
+
+
+@contextmanager
+def _at_url(url: str, embedding: Embeddings | None, *, create: bool) -> Iterator[LinkStore]:
+    """A store in Cassandra, closed in the end with its connections."""
+    from linkstore.store import LinkStore
+    from linkstore.store.cassandra import backend_at
+
+    backend = backend_at(url, create=create)
+    try:
+        yield LinkStore(backend, embedding)
+    finally:
+        backend.close()
+
+
+def _is_url(place: str) -> bool:
+    """Whether the place is a URL, and not a folder.
+
+    Raises:
+        UsageError: If it can be neither.
+    """
+    if not place.strip():
+        raise UsageError("--store is empty; give the store's folder")
+    scheme, separator, _ = place.partition("://")
+    if not separator:
+        return False
+    if scheme != "cassandra":
+        raise UsageError(
+            f"--store: no backend is known for {scheme}://;"
+            " give a folder, or cassandra://host:port/keyspace/table"
+        )
+    from linkstore.store.cassandra import read_url
+
+    try:
+        read_url(place)
+    except BackendError as error:
+        raise UsageError(f"--store: {error}") from error
+    return True

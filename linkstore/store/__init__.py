@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -19,14 +19,18 @@ from linkstore.operations import PageDocuments
 from linkstore.store.searching import Searching
 from linkstore.store.writing import Writing
 
+if TYPE_CHECKING:
+    from linkstore.backends.cassandra.driver import Session
+    from linkstore.backends.cassandra.settings import CassandraSettings
+
 __all__ = ["LinkStore"]
 
 
 class LinkStore(Searching, Writing):
     """Documents with their links, searched by similarity and by following the links.
 
-    Open one with :meth:`open`. A store may be used by any number of threads, and the embedded one
-    by any number of processes.
+    Open one with :meth:`open`, or :meth:`cassandra`. A store may be used by any number of threads and
+    processes.
 
     Args:
         backend: Where everything is kept; default in memory only.
@@ -76,7 +80,49 @@ class LinkStore(Searching, Writing):
             StoreFormatError: If what is there is no linkstore, or a newer one.
             EmbeddingError: If the store was built with another embedding.
         """
-        backend = EmbeddedBackend(path, create=create, settings=settings)
+        return cls._over(EmbeddedBackend(path, create=create, settings=settings), embedding)
+
+    @classmethod
+    def cassandra(
+        cls,
+        embedding: Embeddings | None = None,
+        *,
+        table: str = "linkstore",
+        session: Session | None = None,
+        keyspace: str | None = None,
+        create: bool = True,
+        settings: CassandraSettings | None = None,
+    ) -> Self:
+        """Open a store in Apache Cassandra 5.0 or Astra DB, for any number of clients at once.
+
+        Session and keyspace are given, or come from ``cassio.init(...)``. The session stays open when the
+        store is closed. Needs the extra ``cassandra``.
+
+        Args:
+            embedding: See :class:`LinkStore`.
+            table: The store's name in the keyspace: a letter and up to 37 letters, digits and underscores.
+                It has tables of this name and of three that begin with it.
+            session: Of cassandra-driver; None: the one that ``cassio.init`` made.
+            keyspace: None: the session's own, else the one given to ``cassio.init``.
+            create: Make the tables if they are not there.
+            settings: Consistency, timeouts, lifetime; see
+                :class:`linkstore.backends.cassandra.settings.CassandraSettings`.
+
+        Raises:
+            MissingExtraError: If the extra is not installed.
+            BackendError: If there is no session or no keyspace, or the name is no name for tables.
+            StoreNotFoundError: If there is no store and ``create`` is False.
+            StoreFormatError: If the store is of a version that this linkstore does not know.
+            StoreUnavailableError: If no server answers.
+            EmbeddingError: If the store was built with another embedding.
+        """
+        from linkstore.store.cassandra import backend_on
+
+        return cls._over(backend_on(session, keyspace, table, create=create, settings=settings), embedding)
+
+    @classmethod
+    def _over(cls, backend: Backend, embedding: Embeddings | None) -> Self:
+        """A store over a backend that is closed if that fails."""
         try:
             return cls(backend, embedding)
         except BaseException:
@@ -123,7 +169,7 @@ class LinkStore(Searching, Writing):
         return found
 
     def scan(self) -> Iterator[Document]:
-        """All documents, by id, read in batches."""
+        """All documents, in the backend's order (the embedded one: by id), read in batches."""
         after: str | None = None
         while records := self._run(operations.scan(self.backend, after)):
             yield from map(operations.as_document, records)
@@ -151,9 +197,9 @@ class LinkStore(Searching, Writing):
         return {entry.url: entry.digest for entry in entries}
 
     def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> Written:
-        """Replace pages as wholes, in one transaction: documents they no longer have go."""
+        """Replace pages as wholes, in one change: documents they no longer have go."""
         return self._run(operations.put_pages(self.backend, self._embedding_name, source, pages))
 
     def remove_pages(self, source: str, urls: Sequence[str]) -> Written:
-        """Remove pages with their documents, in one transaction."""
+        """Remove pages with their documents, in one change."""
         return self._run(operations.remove_pages(self.backend, source, urls))

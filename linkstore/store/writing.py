@@ -29,7 +29,8 @@ class Writing(Driven):
     ) -> list[str]:
         """Add documents with their links, replacing those with the same id.
 
-        Nothing is written if one of them cannot be stored. Each batch is one transaction.
+        Nothing is written if one of them cannot be stored. Each batch is one change: one transaction where
+        the backend has them, as the embedded one does.
 
         Args:
             documents: Each may carry links in ``metadata["links"]``; they stay as they are.
@@ -46,6 +47,7 @@ class Writing(Driven):
             EmbeddingError: If the embedding does not fit the store.
             StoreBusyError: If another writer holds the store for more than 5 s.
             StoreFullError: If there is no space left.
+            StoreUnavailableError: If a server below does not answer; adding again completes what was begun.
         """
         _refuse("add_documents", kwargs)
         return self._run(self._add(documents, ids, batch_size))
