@@ -1,0 +1,194 @@
+"""A store in Cassandra as LangChain expects a vector store: all its standard tests, its indexing API."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.indexing import InMemoryRecordManager, aindex, index
+from langchain_tests.integration_tests import RetrieversIntegrationTests, VectorStoreIntegrationTests
+from stores import document, documents, embedding
+
+from linkstore import LinkRetriever, LinkStore
+from linkstore.strategies import Eager
+
+
+@pytest.fixture(scope="module")
+def opening(cassandra_session):
+    """Opens stores in a keyspace of this module's own."""
+    from cassandra_server import create_keyspace
+
+    name = f"langchain_{os.getpid()}"
+    create_keyspace(cassandra_session, name)
+    yield {"session": cassandra_session, "keyspace": name}
+    cassandra_session.execute(f'DROP KEYSPACE "{name}"')
+
+
+def emptied(store: LinkStore) -> LinkStore:
+    """The store without its documents: tables take long to make."""
+    store.delete([str(one.id) for one in store.scan()])
+    return store
+
+
+@pytest.fixture(scope="module")
+def standard(opening):
+    given = VectorStoreIntegrationTests.get_embeddings()
+    with LinkStore.cassandra(given, table="standard", **opening) as store:
+        yield store
+
+
+class TestStandard(VectorStoreIntegrationTests):
+    """Sync and async."""
+
+    @pytest.fixture
+    def vectorstore(self, standard):
+        return emptied(standard)
+
+
+@pytest.fixture(scope="module")
+def filled(opening):
+    with LinkStore.cassandra(embedding(), table="retriever", **opening) as store:
+        store.add_documents(documents(0, 40))
+        yield store
+
+
+class TestStandardRetriever(RetrieversIntegrationTests):
+    @pytest.fixture(autouse=True)
+    def over(self, filled):
+        self.store = filled
+
+    @property
+    def retriever_constructor(self):
+        return self.made
+
+    def made(self, k: int | None = None) -> LinkRetriever:
+        return LinkRetriever(store=self.store, strategy=Eager(k=4, depth=1), k=k)
+
+    @property
+    def retriever_constructor_params(self):
+        return {}
+
+    @property
+    def retriever_query_example(self):
+        return "doc 1 v0"
+
+
+@pytest.fixture(scope="module")
+def shared(opening):
+    with LinkStore.cassandra(embedding(), table="indexed", **opening) as store:
+        yield store
+
+
+@pytest.fixture
+def store(shared):
+    return emptied(shared)
+
+
+def pages(version: int, *numbers: int) -> list[Document]:
+    """Documents without ids, ten to a source."""
+    made = [document(n, version) for n in numbers]
+    for one in made:
+        one.metadata["source"] = f"page{one.metadata['n'] // 10}"
+        one.id = None
+    return made
+
+
+class TestIndexing:
+    """`langchain_core.indexing.index`, with documents that have links."""
+
+    @pytest.fixture
+    def manager(self):
+        manager = InMemoryRecordManager("linkstore")
+        manager.create_schema()
+        return manager
+
+    @staticmethod
+    def run(store, manager, docs, cleanup):
+        done = index(docs, manager, store, cleanup=cleanup, source_id_key="source", key_encoder="sha256")
+        return {name.removeprefix("num_"): count for name, count in done.items() if count}
+
+    def test_incremental(self, store, manager):
+        assert self.run(store, manager, pages(0, *range(20)), "incremental") == {"added": 20}
+        assert self.run(store, manager, pages(0, *range(20)), "incremental") == {"skipped": 20}
+        changed = [*pages(0, *range(1, 10)), *pages(1, 0)]
+        assert self.run(store, manager, changed, "incremental") == {"added": 1, "skipped": 9, "deleted": 1}
+        texts = sorted(one.page_content for one in store.scan())
+        assert texts == sorted([*(f"doc {n} v0" for n in range(1, 20)), "doc 0 v1"])
+
+    def test_full_and_the_links_that_are_left(self, store, manager):
+        self.run(store, manager, pages(0, *range(20)), "full")
+        assert self.run(store, manager, pages(0, *range(5)), "full") == {"skipped": 5, "deleted": 15}
+        assert sorted(one.page_content for one in store.scan()) == [f"doc {n} v0" for n in range(5)]
+        assert store.survey().links == {"hyperlink": 10, "keyword": 5}
+        assert store.verify().sound
+
+    def test_links_are_followed_afterwards(self, store, manager):
+        self.run(store, manager, pages(0, *range(40)), "full")
+        hits = store.search("doc 1 v0", strategy=Eager(k=1, depth=1))
+        assert hits[0].document.page_content == "doc 1 v0"
+        assert {"doc 7 v0", "doc 18 v0", "doc 35 v0"} <= {hit.document.page_content for hit in hits}
+
+    async def test_async(self, store):
+        manager = InMemoryRecordManager("linkstore")
+        await manager.acreate_schema()
+        options = {"cleanup": "full", "source_id_key": "source", "key_encoder": "sha256"}
+        assert (await aindex(pages(0, *range(20)), manager, store, **options))["num_added"] == 20
+        assert (await aindex(pages(0, *range(3)), manager, store, **options))["num_deleted"] == 17
+        assert store.survey().documents == 3
+
+
+ASKS = [
+    ("get_by_ids", (["d1", "nobody", "d2"],), {}),
+    ("search", ("doc 5 v0",), {}),
+    ("search", ("doc 5 v0",), {"strategy": Eager(k=3, depth=2), "filter": {"c": {"$lte": 1}}}),
+    ("similarity_search", ("doc 5 v0",), {"filter": {"c": 1}}),
+    ("similarity_search_with_score", ("doc 5 v0",), {"k": 7}),
+    ("similarity_search_with_relevance_scores", ("doc 5 v0",), {}),
+    ("similarity_search_by_vector", (embedding().embed_query("doc 5 v0"),), {}),
+    ("max_marginal_relevance_search", ("doc 5 v0",), {"k": 5}),
+    ("max_marginal_relevance_search_by_vector", (embedding().embed_query("doc 5 v0"),), {}),
+    ("traversal_search", ("doc 5 v0",), {"k": 2, "depth": 2}),
+    ("mmr_traversal_search", ("doc 5 v0",), {"k": 5}),
+]
+
+
+def test_every_method_gives_what_the_embedded_store_gives_sync_and_async(store):
+    """On 60 linked documents, where both search exactly."""
+    store.add_documents(documents(0, 60))
+    embedded = LinkStore(embedding=embedding())
+    embedded.add_documents(documents(0, 60))
+
+    async def all_async():
+        return [await getattr(store, f"a{name}")(*words, **options) for name, words, options in ASKS]
+
+    expected = [getattr(embedded, name)(*words, **options) for name, words, options in ASKS]
+    assert [getattr(store, name)(*words, **options) for name, words, options in ASKS] == expected
+    assert asyncio.run(all_async()) == expected
+    assert all(expected)
+
+
+def test_metadata_comes_back_exactly_as_given(store):
+    metadata = {
+        "int": 1,
+        "float": 1.0,
+        "bool": True,
+        "none": None,
+        "text": "é\U0001f600\0'; DROP TABLE x; --",
+        "list": [1, [2.5, None], {"a": []}],
+        "big": 2**63 - 1,
+        "": "empty key",
+        "linkstore": "mine",
+        "links": [{"kind": "k", "tag": "t", "direction": "out", "label": "l"}],
+    }
+    store.add_documents([Document(id="a", page_content="x", metadata=metadata)])
+    every = [
+        store.get_by_ids(["a"])[0],
+        store.similarity_search("x", k=1)[0],
+        store.search("x")[0].document,
+        next(store.scan()),
+    ]
+    for found in every:
+        assert found == Document(id="a", page_content="x", metadata=metadata)
+        assert repr(found.metadata) == repr(metadata)

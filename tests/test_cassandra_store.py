@@ -1,0 +1,406 @@
+"""`LinkStore.cassandra` and `--store cassandra://…`, from opening to errors, on a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from documented import linkstore
+from langchain_core.embeddings import DeterministicFakeEmbedding, FakeEmbeddings
+from stores import DIMENSION, document, documents, embedding
+
+from linkstore import LinkRetriever, LinkStore
+from linkstore.backends.base import Manifest
+from linkstore.cli import exits
+from linkstore.demo import site
+from linkstore.errors import (
+    BackendError,
+    EmbeddingError,
+    StoreClosedError,
+    StoreFormatError,
+    StoreNotFoundError,
+    StoreUnavailableError,
+)
+from linkstore.strategies import Eager
+
+NUMBERS = itertools.count()
+QUESTION = "What does the train pass through?"
+
+
+@pytest.fixture(scope="module")
+def space(cassandra_session):
+    """A keyspace of this module's own."""
+    from cassandra_server import create_keyspace
+
+    name = f"store_{os.getpid()}"
+    create_keyspace(cassandra_session, name)
+    yield name
+    cassandra_session.execute(f'DROP KEYSPACE "{name}"')
+
+
+@pytest.fixture
+def table():
+    """A name that no store has yet."""
+    return f"t{next(NUMBERS)}"
+
+
+@pytest.fixture(scope="module")
+def filled(cassandra_session, space):
+    """Name of a store of ten documents, which tests leave as it is."""
+    with LinkStore.cassandra(embedding(), table="filled", session=cassandra_session, keyspace=space) as store:
+        store.add_documents(documents(0, 10))
+    return "filled"
+
+
+@pytest.fixture
+def no_cassio(monkeypatch):
+    """As if ``cassio.init`` had not been called; what a test calls is undone."""
+    import cassio.config
+
+    monkeypatch.setattr(cassio.config, "default_session", None)
+    monkeypatch.setattr(cassio.config, "default_keyspace", None)
+
+
+def tables_of(session, keyspace) -> set[str]:
+    look = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
+    return {row.table_name for row in session.execute(look, (keyspace,))}
+
+
+# --- opening ------------------------------------------------------------------------------------
+
+
+def test_session_and_keyspace_come_from_cassio(no_cassio, cassandra, space, filled):
+    import cassio
+    import cassio.config
+
+    options = {"port": cassandra.port, "protocol_version": 5}
+    cassio.init(contact_points=cassandra.host, keyspace=space, cluster_kwargs=options)
+    try:
+        with LinkStore.cassandra(embedding(), table=filled) as store:
+            assert store.search("doc 1 v0")[0].document.id == "d1"
+    finally:
+        cassio.config.default_session.cluster.shutdown()
+
+
+def test_a_given_session_is_left_open(cassandra_session, space, filled):
+    with LinkStore.cassandra(embedding(), table=filled, session=cassandra_session, keyspace=space) as store:
+        assert len(list(store.scan())) == 10
+    store.close()
+    with pytest.raises(StoreClosedError, match="'filled' was closed"):
+        store.search("x")
+    assert cassandra_session.execute("SELECT release_version FROM system.local").one()
+
+
+def test_without_a_session_it_is_said_where_one_may_come_from(no_cassio, cassandra_possible):
+    with pytest.raises(BackendError, match=r"no Cassandra session: give session=.*cassio\.init"):
+        LinkStore.cassandra(embedding(), keyspace="k")
+
+
+def test_without_a_keyspace_it_is_said_where_one_may_come_from(no_cassio, cassandra_session):
+    with pytest.raises(BackendError, match=r"give keyspace=…, or cassio\.init"):
+        LinkStore.cassandra(embedding(), session=cassandra_session)
+
+
+@pytest.mark.parametrize("name", ["nowhere", 'a"; DROP TABLE x; --', "Ünder", "a" * 300])
+def test_a_missing_keyspace_is_an_error_that_says_how_to_make_it(cassandra_session, name):
+    with pytest.raises(BackendError, match=r"has no keyspace .*create it: CREATE KEYSPACE"):
+        LinkStore.cassandra(embedding(), session=cassandra_session, keyspace=name)
+
+
+def test_a_store_that_is_not_there_is_made_only_where_asked_for(cassandra_session, space, table):
+    options = {"table": table, "session": cassandra_session, "keyspace": space}
+    before = tables_of(cassandra_session, space)
+    with pytest.raises(StoreNotFoundError, match=f"no linkstore named '{table}' in the keyspace '{space}'"):
+        LinkStore.cassandra(embedding(), create=False, **options)
+    assert tables_of(cassandra_session, space) == before
+    LinkStore.cassandra(FakeEmbeddings(size=3), **options).close()
+    with LinkStore.cassandra(embedding(), create=False, **options) as store:
+        assert store.backend.run(store.backend.manifest()) == Manifest(), "recorded with the first document"
+        assert store.search("x").reason == "the store is empty"
+        store.add_documents(documents(0, 2))
+        recorded = store.backend.run(store.backend.manifest())
+        assert recorded.dimension == DIMENSION
+        assert str(recorded.embedding).endswith("DeterministicFakeEmbedding")
+    made = {table, f"{table}_members", f"{table}_pages", f"{table}_settings"}
+    assert tables_of(cassandra_session, space) - before == made
+
+
+def test_the_recorded_embedding_is_used_where_none_is_given(cassandra_session, space, table):
+    """And wordllama in a new store."""
+    options = {"table": table, "session": cassandra_session, "keyspace": space}
+    with LinkStore.cassandra(**options) as store:
+        store.add_texts(["The tower is tall."], ids=["tower"])
+        assert store.backend.run(store.backend.manifest()).embedding == "wordllama-256"
+    with LinkStore.cassandra(create=False, **options) as store:
+        assert store.similarity_search("a high tower", k=1)[0].id == "tower"
+
+
+def test_another_embedding_is_refused_by_name(cassandra_session, space, filled):
+    options = {"table": filled, "session": cassandra_session, "keyspace": space}
+    with pytest.raises(EmbeddingError, match=r"DeterministicFakeEmbedding.*not .*FakeEmbeddings"):
+        LinkStore.cassandra(FakeEmbeddings(size=DIMENSION), **options)
+
+
+def test_another_dimension_is_refused(cassandra_session, space, filled):
+    wrong = DeterministicFakeEmbedding(size=DIMENSION + 1)
+    with LinkStore.cassandra(wrong, table=filled, session=cassandra_session, keyspace=space) as store:
+        for use in (lambda: store.add_documents(documents(20, 21)), lambda: store.search("x")):
+            with pytest.raises(EmbeddingError, match=f"dimension {DIMENSION}.*gives {DIMENSION + 1}"):
+                use()
+        assert store.survey().documents == 10
+
+
+@pytest.mark.parametrize("version", ["0", "2", "77"])
+def test_a_version_that_is_not_known_is_refused(cassandra_session, space, table, version):
+    options = {"table": table, "session": cassandra_session, "keyspace": space}
+    LinkStore.cassandra(embedding(), **options).close()
+    write = f"INSERT INTO {space}.{table}_settings (name, value) VALUES ('version', %s)"
+    cassandra_session.execute(f"{write} USING TIMESTAMP {1 << 62}", (version,))
+    for create in (True, False):
+        with pytest.raises(StoreFormatError, match=f"schema version {version}; this linkstore knows 1"):
+            LinkStore.cassandra(embedding(), create=create, **options)
+
+
+HOSTILE = [
+    "",
+    " ",
+    "1a",
+    "_a",
+    "a-b",
+    "a.b",
+    'a"b',
+    "a'b",
+    "a\n",
+    "ä",
+    "a;DROP TABLE t",
+    "a" * 39,
+    "a\0",
+    "a b",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_name_that_is_none_for_tables_is_refused(cassandra_session, space, name):
+    before = tables_of(cassandra_session, space)
+    with pytest.raises(BackendError, match="cannot name tables in Cassandra: take a letter and up to 37"):
+        LinkStore.cassandra(embedding(), table=name, session=cassandra_session, keyspace=space)
+    assert tables_of(cassandra_session, space) == before
+
+
+@pytest.mark.parametrize("name", ["Select", "select", "A_" + "9" * 36])
+def test_names_keep_their_case_and_may_be_words_of_cql(cassandra_session, space, name):
+    """Two stores whose names differ in case are two stores."""
+    with LinkStore.cassandra(embedding(), table=name, session=cassandra_session, keyspace=space) as store:
+        assert store.survey().documents == 0
+        store.add_documents([document(1), document(35)])
+        found = store.search("doc 1 v0", strategy=Eager(k=1, depth=1))
+        assert [hit.document.id for hit in found] == ["d1", "d35"]
+        assert store.verify().sound
+
+
+async def test_it_opens_and_works_inside_a_running_loop(cassandra_session, space, table):
+    """Sync methods too, as in a notebook."""
+    with LinkStore.cassandra(embedding(), table=table, session=cassandra_session, keyspace=space) as store:
+        store.add_documents(documents(0, 20))
+        await store.aadd_documents(documents(20, 40))
+        expected = store.search("doc 1 v0")
+        assert expected[0].document.id == "d1"
+        found = await asyncio.gather(*(store.asearch("doc 1 v0") for _ in range(20)))
+        assert found == [expected] * 20
+        assert LinkRetriever(store=store).invoke("doc 1 v0")[0].id == "d1"
+        assert store.delete(["d1"])
+        assert await store.adelete(["d2"])
+        assert store.survey().documents == 38
+
+
+def test_documents_with_a_lifetime_expire_with_their_links(cassandra_session, space, table):
+    from linkstore.backends.cassandra.settings import CassandraSettings
+
+    options = {"table": table, "session": cassandra_session, "keyspace": space}
+    lasting, passing = document(1), document(35)  # they share a keyword
+    with (
+        LinkStore.cassandra(embedding(), **options) as store,
+        LinkStore.cassandra(embedding(), settings=CassandraSettings(ttl=4), **options) as brief,
+    ):
+        store.add_documents([lasting])
+        brief.add_documents([passing])
+        started = time.monotonic()
+        search = Eager(k=1, depth=1)
+        assert [hit.document.id for hit in store.search("doc 1 v0", strategy=search)] == ["d1", "d35"]
+        while store.get_by_ids(["d35"]) and time.monotonic() < started + 20:
+            time.sleep(0.2)
+        assert 2 < time.monotonic() - started < 20
+        assert [hit.document.id for hit in store.search("doc 1 v0", strategy=search)] == ["d1"]
+        assert store.search("doc 35 v0")[0].document.id == "d1"
+        assert store.survey().documents == 1
+        assert store.verify().sound
+
+
+def test_without_the_extra_it_is_named():
+    """In a process of its own, where the driver cannot be imported."""
+    script = (
+        "import sys; sys.modules['cassandra'] = None\n"
+        "from linkstore import LinkStore\n"
+        "from linkstore.errors import MissingExtraError\n"
+        "try:\n"
+        "    LinkStore.cassandra()\n"
+        "except MissingExtraError as error:\n"
+        "    print(error.extra)\n"
+        "from linkstore.cli import main\n"
+        "main(['stats', '--store', 'cassandra://127.0.0.1:1/k/t'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (exits.EMBEDDING, "cassandra\n")
+    assert done.stderr.count("\n") == 1
+    assert "pip install 'langchain-linkstore[cassandra]'" in done.stderr
+
+
+# --- the command line ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def indexed(cassandra, space, tmp_path_factory):
+    """The demo's site in Cassandra and in a folder: what ``--store`` says for both."""
+    places = (cassandra.store_url(space, "site"), str(tmp_path_factory.mktemp("site") / "kb"))
+    with site() as pages:
+        said = [linkstore("index", str(pages), "--source", "demo", "--store", place) for place in places]
+        again = linkstore("index", str(pages), "--source", "demo", "--store", places[0], "--json")
+    assert said[0] == said[1]
+    assert said[0][::2] == (0, "")
+    assert json.loads(again[1])["pages"] == {"added": 0, "updated": 0, "unchanged": 15, "removed": 0}
+    return places
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("query", QUESTION, "--json"),
+        ("query", QUESTION, "-k", "2", "--depth", "2", "--kinds", "hyperlink", "--explain"),
+        ("query", QUESTION, "--strategy", "mmr", "--json"),
+        ("query", QUESTION, "--filter", '{"page": {"$in": ["uptown.html", "monorail.html"]}}', "--json"),
+        ("query", QUESTION, "--filter", '{"page": "nowhere.html"}'),
+        ("stats", "--json"),
+        ("links", "monorail.html#route", "--json"),
+        ("links", "monorail.html"),
+        ("verify", "--json"),
+    ],
+    ids=lambda words: " ".join(words[:1] + words[2:4]),
+)
+def test_commands_say_of_a_store_in_cassandra_what_they_say_of_a_folder(indexed, words):
+    in_cassandra, in_folder = (linkstore(*words, "--store", place) for place in indexed)
+    assert in_cassandra == in_folder
+    assert in_cassandra[0] == 0
+
+
+def test_delete_verify_and_repair(cassandra, cassandra_session, space, table):
+    """A member of a link group whose document is not there is found, and mended."""
+    url = cassandra.store_url(space, table)
+    with LinkStore.cassandra(table=table, session=cassandra_session, keyspace=space) as store:
+        store.add_documents(documents(0, 5))
+    assert linkstore("delete", "d1", "nobody", "--store", url)[0] == exits.OTHER
+    assert linkstore("delete", "d1", "d2", "--store", url) == (0, "", "deleted 2\n")
+    assert json.loads(linkstore("stats", "--store", url, "--json")[1])["documents"] == 3
+    assert linkstore("verify", "--store", url) == (0, "the store is sound\n", "")
+
+    cassandra_session.execute(f"DELETE FROM {space}.{table} WHERE id = 'd3'")
+    code, out, _ = linkstore("verify", "--store", url)
+    assert (code, out.startswith("found: members of link groups without a document")) == (exits.DAMAGED, True)
+    assert linkstore("repair", "--store", url)[1].startswith("mended: members of link groups without")
+    assert linkstore("verify", "--store", url) == (0, "the store is sound\n", "")
+
+
+def test_as_a_process_it_prints_results_and_nothing_else(cassandra, space, table, tmp_path):
+    """Whatever the driver logs; the server has warnings where tables are made."""
+    (tmp_path / "a.md").write_text("# Alpha\n\nThe first page.\n")
+    words = [sys.executable, "-c", "from linkstore.cli import main; main()", "index", str(tmp_path)]
+    words += ["--store", cassandra.store_url(space, table)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("pages     1 added")
+
+
+@pytest.mark.parametrize(
+    ("rest", "says"),
+    [
+        ("", "the form is cassandra://host:port/keyspace/table"),
+        ("127.0.0.1:9042", "the form is"),
+        ("127.0.0.1:9042/keyspace", "the form is"),
+        ("127.0.0.1:9042/keyspace/", "the form is"),
+        ("127.0.0.1:9042/keyspace/table/more", "the form is"),
+        ("127.0.0.1:99999/keyspace/table", "is no host"),
+        ("me:secret@127.0.0.1/keyspace/table", "a user name belongs into LINKSTORE_CASSANDRA_USERNAME"),
+        ("127.0.0.1/keyspace/a%22b", "cannot name tables"),
+    ],
+)
+def test_a_wrong_url_is_wrong_usage_and_said_in_one_line(cassandra_possible, rest, says):
+    code, out, err = linkstore("stats", "--store", f"cassandra://{rest}")
+    assert (code, out, err.count("\n")) == (exits.USAGE, "", 1)
+    assert err.startswith("linkstore: --store: ")
+    assert says in err
+    assert "secret" not in err
+
+
+@pytest.mark.parametrize("command", [("stats",), ("query", "x"), ("delete", "x"), ("verify",), ("repair",)])
+def test_a_store_that_is_not_there_has_the_exit_code_of_one(cassandra, space, command):
+    code, out, err = linkstore(*command, "--store", cassandra.store_url(space, "nobody"))
+    assert (code, out, err.count("\n")) == (exits.NOT_FOUND, "", 1)
+    assert "no linkstore named 'nobody'" in err
+
+
+def test_a_missing_keyspace_is_said_in_one_line(cassandra):
+    code, _, err = linkstore("stats", "--store", cassandra.store_url("nowhere", "t"))
+    assert (code, err.count("\n")) == (exits.OTHER, 1)
+    assert "create it: CREATE KEYSPACE" in err
+
+
+def test_a_server_that_is_down_has_an_exit_code_of_its_own(cassandra_possible, unused_tcp_port):
+    """As a process, so that nothing the driver's threads say is missed."""
+    url = f"cassandra://127.0.0.1:{unused_tcp_port}/k/t"
+    words = [sys.executable, "-c", "from linkstore.cli import main; main()", "stats", "--store", url]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (exits.UNAVAILABLE, "")
+    assert done.stderr.startswith("linkstore: could not connect: Cassandra at 127.0.0.1")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_name_without_an_address_is_a_server_that_is_not_there(cassandra_possible):
+    code, _, err = linkstore("stats", "--store", "cassandra://no-such-host.invalid/k/t")
+    assert (code, err.count("\n")) == (exits.UNAVAILABLE, 1)
+    assert "no-such-host.invalid" in err
+
+
+def test_a_server_that_goes_away_ends_a_command_in_one_line(
+    proxied, cassandra_session, space, table, monkeypatch
+):
+    """Between opening the store and reading it."""
+    from linkstore.backends.cassandra import backend
+    from linkstore.backends.cassandra.settings import CassandraSettings
+
+    def cut_off(store):
+        proxied.cut()
+        return survey(store)
+
+    LinkStore.cassandra(table=table, session=cassandra_session, keyspace=space).close()
+    survey = LinkStore.survey
+    monkeypatch.setattr(LinkStore, "survey", cut_off)
+    monkeypatch.setattr(backend, "CassandraSettings", functools.partial(CassandraSettings, deadline=2))
+    url = f"cassandra://{proxied.host}:{proxied.port}/{space}/{table}"
+    started = time.monotonic()
+    code, out, err = linkstore("stats", "--store", url)
+    assert (code, out, err.count("\n")) == (exits.UNAVAILABLE, "", 1)
+    assert f"Cassandra at {proxied.host}:{proxied.port}" in err
+    assert time.monotonic() - started < 10
+
+
+def test_the_same_holds_in_python(cassandra_possible, unused_tcp_port):
+    from linkstore.store.cassandra import backend_at
+
+    with pytest.raises(StoreUnavailableError, match="could not connect"):
+        backend_at(f"cassandra://127.0.0.1:{unused_tcp_port}/k/t")
