@@ -1,4 +1,4 @@
-"""A progress bar with rate and remaining time. Imports rich: load it late."""
+"""A progress bar, and a counter where the end is not known. Imports rich: load it late."""
 
 from __future__ import annotations
 
@@ -7,20 +7,39 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 if TYPE_CHECKING:
     from linkstore.ingest import Progress as Advance
+    from linkstore.migration import Progress as Count
 
 
 class RateColumn(ProgressColumn):
-    """How many pages a second."""
+    """How many a second.
+
+    Args:
+        unit: Of what.
+    """
+
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self._unit = unit
 
     def render(self, task: Task) -> Text:
         """The rate of the last half minute; empty until it is known."""
         speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{speed:,.0f} pages/s")
+        return Text("" if speed is None else f"{speed:,.0f} {self._unit}/s")
 
 
 @contextmanager
@@ -30,7 +49,7 @@ def progress_bar(console: Console | None = None) -> Iterator[Advance]:
     Args:
         console: Where it is shown; default stderr.
     """
-    columns = (BarColumn(), MofNCompleteColumn(), RateColumn(), TimeRemainingColumn())
+    columns = (BarColumn(), MofNCompleteColumn(), RateColumn("pages"), TimeRemainingColumn())
     with Progress(*columns, console=console or Console(stderr=True), transient=True) as bar:
         task = bar.add_task("pages", total=None)
 
@@ -38,3 +57,21 @@ def progress_bar(console: Console | None = None) -> Iterator[Advance]:
             bar.update(task, completed=done, total=total, description=page)
 
         yield advance
+
+
+@contextmanager
+def document_counter(console: Console | None = None) -> Iterator[Count]:
+    """A count of documents that is shown while the context lasts; it gives the function that moves it.
+
+    Args:
+        console: Where it is shown; default stderr.
+    """
+    counts = TextColumn("{task.completed:,.0f} documents{task.description}")
+    columns = (SpinnerColumn(), counts, RateColumn("documents"), TimeElapsedColumn())
+    with Progress(*columns, console=console or Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("", total=None)
+
+        def count(done: int, refused: int) -> None:
+            shown.update(task, completed=done, description=f", {refused:,} refused" if refused else "")
+
+        yield count
