@@ -12,7 +12,7 @@ import sys
 import time
 
 import pytest
-from documented import linkstore
+from documented import ROOT, linkstore, run_markdown
 from langchain_core.embeddings import DeterministicFakeEmbedding, FakeEmbeddings
 from stores import DIMENSION, document, documents, embedding
 
@@ -61,11 +61,14 @@ def filled(cassandra_session, space):
 
 @pytest.fixture
 def no_cassio(monkeypatch):
-    """As if ``cassio.init`` had not been called; what a test calls is undone."""
+    """As if ``cassio.init`` had not been called; what a test calls is undone, and its session closed."""
     import cassio.config
 
     monkeypatch.setattr(cassio.config, "default_session", None)
     monkeypatch.setattr(cassio.config, "default_keyspace", None)
+    yield
+    if cassio.config.default_session is not None:
+        cassio.config.default_session.cluster.shutdown()
 
 
 def tables_of(session, keyspace) -> set[str]:
@@ -78,15 +81,11 @@ def tables_of(session, keyspace) -> set[str]:
 
 def test_session_and_keyspace_come_from_cassio(no_cassio, cassandra, space, filled):
     import cassio
-    import cassio.config
 
     options = {"port": cassandra.port, "protocol_version": 5}
     cassio.init(contact_points=cassandra.host, keyspace=space, cluster_kwargs=options)
-    try:
-        with LinkStore.cassandra(embedding(), table=filled) as store:
-            assert store.search("doc 1 v0")[0].document.id == "d1"
-    finally:
-        cassio.config.default_session.cluster.shutdown()
+    with LinkStore.cassandra(embedding(), table=filled) as store:
+        assert store.search("doc 1 v0")[0].document.id == "d1"
 
 
 def test_a_given_session_is_left_open(cassandra_session, space, filled):
@@ -260,6 +259,20 @@ def test_without_the_extra_it_is_named():
     assert (done.returncode, done.stdout) == (exits.EMBEDDING, "cassandra\n")
     assert done.stderr.count("\n") == 1
     assert "pip install 'langchain-linkstore[cassandra]'" in done.stderr
+
+
+def test_the_page_on_cassandra_runs_and_prints_what_it_shows(no_cassio, cassandra, space, tmp_path):
+    """On this server instead of the one that it tells how to start."""
+    page = (ROOT / "docs" / "how-to" / "use-cassandra.md").read_text()
+    for there, here in (
+        ("9042", str(cassandra.port)),
+        ('"linkstore"', f'"{space}"'),
+        ("/linkstore/", f"/{space}/"),
+    ):
+        assert there in page
+        page = page.replace(there, here)
+    (tmp_path / "page.md").write_text(page)
+    assert run_markdown(tmp_path / "page.md", tmp_path) >= 7
 
 
 # --- the command line ---------------------------------------------------------------------------

@@ -13,11 +13,14 @@ from linkstore.cli import exits
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
+NOT_RUN_HERE = {
+    "contract.md",  # its example is for a backend that is yet to be written
+    "use-cassandra.md",  # run on a real server by test_cassandra_store.py
+}
 RUNNABLE = [
     page
     for page in PAGES
-    if page.name != "contract.md"  # its example is for a backend that is yet to be written
-    and any(block.language != "text" for block in blocks(page))
+    if page.name not in NOT_RUN_HERE and any(block.language != "text" for block in blocks(page))
 ]
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 
