@@ -2,41 +2,64 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
+from stores import times
 
+from linkstore.testing import OracleBackend, assert_congruent
 from linkstore.testing.conformance import BackendConformance
-
-NUMBERS = itertools.count()
 
 
 @pytest.fixture(scope="module")
 def tables(cassandra_session):
     """A keyspace of this module."""
     from cassandra_server import create_keyspace
+    from cassandra_tables import new_name
 
-    name = f"conformance_{next(NUMBERS)}"
+    name = new_name("conformance")
     create_keyspace(cassandra_session, name)
     yield name
     cassandra_session.execute(f'DROP KEYSPACE "{name}"')
 
 
+def store_name(test: str) -> str:
+    """Tests share tables; those whose vectors are of other dimensions have their own."""
+    for part in ("random_graphs", "first_claim"):
+        if part in test:
+            return part
+    return "cases"
+
+
+@pytest.fixture
+def place(request, cassandra_session, tables):
+    """Where a store is that was never used."""
+    from cassandra_tables import empty
+
+    name = store_name(request.node.name)
+    empty(cassandra_session, tables, name)
+    return cassandra_session, tables, name
+
+
+@pytest.fixture
+def backend(place):
+    from linkstore.backends.cassandra.backend import CassandraBackend
+
+    backend = CassandraBackend(*place)
+    yield backend
+    backend.close()
+
+
 class TestCassandra(BackendConformance):
     @pytest.fixture
-    def place(self, cassandra_session, tables):
-        return cassandra_session, tables, f"t{next(NUMBERS)}"
-
-    @pytest.fixture
-    def backend(self, place):
-        from linkstore.backends.cassandra.backend import CassandraBackend
-
-        backend = CassandraBackend(*place)
-        yield backend
-        backend.close()
+    def backend(self, backend):
+        return backend
 
     @pytest.fixture
     def reopen(self, backend, place):
         from linkstore.backends.cassandra.backend import CassandraBackend
 
         return lambda: CassandraBackend(*place, create=False)
+
+
+@pytest.mark.parametrize("seed", range(times(3, 100)))
+def test_it_answers_as_the_oracle_on_random_graphs(backend, seed) -> None:
+    assert_congruent(backend, OracleBackend(), seed=seed)

@@ -210,7 +210,8 @@ def differences(
         surveys = [one.run(one.survey()) for one in (backend, reference)]
         found += _unlike(f"survey after change {stage}", *surveys)
         scans = [one.run(one.scan(None, 10 * documents)) for one in (backend, reference)]
-        found += _unlike(f"scan after change {stage}", *(list(map(_record_shown, scan)) for scan in scans))
+        shown = [sorted(map(_record_shown, scan), key=lambda record: str(record[0])) for scan in scans]
+        found += _unlike(f"scan after change {stage}", *shown)
         for search in graph.searches(searches):
             results = [
                 one.run(one.answer(search.strategy.plan(search.question))) for one in (backend, reference)

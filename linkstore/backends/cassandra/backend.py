@@ -115,7 +115,7 @@ class CassandraBackend(Backend):
 
     def scan(self, after: str | None, limit: int) -> Operation[list[Record]]:
         """In the order of the ring."""
-        if not (yield from self._is_claimed()):
+        if not (yield from self._is_claimed()) or limit < 1:
             return []
         rows = yield from scan_page(self._tables, after, limit)
         return [row.record() for row in rows]

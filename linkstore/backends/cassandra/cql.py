@@ -63,6 +63,11 @@ class Tables:
         """The table of members as the schema names it."""
         return f"{self.name}_members"
 
+    @property
+    def settings_name(self) -> str:
+        """The table of settings as the schema names it."""
+        return f"{self.name}_settings"
+
     def _quoted(self, suffix: str) -> str:
         keyspace = self.keyspace.replace('"', '""')
         return f'"{keyspace}"."{self.name}{suffix}"'

@@ -84,8 +84,8 @@ class NearestSearch:
             if seen >= self._scan_limit:
                 raise FilterError(
                     f"the filter leaves fewer than {fetch.k} of the {MOST:,} nearest documents, and to look"
-                    f" at all takes more than scan_limit ({self._scan_limit:,}): add an equality that narrows it"
-                    " down, which the server looks up, or raise scan_limit"
+                    f" at all takes more than scan_limit ({self._scan_limit:,}): add an equality, which the"
+                    " server looks up, or raise scan_limit"
                 )
             after = page[-1].id
 

@@ -11,7 +11,7 @@ from linkstore.backends.cassandra import codes
 from linkstore.backends.cassandra.reading import Documents, MemberRow
 from linkstore.filters import Condition
 from linkstore.plans import Members
-from linkstore.vectors import Bools, Floats, Ints, contained
+from linkstore.vectors import Bools, Ints, contained
 
 _NO_FLOATS: Final = np.empty(0, np.float32)
 

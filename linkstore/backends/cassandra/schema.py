@@ -40,7 +40,7 @@ def set_up(tables: Tables, *, create: bool, buckets: int, now: int) -> Operation
         StoreFormatError: If it is of a version that this linkstore does not know.
     """
     there = yield from _there(tables)
-    if f"{tables.name}_settings" not in there:
+    if tables.settings_name not in there:
         if not create:
             raise StoreNotFoundError(
                 f"there is no linkstore named {tables.name!r} in the keyspace {tables.keyspace!r}"

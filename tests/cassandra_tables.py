@@ -1,0 +1,37 @@
+"""Tables on the shared server that tests use again and again: to make some takes a second or more."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from typing import Any
+
+from linkstore.backends.cassandra.cql import Tables, delete_document, delete_member
+
+NUMBERS = itertools.count()
+_LISTED = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
+
+
+def new_name(start: str) -> str:
+    """A name that no other worker and no test before had."""
+    return f"{start}_{os.getpid()}_{next(NUMBERS)}"
+
+
+def empty(session: Any, keyspace: str, name: str) -> None:
+    """Make a store as if it were new; its tables stay, and with them the dimension of its vectors."""
+    tables = Tables(keyspace, name)
+    there = {row.table_name for row in session.execute(_LISTED, (keyspace,))}
+    if name in there:
+        _delete(session, f"SELECT id FROM {tables.documents}", delete_document(tables))
+        keys = "kind, tag, side, bucket, id"
+        _delete(session, f"SELECT {keys} FROM {tables.members}", delete_member(tables))
+    if tables.settings_name in there:
+        session.execute(f"TRUNCATE {tables.pages}")
+        session.execute(f"TRUNCATE {tables.settings}")
+
+
+def _delete(session: Any, select: str, delete: str) -> None:
+    text = delete.replace("USING TIMESTAMP ? ", "")
+    prepared = session.prepare(text)
+    for waiting in [session.execute_async(prepared, tuple(row)) for row in session.execute(select)]:
+        waiting.result()
