@@ -205,9 +205,12 @@ def read_all_pages(tables: Tables) -> str:
     return f"SELECT source, url, digest, ids FROM {tables.pages}"
 
 
-def write_page(tables: Tables) -> str:
-    """One page entry; values: source, url, digest, ids, timestamp."""
-    return f"INSERT INTO {tables.pages} (source, url, digest, ids) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
+def write_page(tables: Tables, *, lifetime: bool) -> str:
+    """One page entry; values: source, url, digest, ids, timestamp, lifetime."""
+    return (
+        f"INSERT INTO {tables.pages} (source, url, digest, ids) VALUES (?, ?, ?, ?)"
+        f" USING TIMESTAMP ?{_lifetime(lifetime)}"
+    )
 
 
 def delete_page(tables: Tables) -> str:

@@ -199,8 +199,9 @@ class ChangeWriter:
                 values: tuple[Any, ...] = (self._at, source, url)
                 yield Statement(cql=cql.delete_page(self._tables), values=values, level="write")
         for (source, url), page in put.items():
-            values = (source, url, page.digest, list(page.ids), self._at)
-            yield Statement(cql=cql.write_page(self._tables), values=values, level="write")
+            values = (source, url, page.digest, list(page.ids), *self._stamp())
+            text = cql.write_page(self._tables, lifetime=self._lifetime is not None)
+            yield Statement(cql=text, values=values, level="write")
 
     def _stamp(self) -> tuple[int, ...]:
         return (self._at,) if self._lifetime is None else (self._at, self._lifetime)
