@@ -10,15 +10,23 @@ import pytest
 from documented import linkstore
 from langchain_core.documents import Document
 from rich.console import Console
-from stores import DIMENSION, backend, document, record, records
+from stores import DIMENSION, backend, document, embedding, record, records
 
 from linkstore import LinkStore
 from linkstore.backends.base import Change, Manifest, PageEntry, Record
 from linkstore.backends.embedded import EmbeddedBackend
 from linkstore.cli import exits
 from linkstore.cli.progress import document_counter
-from linkstore.errors import BackendError, DocumentError, EmbeddingError, StoreUnavailableError
+from linkstore.embeddings import embedding_name, get_embedding
+from linkstore.errors import (
+    BackendError,
+    DocumentError,
+    EmbeddingError,
+    LinkStoreError,
+    StoreUnavailableError,
+)
 from linkstore.migration import Batch, CheckpointError, migrate
+from linkstore.migration.naming import recorded_name
 from linkstore.testing.oracle import OracleBackend
 
 PAGES = [PageEntry(source="s", url=f"p{n}", digest=f"h{n}", ids=(f"d{n}",)) for n in range(7)]
@@ -128,6 +136,11 @@ def test_a_target_of_another_embedding_is_refused_before_anything_is_written(sou
     with pytest.raises(EmbeddingError, match=f"'{name}' of dimension {dimension}.*'test' of dimension 16"):
         migrate(source, target)
     assert every(target) == {}
+
+
+def test_a_batch_of_nothing_is_refused(source, target):
+    with pytest.raises(LinkStoreError, match="batch is 0"):
+        migrate(source, target, batch=0)
 
 
 def test_progress_counts_what_was_read(source, target):
@@ -276,6 +289,15 @@ def test_the_checkpoint_of_a_migration_with_another_embedding_is_refused(source,
 
     with pytest.raises(CheckpointError, match="another migration"):
         migrate(other, OracleBackend(), checkpoint=checkpoint)
+
+
+def test_a_short_name_is_recorded_as_a_store_records_it():
+    """Else the store would not open with the embedding that it names."""
+    for name in ("wordllama", "wordllama-256"):
+        assert recorded_name(name) == embedding_name(get_embedding("wordllama"))
+    for name in ("openai:text-embedding-3-small", "mine.Embedding", "mine.Embedding:model"):
+        assert recorded_name(name) == name
+    assert recorded_name(embedding()) == embedding_name(embedding())
 
 
 # --- the command ------------------------------------------------------------------------------

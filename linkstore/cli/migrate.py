@@ -155,8 +155,11 @@ def _source(place: str, embedding: str | None) -> Iterator[Source]:
 
 
 def _check_embedding(source: Source, named: str | None) -> None:
+    """Refuse a name that is not the one the source records."""
+    from linkstore.migration.naming import recorded_name
+
     recorded = source.manifest().embedding
-    if named is not None and recorded not in {None, named}:
+    if named is not None and recorded not in {None, recorded_name(named)}:
         raise EmbeddingError(
             f"--embedding-name {named}: the source records that its vectors are from {recorded!r}"
         )

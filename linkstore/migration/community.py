@@ -16,10 +16,10 @@ from linkstore.backends.cassandra.execution import Executor
 from linkstore.backends.cassandra.requests import Requests, Row, Statement
 from linkstore.backends.cassandra.session import connect, parse_address, resolve_session
 from linkstore.backends.cassandra.settings import CassandraSettings
-from linkstore.embeddings import embedding_name
 from linkstore.errors import DocumentError, EmbeddingError, LinkError, StoreFormatError, StoreNotFoundError
 from linkstore.migration.community_rows import record_of
 from linkstore.migration.layout import COLUMNS, ColumnRow, is_community, layout
+from linkstore.migration.naming import recorded_name
 from linkstore.migration.source import BackendSource, Batch, Source
 
 
@@ -55,7 +55,7 @@ class CommunityTable:
         found, chosen = resolve_session(session, keyspace)
         self._executor = Executor(found, settings)
         self._layout = layout(chosen, table, _columns(self._executor, chosen, table))
-        self._embedding = embedding if isinstance(embedding, str) else embedding_name(embedding)
+        self._embedding = recorded_name(embedding)
 
     def manifest(self) -> Manifest:
         """The embedding that was named, and the dimension of the table's vectors."""

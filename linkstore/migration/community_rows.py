@@ -52,9 +52,9 @@ def _attributes(text: str | None) -> dict[str, Any]:
         found = json.loads(text)
         same = orjson.loads(orjson.dumps(found)) == found
     except (ValueError, TypeError, RecursionError) as error:
-        raise DocumentError(f"its metadata is no JSON: {error}") from error
+        raise DocumentError(f"its metadata cannot be read: {error}") from error
     if not isinstance(found, dict) or not same:
-        raise DocumentError("its metadata is no JSON object")
+        raise DocumentError("its metadata is no JSON object that can be kept as it is")
     return found
 
 

@@ -56,7 +56,10 @@ def migrate(
         EmbeddingError: If the target was built with another embedding.
         CheckpointError: If ``checkpoint`` is something else.
         BackendError: If source or target fails; what was written until then stays.
+        LinkStoreError: If ``batch`` is less than 1.
     """
+    if batch < 1:
+        raise LinkStoreError(f"batch is {batch}; at least one document must be read at once")
     origin = BackendSource(source) if isinstance(source, Backend) else source
     manifest = origin.manifest()
     _claim(target, manifest)
