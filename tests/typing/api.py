@@ -11,6 +11,7 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
 from linkstore import Hit, Hits, Link, LinkRetriever, LinkStore, Path, Step, add_links, get_links
 from linkstore.backends.base import Backend, Report, Survey
+from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.errors import LinkStoreError, StoreBusyError
 from linkstore.strategies import Eager, Mmr, Similarity, Strategy
 
@@ -21,6 +22,8 @@ def stores(embedding: Embeddings, backend: Backend) -> None:
     assert_type(LinkStore(backend, embedding), LinkStore)
     assert_type(LinkStore.from_texts(["a"], embedding), LinkStore)
     assert_type(LinkStore.from_documents([], embedding), LinkStore)
+    with LinkStore.cassandra(embedding, table="kb", settings=CassandraSettings(ttl=60)) as store:
+        assert_type(store, LinkStore)
     vector_store: VectorStore = LinkStore.open("kb")
     assert_type(vector_store.add_documents([]), list[str])
 
