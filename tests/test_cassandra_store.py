@@ -417,3 +417,21 @@ def test_the_same_holds_in_python(cassandra_possible, unused_tcp_port):
 
     with pytest.raises(StoreUnavailableError, match="could not connect"):
         backend_at(f"cassandra://127.0.0.1:{unused_tcp_port}/k/t")
+
+
+def test_pages_expire_with_their_documents(cassandra_session, keyspace):
+    """Indexing again brings back what expired."""
+    from documented import site
+
+    from linkstore.backends.cassandra.settings import CassandraSettings
+    from linkstore.ingest import index_folder
+
+    settings = CassandraSettings(ttl=4)
+    with (
+        LinkStore.cassandra(session=cassandra_session, keyspace=keyspace, settings=settings) as store,
+        site() as pages,
+    ):
+        index_folder(store, pages, source="demo")
+        time.sleep(6)
+        assert store.survey().documents == 0
+        assert index_folder(store, pages, source="demo").pages.added == 15

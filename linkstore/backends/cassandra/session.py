@@ -29,6 +29,8 @@ USERNAME: Final = "LINKSTORE_CASSANDRA_USERNAME"
 PASSWORD: Final = "LINKSTORE_CASSANDRA_PASSWORD"  # noqa: S105 - the name of a variable
 _FORM: Final = "cassandra://host:port/keyspace/table"
 _PORT: Final = 9042
+_PROTOCOL: Final = 5
+"""Of Cassandra 4 and later; the driver would try two of DataStax's own servers first."""
 _CONNECT_TIMEOUT: Final = 10.0
 _RECONNECT_EVERY: Final = 1.0
 _HOST: Final = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[^:@\[\]\s]+))(?::(?P<port>\d{1,5}))?")
@@ -160,6 +162,7 @@ def _cluster(address: Address) -> Cluster:
     try:
         return Cluster(
             contact_points=list(address.hosts),
+            protocol_version=_PROTOCOL,
             port=address.hosts[0][1],
             auth_provider=login,
             connect_timeout=_CONNECT_TIMEOUT,
