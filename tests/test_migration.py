@@ -16,6 +16,7 @@ from linkstore import LinkStore
 from linkstore.backends.base import Change, Manifest, PageEntry, Record
 from linkstore.backends.embedded import EmbeddedBackend
 from linkstore.cli import exits
+from linkstore.cli.migrating import checkpoint_of
 from linkstore.cli.progress import document_counter
 from linkstore.embeddings import embedding_name, get_embedding
 from linkstore.errors import (
@@ -363,6 +364,7 @@ def test_an_interrupted_command_says_how_to_go_on(folder, tmp_path, monkeypatch)
         (("kb", ""), exits.USAGE, "must each be"),
         (("http://h/ks/t", "kb"), exits.USAGE, "no backend is known for http://"),
         (("cassandra://h/only", "new"), exits.USAGE, "cassandra://host:port/keyspace/table"),
+        (("kb", "cassandra://h/ks/no-name"), exits.USAGE, "cannot name tables"),
         (("nothing", "new"), exits.NOT_FOUND, "nothing"),
         (("kb", "new", "--embedding-name", "other"), exits.EMBEDDING, "other"),
     ],
@@ -408,6 +410,18 @@ def test_the_counter_shows_how_many_and_how_fast():
     shown = console.file.getvalue()
     assert "2,500 documents, 3 refused" in shown
     assert "documents/s" in shown
+
+
+def test_it_is_noted_beside_a_folder_how_far_the_run_is(tmp_path, monkeypatch):
+    """Each pair of places has its own file, however they are written; of two URLs in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    urls = "cassandra://h/k/a", "cassandra://h/k/b"
+
+    assert checkpoint_of("x/a", urls[0]).parent == tmp_path / "x"
+    assert checkpoint_of(urls[0], "y/b").parent == checkpoint_of("x/a", "y/b").parent == tmp_path / "y"
+    assert checkpoint_of(*urls).parent == tmp_path
+    assert checkpoint_of("a", "b") == checkpoint_of("./a", f"{tmp_path}/b/")
+    assert len({checkpoint_of("a", "b"), checkpoint_of("b", "a"), checkpoint_of("a", "c")}) == 3
 
 
 def test_documents_of_other_languages_and_sizes_are_copied(tmp_path):

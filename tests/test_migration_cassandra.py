@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import time
 import uuid
 import warnings
 from dataclasses import replace
@@ -15,7 +16,7 @@ import pytest
 
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
-from cassandra_server import create_keyspace
+from cassandra_server import connect, create_keyspace
 from documented import ROOT, linkstore, run_markdown
 from langchain_core.documents import Document
 from stores import DIMENSION, backend, embedding, record, records
@@ -24,10 +25,11 @@ from test_migration import PAGES, every, same
 from linkstore import LinkStore
 from linkstore.backends.base import Change, Manifest
 from linkstore.backends.cassandra.backend import CassandraBackend
+from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.backends.embedded import EmbeddedBackend
 from linkstore.cli import exits
 from linkstore.embeddings import embedding_name, get_embedding
-from linkstore.errors import StoreFormatError, StoreNotFoundError
+from linkstore.errors import StoreFormatError, StoreNotFoundError, StoreUnavailableError
 from linkstore.migration import migrate
 from linkstore.migration.community import CommunityTable
 
@@ -77,12 +79,27 @@ def community(at) -> CommunityTable:
     return CommunityTable(embedding(), table=table, session=session, keyspace=keyspace)
 
 
+def wait_for_indexes(at) -> None:
+    """Until the server answers from a new table's indexes; cassio does not wait for that."""
+    session, keyspace, table = at
+    look = (
+        "SELECT is_queryable FROM system_views.sai_column_indexes"
+        " WHERE keyspace_name = %s AND table_name = %s ALLOW FILTERING"
+    )
+    until, found = time.monotonic() + 30, []
+    while not found or not all(found):
+        assert time.monotonic() < until, "the indexes are not there after 30 s"
+        found = [row.is_queryable for row in session.execute(look, (keyspace, table))]
+
+
 @pytest.fixture
 def graph(at):
     """langchain-community's graph store over an empty table."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return CassandraGraphVectorStore(embedding(), *at)
+        made = CassandraGraphVectorStore(embedding(), *at)
+    wait_for_indexes(at)
+    return made
 
 
 @pytest.fixture
@@ -90,7 +107,9 @@ def plain(at):
     """langchain-community's vector store over an empty table."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return Cassandra(embedding(), *at)
+        made = Cassandra(embedding(), *at)
+    wait_for_indexes(at)
+    return made
 
 
 def page(number: int) -> Document:
@@ -298,6 +317,28 @@ def test_a_run_over_a_community_table_goes_on(graph, at, target, tmp_path):
     report = migrate(community(at), target, batch=7, checkpoint=checkpoint)
 
     assert (report.written.added, report.written.unchanged, report.resumed) == (30, 0, True)
+
+
+def test_a_server_that_goes_away_ends_the_run_and_the_next_goes_on(graph, at, target, proxied, tmp_path):
+    """With a typed error, soon, and nothing lost."""
+    _, keyspace, table = at
+    graph.add_documents([page(number) for number in range(30)])
+    checkpoint = tmp_path / "run.jsonl"
+    with connect([proxied.host], proxied.port) as session:
+        source = CommunityTable(
+            embedding(),
+            table=table,
+            session=session,
+            keyspace=keyspace,
+            settings=CassandraSettings(timeout=0.5, deadline=1.0),
+        )
+        with pytest.raises(StoreUnavailableError, match="could not read documents: Cassandra at 127"):
+            migrate(source, target, batch=7, checkpoint=checkpoint, progress=lambda *_: proxied.cut())
+    assert len(every(target)) == 7
+
+    report = migrate(community(at), target, batch=7, checkpoint=checkpoint)
+
+    assert (report.written.added, report.resumed) == (30, True)
 
 
 def test_a_table_that_is_not_there_or_of_another_kind_is_refused(at):

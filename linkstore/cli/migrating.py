@@ -1,0 +1,123 @@
+"""What ``migrate`` copies from and to: folders and URLs, opened without loading an embedding."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from linkstore.cli.exits import UsageError
+from linkstore.errors import BackendError, EmbeddingError
+
+if TYPE_CHECKING:
+    from linkstore.backends.base import Backend
+    from linkstore.migration import Source
+
+_SCHEME: Final = "cassandra://"
+
+
+def check_places(source: str, target: str) -> None:
+    """Refuse what is no place, and a place that is both.
+
+    Raises:
+        UsageError: Saying which.
+    """
+    for place in (source, target):
+        scheme, separator, _ = place.partition("://")
+        if not place.strip():
+            raise UsageError(
+                "SOURCE and TARGET must each be a folder or cassandra://host:port/keyspace/table"
+            )
+        if separator and f"{scheme}://" != _SCHEME:
+            raise UsageError(
+                f"no backend is known for {scheme}://; give a folder, or cassandra://host:port/keyspace/table"
+            )
+        if separator:
+            _check_url(place, for_store=place == target)
+    if _absolute(source) == _absolute(target):
+        raise UsageError(f"SOURCE and TARGET are the same: {source}")
+
+
+def _check_url(url: str, *, for_store: bool) -> None:
+    """Refuse a URL of another form, and for a store what cannot name its tables."""
+    from linkstore.backends.cassandra.session import parse_address
+    from linkstore.store.cassandra import read_url
+
+    try:
+        (read_url if for_store else parse_address)(url)
+    except BackendError as error:
+        raise UsageError(str(error)) from error
+
+
+def _absolute(place: str) -> str:
+    """The place in one spelling."""
+    return place if _is_url(place) else os.path.realpath(place)
+
+
+def _is_url(place: str) -> bool:
+    return place.startswith(_SCHEME)
+
+
+def checkpoint_of(source: str, target: str) -> Path:
+    """Where it is noted how far the run is: beside the folder of either, else in the working folder."""
+    import xxhash
+
+    pair = f"{_absolute(source)}\n{_absolute(target)}"
+    folders = [Path(_absolute(place)).parent for place in (target, source) if not _is_url(place)]
+    name = f"linkstore-migration-{xxhash.xxh3_64_hexdigest(pair.encode())}.jsonl"
+    return (folders[0] if folders else Path.cwd()) / name
+
+
+@contextmanager
+def source_at_place(place: str, embedding: str | None) -> Iterator[Source]:
+    """What is migrated, closed in the end."""
+    if _is_url(place):
+        from linkstore.migration.community import source_at
+
+        with source_at(place, embedding) as found:
+            _check_embedding(found, embedding)
+            yield found
+        return
+    from linkstore.migration.source import BackendSource
+    from linkstore.store.folder import backend_in
+
+    backend = backend_in(place, create=False)
+    try:
+        found = BackendSource(backend)
+        _check_embedding(found, embedding)
+        yield found
+    finally:
+        backend.close()
+
+
+def _check_embedding(source: Source, named: str | None) -> None:
+    """Refuse a name that is not the one the source records."""
+    from linkstore.migration.naming import recorded_name
+
+    recorded = source.manifest().embedding
+    if named is not None and recorded not in {None, recorded_name(named)}:
+        raise EmbeddingError(
+            f"--embedding-name {named}: the source records that its vectors are from {recorded!r}"
+        )
+
+
+@contextmanager
+def target_at_place(place: str) -> Iterator[Backend]:
+    """Where everything goes, made if it is not there, closed in the end."""
+    backend: Backend
+    if _is_url(place):
+        from linkstore.migration.community import check_free
+        from linkstore.store.cassandra import backend_at
+
+        check_free(place)
+        backend = backend_at(place)
+    else:
+        from linkstore.store.folder import backend_in
+
+        backend = backend_in(place)
+    try:
+        yield backend
+    finally:
+        backend.close()
