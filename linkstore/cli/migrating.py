@@ -42,11 +42,11 @@ def check_places(source: str, target: str) -> None:
 
 def _check_url(url: str, *, for_store: bool) -> None:
     """Refuse a URL of another form, and for a store what cannot name its tables."""
-    from linkstore.backends.cassandra.session import parse_address
+    from linkstore.migration.community import check_url
     from linkstore.store.cassandra import read_url
 
     try:
-        (read_url if for_store else parse_address)(url)
+        (read_url if for_store else check_url)(url)
     except BackendError as error:
         raise UsageError(str(error)) from error
 

@@ -142,6 +142,15 @@ def source_at(url: str, embedding: str | None = None) -> Iterator[Source]:
         connection.close()
 
 
+def check_url(url: str) -> None:
+    """Make sure that a URL has the form ``cassandra://host:port/keyspace/table``, without connecting.
+
+    Raises:
+        BackendError: If it has another.
+    """
+    parse_address(url)
+
+
 def check_free(url: str) -> None:
     """Make sure that a store can be made at a URL, or is there.
 
