@@ -76,7 +76,7 @@ class Inspection:
             if row and weight is not None:
                 (code,) = codes.encode(row.vector[None])
                 values = (kind, tag, side, of, name, weight, code, at)
-                text = cql.write_member(self._tables, lifetime=False)
+                text = cql.write_members(self._tables, 1, lifetime=False)
                 yield Statement(cql=text, values=values, level="write")
 
     def _all(self, text: str) -> Requests:

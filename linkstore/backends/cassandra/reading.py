@@ -9,7 +9,7 @@ import numpy as np
 
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.placement import Placement
+from linkstore.backends.cassandra.placement import Placement, Share
 from linkstore.backends.cassandra.requests import Requests, Statement
 from linkstore.backends.cassandra.rows import DocumentRow
 from linkstore.plans import Operation, Side
@@ -144,6 +144,10 @@ class Fetcher:
 
     def _parts(self, table: str, keys: Sequence[tuple[Any, ...]]) -> Iterator[tuple[list[int], bytes | None]]:
         """Positions of keys that one statement asks for, and where to send it."""
-        for share in self._placement.by_replica(table, keys):
+        for share in self.by_replica(table, keys):
             for start in range(0, len(share.positions), KEYS_A_STATEMENT):
                 yield share.positions[start : start + KEYS_A_STATEMENT], share.routing
+
+    def by_replica(self, table: str, keys: Sequence[tuple[Any, ...]]) -> list[Share]:
+        """See :meth:`Placement.by_replica`."""
+        return self._placement.by_replica(table, keys)

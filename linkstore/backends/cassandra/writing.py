@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import xxhash
@@ -31,6 +31,13 @@ from linkstore.backends.cassandra.rows import (
 )
 from linkstore.plans import Operation
 from linkstore.vectors import Floats
+
+BATCH_ROWS: Final = 10
+"""A batch of more partitions makes the server warn."""
+BATCH_BYTES: Final = 4_500
+"""A batch of more than 5 KiB makes the server warn."""
+_ROW_BYTES: Final = 60
+_KEY_COLUMNS: Final = 4
 
 
 class Clock:
@@ -146,14 +153,24 @@ class ChangeWriter:
         return before is None or before.digest != item.digest or self._lifetime is not None
 
     def _new_members(self, changed: Sequence[Prepared], before: dict[str, Before]) -> Iterator[Statement]:
-        text = cql.write_member(self._tables, lifetime=self._lifetime is not None)
+        """A few members a statement, each statement to a node that has them."""
+        rows = sorted(self._member_rows(changed, before), key=lambda row: row[:_KEY_COLUMNS])
+        keys = [row[:_KEY_COLUMNS] for row in rows]
+        for share in self._fetcher.by_replica(self._tables.members_name, keys):
+            for part in _batches([rows[at] for at in share.positions]):
+                text = cql.write_members(self._tables, len(part), lifetime=self._lifetime is not None)
+                values = tuple(value for row in part for value in row)
+                yield Statement(cql=text, values=values, level="write", routing=share.routing)
+
+    def _member_rows(
+        self, changed: Sequence[Prepared], before: dict[str, Before]
+    ) -> Iterator[tuple[Any, ...]]:
         for item in changed:
             known = self._known(item, before.get(item.record.id))
+            at = bucket(item.record.id, self._buckets)
             for (kind, tag, side), weight in item.members.items():
                 if known.get((kind, tag, side)) != weight:
-                    at = bucket(item.record.id, self._buckets)
-                    values = (kind, tag, side, at, item.record.id, weight, item.code, *self._stamp())
-                    yield Statement(cql=text, values=values, level="write")
+                    yield (kind, tag, side, at, item.record.id, weight, item.code, *self._stamp())
 
     def _known(self, item: Prepared, before: Before | None) -> dict[Membership, float]:
         """Members that are right as they are; none if the vector changed, of which they have a copy."""
@@ -210,6 +227,19 @@ class ChangeWriter:
         all_of_them = tuple(statements)
         if all_of_them:
             yield Requests(statements=all_of_them, what=what)
+
+
+def _batches(rows: Sequence[tuple[Any, ...]]) -> Iterator[Sequence[tuple[Any, ...]]]:
+    """Rows in batches that the server takes without a warning: so many, or so many bytes."""
+    start = size = 0
+    for at, row in enumerate(rows):
+        weight = sum(len(value) if isinstance(value, str | bytes) else 8 for value in row) + _ROW_BYTES
+        if at > start and (at - start == BATCH_ROWS or size + weight > BATCH_BYTES):
+            yield rows[start:at]
+            start, size = at, 0
+        size += weight
+    if start < len(rows):
+        yield rows[start:]
 
 
 def bucket(name: str, buckets: int) -> int:
