@@ -15,6 +15,8 @@ from linkstore.plans import Names, Plan
 from linkstore.vectors import Bools, Floats, Ints
 
 Asking = Generator[Ints, list[str], Ints]
+_WHOLE = 63
+"""Bits of a non-negative int64."""
 
 
 def best(scores: Floats, take: int) -> Asking:
@@ -29,9 +31,7 @@ def best(scores: Floats, take: int) -> Asking:
 
 def best_by_group(groups: Ints, scores: Floats) -> Asking:
     """Positions ordered by group, then score descending, then id."""
-    keys = (groups << 32) + _descending(scores)
-    order = np.argsort(keys)
-    ordered = keys[order]
+    order, ordered = _sorted((groups << 32) + _descending(scores), int(groups.max(initial=0)))
     tied = ties(ordered)
     if tied.any():
         order = yield from _untied(order, -scores[order], tied, groups[order])
@@ -66,6 +66,20 @@ def ties(ordered: Floats | Ints) -> Bools:
     tied[1:] |= equal
     tied[:-1] |= equal
     return tied
+
+
+def _sorted(keys: Ints, most: int) -> tuple[Ints, Ints]:
+    """The order of keys of a group up to ``most`` and 32 bits, and the keys in it.
+
+    Where the position fits into the key as well, sorting the numbers themselves is several times faster
+    than sorting positions by them.
+    """
+    bits = len(keys).bit_length()
+    if most.bit_length() + 32 + bits > _WHOLE:
+        order = np.argsort(keys)
+        return order, keys[order]
+    packed = np.sort((keys << bits) | np.arange(len(keys)))
+    return packed & ((1 << bits) - 1), packed >> bits
 
 
 def _descending(scores: Floats) -> Ints:

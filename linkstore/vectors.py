@@ -67,6 +67,10 @@ def contained(keys: Ints, some: Ints) -> Bools:
     """Which of ``keys`` (n,) are among ``some``, which are few."""
     if not len(some) or not len(keys):
         return np.zeros(len(keys), dtype=np.bool_)
+    if (most := int(keys.max())) < 8 * len(keys) and keys.min() >= 0:
+        marked = np.zeros(most + 1, dtype=np.bool_)
+        marked[some[(some >= 0) & (some <= most)]] = True
+        return marked[keys]
     some = np.sort(some)
     found: Bools = some[np.minimum(np.searchsorted(some, keys), len(some) - 1)] == keys
     return found
@@ -90,3 +94,11 @@ def similarities(matrix: Floats, vector: Floats) -> Floats:
     """
     cosines: Floats = np.clip(np.vecdot(matrix, vector), -1.0, 1.0)
     return cosines
+
+
+def damped(similarity: Floats, weight: Floats) -> Floats:
+    """The score of documents (n,): similarity damped by the weight of the path, in [-1, 1].
+
+    ``(1 + similarity) * weight - 1``, written so that a weight of 1 changes no digit.
+    """
+    return similarity * weight + (weight - 1)
