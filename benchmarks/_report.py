@@ -31,6 +31,19 @@ def report(title: str, rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> N
     Console(width=None if sys.stdout.isatty() else 150).print(table)
 
 
+def listed(title: str, rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+    """Print rows that have the same keys, one line for each row."""
+    if as_json:
+        report(title, rows, as_json=True)
+        return
+    table = Table(title=title)
+    for name in rows[0]:
+        table.add_column(name, justify="left" if isinstance(rows[0][name], str) else "right")
+    for row in rows:
+        table.add_row(*(shown(value) for value in row.values()))
+    Console(width=None if sys.stdout.isatty() else 150).print(table)
+
+
 def shown(value: Any) -> str:
     """A value as people read it."""
     if value is None:

@@ -1,9 +1,9 @@
-"""linkstore on Cassandra beside a plain nearest-neighbour query of the same table, as it grows.
+"""linkstore on Cassandra beside a plain nearest-neighbour query, bare inserts and two peers, as it grows.
 
 Run: ``python benchmarks/cassandra.py --sizes 10000,100000``; it starts a server of its own (Java 17 and
-Maven are needed). The documents are those of growth.py. Bare inserts are the same rows of documents, written
-through the same driver with as many statements at once and nothing read or written beside. Queries are asked
-in turns.
+Maven are needed). All tables lie on that server and hold the documents of growth.py; batches are added, and
+questions asked, in turns. Bare inserts are the same rows of documents and members, a prepared statement each,
+written through the same driver with as many at once and nothing read.
 """
 
 from __future__ import annotations
@@ -11,122 +11,265 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.append(sys.path.pop(0))  # this file must not be taken for the driver's package of the same name
 sys.path.insert(1, str(Path(__file__).parents[1] / "tests"))
 
+import numpy as np
+from _cassandra_peers import CommunityGraph, GraphRetriever, Peer
 from _growth_data import GivenVectors, GrowthData, make
-from _report import milliseconds, report
+from _report import listed, milliseconds, report
+from cassandra.cluster import EXEC_PROFILE_DEFAULT
 from cassandra_server import Server, create_keyspace
 
 from linkstore import LinkStore
-from linkstore.backends.base import Change, Manifest, Record
+from linkstore.backends.base import Manifest
+from linkstore.backends.cassandra import codes, cql
 from linkstore.backends.cassandra.backend import CassandraBackend
 from linkstore.backends.cassandra.execution import Executor
-from linkstore.backends.cassandra.requests import Requests
+from linkstore.backends.cassandra.requests import Requests, Statement
+from linkstore.backends.cassandra.rows import memberships, stored_links
 from linkstore.plans import Nearest, Plan
 from linkstore.strategies import Eager, Mmr, Strategy
 
 KEYSPACE = "bench"
-BATCH = 1000
-QUESTIONS = 40
-STRATEGIES: dict[str, Strategy] = {
+BATCH = 500
+OURS: dict[str, Strategy] = {
     "depth 1": Eager(k=4, depth=1),
     "depth 2": Eager(k=4, depth=2),
     "MMR, depth 2": Mmr(k=4, depth=2),
+    "MMR, depth 2, 4 seeds": Mmr(k=4, depth=2, fetch_k=4),
 }
+PLAIN = "plain nearest, k=4"
+Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Timings:
+    """Seconds of the same question to one store, and what it took.
+
+    Args:
+        seconds: One for each time it was asked.
+        requests: To the server, in all.
+        rows: From the server, in all.
+        documents: Returned, in all.
+        ours: Seconds of linkstore for as many documents.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    requests: int = 0
+    rows: int = 0
+    documents: int = 0
+    ours: list[float] = field(default_factory=list)
+
+    def row(self, size: int, store: str, how: str) -> Row:
+        """As a row of the table."""
+        each = len(self.seconds)
+        return {
+            "documents": size,
+            "store": store,
+            "question": how,
+            "p50, ms": milliseconds(self.seconds),
+            "p95, ms": milliseconds(self.seconds, 95),
+            "requests": self.requests / each,
+            "rows": self.rows / each,
+            "returned": self.documents / each,
+            "linkstore, as many, ms": milliseconds(self.ours) if self.ours else None,
+            "times faster": float(np.median(self.seconds) / np.median(self.ours)) if self.ours else None,
+        }
+
+
+class Meter:
+    """Counts what a session asks and gets.
+
+    Args:
+        session: The driver's.
+    """
+
+    def __init__(self, session: Any) -> None:
+        self.requests = self.rows = 0
+        session.add_request_init_listener(self._asked)
+        profile = session.get_execution_profile(EXEC_PROFILE_DEFAULT)
+        factory = profile.row_factory
+
+        def counting(names: Any, rows: Any) -> Any:
+            self.rows += len(rows)
+            return factory(names, rows)
+
+        profile.row_factory = counting
+
+    def _asked(self, _: Any) -> None:
+        self.requests += 1
+
+    def measure(self, timings: Timings, ask: Callable[[], Sequence[Any]]) -> int:
+        """Ask once; returns how many documents came."""
+        before = self.requests, self.rows
+        started = time.perf_counter()
+        found = len(ask())
+        timings.seconds.append(time.perf_counter() - started)
+        timings.requests += self.requests - before[0]
+        timings.rows += self.rows - before[1]
+        timings.documents += found
+        return found
 
 
 class Counting(Executor):
-    """Counts statements and rows."""
+    """Counts rows for a meter: the backend has its own way of reading them."""
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self.statements = self.rows = 0
+    def __init__(self, session: Any, meter: Meter) -> None:
+        super().__init__(session)
+        self._meter = meter
 
     def run(self, requests: Requests) -> list[list[tuple[Any, ...]]]:
         """As always, counted."""
         answers = super().run(requests)
-        self.statements += len(requests.statements)
-        self.rows += sum(map(len, answers))
+        self._meter.rows += sum(map(len, answers))
         return answers
 
 
+class Ours:
+    """linkstore, and how long it takes."""
+
+    def __init__(self, session: Any, data: GrowthData) -> None:
+        self.data = data
+        self.meter = Meter(session)
+        self.store = LinkStore.cassandra(
+            GivenVectors(data), session=session, keyspace=KEYSPACE, table=f"linkstore_{len(data)}"
+        )
+        self.backend: Any = self.store.backend
+        self.backend._executor = Counting(session, self.meter)
+
+    def add(self, numbers: Sequence[int]) -> float:
+        """Seconds to add documents that are ready."""
+        documents = [self.data.document(n) for n in numbers]
+        return _timed(lambda: self.store.add_documents(documents))
+
+    def search(self, strategy: Strategy, n: int) -> Sequence[Any]:
+        """The hits of a question."""
+        return self.store.search(f"question {n}", strategy=strategy)
+
+    def plain(self, n: int) -> Sequence[Any]:
+        """The nearest four, and nothing else."""
+        found: Sequence[Any] = self.backend.run(self.backend.answer(self._nearest(n)))
+        return found
+
+    def _nearest(self, n: int) -> Plan[Any]:
+        return (yield Nearest(vector=self.data.questions[n], k=4)).refs
+
+
+class Bare:
+    """Rows of documents and members, written and nothing else."""
+
+    def __init__(self, session: Any, data: GrowthData) -> None:
+        self.data = data
+        self._executor = Executor(session)
+        self._tables = cql.Tables(KEYSPACE, f"bare_{len(data)}")
+        backend = CassandraBackend(session, KEYSPACE, self._tables.name)
+        backend.run(backend.claim(Manifest(embedding="bench", dimension=data.vectors.shape[1])))
+
+    def add(self, numbers: Sequence[int]) -> float:
+        """Seconds to write rows that are ready."""
+        statements = tuple(self._statements(numbers))
+        return _timed(lambda: self._executor.run(Requests(statements=statements, what="write rows")))
+
+    def _statements(self, numbers: Sequence[int]) -> Iterator[Statement]:
+        document = cql.write_document(self._tables, lifetime=False)
+        member = cql.write_members(self._tables, 1, lifetime=False)
+        at = time.time_ns() // 1000
+        packed = codes.encode(self.data.vectors[list(numbers)])
+        for n, code in zip(numbers, packed, strict=True):
+            links, name = stored_links(self.data.links(n)), str(n)
+            attributes = str(self.data.document(n).metadata)
+            values = (name, f"doc {n}", attributes, {}, links, bytes(16), self.data.vectors[n], at)
+            yield Statement(cql=document, values=values, level="write")
+            for key, weight in memberships(links).items():
+                yield Statement(cql=member, values=(*key, 0, name, weight, code, at), level="write")
+
+
 def main() -> None:
-    """Measure every size on one server, print the table."""
+    """Measure every size on one server, print the tables."""
     options = _options()
-    with Server(heap="4G") as server, server.connect() as session:
-        create_keyspace(session, KEYSPACE)
-        rows = [_measure(session, make(int(size)), f"t{size}") for size in options.sizes.split(",")]
-    report("cassandra", rows, as_json=options.json)
+    ingest, queries = [], []
+    with Server(heap="6G") as server, ExitStack() as sessions:
+        create_keyspace(sessions.enter_context(server.connect()), KEYSPACE)
+        for size in map(int, options.sizes.split(",")):
+            data = make(size)
+            ours, bare = (kind(sessions.enter_context(server.connect()), data) for kind in (Ours, Bare))
+            peers = [
+                kind(sessions.enter_context(server.connect()), KEYSPACE, data)
+                for kind in (CommunityGraph, GraphRetriever)
+                if not options.alone
+            ]
+            ingest.append(_filled(server, ours, bare, peers))
+            queries += _asked(ours, peers, options.questions)
+    report("Cassandra: adding documents", ingest, as_json=options.json)
+    listed("Cassandra: asking", queries, as_json=options.json)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--sizes", default="10000", help="numbers of documents, with commas")
+    parser.add_argument("--questions", type=int, default=20, help="how many are asked")
+    parser.add_argument("--alone", action="store_true", help="leave the peers out")
     parser.add_argument("--data", help="not needed: the documents are made here")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser.parse_args()
 
 
-def _measure(session: Any, data: GrowthData, table: str) -> dict[str, Any]:
-    store = LinkStore.cassandra(GivenVectors(data), session=session, keyspace=KEYSPACE, table=table)
-    began = time.perf_counter()
-    for _, documents in data.batches(BATCH):
-        store.add_documents(documents)
-    spent = time.perf_counter() - began
-    row: dict[str, Any] = {"documents": len(data), "ingest, documents/s": len(data) / spent}
-    row["bare inserts, documents/s"] = _bare(session, data, f"{table}_bare")
-    backend = store.backend
-    counting = Counting(session, None)
-    backend._executor = counting  # type: ignore[attr-defined]
-    times: dict[str, list[float]] = {"plain nearest, k=4": [], **{name: [] for name in STRATEGIES}}
-    work: dict[str, list[int]] = {name: [0, 0, 0] for name in STRATEGIES}
-    for n in range(QUESTIONS + 5):
-        times["plain nearest, k=4"].append(_timed(lambda n=n: backend.run(backend.answer(_plain(data, n)))))
-        for name, strategy in STRATEGIES.items():
-            before = counting.statements, counting.rows
-            started = time.perf_counter()
-            hits = store.search(f"question {n}", strategy=strategy)
-            times[name].append(time.perf_counter() - started)
-            done = counting.statements - before[0], counting.rows - before[1], len(hits)
-            work[name] = [a + b for a, b in zip(work[name], done, strict=True)]
-    for name, seconds in times.items():
-        row[f"{name}: p50, ms"] = milliseconds(seconds[5:])
-        row[f"{name}: p95, ms"] = milliseconds(seconds[5:], 95)
-        if name in work:
-            statements, rows, hits_ = (count / len(seconds) for count in work[name])
-            row[f"{name}: statements"], row[f"{name}: rows"], row[f"{name}: hits"] = statements, rows, hits_
+def _filled(server: Server, ours: Ours, bare: Bare, peers: list[Peer]) -> Row:
+    """Add all documents, a batch to one and then to the next."""
+    size = len(ours.data)
+    stores: dict[str, Any] = {"linkstore": ours, "bare inserts": bare, **{peer.name: peer for peer in peers}}
+    seconds = dict.fromkeys(stores, 0.0)
+    for start in range(0, size, BATCH):
+        for name, store in stores.items():
+            seconds[name] += store.add(range(start, min(start + BATCH, size)))
+    server.nodetool("flush", KEYSPACE)
+    rates = {name: size / spent for name, spent in seconds.items()}
+    row: Row = {"documents": size}
+    row |= {f"{name}, documents/s": rate for name, rate in rates.items()}
+    row["linkstore / bare inserts"] = rates["linkstore"] / rates["bare inserts"]
+    if peers:
+        row["linkstore / faster peer"] = rates["linkstore"] / max(rates[peer.name] for peer in peers)
+    for name in stores:
+        table = f"{name.split()[0].replace('-', '_')}_{size}"
+        row[f"{name}, bytes/document"] = _bytes_on_disk(server, table) / size
     return row
 
 
-def _plain(data: GrowthData, n: int) -> Plan[Any]:
-    return (yield Nearest(vector=data.questions[n], k=4))
+def _bytes_on_disk(server: Server, table: str) -> int:
+    """Of a store's tables and their indexes, flushed and as far compacted as the server had time to."""
+    folders = (server.node.folder / "data" / KEYSPACE).glob(f"{table}*")
+    return sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
 
 
-def _bare(session: Any, data: GrowthData, table: str) -> float:
-    """Rows of documents without links, so that nothing is read or written beside."""
-    backend = CassandraBackend(session, KEYSPACE, table)
-    backend.run(backend.claim(Manifest(embedding="bench", dimension=data.vectors.shape[1])))
-    seconds = 0.0
-    for start, documents in data.batches(BATCH):
-        records = [
-            Record(
-                id=str(document.id),
-                text=document.page_content,
-                metadata=document.metadata,
-                vector=data.vectors[n],
-                links=(),
-            )
-            for n, document in enumerate(documents, start)
-        ]
-        seconds += _timed(lambda records=records: backend.run(backend.write(Change(put=records))))
-    return len(data) / seconds
+def _asked(ours: Ours, peers: list[Peer], questions: int) -> list[Row]:
+    """Ask everybody everything, in turns."""
+    timings = {("linkstore", how): Timings() for how in (PLAIN, *OURS)}
+    timings |= {(peer.name, how): Timings() for peer in peers for how in peer.asks}
+    meters = {peer.name: Meter(peer.session) for peer in peers}
+    for n in range(questions + 2):
+        if n == 2:  # the first two warm up
+            timings = {key: Timings() for key in timings}
+        ours.meter.measure(timings["linkstore", PLAIN], partial(ours.plain, n))
+        for how, strategy in OURS.items():
+            ours.meter.measure(timings["linkstore", how], partial(ours.search, strategy, n))
+        for peer in peers:
+            for how in peer.asks:
+                timing = timings[peer.name, how]
+                found = meters[peer.name].measure(timing, partial(peer.found, how, f"question {n}"))
+                same = OURS[how.removeprefix("wide, ")].limited(max(1, found))
+                timing.ours += [_timed(partial(ours.search, same, n)) for _ in range(2)]
+    return [timing.row(len(ours.data), store, how) for (store, how), timing in timings.items()]
 
 
-def _timed(action: Any) -> float:
+def _timed(action: Callable[[], object]) -> float:
     started = time.perf_counter()
     action()
     return time.perf_counter() - started

@@ -65,6 +65,11 @@ class Members:
 
     A group with more than ``cap`` documents on that side, counted before any filtering, is a hub:
     it gives none. ``exclude`` are documents that are not wanted again.
+
+    With ``best`` the plan asks further about the ``best`` documents by score alone: about those the
+    answer is exact, and the similarities of others may be estimates that rank below them. The score
+    is the similarity damped by a weight, as in :func:`linkstore.vectors.damped`: that of the way to the group
+    (``strength``, (g,)) times that of the document's link.
     """
 
     groups: Ints
@@ -74,6 +79,8 @@ class Members:
     cap: int
     exclude: Ints
     filter: Condition = EVERYTHING
+    strength: Floats | None = None
+    best: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +164,7 @@ class Reached:
     Args:
         group: (m,) positions in the fetch's ``groups``.
         refs: (m,) documents.
-        similarity: (m,) to the question.
+        similarity: (m,) to the question; estimates, and in no order, beyond the ``best``.
         weight: (m,) weights of the documents' links.
         sizes: (g,) documents on that side of each group, counted to at most cap + 1.
         filtered: How many members the filter left out.

@@ -146,6 +146,20 @@ class TestHubsAreCountedAfterExclusion(Suite, part_with("test_size_is_counted_be
     backend_class = backend_of(Reader)
 
 
+class TestEstimatesAmongTheBest(Suite, part_with("test_the_best_are_exact_and_the_others_below_them")):
+    case = "test_the_best_are_exact_and_the_others_below_them"
+
+    class Reader(OracleReader):
+        @immediate
+        def members(self, fetch):
+            reached = now(super().members(fetch))
+            if fetch.best is None:
+                return reached
+            return replace(reached, similarity=reached.similarity.round(1))
+
+    backend_class = backend_of(Reader)
+
+
 class TestHubsBeginAtTheCap(Suite, part_with("test_a_hub_gives_none")):
     case = "test_a_hub_gives_none"
 

@@ -22,8 +22,8 @@ def tables(cassandra_session):
 
 
 def store_name(test: str) -> str:
-    """Tests share tables; those whose vectors are of other dimensions have their own."""
-    for part in ("random_graphs", "first_claim"):
+    """Tests share tables; those whose vectors are of other dimensions, or none, have their own."""
+    for part in ("random_graphs", "first_claim", "before_any_claim"):
         if part in test:
             return part
     return "cases"

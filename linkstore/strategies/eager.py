@@ -51,11 +51,18 @@ class Eager(Traversing):
             return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
         for depth in range(1, self.depth + 1):
             frontier = yield from carried(trail, frontier, self)
-            found = yield from hop(trail, frontier, question, self, exclude=trail.refs)
+            best = self._wanted(question, last=depth == self.depth)
+            found = yield from hop(trail, frontier, question, self, exclude=trail.refs, best=best)
             frontier = trail.add((yield from within_nodes(trail, found, depth, self)))
             if not len(frontier):
                 break
         return (yield from self._ranked(trail, question))
+
+    def _wanted(self, question: Question, *, last: bool) -> int | None:
+        """How many of a hop's documents, the best, can be returned or followed; None: any of them."""
+        if not question.result_filter.always:
+            return None
+        return self.limit if last else max(self.limit, self.beam)
 
     def _ranked(self, trail: Trail, question: Question) -> Plan[Hits]:
         allowed = yield from passing(trail, np.arange(len(trail)), question)

@@ -83,7 +83,7 @@ class Mmr(Traversing):
             passes = yield from passing(trail, np.array([position]), question)
             pool.pick(at, returned=bool(len(passes)))
             picked.append(position)
-            if trail.depth[position] < self.depth:
+            if trail.depth[position] < self.depth and len(pool.returned) < self.k:
                 yield from self._expand(trail, pool, picked, question)
 
     def _expand(self, trail: Trail, pool: Pool, picked: list[int], question: Question) -> Plan[None]:
@@ -93,7 +93,9 @@ class Mmr(Traversing):
         """
         depth = int(trail.depth[picked[-1]]) + 1
         settled = np.concatenate((trail.refs[trail.depth <= depth], trail.refs[picked]))
-        found = yield from hop(trail, np.array(picked[-1:]), question, self, exclude=np.unique(settled))
+        found = yield from hop(
+            trail, np.array(picked[-1:]), question, self, exclude=np.unique(settled), best=self.beam
+        )
         found = yield from within_nodes(trail, found, depth, self)
         if not len(found):
             return

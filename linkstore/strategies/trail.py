@@ -9,7 +9,7 @@ import numpy as np
 
 from linkstore.hits import Cut
 from linkstore.plans import Reached
-from linkstore.vectors import Bools, Floats, Ints
+from linkstore.vectors import Bools, Floats, Ints, damped
 
 NO_REFS: Ints = np.empty(0, dtype=np.int64)
 NO_SCORES: Floats = np.empty(0, dtype=np.float32)
@@ -58,11 +58,8 @@ class Found:
 
     @property
     def score(self) -> Floats:
-        """(n,) similarity damped by the weight of the path, in [-1, 1].
-
-        ``(1 + similarity) * weight - 1``, written so that a weight of 1 changes no digit.
-        """
-        return self.similarity * self.weight + (self.weight - 1)
+        """(n,) similarity damped by the weight of the path, in [-1, 1]."""
+        return damped(self.similarity, self.weight)
 
     def __len__(self) -> int:
         return len(self.refs)
@@ -116,27 +113,37 @@ class Trail:
             self.cuts.append(Cut(reason=reason, count=count, depth=depth, detail=detail))
 
 
-def join(groups: Ints, left: Ints, sources: Ints, strengths: Floats, reached: Reached) -> Edges:
-    """What one hop followed: who left through which groups, and whom the groups led to.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Departures:
+    """How one hop leaves the frontier.
 
     Args:
-        groups: (g,) link groups that were asked for members, ascending.
-        left: (m,) link groups that were left through, all among ``groups``.
-        sources: (m,) positions in the trail of the documents that left.
-        strengths: (m,) weight of the path up to the group.
-        reached: The members of ``groups``.
+        group: (m,) link groups left through.
+        source: (m,) positions in the trail of the documents that leave.
+        strength: (m,) weight of the path up to the group.
     """
-    best = np.zeros(len(groups), dtype=np.float32)
-    np.maximum.at(best, np.searchsorted(groups, left), strengths)
-    return Edges(
-        out_group=left,
-        out_source=sources,
-        out_strength=strengths,
-        in_group=groups[reached.group],
-        in_ref=reached.refs,
-        in_weight=reached.weight,
-        in_strength=best[reached.group] * reached.weight,
-    )
+
+    group: Ints
+    source: Ints
+    strength: Floats
+
+    def best(self, groups: Ints) -> Floats:
+        """(g,) weight of the best path to each of ``groups``, which ascend and hold all left through."""
+        best = np.zeros(len(groups), dtype=np.float32)
+        np.maximum.at(best, np.searchsorted(groups, self.group), self.strength)
+        return best
+
+    def join(self, groups: Ints, reached: Reached) -> Edges:
+        """With whom the link groups led to: what the hop followed."""
+        return Edges(
+            out_group=self.group,
+            out_source=self.source,
+            out_strength=self.strength,
+            in_group=groups[reached.group],
+            in_ref=reached.refs,
+            in_weight=reached.weight,
+            in_strength=self.best(groups)[reached.group] * reached.weight,
+        )
 
 
 def merged(edges: tuple[Edges, ...], reached: tuple[Reached, ...]) -> Found:
@@ -144,14 +151,9 @@ def merged(edges: tuple[Edges, ...], reached: tuple[Reached, ...]) -> Found:
     refs = np.concatenate([part.refs for part in reached])
     if not len(refs):
         return Found(refs=NO_REFS, similarity=NO_SCORES, weight=NO_SCORES, edges=edges)
-    order = np.argsort(refs, kind="stable")
-    ordered = refs[order]
-    first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
     similarity = np.concatenate([part.similarity for part in reached])
     strength = np.concatenate([part.in_strength for part in edges])
-    return Found(
-        refs=ordered[first],
-        similarity=similarity[order[first]],
-        weight=np.maximum.reduceat(strength[order], first),
-        edges=edges,
-    )
+    order = np.lexsort((-strength, refs))
+    ordered = refs[order]
+    best = order[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
+    return Found(refs=refs[best], similarity=similarity[best], weight=strength[best], edges=edges)

@@ -23,7 +23,7 @@ from linkstore.plans import (
     Tags,
 )
 from linkstore.strategies.base import SIDES, Question, Traversing
-from linkstore.strategies.trail import QUERY, Edges, Found, Trail, join, merged
+from linkstore.strategies.trail import QUERY, Departures, Found, Trail, merged
 from linkstore.vectors import Bools, Ints
 
 SHOWN_HUBS = 5
@@ -93,20 +93,16 @@ def _linked(trail: Trail, plain: Found, question: Question, controls: Traversing
         peopled = np.isin(refs, groups[answer.sizes > 0])
         answered.update(tag for tag, leads in zip(tags, peopled, strict=True) if leads)
         reached.append(answer)
-        edges.append(_asked_edges(usable, refs, groups, answer, controls))
+        edges.append(_asked(usable, refs, controls).join(groups, answer))
     trail.cut("missing", len(asked - answered), 0, "initial_links that lead to no document")
     return merged(tuple(edges), tuple(reached))
 
 
-def _asked_edges(
-    usable: list[Link], refs: Ints, groups: Ints, answer: Reached, controls: Traversing
-) -> Edges:
-    """The question's links, followed as if the query were a document that has them."""
-    weights = [link.weight * _followed(link.kind, controls) for link in usable]
+def _asked(usable: list[Link], refs: Ints, controls: Traversing) -> Departures:
+    """The question's links, left through as if the query were a document that has them."""
+    weights = np.array([link.weight * _followed(link.kind, controls) for link in usable], dtype=np.float32)
     known = refs >= 0
-    sources = np.full(int(known.sum()), QUERY)
-    strengths = np.array(weights, dtype=np.float32)[known]
-    return join(groups, refs[known], sources, strengths, answer)
+    return Departures(group=refs[known], source=np.full(int(known.sum()), QUERY), strength=weights[known])
 
 
 def _followed(kind: str, controls: Traversing) -> float:
@@ -123,14 +119,32 @@ def _union(plain: Found, linked: Found) -> Found:
     )
 
 
-def hop(trail: Trail, frontier: Ints, question: Question, controls: Traversing, exclude: Ints) -> Plan[Found]:
-    """Follow the link groups of the frontier (positions in the trail) one hop."""
+def hop(
+    trail: Trail,
+    frontier: Ints,
+    question: Question,
+    controls: Traversing,
+    *,
+    exclude: Ints,
+    best: int | None = None,
+) -> Plan[Found]:
+    """Follow the link groups of the frontier (positions in the trail) one hop.
+
+    Args:
+        trail: Of the search.
+        frontier: Positions in the trail.
+        question: What is asked.
+        controls: How links are followed.
+        exclude: Documents that are not wanted again.
+        best: How many of those found, the best by score, will be asked about further; None: all may be.
+    """
     depth = int(trail.depth[frontier].max(initial=0)) + 1
     weights = controls.kind_weights
     kinds = None if weights is None else frozenset(kind for kind, weight in weights.items() if weight > 0)
     edges, reached = [], []
     for leave, arrive in SIDES[controls.direction]:
         left: Memberships = yield Groups(refs=trail.refs[frontier], side=leave, kinds=kinds)
+        departures = _departures(trail, frontier, left, controls)
         groups = np.unique(left.group)
         answer: Reached = yield Members(
             groups=groups,
@@ -140,13 +154,22 @@ def hop(trail: Trail, frontier: Ints, question: Question, controls: Traversing, 
             cap=controls.hub_cap,
             exclude=exclude,
             filter=question.filter & question.hop_filter,
+            strength=departures.best(groups),
+            best=best,
         )
         yield from note_cuts(trail, groups, answer, depth, controls)
-        kind_weights = np.array([_followed(kind, controls) for kind in left.kinds], dtype=np.float32)
-        strengths = trail.weight[frontier][left.document] * kind_weights[left.kind] * left.weight
-        edges.append(join(groups, left.group, frontier[left.document], strengths, answer))
+        edges.append(departures.join(groups, answer))
         reached.append(answer)
     return merged(tuple(edges), tuple(reached))
+
+
+def _departures(trail: Trail, frontier: Ints, left: Memberships, controls: Traversing) -> Departures:
+    kind_weights = np.array([_followed(kind, controls) for kind in left.kinds], dtype=np.float32)
+    return Departures(
+        group=left.group,
+        source=frontier[left.document],
+        strength=trail.weight[frontier][left.document] * kind_weights[left.kind] * left.weight,
+    )
 
 
 def note_cuts(trail: Trail, groups: Ints, reached: Reached, depth: int, controls: Traversing) -> Plan[None]:

@@ -11,7 +11,8 @@ from linkstore.backends.cassandra import cql, schema
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.driver import Session
 from linkstore.backends.cassandra.execution import Executor
-from linkstore.backends.cassandra.inspection import Inspection, report_of
+from linkstore.backends.cassandra.inspection import Inspection
+from linkstore.backends.cassandra.members import MemberStatements
 from linkstore.backends.cassandra.nearest import NearestSearch, scan_page
 from linkstore.backends.cassandra.placement import Placement
 from linkstore.backends.cassandra.reader import CassandraReader
@@ -88,14 +89,14 @@ class CassandraBackend(Backend):
         """Statement by statement, in an order that is right wherever it is cut off."""
         self._check_open()
         put, put_pages = tuple(change.put), tuple(change.put_pages)
+        dimension = (yield from self.manifest()).dimension
         change = Change(
             put=put,
-            remove=tuple(change.remove),
+            remove=() if dimension is None else tuple(change.remove),
             put_pages=put_pages,
             remove_pages=tuple(change.remove_pages),
         )
-        manifest = yield from self.manifest()
-        _check_dimension(put, manifest.dimension)
+        _check_dimension(put, dimension)
         lifetime = self._settings.ttl
         writer = ChangeWriter(self._tables, self._fetcher, self._clock, self._buckets, lifetime)
         return (yield from writer.apply(change, prepare(put)))
@@ -136,22 +137,24 @@ class CassandraBackend(Backend):
         """Compare members with the links of documents."""
         if not (yield from self._is_claimed()):
             return Report()
-        return report_of(*(yield from self._inspection.compare()))
+        return (yield from self._inspection.compare()).report()
 
     def repair(self) -> Operation[Report]:
-        """Delete members without a document, write those that are missing."""
+        """Delete members without a document, write those that are missing or unfinished."""
         if not (yield from self._is_claimed()):
             return Report()
         now = self._clock.now()
-        strays, missing = yield from self._inspection.compare()
-        rows = yield from self._fetcher.documents(sorted({name for _, _, name in missing}))
+        found = yield from self._inspection.compare()
+        wanted = sorted(found.missing | found.unfinished)
+        documents = yield from self._fetcher.documents(sorted({key[-1] for key in wanted}))
+        statements = MemberStatements(self._tables, self._fetcher)
         mending = (
-            *self._inspection.deletions(strays, now),
-            *self._inspection.insertions(missing, rows, now),
+            *statements.delete(iter(found.strays), now),
+            *statements.write(self._inspection.rows(wanted, documents), now),
         )
         if mending:
             yield Requests(statements=mending, what="mend members")
-        return report_of(strays, missing)
+        return found.report()
 
     def run(self, operation: Operation[T]) -> T:
         """In the caller's thread."""

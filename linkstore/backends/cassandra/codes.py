@@ -1,8 +1,9 @@
-"""A vector in a quarter of the space: int8 codes with a bound on what that loses.
+"""A vector in three eighths of the space: 12 bits a component, with a bound on what that loses.
 
-``v ≈ scale · codes``. By Cauchy and Schwarz the similarity to a unit vector computed from the codes is wrong
-by at most the length of ``v - scale · codes``, which is kept with the codes; so whoever reads the full
-vectors of all that may be among the best by that bound misses none of the best.
+``v ≈ scale · units`` with whole units from -2,047 to 2,047. By Cauchy and Schwarz the similarity to a unit
+vector computed from the units is wrong by at most the length of ``v - scale · units``, which is kept with
+them; so whoever reads the full vectors of all that may be among the best by that bound misses none of the
+best. The high 8 bits of all components come first, then the low 4, two in a byte.
 """
 
 from __future__ import annotations
@@ -11,29 +12,67 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from linkstore.vectors import Floats
 
+UNKNOWN: Final = b""
+"""The code of a vector that may be any."""
 _HEAD: Final = np.dtype([("scale", "<f4"), ("loss", "<f4")])
+_MOST: Final = np.float32(2047)
 _ARITHMETIC: Final = np.float32(1e-5)
 """What float32 sums may add to the loss."""
+_ANYTHING: Final = np.array([(0, 2)], _HEAD).tobytes()
+_Bytes = npt.NDArray[np.uint8]
 
 
 def encode(vectors: Floats) -> list[bytes]:
-    """Codes of unit vectors (n, d): 8 + d bytes each."""
-    scale = np.abs(vectors).max(axis=1, initial=0) / np.float32(127)
-    codes = np.rint(vectors / np.where(scale > 0, scale, 1)[:, None]).astype(np.int8)
-    lost = vectors.astype(np.float64) - codes * scale[:, None].astype(np.float64)
+    """Codes of unit vectors (n, d): 8 + 1.5 d bytes each."""
+    scale = np.abs(vectors).max(axis=1, initial=0) / _MOST
+    units = np.rint(vectors / np.where(scale > 0, scale, 1)[:, None]).astype(np.int16)
+    lost = vectors.astype(np.float64) - units * scale[:, None].astype(np.float64)
     heads = np.zeros(len(vectors), _HEAD)
     heads["scale"] = scale
     heads["loss"] = np.sqrt((lost**2).sum(axis=1)) + _ARITHMETIC
-    return [head.tobytes() + code.tobytes() for head, code in zip(heads, codes, strict=True)]
+    high = (units >> 4).astype(np.int8).view(np.uint8)
+    packed = np.hstack((heads.view(np.uint8).reshape(-1, _HEAD.itemsize), high, _paired(units & 15)))
+    return [row.tobytes() for row in packed]
 
 
-def estimate(codes: Sequence[bytes], vector: Floats) -> tuple[Floats, Floats]:
-    """Similarity of encoded vectors to a unit vector, and by how much each may be wrong: (n,) and (n,)."""
-    width = _HEAD.itemsize + len(vector)
-    raw = np.frombuffer(b"".join(codes), dtype=np.uint8).reshape(len(codes), width)
+def estimate(codes: Sequence[bytes | None], vector: Floats) -> tuple[Floats, Floats]:
+    """Similarity of encoded vectors to a unit vector, and by how much each may be wrong: (n,) and (n,).
+
+    A code that is none of a vector of these dimensions says nothing: it may be wrong by all there is.
+    """
+    dimension = len(vector)
+    width = _HEAD.itemsize + dimension + (dimension + 1) // 2
+    raw = np.frombuffer(_joined(codes, width), dtype=np.uint8).reshape(len(codes), width)
     heads = np.ascontiguousarray(raw[:, : _HEAD.itemsize]).view(_HEAD)[:, 0]
-    products = raw[:, _HEAD.itemsize :].view(np.int8).astype(np.float32) @ vector
-    return heads["scale"] * products, heads["loss"].copy()
+    body = raw[:, _HEAD.itemsize :]
+    return heads["scale"] * _products(body, vector), heads["loss"].copy()
+
+
+def _joined(codes: Sequence[bytes | None], width: int) -> bytes:
+    """All codes, with one that says nothing in the place of what is none."""
+    if None not in codes and set(map(len, codes)) <= {width}:  # type: ignore[arg-type]
+        return b"".join(codes)  # type: ignore[arg-type]
+    blank = _ANYTHING.ljust(width, b"\0")
+    return b"".join(code if code and len(code) == width else blank for code in codes)
+
+
+def _products(body: _Bytes, vector: Floats) -> Floats:
+    """(n,) products of the units with a vector."""
+    dimension = len(vector)
+    high, low = body[:, :dimension].view(np.int8), body[:, dimension:]
+    products: Floats = 16 * (high.astype(np.float32) @ vector)
+    products += (low & 15).astype(np.float32) @ vector[0::2]
+    second = vector[1::2]
+    products += (low >> 4)[:, : len(second)].astype(np.float32) @ second
+    return products
+
+
+def _paired(nibbles: npt.NDArray[np.int16]) -> _Bytes:
+    """Two components in a byte, the first of them low."""
+    first, second = nibbles[:, 0::2].astype(np.uint8), nibbles[:, 1::2].astype(np.uint8)
+    first[:, : second.shape[1]] |= second << 4
+    return first

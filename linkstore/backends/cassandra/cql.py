@@ -167,16 +167,16 @@ def delete_document(tables: Tables) -> str:
 
 
 def read_members(tables: Tables) -> str:
-    """Members of link groups: (tag, id, code); values: kind, tags, side, buckets, limit of each partition."""
+    """Members of link groups: (tag, id, weight, code); values: kind, tags, side, buckets, limit of each."""
     return (
-        f"SELECT tag, id, code FROM {tables.members} WHERE kind = ? AND tag IN ? AND side = ?"
+        f"SELECT tag, id, weight, code FROM {tables.members} WHERE kind = ? AND tag IN ? AND side = ?"
         " AND bucket IN ? PER PARTITION LIMIT ?"
     )
 
 
 def read_all_members(tables: Tables) -> str:
-    """All members: (kind, tag, side, bucket, id)."""
-    return f"SELECT kind, tag, side, bucket, id FROM {tables.members}"
+    """All members: (kind, tag, side, bucket, id, weight)."""
+    return f"SELECT kind, tag, side, bucket, id, weight FROM {tables.members}"
 
 
 def write_members(tables: Tables, count: int, *, lifetime: bool) -> str:

@@ -29,7 +29,7 @@ try:
         _ConfigMode,
     )
     from cassandra.connection import ConnectionBusy, ConnectionException, ProtocolVersionUnsupported
-    from cassandra.cqltypes import FloatType, VectorType, lookup_casstype
+    from cassandra.cqltypes import BytesType, FloatType, SetType, VectorType, lookup_casstype
     from cassandra.policies import (
         ConstantReconnectionPolicy,
         DCAwareRoundRobinPolicy,
@@ -76,6 +76,7 @@ DRIVER_ERRORS = (
 __all__ = [
     "AuthenticationFailed",
     "BoundStatement",
+    "BytesType",
     "Cluster",
     "ConfigMode",
     "ConnectionBusy",
@@ -107,6 +108,7 @@ __all__ = [
     "RetryPolicy",
     "ServerError",
     "Session",
+    "SetType",
     "SimpleStatement",
     "Timeout",
     "TokenAwarePolicy",

@@ -4,19 +4,51 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, Final
 
 from linkstore.backends.base import Finding, Report, Survey
 from linkstore.backends.cassandra import codes, cql
 from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.members import MemberKey, bucket
 from linkstore.backends.cassandra.requests import Requests, Statement
-from linkstore.backends.cassandra.rows import DocumentRow, Membership, StoredLink, memberships
-from linkstore.backends.cassandra.writing import bucket
+from linkstore.backends.cassandra.rows import DocumentRow, StoredLink, links_of, memberships
 from linkstore.plans import Operation
 
 _EXAMPLES: Final = 5
-Key = tuple[Membership, int, str]
-"""A row of members: the side of a link group, the bucket, the document."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """How members differ from the links of documents.
+
+    Args:
+        strays: Members that no document stands behind.
+        missing: Those that are not there.
+        unfinished: Those that a write was to change and did not.
+    """
+
+    strays: AbstractSet[MemberKey]
+    missing: AbstractSet[MemberKey]
+    unfinished: AbstractSet[MemberKey]
+
+    def report(self) -> Report:
+        """The same in words."""
+        problems = {
+            "members of link groups without a document that has the link": self.strays,
+            "links of documents that are missing from their link group": self.missing,
+            "members of link groups that an interrupted write left unfinished": self.unfinished,
+        }
+        return Report(
+            findings=tuple(
+                Finding(
+                    problem=problem, count=len(keys), examples=tuple(map(_shown, sorted(keys)[:_EXAMPLES]))
+                )
+                for problem, keys in problems.items()
+                if keys
+            )
+        )
 
 
 class Inspection:
@@ -34,8 +66,8 @@ class Inspection:
     def survey(self, pages: int) -> Operation[Survey]:
         """Count documents and links."""
         (rows,) = yield self._all(cql.read_all_links(self._tables))
-        links: list[StoredLink] = [link for _, of in rows for link in of or ()]
-        lying = {key for _, of in rows for key in memberships(of or ())}
+        links: list[StoredLink] = [link for _, of in rows for link in links_of(of)]
+        lying = {key for _, of in rows for key in memberships(links_of(of))}
         asked = Counter((kind, tag) for kind, tag, direction, _ in links if direction != "in")
         dangling = sorted(tag for tag in asked if (*tag, "in") not in lying)
         return Survey(
@@ -46,8 +78,8 @@ class Inspection:
             dangling=tuple((*tag, asked[tag]) for tag in dangling),
         )
 
-    def compare(self) -> Operation[tuple[set[Key], set[Key]]]:
-        """Members that no document stands behind, and members that are missing."""
+    def compare(self) -> Operation[Comparison]:
+        """Hold the members against the links of the documents."""
         links, members = yield Requests(
             statements=(
                 Statement(cql=cql.read_all_links(self._tables)),
@@ -56,48 +88,38 @@ class Inspection:
             what="compare members with documents",
         )
         right = {
-            (key, bucket(name, self._buckets), name) for name, of in links for key in memberships(of or ())
+            (*key, bucket(name, self._buckets), name): weight
+            for name, of in links
+            for key, weight in memberships(links_of(of)).items()
         }
-        there = {((kind, tag, side), at, name) for kind, tag, side, at, name in members}
-        return there - right, right - there
+        there = {tuple(key): weight for *key, weight in members}
+        return Comparison(
+            strays=there.keys() - right.keys(),
+            missing=right.keys() - there.keys(),
+            unfinished={key for key, weight in right.items() if there.get(key, weight) != weight},
+        )
 
-    def deletions(self, strays: Iterable[Key], at: int) -> Iterator[Statement]:
-        """Statements that delete members."""
-        for (kind, tag, side), of, name in strays:
-            values = (at, kind, tag, side, of, name)
-            yield Statement(cql=cql.delete_member(self._tables), values=values, level="write")
-
-    def insertions(self, missing: Iterable[Key], rows: Iterable[DocumentRow], at: int) -> Iterator[Statement]:
-        """Statements that write members of documents that were read."""
-        by_id = {row.id: row for row in rows}
-        for (kind, tag, side), of, name in missing:
+    def rows(
+        self, wanted: Iterable[MemberKey], documents: Iterable[DocumentRow]
+    ) -> Iterator[tuple[Any, ...]]:
+        """Rows of members of documents that were read."""
+        by_id = {row.id: row for row in documents}
+        for kind, tag, side, at, name in wanted:
             row = by_id.get(name)
             weight = memberships(row.links).get((kind, tag, side)) if row else None
             if row and weight is not None:
                 (code,) = codes.encode(row.vector[None])
-                values = (kind, tag, side, of, name, weight, code, at)
-                text = cql.write_members(self._tables, 1, lifetime=False)
-                yield Statement(cql=text, values=values, level="write")
+                yield kind, tag, side, at, name, weight, code
 
     def _all(self, text: str) -> Requests:
         return Requests(statements=(Statement(cql=text),), what="read all documents")
 
 
-def report_of(strays: set[Key], missing: set[Key]) -> Report:
-    """What a comparison found, in words."""
-    problems = {
-        "members of link groups without a document that has the link": strays,
-        "links of documents that are missing from their link group": missing,
-    }
-    return Report(
-        findings=tuple(
-            Finding(problem=problem, count=len(keys), examples=tuple(map(_shown, sorted(keys)[:_EXAMPLES])))
-            for problem, keys in problems.items()
-            if keys
-        )
-    )
+def _finding(problem: str, keys: AbstractSet[MemberKey]) -> Finding:
+    examples = tuple(map(_shown, sorted(keys)[:_EXAMPLES]))
+    return Finding(problem=problem, count=len(keys), examples=examples)
 
 
-def _shown(key: Key) -> str:
-    (kind, tag, side), _, name = key
+def _shown(key: MemberKey) -> str:
+    kind, tag, side, _, name = key
     return f"{kind} {tag} ({side}) {name}"

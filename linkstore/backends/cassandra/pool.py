@@ -1,81 +1,162 @@
-"""The members of link groups that one fetch may take."""
+"""The members of link groups that one fetch may take, and which of them must be read to decide.
+
+Of each member an interval is known in which its similarity lies: by the code of its vector at first, a point
+once its document was read. A document is read only if the intervals leave open whether a link group gives
+it, or if it may be among the best that the plan asks further about.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Final
 
 import numpy as np
 
 from linkstore.backends.cassandra import codes
 from linkstore.backends.cassandra.reading import Documents, MemberRow
+from linkstore.backends.cassandra.rows import UNFINISHED
 from linkstore.filters import Condition
-from linkstore.plans import Members
-from linkstore.vectors import Bools, Ints, contained
+from linkstore.order import best_by_group, with_names
+from linkstore.plans import Members, Reached
+from linkstore.vectors import Bools, Floats, Ints, contained, damped, similarities
 
 _NO_FLOATS: Final = np.empty(0, np.float32)
+_BELOW: Final = np.float32(-np.inf)
 
 
 class Pool:
     """The members of link groups that may be taken: one entry for each group and document.
 
     Args:
-        known: Gives refs.
+        known: Gives refs, and the documents that were read.
+        tags: Of the groups.
         rows: For each group, its members; a group with more than the cap is a hub and is left out.
         fetch: What was asked.
     """
 
-    def __init__(self, known: Documents, rows: Sequence[Sequence[MemberRow]], fetch: Members) -> None:
+    def __init__(
+        self,
+        known: Documents,
+        tags: Sequence[tuple[str, str]],
+        rows: Sequence[Sequence[MemberRow]],
+        fetch: Members,
+    ) -> None:
         self._known = known
+        self._tags = tags
         self._fetch = fetch
-        open_groups = [(at, members) for at, members in enumerate(rows) if 0 < len(members) <= fetch.cap]
-        owner = np.array([at for at, members in open_groups for _ in members], dtype=np.int64)
-        refs = np.array(
-            [known.ref(name) for _, members in open_groups for name, _ in members], dtype=np.int64
-        )
-        wanted = ~contained(refs, fetch.exclude)
-        self.owner, self.refs = owner[wanted], refs[wanted]
         self.filtered = 0
-        packed = [code for _, members in open_groups for _, code in members]
-        estimated, loss = codes.estimate(packed, fetch.vector) if packed else (_NO_FLOATS, _NO_FLOATS)
-        self._estimated, self._loss = estimated[wanted], loss[wanted]
+        self._sizes = np.array([min(len(members), fetch.cap + 1) for members in rows], dtype=np.int64)
+        open_groups = np.flatnonzero(self._sizes <= fetch.cap)
+        self._owner = np.repeat(open_groups, self._sizes[open_groups])
+        entries = chain.from_iterable(rows[at] for at in open_groups.tolist())
+        _, names, weights, packed = tuple(zip(*entries, strict=True)) or ((), (), (), ())
+        self.refs = known.refs(names)
+        self._weight = np.array(weights, dtype=np.float32)
+        unfinished = self._weight == UNFINISHED
+        self._similarity, loss = codes.estimate(packed, fetch.vector) if packed else (_NO_FLOATS, _NO_FLOATS)
+        loss[unfinished] = 2
+        self._low, self._high = self._similarity - loss, self._similarity + loss
+        self._weight = np.minimum(self._weight, 1)
+        self._settled = np.zeros(len(self.refs), np.bool_)
+        self._keep(~contained(self.refs, fetch.exclude))
 
     def filter(self, passing: Callable[[Condition, Ints], Bools]) -> None:
-        """Leave out documents that exist and do not pass; all of the pool were read."""
+        """Leave out documents that do not pass; all of the pool were read."""
+        self._learn()
         passes = passing(self._fetch.filter, self.refs)
-        there = np.array([self._known.rows[ref] is not None for ref in self.refs.tolist()], dtype=np.bool_)
-        self.filtered = len(np.unique(self.refs[there & ~passes]))
+        self.filtered = len(np.unique(self.refs[~passes]))
         self._keep(passes)
 
-    def chosen(self) -> Ints:
-        """Entries that may be among the first ``take`` of their group, by the bounds of the estimates."""
-        order = np.argsort(self.owner, kind="stable")
-        starts = np.flatnonzero(np.diff(self.owner[order], prepend=-1))
-        parts = [self._contenders(part) for part in np.split(order, starts[1:])] if len(order) else []
-        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+    def undecided(self) -> list[int]:
+        """Documents to be read next; none if all is decided."""
+        self._learn()
+        if not len(self.refs):
+            return []
+        taken, open_ = self._taken()
+        wanted = ~self._settled & (open_ | self._among_best(taken, open_))
+        unread: list[int] = np.unique(self.refs[wanted]).tolist()
+        return unread
 
-    def _contenders(self, entries: Ints) -> Ints:
+    def reached(self) -> Reached:
+        """Of each group the first ``take`` by similarity, then id; nothing is undecided."""
+        order = with_names(
+            best_by_group(self._owner, self._similarity), lambda at: self._known.names(self.refs[at])
+        )
+        owner = self._owner[order]
+        order = order[np.arange(len(order)) - np.searchsorted(owner, owner) < self._fetch.take]
+        return Reached(
+            group=self._owner[order],
+            refs=self.refs[order],
+            similarity=self._similarity[order],
+            weight=self._weight[order],
+            sizes=self._sizes,
+            filtered=self.filtered,
+        )
+
+    def _taken(self) -> tuple[Bools, Bools]:
+        """Which entries are surely among the first ``take`` of their group, and of which that is open."""
         take = self._fetch.take
-        if len(entries) <= take:
-            return entries
-        least = self._estimated[entries] - self._loss[entries]
-        floor = np.partition(least, len(entries) - take)[len(entries) - take] if take else np.inf
-        return entries[self._estimated[entries] + self._loss[entries] >= floor]
+        taken = self._low > _nth_of_group(self._owner, self._high, take + 1)
+        return taken, ~taken & (self._high >= _nth_of_group(self._owner, self._low, take))
 
-    def drop_strays(self, chosen: Ints, tags: Sequence[tuple[str, str]], sizes: Ints) -> bool:
-        """Leave out documents that no longer lie on the group: members may be late."""
-        stray = [at for at in chosen.tolist() if not self._lies(at, tags)]
-        if stray:
-            np.subtract.at(sizes, self.owner[stray], 1)
-            kept = np.ones(len(self.refs), np.bool_)
-            kept[stray] = False
-            self._keep(kept)
-        return bool(stray)
+    def _among_best(self, taken: Bools, open_: Bools) -> Bools:
+        """Which entries may be among the ``best`` by score.
 
-    def _lies(self, at: int, tags: Sequence[tuple[str, str]]) -> bool:
-        row = self._known.rows[int(self.refs[at])]
-        return row is not None and tags[int(self.owner[at])] in row.weights(self._fetch.side)
+        Where one that its group does not give may be, because of the weight of its link, all that its group
+        gives are meant too: one of them may be gone and make place for it.
+        """
+        if self._fetch.best is None:
+            return taken
+        weight = self._weight
+        if self._fetch.strength is not None:
+            weight = self._fetch.strength[self._owner] * weight
+        floor = _nth_of_documents(self.refs[taken], damped(self._low, weight)[taken], self._fetch.best)
+        high = damped(self._high, weight) >= floor
+        shadowed = np.isin(self._owner, self._owner[high & ~taken & ~open_])
+        return taken & (high | shadowed)
+
+    def _learn(self) -> None:
+        """Take in what was read, and leave out strays: documents that no longer lie on the group."""
+        news = np.flatnonzero(~self._settled & self._known.read(self.refs))
+        if not len(news):
+            return
+        kept = np.ones(len(self.refs), np.bool_)
+        for at in news.tolist():
+            row = self._known.rows[self.refs[at]]
+            weight = row.weight(*self._tags[self._owner[at]], self._fetch.side) if row else None
+            kept[at] = weight is not None
+            self._weight[at] = weight or 0
+        there = news[kept[news]]
+        if len(there):
+            exact = similarities(self._known.vectors(self.refs[there].tolist()), self._fetch.vector)
+            self._similarity[there] = self._low[there] = self._high[there] = exact
+        self._settled[there] = True
+        np.subtract.at(self._sizes, self._owner[~kept], 1)
+        self._keep(kept)
 
     def _keep(self, kept: Bools) -> None:
-        self.owner, self.refs = self.owner[kept], self.refs[kept]
-        self._estimated, self._loss = self._estimated[kept], self._loss[kept]
+        self._owner, self.refs, self._weight = self._owner[kept], self.refs[kept], self._weight[kept]
+        self._similarity, self._settled = self._similarity[kept], self._settled[kept]
+        self._low, self._high = self._low[kept], self._high[kept]
+
+
+def _nth_of_group(owner: Ints, values: Floats, nth: int) -> Floats:
+    """For each entry the ``nth`` largest value of its group, or less than any where it has fewer."""
+    order = np.lexsort((-values, owner))
+    ordered = owner[order]
+    starts = np.searchsorted(ordered, owner)
+    at = starts + nth - 1
+    there = at < np.searchsorted(ordered, owner, side="right")
+    found = values[order[np.minimum(at, len(order) - 1)]]
+    return np.where(there, found, _BELOW) if nth else np.full(len(owner), -_BELOW)
+
+
+def _nth_of_documents(refs: Ints, values: Floats, nth: int) -> np.float32:
+    """The ``nth`` largest of the documents' largest values, or less than any if there are fewer."""
+    unique, positions = np.unique(refs, return_inverse=True)
+    if nth > len(unique):
+        return _BELOW
+    largest = np.full(len(unique), _BELOW)
+    np.maximum.at(largest, positions, values)
+    return np.float32(np.partition(largest, len(unique) - nth)[len(unique) - nth]) if nth else -_BELOW

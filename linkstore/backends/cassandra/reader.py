@@ -13,7 +13,6 @@ from linkstore.backends.cassandra.pool import Pool
 from linkstore.backends.cassandra.reading import Documents as Known
 from linkstore.backends.cassandra.reading import Fetcher, LinkGroups
 from linkstore.filters import Condition
-from linkstore.order import best_by_group, with_names
 from linkstore.plans import (
     Candidates,
     Documents,
@@ -78,7 +77,7 @@ class CassandraReader(Reader):
         rows = [
             (position, self._groups.ref(tag), kinds.setdefault(tag[0], len(kinds)), weight)
             for position, ref in enumerate(fetch.refs.tolist())
-            for tag, weight in self._known.row(ref).weights(fetch.side).items()
+            for tag, weight in self._known.weights(ref, fetch.side).items()
             if fetch.kinds is None or tag[0] in fetch.kinds
         ]
         document, group, kind, weights = zip(*rows, strict=True) if rows else ((), (), (), ())
@@ -101,44 +100,16 @@ class CassandraReader(Reader):
         return np.array([self._groups.ref(tag) if tag in there else -1 for tag in fetch.tags], dtype=np.int64)
 
     def members(self, fetch: Members) -> Operation[Reached]:
-        """From the partitions of the link groups; documents are read for those that may be taken."""
+        """From the partitions of the link groups; documents are read where their vectors decide."""
         tags = [self._groups.tags[group] for group in fetch.groups.tolist()]
         rows = yield from self._fetcher.members(tags, fetch.side, fetch.cap + 1)
-        sizes = np.array([min(len(members), fetch.cap + 1) for members in rows], dtype=np.int64)
-        pool = Pool(self._known, rows, fetch)
+        pool = Pool(self._known, tags, rows, fetch)
         if not fetch.filter.always:
             yield from self._read(pool.refs.tolist())
             pool.filter(self._passing)
-        while True:
-            chosen = pool.chosen()
-            unread = self._known.unread(pool.refs[chosen].tolist())
-            if not unread and not pool.drop_strays(chosen, tags, sizes):
-                break
-            yield from self._read(unread)
-        return self._ranked(pool, chosen, tags, sizes, fetch)
-
-    def _ranked(
-        self, pool: Pool, chosen: Ints, tags: Sequence[tuple[str, str]], sizes: Ints, fetch: Members
-    ) -> Reached:
-        """Of each group the first ``take`` by similarity, then id."""
-        owner, refs = pool.owner[chosen], pool.refs[chosen]
-        scores = self._similarities(refs, fetch.vector)
-        order = with_names(best_by_group(owner, scores), lambda at: self._known.names(refs[at]))
-        ordered = owner[order]
-        place = np.arange(len(order)) - np.searchsorted(ordered, ordered)
-        order = order[place < fetch.take]
-        weights = [
-            self._known.row(ref).weights(fetch.side)[tags[group]]
-            for ref, group in zip(refs[order].tolist(), owner[order].tolist(), strict=True)
-        ]
-        return Reached(
-            group=owner[order],
-            refs=refs[order],
-            similarity=scores[order],
-            weight=np.array(weights, dtype=np.float32),
-            sizes=sizes,
-            filtered=pool.filtered,
-        )
+        while undecided := pool.undecided():
+            yield from self._read(undecided)
+        return pool.reached()
 
     @immediate
     def matching(self, fetch: Matching) -> Bools:

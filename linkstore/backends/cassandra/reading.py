@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -13,12 +15,12 @@ from linkstore.backends.cassandra.placement import Placement, Share
 from linkstore.backends.cassandra.requests import Requests, Statement
 from linkstore.backends.cassandra.rows import DocumentRow
 from linkstore.plans import Operation, Side
-from linkstore.vectors import Floats, Ints
+from linkstore.vectors import Bools, Floats, Ints
 
 KEYS_A_STATEMENT: Final = 100
 """How many partitions one statement asks for at most."""
-MemberRow = tuple[str, bytes]
-"""A member: document id, code of its vector."""
+MemberRow = tuple[str, str, float, bytes | None]
+"""A member: tag, document id, weight of its link, code of its vector."""
 
 
 class Documents:
@@ -31,7 +33,8 @@ class Documents:
         self._refs: dict[str, int] = {}
         self.ids: list[str] = []
         self.rows: list[DocumentRow | None] = []
-        self._read: list[bool] = []
+        self._read = bytearray()
+        self._weights: dict[tuple[int, Side], dict[tuple[str, str], float]] = {}
 
     def ref(self, name: str) -> int:
         """The ref of an id."""
@@ -39,15 +42,28 @@ class Documents:
         if ref == len(self.ids):
             self.ids.append(name)
             self.rows.append(None)
-            self._read.append(False)
+            self._read.append(0)
         return ref
+
+    def refs(self, names: Sequence[str]) -> Ints:
+        """The refs of many ids, some of which occur again and again."""
+        new = [name for name in dict.fromkeys(names) if name not in self._refs]
+        self._refs.update(zip(new, range(len(self.ids), len(self.ids) + len(new)), strict=True))
+        self.ids += new
+        self.rows += [None] * len(new)
+        self._read += bytes(len(new))
+        return np.fromiter(map(self._refs.__getitem__, names), np.int64, len(names))
 
     def keep(self, row: DocumentRow) -> int:
         """Keep a row that was read, unless there is one already; returns its ref."""
         ref = self.ref(row.id)
         if not self._read[ref]:
-            self.rows[ref], self._read[ref] = row, True
+            self.rows[ref], self._read[ref] = row, 1
         return ref
+
+    def read(self, refs: Ints) -> Bools:
+        """Which of them were asked for."""
+        return np.array(self._read, dtype=np.bool_)[refs]
 
     def unread(self, refs: Sequence[int]) -> list[int]:
         """Those that were not read yet."""
@@ -56,13 +72,21 @@ class Documents:
     def mark_read(self, refs: Sequence[int]) -> None:
         """Note that these were asked for; those without a row do not exist."""
         for ref in refs:
-            self._read[ref] = True
+            self._read[ref] = 1
 
     def row(self, ref: int) -> DocumentRow:
         """The row of a document that the plan was given."""
         row = self.rows[ref]
         assert row is not None, "a ref that no answer held"
         return row
+
+    def weights(self, ref: int, side: Side) -> dict[tuple[str, str], float]:
+        """The link groups that a document lies on, on one side, with the weight there; none if it is gone."""
+        known = self._weights.get((ref, side))
+        if known is None:
+            row = self.rows[ref]
+            known = self._weights[ref, side] = row.weights(side) if row else {}
+        return known
 
     def vectors(self, refs: Sequence[int]) -> Floats:
         """(n, d) vectors."""
@@ -138,8 +162,8 @@ class Fetcher:
         if statements:
             answers = yield Requests(statements=tuple(statements), what="read link groups")
             for kind, rows in zip(kinds, answers, strict=True):
-                for tag, name, code in rows:
-                    found[kind, tag].append((name, code))
+                for tag, of in groupby(rows, itemgetter(0)):
+                    found[kind, tag].extend(of)
         return [found[group] for group in groups]
 
     def _parts(self, table: str, keys: Sequence[tuple[Any, ...]]) -> Iterator[tuple[list[int], bytes | None]]:

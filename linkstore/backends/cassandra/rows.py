@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,8 +20,13 @@ Membership = tuple[str, str, Side]
 """A side of a link group: kind, tag, side."""
 StoredLink = tuple[str, str, str, float]
 """A link as a row has it: kind, tag, direction, weight."""
+UNFINISHED: Final = 2.0
+"""The weight of a member whose document is being changed: believe the document alone."""
 LONGEST_TERM: Final = 512
 """Values with more bytes of UTF-8 are not searchable; the server's index takes no more than 1,024."""
+_SIZE: Final = struct.Struct(">i")
+_WEIGHT: Final = struct.Struct(">f")
+_PARTS: Final = 4
 _SIDES: Final[Mapping[str, tuple[Side, ...]]] = {"out": ("out",), "in": ("in",), "bidir": ("out", "in")}
 
 
@@ -32,26 +38,46 @@ class DocumentRow:
         id: Its id.
         text: Its content.
         attributes: Its metadata, as JSON.
-        links: Its links.
+        packed: Its links, as the server sends them.
         vector: (d,) float32 of unit length.
     """
 
     id: str
     text: str
     attributes: str
-    links: tuple[StoredLink, ...]
+    packed: bytes | None
     vector: Floats
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> DocumentRow:
         """Read a row of id, body, attributes, links, vector."""
         name, text, attributes, links, vector = row
-        return cls(name, text or "", attributes, tuple(links or ()), vector)
+        return cls(name, text or "", attributes, links, vector)
+
+    @property
+    def links(self) -> list[StoredLink]:
+        """Its links."""
+        return links_of(self.packed)
 
     def metadata(self) -> dict[str, Any]:
         """The metadata as its author gave it; the receiver's own."""
         fields: dict[str, Any] = orjson.loads(self.attributes)
         return fields
+
+    def weight(self, kind: str, tag: str, side: Side) -> float | None:
+        """The highest weight of its links to a link group on one side; None if it has none.
+
+        The link is looked for among the bytes. No other bytes look like it: neither kinds nor tags hold a
+        NUL, and sizes begin with one.
+        """
+        packed, start = self.packed or b"", _sized(kind) + _sized(tag)
+        found = []
+        for direction in _DIRECTIONS[side]:
+            at = packed.find(start + direction)
+            if at >= 0:
+                at += len(start) + len(direction)
+                found.append(_WEIGHT.unpack_from(packed, at + _SIZE.size)[0])
+        return max(found, default=None)
 
     def weights(self, side: Side) -> dict[tuple[str, str], float]:
         """The link groups it lies on, on one side, with the highest weight of its links there."""
@@ -69,6 +95,41 @@ class DocumentRow:
             vector=self.vector,
             links=links_in(metadata, self.id),
         )
+
+
+def _sized(text: str) -> bytes:
+    data = text.encode()
+    return _SIZE.pack(len(data)) + data
+
+
+_DIRECTIONS: Final[Mapping[Side, tuple[bytes, ...]]] = {
+    "out": (_sized("out"), _sized("bidir")),
+    "in": (_sized("in"), _sized("bidir")),
+}
+"""Directions of links that lie on a side, as a row has them."""
+
+
+def links_of(packed: bytes | None) -> list[StoredLink]:
+    """Read a set of links as the native protocol has it, several times faster than the driver does.
+
+    A collection is its length and then its elements, a tuple is its parts; each is preceded by its size in
+    bytes, -1 for a null. All numbers are of 32 bits, big-endian.
+    """
+    if packed is None:
+        return []
+    parts: list[bytes] = []
+    at, end = _SIZE.size, len(packed)
+    while at < end:
+        at += _SIZE.size  # of the tuple, which its four parts tell
+        for _ in range(_PARTS):
+            (size,) = _SIZE.unpack_from(packed, at)
+            at += _SIZE.size
+            parts.append(packed[at : at + size])
+            at += size
+    texts = [part.decode() for part in parts[0::4]], [part.decode() for part in parts[1::4]]
+    directions = [part.decode() for part in parts[2::4]]
+    weights = [_WEIGHT.unpack(part)[0] for part in parts[3::4]]
+    return list(zip(*texts, directions, weights, strict=True))
 
 
 def memberships(links: Iterable[StoredLink]) -> dict[Membership, float]:

@@ -1,7 +1,8 @@
-"""Vectors between numpy and the server, without a Python float for each component.
+"""Values between Python and the server, where the driver's own way costs too much.
 
 The driver turns a vector<float, n> into a list, one component at a time, at some 0.3 µs each. Its bytes are
-big-endian float32, as the native protocol has it, and numpy reads and writes those in one step.
+big-endian float32, as the native protocol has it, and numpy reads and writes those in one step. Sets, which
+in these tables are links, come as the bytes they are and are read where they are needed.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from linkstore.backends.cassandra.driver import (
+    BytesType,
     FloatType,
     PreparedStatement,
     ProtocolHandler,
     ResponseFuture,
     ResultRows,
     Session,
+    SetType,
     VectorType,
     lookup_casstype,
     read_short,
@@ -38,7 +41,7 @@ def take_arrays(prepared: PreparedStatement) -> PreparedStatement:
 
 
 def execute_with_arrays(session: Session, query: Any, **options: Any) -> ResponseFuture:
-    """``session.execute_async`` whose rows have vectors as float32 arrays of shape (d,).
+    """``session.execute_async`` whose rows have vectors as float32 arrays (d,), sets as bytes.
 
     The driver takes from the session how answers are read. So it is given one that differs in that only.
     """
@@ -58,7 +61,7 @@ class _SessionWithArrays:
 
 
 class _ArrayRows(ResultRows):
-    """Answers whose vectors are arrays."""
+    """Answers whose vectors are arrays and whose sets are bytes."""
 
     @classmethod
     def read_type(cls, f: BytesIO, user_type_map: Any) -> Any:
@@ -66,7 +69,8 @@ class _ArrayRows(ResultRows):
         if read_short(f) == _CUSTOM:
             return _custom_type(read_string(f))
         f.seek(start)
-        return super().read_type(f, user_type_map)
+        kind = super().read_type(f, user_type_map)
+        return BytesType if issubclass(kind, SetType) else kind
 
 
 class _ArrayHandler(ProtocolHandler):

@@ -1,8 +1,8 @@
-"""Writes: members first, then the document, then the members that went; all of one timestamp.
+"""Writes: members first, then the document, then the members that changed or went.
 
 So a client that is stopped between any two statements leaves a store that answers right: a member whose
-document does not have the link is not believed, and no document has a link without a member. The same write,
-repeated, completes it.
+document does not have the link is not believed, one that is marked as unfinished has its document read, and
+no document has a link without a member. ``repair`` completes what was left.
 """
 
 from __future__ import annotations
@@ -11,46 +11,39 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import chain
+from typing import Any
 
 import numpy as np
-import xxhash
 
 from linkstore.backends.base import Change, Record, Written
 from linkstore.backends.cassandra import codes, cql
 from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.members import MemberRows, MemberStatements, Placed
 from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.requests import UNSET, Requests, Statement
 from linkstore.backends.cassandra.rows import (
-    Membership,
     attributes_of,
     digest_of,
+    links_of,
     memberships,
     searchable,
     stored_links,
 )
 from linkstore.plans import Operation
-from linkstore.vectors import Floats
-
-BATCH_ROWS: Final = 10
-"""A batch of more partitions makes the server warn."""
-BATCH_BYTES: Final = 4_500
-"""A batch of more than 5 KiB makes the server warn."""
-_ROW_BYTES: Final = 60
-_KEY_COLUMNS: Final = 4
 
 
 class Clock:
-    """Microseconds since 1970, never twice the same: of two writes of a process the later counts."""
+    """Microseconds since 1970: of two writes of a process the later counts. Each has two of them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last = 0
 
     def now(self) -> int:
-        """The timestamp of one write."""
+        """The timestamp of one write; the next whole number is its own too."""
         with self._lock:
-            self._last = max(self._last + 1, time.time_ns() // 1000)
+            self._last = max(self._last + 2, time.time_ns() // 1000)
             return self._last
 
 
@@ -61,8 +54,7 @@ class Prepared:
     record: Record
     attributes: str
     digest: bytes
-    code: bytes
-    members: dict[Membership, float]
+    placed: Placed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +62,7 @@ class Before:
     """What was stored under an id."""
 
     digest: bytes
-    members: dict[Membership, float]
-    vector: Floats
+    placed: Placed
 
 
 def prepare(records: Sequence[Record]) -> list[Prepared]:
@@ -89,14 +80,17 @@ def prepare(records: Sequence[Record]) -> list[Prepared]:
 
 def _prepared(record: Record, code: bytes) -> Prepared:
     attributes = attributes_of(record)
-    links = stored_links(record.links)
+    members = memberships(stored_links(record.links))
     return Prepared(
         record=record,
         attributes=attributes,
         digest=digest_of(record, attributes),
-        code=code,
-        members=memberships(links),
+        placed=Placed(id=record.id, members=members, vector=record.vector, code=code),
     )
+
+
+_Step = tuple[Prepared, Placed | None]
+"""A record to write, and what was stored under its id."""
 
 
 class ChangeWriter:
@@ -116,8 +110,9 @@ class ChangeWriter:
         self._tables = tables
         self._fetcher = fetcher
         self._at = clock.now()
-        self._buckets = buckets
         self._lifetime = lifetime
+        self._members = MemberRows(buckets, renew=lifetime is not None)
+        self._statements = MemberStatements(tables, fetcher, lifetime)
 
     def apply(self, change: Change, prepared: Sequence[Prepared]) -> Operation[Written]:
         """Write the change, step by step."""
@@ -126,12 +121,11 @@ class ChangeWriter:
         before = yield from self._before([*put_ids, *removals])
         changed = [item for item in prepared if self._differs(item, before.get(item.record.id))]
         removed = [name for name in removals if name in before]
-        yield from self._run("write members", self._new_members(changed, before))
-        yield from self._run(
-            "write documents", (self._document(item, known=item.record.id in before) for item in changed)
-        )
+        steps = [(item, _placed(before.get(item.record.id))) for item in changed]
+        yield from self._run("write members", self._members_before(steps))
+        yield from self._run("write documents", (self._document(*step) for step in steps))
         yield from self._run("delete documents", map(self._deletion, removed))
-        yield from self._run("delete members", self._old_members(changed, removed, before))
+        yield from self._run("finish members", self._members_after(steps, [before[one] for one in removed]))
         yield from self._run("write page entries", self._pages(change))
         updated = sum(item.record.id in before for item in changed)
         return Written(
@@ -144,7 +138,10 @@ class ChangeWriter:
     def _before(self, ids: Sequence[str]) -> Operation[dict[str, Before]]:
         rows = yield from self._fetcher.by_id(cql.read_states(self._tables), ids, "read documents")
         return {
-            name: Before(digest=digest, members=memberships(links or ()), vector=vector)
+            name: Before(
+                digest=digest,
+                placed=Placed(id=name, members=memberships(links_of(links)), vector=vector),
+            )
             for name, digest, links, vector in rows
         }
 
@@ -152,40 +149,26 @@ class ChangeWriter:
         """Whether it must be written; with a lifetime always, for that begins anew."""
         return before is None or before.digest != item.digest or self._lifetime is not None
 
-    def _new_members(self, changed: Sequence[Prepared], before: dict[str, Before]) -> Iterator[Statement]:
-        """A few members a statement, each statement to a node that has them."""
-        rows = sorted(self._member_rows(changed, before), key=lambda row: row[:_KEY_COLUMNS])
-        keys = [row[:_KEY_COLUMNS] for row in rows]
-        for share in self._fetcher.by_replica(self._tables.members_name, keys):
-            for part in _batches([rows[at] for at in share.positions]):
-                text = cql.write_members(self._tables, len(part), lifetime=self._lifetime is not None)
-                values = tuple(value for row in part for value in row)
-                yield Statement(cql=text, values=values, level="write", routing=share.routing)
+    def _members_before(self, steps: Sequence[_Step]) -> Iterator[Statement]:
+        rows = (self._members.first(item.placed, old) for item, old in steps)
+        return self._statements.write(chain.from_iterable(rows), self._at)
 
-    def _member_rows(
-        self, changed: Sequence[Prepared], before: dict[str, Before]
-    ) -> Iterator[tuple[Any, ...]]:
-        for item in changed:
-            known = self._known(item, before.get(item.record.id))
-            at = bucket(item.record.id, self._buckets)
-            for (kind, tag, side), weight in item.members.items():
-                if known.get((kind, tag, side)) != weight:
-                    yield (kind, tag, side, at, item.record.id, weight, item.code, *self._stamp())
+    def _members_after(self, steps: Sequence[_Step], removed: Sequence[Before]) -> Iterator[Statement]:
+        """One later than the rows that are marked; deletions, though, no later than what was written."""
+        changed = (self._members.last(item.placed, old) for item, old in steps)
+        yield from self._statements.write(chain.from_iterable(changed), self._at + 1)
+        left = [self._members.gone(old, item.placed.members) for item, old in steps if old]
+        left += [self._members.gone(old.placed, {}) for old in removed]
+        yield from self._statements.delete(chain.from_iterable(left), self._at)
 
-    def _known(self, item: Prepared, before: Before | None) -> dict[Membership, float]:
-        """Members that are right as they are; none if the vector changed, of which they have a copy."""
-        if before is None or self._lifetime is not None:
-            return {}
-        return before.members if np.array_equal(before.vector, item.record.vector) else {}
-
-    def _document(self, item: Prepared, *, known: bool) -> Statement:
+    def _document(self, item: Prepared, before: Placed | None) -> Statement:
         record = item.record
         fields = searchable(record.metadata)
         values = (
             record.id,
             record.text,
             item.attributes,
-            fields if fields or known else UNSET,
+            fields if fields or before else UNSET,
             stored_links(record.links),
             item.digest,
             record.vector,
@@ -196,18 +179,6 @@ class ChangeWriter:
 
     def _deletion(self, name: str) -> Statement:
         return Statement(cql=cql.delete_document(self._tables), values=(self._at, name), level="write")
-
-    def _old_members(
-        self, changed: Sequence[Prepared], removed: Sequence[str], before: dict[str, Before]
-    ) -> Iterator[Statement]:
-        now = {item.record.id: item.members for item in changed}
-        text = cql.delete_member(self._tables)
-        for name in (*now, *removed):
-            old = before[name].members if name in before else {}
-            for kind, tag, side in old:
-                if (kind, tag, side) not in now.get(name, {}):
-                    values = (self._at, kind, tag, side, bucket(name, self._buckets), name)
-                    yield Statement(cql=text, values=values, level="write")
 
     def _pages(self, change: Change) -> Iterator[Statement]:
         put = {(page.source, page.url): page for page in change.put_pages}
@@ -229,19 +200,5 @@ class ChangeWriter:
             yield Requests(statements=all_of_them, what=what)
 
 
-def _batches(rows: Sequence[tuple[Any, ...]]) -> Iterator[Sequence[tuple[Any, ...]]]:
-    """Rows in batches that the server takes without a warning: so many, or so many bytes."""
-    start = size = 0
-    for at, row in enumerate(rows):
-        weight = sum(len(value) if isinstance(value, str | bytes) else 8 for value in row) + _ROW_BYTES
-        if at > start and (at - start == BATCH_ROWS or size + weight > BATCH_BYTES):
-            yield rows[start:at]
-            start, size = at, 0
-        size += weight
-    if start < len(rows):
-        yield rows[start:]
-
-
-def bucket(name: str, buckets: int) -> int:
-    """The partition of a side of a link group in which a document lies."""
-    return xxhash.xxh3_64_intdigest(name.encode()) % buckets if buckets > 1 else 0
+def _placed(before: Before | None) -> Placed | None:
+    return before.placed if before else None

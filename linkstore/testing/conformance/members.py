@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 import pytest
 
 from linkstore.plans import Members, Plan, Reached, Resolve, Side
 from linkstore.testing.conformance.base import Cases
-from linkstore.testing.conformance.probe import ASKED, Probe, at, on, record, refs_of, to
+from linkstore.testing.conformance.probe import ASKED, Met, Probe, at, on, record, refs_of, to
+from linkstore.vectors import Floats, damped
 
 
 class MembersCases(Cases):
@@ -178,3 +181,32 @@ class MembersCases(Cases):
             return np.array_equal(answer.refs, known)
 
         assert probe.plan(plan())
+
+    @pytest.mark.parametrize("best", [0, 1, 5, 12, 99])
+    def test_the_best_are_exact_and_the_others_below_them(self, probe: Probe, best: int) -> None:
+        """[M-10] Asked about the best alone, a backend may estimate the rest; it gives the same."""
+        weights = (1.0, 0.5, 0.75)
+        probe.put(
+            *(
+                record(f"{n}", 0.9 - n / 64, *(at(tag, weight=weights[n % 3]) for tag in tags))
+                for n in range(40)
+                for tags in (["x", "y", "z"][n % 3 :],)
+            )
+        )
+        strength = np.array([0.5, 1.0, 0.75], dtype=np.float32)
+        whole = probe.met(["x", "y", "z"], take=7, strength=strength)
+        met = probe.met(["x", "y", "z"], take=7, strength=strength, best=best)
+        assert {tag: set(ids) for tag, ids in met.of.items()} == {
+            tag: set(ids) for tag, ids in whole.of.items()
+        }
+        assert met.sizes == whole.sizes
+        assert _ranking(met, strength)[:best] == _ranking(whole, strength)[:best]
+
+
+def _ranking(met: Met, strength: Floats) -> list[tuple[float, str]]:
+    """Scores of documents, best first."""
+    scores: dict[str, float] = {}
+    values = damped(met.raw.similarity, strength[met.raw.group] * met.raw.weight)
+    for name, score in zip(chain.from_iterable(met.of.values()), values.tolist(), strict=True):
+        scores[name] = max(score, scores.get(name, -2.0))
+    return sorted(((score, name) for name, score in scores.items()), reverse=True)

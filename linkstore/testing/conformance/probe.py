@@ -244,6 +244,8 @@ def _met(tags: tuple[tuple[str, str], ...], side: Side, controls: Mapping[str, A
         cap=controls.get("cap", 100),
         exclude=exclude,
         filter=parse_filter(controls.get("filter")) if controls.get("filter") else EVERYTHING,
+        strength=controls.get("strength"),
+        best=controls.get("best"),
     )
     names: list[str] = yield Names(refs=answer.refs)
     assert answer.group.tolist() == sorted(answer.group.tolist()), "not by group in the order asked"

@@ -106,6 +106,10 @@ class WriteCases(Cases):
         assert probe.remove("a") == Written()
         assert probe.ids() == ["b"]
 
+    def test_nothing_is_removed_before_any_claim(self, unclaimed: Probe) -> None:
+        """[W-4] A store that never had a document has nothing to remove."""
+        assert unclaimed.write(remove=["a"], remove_pages=[("source", "url")]) == Written()
+
     def test_a_removed_document_may_come_back(self, probe: Probe) -> None:
         """[W-1, W-4] As a new one, with nothing of the old."""
         probe.put(record("a", 0.9, on("x"), old=1))

@@ -1,0 +1,151 @@
+"""The other sides of cassandra.py: two peers on the same server, each used as it comes."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from _growth_data import GivenVectors, GrowthData
+from langchain_core.documents import Document
+
+SEEDS = 4
+ADJACENT = 10
+
+
+class AnyText(GivenVectors):
+    """Takes other texts too: the peers embed a sentence of their own to learn the dimension."""
+
+    def embed_query(self, text: str) -> list[float]:
+        """The vector of a question; of other texts that of the first."""
+        return super().embed_query(text if text.startswith("question ") else "question 0")
+
+
+class Peer(ABC):
+    """Somebody else's store of the same documents.
+
+    Args:
+        session: The driver's, for this peer alone.
+        keyspace: Where its tables lie.
+        data: What it holds.
+    """
+
+    name: ClassVar[str]
+    asks: ClassVar[Sequence[str]]
+    """Which of the questions it can be asked."""
+
+    def __init__(self, session: Any, keyspace: str, data: GrowthData) -> None:
+        self.data = data
+        self.session = session
+        self.table = f"{self.name.replace('-', '_')}_{len(data)}"
+        self.store = self._opened(session, keyspace, AnyText(data))
+
+    @abstractmethod
+    def _opened(self, session: Any, keyspace: str, embedding: AnyText) -> Any:
+        """Its store."""
+
+    @abstractmethod
+    def documents(self, numbers: Sequence[int]) -> list[Document]:
+        """Documents as it wants them."""
+
+    @abstractmethod
+    def found(self, how: str, question: str) -> list[Document]:
+        """What it answers."""
+
+    def add(self, numbers: Sequence[int]) -> float:
+        """Seconds to add documents that are ready."""
+        documents = self.documents(numbers)
+        started = time.perf_counter()
+        self.store.add_documents(documents)
+        return time.perf_counter() - started
+
+
+class CommunityGraph(Peer):
+    """langchain-community's CassandraGraphVectorStore; beyond depth 1 its traversal takes minutes."""
+
+    name = "graph-vector-store"
+    asks = ("depth 1", "MMR, depth 2")
+
+    def _opened(self, session: Any, keyspace: str, embedding: AnyText) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from langchain_community.graph_vectorstores import CassandraGraphVectorStore
+
+            return CassandraGraphVectorStore(embedding, session, keyspace, self.table)
+
+    def documents(self, numbers: Sequence[int]) -> list[Document]:
+        from langchain_community.graph_vectorstores.links import Link
+
+        return [
+            Document(
+                id=str(n),
+                page_content=f"doc {n}",
+                metadata={
+                    "links": {
+                        Link(kind=link.kind, direction=link.direction, tag=link.tag)
+                        for link in self.data.links(n)
+                    }
+                },
+            )
+            for n in numbers
+        ]
+
+    def found(self, how: str, question: str) -> list[Document]:
+        if how == "depth 1":
+            return list(self.store.traversal_search(question, k=SEEDS, depth=1))
+        return list(self.store.mmr_traversal_search(question, k=SEEDS, depth=2, adjacent_k=ADJACENT))
+
+
+class GraphRetriever(Peer):
+    """langchain-graph-retriever with its Cassandra adapter.
+
+    As it comes it takes 10 documents that any link of a document leads to; ``wide``, it takes 100, so that it
+    returns as many as linkstore.
+    """
+
+    name = "graph-retriever"
+    asks = ("depth 1", "depth 2", "MMR, depth 2, 4 seeds", "wide, depth 1", "wide, depth 2")
+
+    def _opened(self, session: Any, keyspace: str, embedding: AnyText) -> Any:
+        from langchain_community.vectorstores import Cassandra
+
+        return Cassandra(embedding, session, keyspace, self.table)
+
+    def documents(self, numbers: Sequence[int]) -> list[Document]:
+        from langchain_graph_retriever.transformers import ShreddingTransformer
+
+        documents = [
+            Document(
+                id=str(n),
+                page_content=f"doc {n}",
+                metadata={
+                    "url": f"u{n}",
+                    "keyword": sorted({f"k{keyword}" for keyword in self.data.keywords[n].tolist()}),
+                    "href": sorted({f"u{target}" for target in self.data.targets[n].tolist()}),
+                },
+            )
+            for n in numbers
+        ]
+        return list(ShreddingTransformer().transform_documents(documents))
+
+    def found(self, how: str, question: str) -> list[Document]:
+        from langchain_graph_retriever import GraphRetriever as Retriever
+        from langchain_graph_retriever.adapters.cassandra import CassandraAdapter
+        from langchain_graph_retriever.transformers import ShreddingTransformer
+
+        adapter = CassandraAdapter(self.store, ShreddingTransformer(), {"keyword", "href"})
+        edges: Any = [("keyword", "keyword"), ("href", "url")]
+        retriever = Retriever(store=adapter, edges=edges, strategy=_strategy(how))
+        found: list[Document] = retriever.invoke(question)
+        return found
+
+
+def _strategy(how: str) -> Any:
+    from graph_retriever.strategies import Eager, Mmr
+
+    if how.startswith("MMR"):
+        return Mmr(k=SEEDS, start_k=SEEDS, adjacent_k=ADJACENT, max_depth=2)
+    adjacent = 10 * ADJACENT if how.startswith("wide") else ADJACENT
+    return Eager(k=50, start_k=SEEDS, adjacent_k=adjacent, max_depth=int(how[-1]))

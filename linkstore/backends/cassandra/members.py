@@ -1,0 +1,145 @@
+"""Which rows of members a change writes, before its documents and after them, and how they are sent.
+
+What lies on a link group and stays there may change its vector or its weight. Neither the old row nor the new
+one would be right while the document is being changed, should the client be stopped. So the row is marked as
+unfinished before, which has readers read the document, and written anew after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import xxhash
+
+from linkstore.backends.cassandra import cql
+from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.reading import Fetcher
+from linkstore.backends.cassandra.requests import UNSET, Statement
+from linkstore.backends.cassandra.rows import UNFINISHED, Membership
+from linkstore.plans import Side
+from linkstore.vectors import Floats
+
+BATCH_ROWS: Final = 10
+"""A batch of more partitions makes the server warn."""
+BATCH_BYTES: Final = 4_500
+"""A batch of more than 5 KiB makes the server warn."""
+_ROW_BYTES: Final = 60
+_KEY_COLUMNS: Final = 4
+MemberKey = tuple[str, str, Side, int, str]
+"""The primary key of a row: kind, tag, side, bucket, document id."""
+_Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """Where a document lies, or is to lie.
+
+    Args:
+        id: Of the document.
+        members: Its sides of link groups, with the weight there.
+        vector: (d,).
+        code: Of the vector.
+    """
+
+    id: str
+    members: Mapping[Membership, float]
+    vector: Floats
+    code: bytes | None = None
+
+
+class MemberRows:
+    """Rows of members as a change has them.
+
+    Args:
+        buckets: Into how many partitions a side of a link group is split.
+        renew: Whether rows that are right are written too, so that their lifetime begins anew.
+    """
+
+    def __init__(self, buckets: int, *, renew: bool) -> None:
+        self._buckets = buckets
+        self._renew = renew
+
+    def first(self, now: Placed, before: Placed | None) -> Iterator[_Row]:
+        """What is written before the document: (key…, weight, code)."""
+        for membership, weight in now.members.items():
+            old = before.members.get(membership) if before else None
+            if old is None or (self._renew and not self._changes(now, before, membership)):
+                yield *self._key(membership, now.id), weight, now.code
+            elif self._changes(now, before, membership):
+                yield *self._key(membership, now.id), UNFINISHED, UNSET
+
+    def last(self, now: Placed, before: Placed | None) -> Iterator[_Row]:
+        """What is written after it."""
+        for membership, weight in now.members.items():
+            if self._changes(now, before, membership):
+                yield *self._key(membership, now.id), weight, now.code
+
+    def gone(self, before: Placed, now: Mapping[Membership, float]) -> Iterator[MemberKey]:
+        """What is deleted after it."""
+        return (self._key(membership, before.id) for membership in before.members if membership not in now)
+
+    def _changes(self, now: Placed, before: Placed | None, membership: Membership) -> bool:
+        """Whether the document lies there before and after, and differently."""
+        if before is None or membership not in before.members:
+            return False
+        same = before.members[membership] == now.members[membership]
+        return not (same and np.array_equal(before.vector, now.vector))
+
+    def _key(self, membership: Membership, name: str) -> MemberKey:
+        return *membership, bucket(name, self._buckets), name
+
+
+class MemberStatements:
+    """Statements that write and delete rows of members.
+
+    Args:
+        tables: Of the store.
+        fetcher: Knows which node has which partition.
+        lifetime: Seconds until what is written expires; None: never.
+    """
+
+    def __init__(self, tables: Tables, fetcher: Fetcher, lifetime: int | None = None) -> None:
+        self._tables = tables
+        self._fetcher = fetcher
+        self._stamp = () if lifetime is None else (lifetime,)
+
+    def write(self, rows: Iterator[_Row], at: int) -> Iterator[Statement]:
+        """A few rows a statement, each statement to a node that has them.
+
+        Args:
+            rows: (key…, weight, code), in any order.
+            at: The timestamp.
+        """
+        ordered = sorted(rows, key=lambda row: row[:_KEY_COLUMNS])
+        keys = [row[:_KEY_COLUMNS] for row in ordered]
+        for share in self._fetcher.by_replica(self._tables.members_name, keys):
+            for part in _batches([ordered[position] for position in share.positions]):
+                text = cql.write_members(self._tables, len(part), lifetime=bool(self._stamp))
+                values = tuple(value for row in part for value in (*row, at, *self._stamp))
+                yield Statement(cql=text, values=values, level="write", routing=share.routing)
+
+    def delete(self, keys: Iterator[MemberKey], at: int) -> Iterator[Statement]:
+        """A statement for each row."""
+        text = cql.delete_member(self._tables)
+        return (Statement(cql=text, values=(at, *key), level="write") for key in keys)
+
+
+def bucket(name: str, buckets: int) -> int:
+    """The partition of a side of a link group in which a document lies."""
+    return xxhash.xxh3_64_intdigest(name.encode()) % buckets if buckets > 1 else 0
+
+
+def _batches(rows: Sequence[_Row]) -> Iterator[Sequence[_Row]]:
+    """Rows in batches that the server takes without a warning: so many, or so many bytes."""
+    start = size = 0
+    for at, row in enumerate(rows):
+        weight = sum(len(value) if isinstance(value, str | bytes) else 8 for value in row) + _ROW_BYTES
+        if at > start and (at - start == BATCH_ROWS or size + weight > BATCH_BYTES):
+            yield rows[start:at]
+            start, size = at, 0
+        size += weight
+    if start < len(rows):
+        yield rows[start:]

@@ -1,0 +1,241 @@
+"""Which members of link groups are read: enough to be right, and no more than that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
+
+from cassandra.cqltypes import lookup_casstype
+
+from linkstore import Link
+from linkstore.backends.cassandra import codes
+from linkstore.backends.cassandra.pool import Pool
+from linkstore.backends.cassandra.reading import Documents
+from linkstore.backends.cassandra.rows import UNFINISHED, DocumentRow, links_of, stored_links
+from linkstore.filters import parse_filter
+from linkstore.plans import Members
+from linkstore.vectors import damped, similarities, unit_vectors
+
+LINKS = lookup_casstype(
+    "SetType(TupleType(UTF8Type, UTF8Type, UTF8Type, FloatType))".replace("SetType(", "FrozenType(SetType(")
+    + ")"
+)
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def packed(*links):
+    """Links as the server sends them."""
+    return LINKS.serialize(set(stored_links(links)), 5)
+
+
+@given(
+    st.lists(
+        st.builds(
+            Link,
+            kind=st.text(min_size=1, max_size=9).filter(lambda text: "\0" not in text),
+            tag=st.text(min_size=1, max_size=300).filter(lambda text: "\0" not in text),
+            direction=st.sampled_from(["in", "out", "bidir"]),
+            weight=st.floats(0, 1, width=32),
+        ),
+        max_size=12,
+    )
+)
+def test_links_are_read_as_the_driver_reads_them(links) -> None:
+    sent = packed(*links)
+    assert sorted(links_of(sent)) == sorted(tuple(link) for link in LINKS.deserialize(sent, 5))
+
+
+def test_no_links_are_none() -> None:
+    assert links_of(None) == links_of(packed()) == []
+
+
+class TestCodes:
+    @pytest.mark.parametrize("dimension", [1, 2, 3, 7, 64, 255, 256, 1536])
+    def test_the_bound_holds(self, dimension) -> None:
+        random = np.random.default_rng(dimension)
+        vectors = unit_vectors(random.standard_normal((300, dimension)) ** 3)
+        asked = unit_vectors(random.standard_normal((1, dimension)))[0]
+        packed = codes.encode(vectors)
+        estimated, loss = codes.estimate(packed, asked)
+        exact = vectors.astype(np.float64) @ asked.astype(np.float64)
+        assert (np.abs(estimated - exact) <= loss).all()
+        assert {len(code) for code in packed} == {8 + dimension + (dimension + 1) // 2}
+        assert loss.max() < 0.01
+
+    def test_what_is_no_code_says_nothing(self) -> None:
+        vectors = unit_vectors(np.eye(4))
+        packed = [codes.encode(vectors)[0], codes.UNKNOWN, None, b"of other dimensions"]
+        estimated, loss = codes.estimate(packed, vectors[0])
+        assert estimated[0] == pytest.approx(1, abs=1e-4)
+        assert loss.tolist()[1:] == [2, 2, 2]
+
+
+@dataclass
+class Graph:
+    """Documents on link groups, in a table and in members that may differ from it."""
+
+    vectors: np.ndarray
+    lying: dict[tuple[int, int], float]
+    """(group, document): the weight of the link."""
+    members: dict[tuple[int, int], tuple[float, bytes]]
+    gone: set[int]
+
+
+def graph_of(random, documents: int, groups: int, late: float) -> Graph:
+    """Random documents, many alike; ``late`` of the members tell of a state that was or is to be."""
+    vectors = unit_vectors(random.standard_normal((documents, 8)))
+    vectors[random.random(documents) < 0.3] = vectors[0]
+    packed = codes.encode(vectors)
+    gone = {n for n in range(documents) if random.random() < late}
+    lying, members = {}, {}
+    for group in range(groups):
+        for n in range(documents):
+            if random.random() < 0.5:
+                weight = float(np.float32(random.choice([0.2, 0.5, 0.9, 1.0, 1.0, 1.0])))
+                members[group, n] = weight, packed[n]
+                if n not in gone and random.random() >= late:
+                    lying[group, n] = weight
+                    if random.random() < late:
+                        members[group, n] = UNFINISHED, packed[random.integers(documents)]
+    return Graph(vectors, lying, members, gone)
+
+
+def rows_of(graph: Graph, groups: int):
+    """What the server gives of each group."""
+    return [
+        [("", str(n), weight, code) for (of, n), (weight, code) in graph.members.items() if of == group]
+        for group in range(groups)
+    ]
+
+
+def fill(known: Documents, graph: Graph, refs) -> None:
+    """Read documents."""
+    for ref in refs:
+        n = int(known.ids[ref])
+        if n not in graph.gone:
+            links = [
+                Link.incoming(kind="k", tag=str(group), weight=weight)
+                for (group, of), weight in graph.lying.items()
+                if of == n
+            ]
+            known.keep(DocumentRow(str(n), "", "{}", packed(*links), graph.vectors[n]))
+    known.mark_read(refs)
+
+
+def taken(graph: Graph, asked, take: int, groups: int, wanted=lambda n: True) -> list[tuple[int, int]]:
+    """By looking at everything: (group, document) in order."""
+    found = []
+    for group in range(groups):
+        of = [n for at, n in graph.lying if at == group and wanted(n)]
+        scores = dict(zip(of, similarities(graph.vectors[of], asked).tolist(), strict=True)) if of else {}
+        ordered = sorted(of, key=lambda n: (-scores[n], str(n)))
+        found += [(group, n) for n in ordered[:take]]
+    return found
+
+
+def decide(graph, groups, fetch):
+    """Ask a pool, reading what it wants; returns it and how many documents were read."""
+    known = Documents()
+    pool = Pool(known, [("k", str(group)) for group in range(groups)], rows_of(graph, groups), fetch)
+    if not fetch.filter.always:
+        fill(known, graph, pool.refs.tolist())
+        pool.filter(lambda condition, refs: np.array([int(known.ids[ref]) % 2 == 0 for ref in refs]))
+    read = 0
+    while refs := pool.undecided():
+        read += len(refs)
+        fill(known, graph, refs)
+    return known, pool.reached(), read
+
+
+@given(SEEDS, st.sampled_from([0, 0.2]), st.integers(0, 7), st.sampled_from([None, 0, 1, 3, 8, 99]))
+def test_the_best_are_those_of_a_look_at_everything(seed, late, take, best) -> None:
+    random = np.random.default_rng(seed)
+    groups = 6
+    graph = graph_of(random, 30, groups, late)
+    asked = unit_vectors(random.standard_normal((1, 8)))[0]
+    strength = random.choice([0.5, 1.0], groups).astype(np.float32)
+    fetch = Members(
+        groups=np.arange(groups),
+        side="in",
+        vector=asked,
+        take=take,
+        cap=99,
+        exclude=np.empty(0, np.int64),
+        strength=strength,
+        best=best,
+    )
+    known, reached, _ = decide(graph, groups, fetch)
+    found = list(zip(reached.group.tolist(), [int(known.ids[ref]) for ref in reached.refs], strict=True))
+    right = taken(graph, asked, take, groups)
+    if best is None:
+        assert found == right
+    elif not late:
+        assert set(found) == set(right)
+        assert reached.sizes.tolist() == [sum(at == of for at, _ in graph.lying) for of in range(groups)]
+    assert ranking(graph, asked, strength, right)[:best] == ranking_of(reached, known, strength)[:best]
+
+
+def ranking(graph, asked, strength, found):
+    """(score, id) of documents, best first, by their table."""
+    scores: dict[str, float] = {}
+    for group, n in found:
+        similarity = similarities(graph.vectors[[n]], asked)
+        score = float(damped(similarity, np.float32(strength[group] * np.float32(graph.lying[group, n])))[0])
+        scores[str(n)] = max(score, scores.get(str(n), -9.0))
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+
+
+def ranking_of(reached, known, strength):
+    """The same by an answer."""
+    scores: dict[str, float] = {}
+    values = damped(reached.similarity, strength[reached.group] * reached.weight)
+    for ref, score in zip(reached.refs.tolist(), values.tolist(), strict=True):
+        name = known.ids[ref]
+        scores[name] = max(score, scores.get(name, -9.0))
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+
+
+def test_few_are_read_where_few_are_asked_about() -> None:
+    random = np.random.default_rng(5)
+    groups, documents = 20, 2000
+    vectors = unit_vectors(random.standard_normal((documents, 256)))
+    packed = codes.encode(vectors)
+    lying = {(group, int(n)): 1.0 for group in range(groups) for n in random.permutation(documents)[:150]}
+    members = {(group, n): (1.0, packed[n]) for group, n in lying}
+    graph = Graph(vectors, lying, members, set())
+    fetch = Members(
+        groups=np.arange(groups),
+        side="in",
+        vector=vectors[0],
+        take=10,
+        cap=200,
+        exclude=np.empty(0, np.int64),
+        best=32,
+    )
+    _, reached, read = decide(graph, groups, fetch)
+    assert len(reached.refs) == 10 * groups
+    assert 32 <= read < 50
+
+
+def test_what_a_filter_leaves_out_is_counted() -> None:
+    graph = graph_of(np.random.default_rng(2), 30, 4, 0)
+    asked = unit_vectors(np.ones((1, 8)))[0]
+    fetch = Members(
+        groups=np.arange(4),
+        side="in",
+        vector=asked,
+        take=5,
+        cap=99,
+        exclude=np.empty(0, np.int64),
+        filter=parse_filter({"even": 1}),
+    )
+    known, reached, _ = decide(graph, 4, fetch)
+    found = list(zip(reached.group.tolist(), [int(known.ids[ref]) for ref in reached.refs], strict=True))
+    assert found == taken(graph, asked, 5, 4, lambda n: n % 2 == 0)
+    assert reached.filtered == len({n for _, n in graph.lying if n % 2})
