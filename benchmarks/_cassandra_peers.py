@@ -101,8 +101,8 @@ class CommunityGraph(Peer):
 class GraphRetriever(Peer):
     """langchain-graph-retriever with its Cassandra adapter.
 
-    As it comes it takes 10 documents that any link of a document leads to; ``wide``, it takes 100, so that it
-    returns as many as linkstore.
+    As it comes it takes, at each hop, the 10 best documents that the links lead to; ``wide``, it takes 40, so
+    that it returns about as many as linkstore does.
     """
 
     name = "graph-retriever"
@@ -147,5 +147,5 @@ def _strategy(how: str) -> Any:
 
     if how.startswith("MMR"):
         return Mmr(k=SEEDS, start_k=SEEDS, adjacent_k=ADJACENT, max_depth=2)
-    adjacent = 10 * ADJACENT if how.startswith("wide") else ADJACENT
-    return Eager(k=50, start_k=SEEDS, adjacent_k=adjacent, max_depth=int(how[-1]))
+    adjacent = 4 * ADJACENT if how.startswith("wide") else ADJACENT
+    return Eager(k=1000, start_k=SEEDS, adjacent_k=adjacent, max_depth=int(how[-1]))

@@ -35,7 +35,6 @@ from linkstore.backends.cassandra.backend import CassandraBackend
 from linkstore.backends.cassandra.execution import Executor
 from linkstore.backends.cassandra.requests import Requests, Statement
 from linkstore.backends.cassandra.rows import memberships, stored_links
-from linkstore.plans import Nearest, Plan
 from linkstore.strategies import Eager, Mmr, Strategy
 
 KEYSPACE = "bench"
@@ -144,6 +143,8 @@ class Ours:
         )
         self.backend: Any = self.store.backend
         self.backend._executor = Counting(session, self.meter)
+        table = cql.Tables(KEYSPACE, f"linkstore_{len(data)}").documents
+        self._plain = f"SELECT id, body, attributes FROM {table} ORDER BY vector ANN OF ? LIMIT 4"
 
     def add(self, numbers: Sequence[int]) -> float:
         """Seconds to add documents that are ready."""
@@ -155,12 +156,9 @@ class Ours:
         return self.store.search(f"question {n}", strategy=strategy)
 
     def plain(self, n: int) -> Sequence[Any]:
-        """The nearest four, and nothing else."""
-        found: Sequence[Any] = self.backend.run(self.backend.answer(self._nearest(n)))
-        return found
-
-    def _nearest(self, n: int) -> Plan[Any]:
-        return (yield Nearest(vector=self.data.questions[n], k=4)).refs
+        """The nearest four by the server's index, with nothing of linkstore but how vectors are sent."""
+        statement = Statement(cql=self._plain, values=(self.data.questions[n],), level="one", page_limit=4)
+        return self.backend._executor.run(Requests(statements=(statement,), what="search"))[0]
 
 
 class Bare:

@@ -15,6 +15,7 @@ from cassandra.cqltypes import lookup_casstype
 
 from linkstore import Link
 from linkstore.backends.cassandra import codes
+from linkstore.backends.cassandra.groups import GroupRows
 from linkstore.backends.cassandra.pool import Pool
 from linkstore.backends.cassandra.reading import Documents
 from linkstore.backends.cassandra.rows import UNFINISHED, DocumentRow, links_of, stored_links
@@ -108,10 +109,11 @@ def graph_of(random, documents: int, groups: int, late: float) -> Graph:
 
 def rows_of(graph: Graph, groups: int):
     """What the server gives of each group."""
-    return [
+    rows = [
         [("", str(n), weight, code) for (of, n), (weight, code) in graph.members.items() if of == group]
         for group in range(groups)
     ]
+    return [GroupRows(len(of), of) for of in rows]
 
 
 def fill(known: Documents, graph: Graph, refs) -> None:

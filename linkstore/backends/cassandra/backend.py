@@ -11,6 +11,7 @@ from linkstore.backends.cassandra import cql, schema
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.driver import Session
 from linkstore.backends.cassandra.execution import Executor
+from linkstore.backends.cassandra.groups import GroupReader
 from linkstore.backends.cassandra.inspection import Inspection
 from linkstore.backends.cassandra.members import MemberStatements
 from linkstore.backends.cassandra.nearest import NearestSearch, scan_page
@@ -67,7 +68,8 @@ class CassandraBackend(Backend):
         recorded = self.run(schema.set_up(self._tables, create=create, buckets=buckets, now=now))
         self._buckets = recorded.buckets
         self._manifest = recorded.manifest
-        self._fetcher = Fetcher(self._tables, Placement(session, keyspace), self._buckets)
+        self._fetcher = Fetcher(self._tables, Placement(session, keyspace))
+        self._members = GroupReader(self._tables, self._fetcher, self._buckets)
         self._inspection = Inspection(self._tables, self._buckets)
         if recorded.manifest.dimension is not None and create:
             self.run(schema.claim(self._tables, recorded.manifest, now))
@@ -169,7 +171,7 @@ class CassandraBackend(Backend):
         self._check_open()
         claimed = yield from self._is_claimed()
         search = NearestSearch(self._tables, self._settings.scan_limit)
-        reader = CassandraReader(self._fetcher, search, empty=not claimed)
+        reader = CassandraReader(self._fetcher, self._members, search, empty=not claimed)
         return (yield from answered(plan, reader.answer))
 
     def close(self) -> None:

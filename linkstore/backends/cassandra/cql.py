@@ -174,6 +174,14 @@ def read_members(tables: Tables) -> str:
     )
 
 
+def count_members(tables: Tables) -> str:
+    """A row of (tag) for each member of link groups; values as for :func:`read_members`."""
+    return (
+        f"SELECT tag FROM {tables.members} WHERE kind = ? AND tag IN ? AND side = ?"
+        " AND bucket IN ? PER PARTITION LIMIT ?"
+    )
+
+
 def read_all_members(tables: Tables) -> str:
     """All members: (kind, tag, side, bucket, id, weight)."""
     return f"SELECT kind, tag, side, bucket, id, weight FROM {tables.members}"

@@ -17,8 +17,12 @@ from linkstore.vectors import similarities
 
 MOST: Final = 1000
 """The server gives no more than this many neighbours."""
-LEAST: Final = 24
-"""So many are asked for at least: with fewer, the index looks at too few to be sure of the best."""
+EXTRA: Final = 20
+"""So many more are asked for than wanted: else the index looks at too few to be sure of the best.
+
+Measured on 100,000 documents: recall of the best 4 is 0.93 if 4 are asked for, of the best 100 0.997 to 1 if
+100 are; with 20 more it is 1 for both.
+"""
 SCAN_PAGE: Final = 1000
 
 
@@ -41,7 +45,7 @@ class NearestSearch:
         Raises:
             FilterError: If more documents would have to be looked at than the limit allows.
         """
-        count = max(LEAST, 2 * fetch.k)
+        count = fetch.k + EXTRA
         while fetch.k and count <= 4 * MOST:
             asked = min(count, MOST)
             found = yield from self._proposed(fetch, asked)

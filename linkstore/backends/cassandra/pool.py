@@ -14,7 +14,8 @@ from typing import Final
 import numpy as np
 
 from linkstore.backends.cassandra import codes
-from linkstore.backends.cassandra.reading import Documents, MemberRow
+from linkstore.backends.cassandra.groups import GroupRows
+from linkstore.backends.cassandra.reading import Documents
 from linkstore.backends.cassandra.rows import UNFINISHED
 from linkstore.filters import Condition
 from linkstore.order import best_by_group, with_names
@@ -31,7 +32,7 @@ class Pool:
     Args:
         known: Gives refs, and the documents that were read.
         tags: Of the groups.
-        rows: For each group, its members; a group with more than the cap is a hub and is left out.
+        groups: The members of each; one with more than the cap is a hub and is left out.
         fetch: What was asked.
     """
 
@@ -39,17 +40,17 @@ class Pool:
         self,
         known: Documents,
         tags: Sequence[tuple[str, str]],
-        rows: Sequence[Sequence[MemberRow]],
+        groups: Sequence[GroupRows],
         fetch: Members,
     ) -> None:
         self._known = known
         self._tags = tags
         self._fetch = fetch
         self.filtered = 0
-        self._sizes = np.array([min(len(members), fetch.cap + 1) for members in rows], dtype=np.int64)
+        self._sizes = np.array([min(group.size, fetch.cap + 1) for group in groups], dtype=np.int64)
         open_groups = np.flatnonzero(self._sizes <= fetch.cap)
         self._owner = np.repeat(open_groups, self._sizes[open_groups])
-        entries = chain.from_iterable(rows[at] for at in open_groups.tolist())
+        entries = chain.from_iterable(groups[at].rows for at in open_groups.tolist())
         _, names, weights, packed = tuple(zip(*entries, strict=True)) or ((), (), (), ())
         self.refs = known.refs(names)
         self._weight = np.array(weights, dtype=np.float32)

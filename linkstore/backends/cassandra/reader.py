@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from linkstore.backends.base import Reader, immediate
+from linkstore.backends.cassandra.groups import GroupReader
 from linkstore.backends.cassandra.nearest import NearestSearch
 from linkstore.backends.cassandra.pool import Pool
 from linkstore.backends.cassandra.reading import Documents as Known
@@ -40,14 +41,16 @@ class CassandraReader(Reader):
     """Reads each document once, whole, when it is first needed.
 
     Args:
-        fetcher: Reads rows by key.
+        fetcher: Reads documents by id.
+        members: Reads link groups.
         search: Finds documents by similarity.
         empty: Whether the store never had a document, and so has no tables to read.
     """
 
-    def __init__(self, fetcher: Fetcher, search: NearestSearch, *, empty: bool) -> None:
+    def __init__(self, fetcher: Fetcher, members: GroupReader, search: NearestSearch, *, empty: bool) -> None:
         self._empty = empty
         self._fetcher = fetcher
+        self._members = members
         self._search = search
         self._known = Known()
         self._groups = LinkGroups()
@@ -95,15 +98,15 @@ class CassandraReader(Reader):
         there: set[tuple[str, str]] = set()
         sides: tuple[Side, Side] = ("in", "out")
         for side in sides:
-            found = yield from self._fetcher.members(tags, side, 1)
-            there.update(tag for tag, rows in zip(tags, found, strict=True) if rows)
+            found = yield from self._members.read(tags, side, 1)
+            there.update(tag for tag, group in zip(tags, found, strict=True) if group.size)
         return np.array([self._groups.ref(tag) if tag in there else -1 for tag in fetch.tags], dtype=np.int64)
 
     def members(self, fetch: Members) -> Operation[Reached]:
         """From the partitions of the link groups; documents are read where their vectors decide."""
         tags = [self._groups.tags[group] for group in fetch.groups.tolist()]
-        rows = yield from self._fetcher.members(tags, fetch.side, fetch.cap + 1)
-        pool = Pool(self._known, tags, rows, fetch)
+        groups = yield from self._members.read(tags, fetch.side, fetch.cap + 1)
+        pool = Pool(self._known, tags, groups, fetch)
         if not fetch.filter.always:
             yield from self._read(pool.refs.tolist())
             pool.filter(self._passing)

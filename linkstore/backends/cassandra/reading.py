@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
-from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -19,8 +17,10 @@ from linkstore.vectors import Bools, Floats, Ints
 
 KEYS_A_STATEMENT: Final = 100
 """How many partitions one statement asks for at most."""
-MemberRow = tuple[str, str, float, bytes | None]
-"""A member: tag, document id, weight of its link, code of its vector."""
+LANES: Final = 4
+"""Into how many statements the keys of one node go: it answers each in a thread of its own, key by key."""
+LEAST_KEYS: Final = 8
+"""Fewer are not worth a statement of their own."""
 
 
 class Documents:
@@ -120,13 +120,11 @@ class Fetcher:
     Args:
         tables: Of the store.
         placement: Which node has which partition.
-        buckets: Into how many partitions a side of a link group is split.
     """
 
-    def __init__(self, tables: Tables, placement: Placement, buckets: int) -> None:
+    def __init__(self, tables: Tables, placement: Placement) -> None:
         self._tables = tables
         self._placement = placement
-        self._buckets = buckets
 
     def documents(self, ids: Sequence[str]) -> Operation[list[DocumentRow]]:
         """The documents with these ids that exist, in any order."""
@@ -139,38 +137,17 @@ class Fetcher:
             return []
         statements = tuple(
             Statement(cql=statement, values=([ids[at] for at in part],), routing=routing)
-            for part, routing in self._parts(self._tables.name, [(one,) for one in ids])
+            for part, routing in self.parts(self._tables.name, [(one,) for one in ids])
         )
         answers = yield Requests(statements=statements, what=what)
         return [row for rows in answers for row in rows]
 
-    def members(
-        self, groups: Sequence[tuple[str, str]], side: Side, limit: int
-    ) -> Operation[list[list[MemberRow]]]:
-        """For each link group, who lies on a side: up to ``limit`` of each of its partitions."""
-        found: dict[tuple[str, str], list[MemberRow]] = {group: [] for group in groups}
-        buckets = list(range(self._buckets))
-        statements, kinds = [], []
-        for kind in dict.fromkeys(kind for kind, _ in found):
-            tags = [tag for of, tag in found if of == kind]
-            keys = [(kind, tag, side, 0) for tag in tags]
-            for part, routing in self._parts(self._tables.members_name, keys):
-                values = (kind, [tags[at] for at in part], side, buckets, limit)
-                text = cql.read_members(self._tables)
-                statements.append(Statement(cql=text, values=values, routing=routing))
-                kinds.append(kind)
-        if statements:
-            answers = yield Requests(statements=tuple(statements), what="read link groups")
-            for kind, rows in zip(kinds, answers, strict=True):
-                for tag, of in groupby(rows, itemgetter(0)):
-                    found[kind, tag].extend(of)
-        return [found[group] for group in groups]
-
-    def _parts(self, table: str, keys: Sequence[tuple[Any, ...]]) -> Iterator[tuple[list[int], bytes | None]]:
+    def parts(self, table: str, keys: Sequence[tuple[Any, ...]]) -> Iterator[tuple[list[int], bytes | None]]:
         """Positions of keys that one statement asks for, and where to send it."""
         for share in self.by_replica(table, keys):
-            for start in range(0, len(share.positions), KEYS_A_STATEMENT):
-                yield share.positions[start : start + KEYS_A_STATEMENT], share.routing
+            size = min(KEYS_A_STATEMENT, max(LEAST_KEYS, -(-len(share.positions) // LANES)))
+            for start in range(0, len(share.positions), size):
+                yield share.positions[start : start + size], share.routing
 
     def by_replica(self, table: str, keys: Sequence[tuple[Any, ...]]) -> list[Share]:
         """See :meth:`Placement.by_replica`."""

@@ -46,10 +46,12 @@ class Column:
     def take(self, at: Ints) -> Array:
         """The rows at the given positions, as a copy."""
         base, tail, _ = self._state
-        if not len(tail) or not len(at) or at.max() < len(base):
-            return base[at] if len(at) else np.empty((0, *base.shape[1:]), base.dtype)
+        if not len(at):
+            return np.empty((0, *base.shape[1:]), base.dtype)
         if not len(base):
             return tail[at]
+        if not len(tail) or at.max() < len(base):
+            return base[at]
         rows = np.empty((len(at), *base.shape[1:]), dtype=base.dtype)
         early = at < len(base)
         rows[early] = base[at[early]]

@@ -1,0 +1,113 @@
+"""Reads the members of link groups, of a hub no more than it takes to know that it is one."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+from linkstore.backends.cassandra import cql
+from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.reading import Fetcher
+from linkstore.backends.cassandra.requests import Requests, Statement
+from linkstore.plans import Operation, Side
+
+MemberRow = tuple[str, str, float, bytes | None]
+"""A member: tag, document id, weight of its link, code of its vector."""
+Tag = tuple[str, str]
+REMEMBERED: Final = 10_000
+"""How many hubs are remembered."""
+
+
+@dataclass(slots=True)
+class GroupRows:
+    """The members of one side of a link group.
+
+    Args:
+        size: How many there are, counted to the limit asked for in each partition.
+        rows: The members; none of a group that has as many as the limit or more.
+    """
+
+    size: int = 0
+    rows: list[MemberRow] = field(default_factory=list)
+
+
+class GroupReader:
+    """Reads link groups by kind and tag.
+
+    Which groups were hubs is remembered, and of those only the tag of each row is read, which is a tenth of
+    the bytes. It is a guess about what to read and nothing is answered from it: a group that is no hub any
+    more is read once more, in full.
+
+    Args:
+        tables: Of the store.
+        fetcher: Knows which node has which partition.
+        buckets: Into how many partitions a side of a link group is split.
+    """
+
+    def __init__(self, tables: Tables, fetcher: Fetcher, buckets: int) -> None:
+        self._tables = tables
+        self._fetcher = fetcher
+        self._buckets = list(range(buckets))
+        self._hubs: OrderedDict[tuple[str, str, Side], int] = OrderedDict()
+
+    def read(self, groups: Sequence[Tag], side: Side, limit: int) -> Operation[list[GroupRows]]:
+        """Who lies on a side of each link group, up to ``limit`` of each of its partitions."""
+        asked = list(dict.fromkeys(groups))
+        large = [group for group in asked if self._hubs.get((*group, side), 0) >= limit]
+        known = set(large)
+        found = yield from self._rows([group for group in asked if group not in known], large, side, limit)
+        smaller = [group for group in large if found[group].size < limit]
+        if smaller:
+            found |= yield from self._rows(smaller, [], side, limit)
+        for group in asked:
+            self._remember((*group, side), found[group], limit)
+        return [found[group] for group in groups]
+
+    def _rows(
+        self, full: Sequence[Tag], light: Sequence[Tag], side: Side, limit: int
+    ) -> Operation[dict[Tag, GroupRows]]:
+        """Members of some groups, and only the sizes of others."""
+        found, counted = {group: GroupRows() for group in (*full, *light)}, set(light)
+        asked = [
+            *self._statements(cql.read_members(self._tables), full, side, limit),
+            *self._statements(cql.count_members(self._tables), light, side, limit),
+        ]
+        if asked:
+            answers = yield Requests(
+                statements=tuple(statement for _, statement in asked), what="read link groups"
+            )
+            for (kind, _), rows in zip(asked, answers, strict=True):
+                for tag, of in groupby(rows, itemgetter(0)):
+                    found[kind, tag].rows += of
+        for group, members in found.items():
+            members.size = len(members.rows)
+            if group in counted:
+                members.rows.clear()
+        return found
+
+    def _statements(
+        self, text: str, groups: Sequence[Tag], side: Side, limit: int
+    ) -> Iterator[tuple[str, Statement]]:
+        """Statements about groups, each of one kind."""
+        for kind in dict.fromkeys(kind for kind, _ in groups):
+            tags = [tag for of, tag in groups if of == kind]
+            keys: list[tuple[Any, ...]] = [(kind, tag, side, 0) for tag in tags]
+            for part, routing in self._fetcher.parts(self._tables.members_name, keys):
+                values = (kind, [tags[at] for at in part], side, self._buckets, limit)
+                yield kind, Statement(cql=text, values=values, routing=routing)
+
+    def _remember(self, key: tuple[str, str, Side], group: GroupRows, limit: int) -> None:
+        """Keep the hubs that were met last; other threads may do so at the same time."""
+        if group.size < limit:
+            self._hubs.pop(key, None)
+            return
+        self._hubs[key] = group.size
+        with suppress(KeyError):
+            self._hubs.move_to_end(key)
+            if len(self._hubs) > REMEMBERED:
+                self._hubs.popitem(last=False)
