@@ -1,0 +1,51 @@
+"""Where a side of a link group is split into several partitions, all answers stay the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from stores import times
+
+from linkstore.backends.base import Change
+from linkstore.testing import OracleBackend, assert_congruent
+
+BUCKETS = 3
+
+
+@pytest.fixture
+def split(cassandra_session, keyspace) -> Iterator:
+    """A new backend with several buckets."""
+    from linkstore.backends.cassandra.backend import CassandraBackend
+    from linkstore.backends.cassandra.settings import CassandraSettings
+
+    settings = CassandraSettings(buckets=BUCKETS)
+    backend = CassandraBackend(cassandra_session, keyspace, "t", settings=settings)
+    yield backend
+    backend.close()
+
+
+@pytest.mark.parametrize("seed", range(100, 100 + times(1, 20)))
+def test_it_answers_as_the_oracle_on_random_graphs(split, cassandra_session, keyspace, seed) -> None:
+    """Link groups do lie in all of the partitions, and nothing of them is stray."""
+    assert_congruent(split, OracleBackend(), seed=seed)
+    found = cassandra_session.execute(f'SELECT DISTINCT kind, tag, side, bucket FROM "{keyspace}".t_members')
+    assert {row.bucket for row in found} == set(range(BUCKETS))
+    assert split.run(split.verify()).sound
+
+
+def test_how_many_there_are_is_fixed_when_the_store_is_made(split, cassandra_session, keyspace) -> None:
+    """Whoever opens it later with another number reads and writes those that there are."""
+    from linkstore.backends.cassandra.backend import CassandraBackend
+    from linkstore.backends.cassandra.settings import CassandraSettings
+    from linkstore.testing.conformance.probe import CLAIM, on, record
+
+    split.run(split.claim(CLAIM))
+    names = [f"d{n}" for n in range(12)]
+    split.run(split.write(Change(put=[record(name, 0.5, on("t")) for name in names[:6]])))
+    other = CassandraBackend(cassandra_session, keyspace, "t", settings=CassandraSettings(buckets=1))
+    other.run(other.write(Change(put=[record(name, 0.5, on("t")) for name in names[6:]])))
+    for one in (split, other):
+        survey = one.run(one.survey())
+        assert (survey.documents, survey.groups) == (12, 1)
+        assert one.run(one.verify()).sound

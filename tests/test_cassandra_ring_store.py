@@ -1,0 +1,210 @@
+"""A store on three nodes, each a replica of everything, at LOCAL_QUORUM: nodes are killed, paused, come back.
+
+A node that comes back is not told by the others what it missed, for hints are off: what it knows is old until
+somebody repairs it, and readers must not notice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+from cassandra_server import Ring, create_keyspace
+from langchain_core.documents import Document
+from stores import embedding, times
+
+from linkstore import Link, LinkStore, add_links
+from linkstore.errors import StoreUnavailableError
+from linkstore.strategies import Eager
+from linkstore.testing import OracleBackend, compare_hits
+
+pytestmark = pytest.mark.xdist_group("ring")
+
+KEYSPACE = "ring_store"
+TIMEOUT, DEADLINE = 1.0, 2.5
+SLACK = 3.0
+"""Seconds that an error may come late on a machine with more nodes than cores."""
+PAUSE = times(6, 30)
+PAGES = 20
+FOLLOWED = Eager(k=0, depth=2, direction="both", hub_cap=1000, adjacent_k=100)
+
+
+def page(name: str, *links: Link, version: int = 0) -> Document:
+    """Its vector depends on its name alone."""
+    made = Document(id=name, page_content=f"page {name}", metadata={"version": version})
+    add_links(made, *links)
+    return made
+
+
+def to(tag: str) -> Link:
+    return Link.outgoing(kind="page", tag=tag)
+
+
+def at(tag: str) -> Link:
+    return Link.incoming(kind="page", tag=tag)
+
+
+def pages(side: str) -> list[Document]:
+    """A root, pages it links to, and one that links to them and later does not."""
+    linked = [page(f"{side} {n}", at(side)) for n in range(PAGES)]
+    return [page(f"{side} root", to(side)), page(f"{side} fickle", to(side)), *linked]
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The same documents in Cassandra and in an oracle."""
+
+    cassandra: LinkStore
+    oracle: LinkStore
+
+    def each(self) -> tuple[LinkStore, LinkStore]:
+        return self.cassandra, self.oracle
+
+    def change(self, side: str) -> None:
+        """Relink some pages, delete some, add some; in both."""
+        for store in self.each():
+            away = [page(f"{side} {n}", at("away"), version=1) for n in range(3)]
+            more = [page(f"{side} {n}", at(side), version=1) for n in range(PAGES, PAGES + 3)]
+            store.add_documents([*away, *more, page(f"{side} fickle", version=1)])
+            store.delete([f"{side} {n}" for n in range(3, 6)])
+
+    def assert_alike(self, side: str, store: LinkStore | None = None) -> None:
+        """By id and by links, from where the search starts."""
+        roots = [f"{side} root", f"{side} fickle", f"{side} 0", f"{side} 4", f"{side} {PAGES}"]
+        both = (store or self.cassandra, self.oracle)
+        assert both[0].get_by_ids(roots) == self.oracle.get_by_ids(roots)
+        for root in roots:
+            hits = [one.search("page", strategy=FOLLOWED, initial_roots=[root]) for one in both]
+            assert compare_hits(*hits) == [], root
+
+
+@pytest.fixture(scope="module")
+def opened(ring: Ring) -> Iterator[Callable[..., LinkStore]]:
+    """Opens the store: with all nodes, or through one of them alone."""
+    from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
+    from cassandra.policies import ConstantReconnectionPolicy, RoundRobinPolicy, WhiteListRoundRobinPolicy
+
+    from linkstore.backends.cassandra.settings import CassandraSettings
+
+    clusters = []
+
+    def store(*only: str, deadline: float = 30, timeout: float = 10) -> LinkStore:
+        policy = WhiteListRoundRobinPolicy(only) if only else RoundRobinPolicy()
+        cluster = Cluster(
+            list(only) or ring.hosts,
+            port=ring.port,
+            protocol_version=5,
+            connect_timeout=10,
+            reconnection_policy=ConstantReconnectionPolicy(0.5, max_attempts=None),
+            execution_profiles={EXEC_PROFILE_DEFAULT: ExecutionProfile(load_balancing_policy=policy)},
+        )
+        clusters.append(cluster)
+        session = cluster.connect()
+        create_keyspace(session, KEYSPACE, replicas=3)
+        settings = CassandraSettings(timeout=timeout, deadline=deadline)
+        return LinkStore.cassandra(embedding(), session=session, keyspace=KEYSPACE, settings=settings)
+
+    yield store
+    for cluster in clusters:
+        cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def stores(opened) -> Stores:
+    """With the pages of each test in them."""
+    made = Stores(opened(), LinkStore(OracleBackend(), embedding()))
+    for store in made.each():
+        for side in ("killed", "paused"):
+            store.add_documents(pages(side))
+    return made
+
+
+@contextmanager
+def without_hints(ring: Ring) -> Iterator[None]:
+    """The others do not tell a node what it missed."""
+    for node in ring.nodes[:2]:
+        node.nodetool("disablehandoff")
+    try:
+        yield
+    finally:
+        for node in ring.nodes[:2]:
+            node.nodetool("enablehandoff")
+
+
+def warm(store: LinkStore) -> None:
+    """Have the store do once what it will do in trouble."""
+    store.add_documents([page("warm", at("warm"))])
+    store.search("page", strategy=FOLLOWED, initial_roots=["warm"])
+    store.delete(["warm"])
+
+
+def refused_in_time(work: Callable[[], object]) -> str:
+    """What the store says that cannot do it."""
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailableError) as error:
+        work()
+    assert time.monotonic() - began < DEADLINE + SLACK
+    return error.value.message
+
+
+def test_nodes_are_killed_and_come_back_without_what_they_missed(ring, opened, stores) -> None:
+    """With one down all goes on, with two down there is a typed error in time, healed all is right."""
+    hurried = opened(deadline=DEADLINE, timeout=TIMEOUT)
+    try:
+        with without_hints(ring):
+            ring.nodes[2].kill()
+            stores.change("killed")
+            stores.assert_alike("killed")
+        ring.nodes[1].kill()
+        new = page("killed new", at("killed"))
+        said = [
+            refused_in_time(lambda: hurried.add_documents([new])),
+            refused_in_time(lambda: hurried.get_by_ids(["killed root"])),
+            refused_in_time(lambda: hurried.search("x", strategy=FOLLOWED, initial_roots=["killed root"])),
+        ]
+        for message in said:
+            assert message.startswith("could not read documents: Cassandra at 127.0.0.")
+            assert "nodetool status" in message
+    finally:
+        ring.heal()
+    stale = opened(ring.hosts[2])
+    stores.assert_alike("killed", stale)
+    stores.assert_alike("killed")
+    for store in stores.each():
+        store.add_documents([new])
+        store.delete(["killed 9"])
+    stores.assert_alike("killed", stale)
+    assert stale.verify().sound
+
+
+def test_a_paused_node_is_got_around(ring, opened, stores) -> None:
+    """What it does not answer goes on with the others, or is a typed error in time."""
+    hurried = opened(deadline=DEADLINE, timeout=TIMEOUT)
+    warm(hurried)
+    acknowledged, refused, slowest = [], 0, 0.0
+    new = page("paused extra 0", at("paused"))
+    ring.nodes[2].pause()
+    try:
+        until = time.monotonic() + PAUSE
+        while (began := time.monotonic()) < until:
+            try:
+                hurried.add_documents([new])
+                acknowledged.append(new)
+                new = page(f"paused extra {len(acknowledged)}", at("paused"))
+                hurried.search("page", strategy=FOLLOWED, initial_roots=["paused root"])
+            except StoreUnavailableError:
+                refused += 1
+            slowest = max(slowest, time.monotonic() - began)
+            time.sleep(0.05)
+    finally:
+        ring.heal()
+    assert slowest < 4 * DEADLINE + SLACK, "each of the requests one after another has the deadline"
+    assert len(acknowledged) > refused
+    stores.oracle.add_documents([*acknowledged, new])
+    stores.cassandra.add_documents([new])  # it may have been refused and be there all the same
+    stores.change("paused")
+    stores.assert_alike("paused")
+    stores.assert_alike("paused", opened(ring.hosts[2]))
