@@ -22,10 +22,10 @@ demo: $(RUN) ## Show what links find; then index this project's docs and ask the
 		--store $(DEMO_STORE) -k 2 --depth 1 --limit 4
 
 test: $(DEV) ## Run the tests, with a sample of the long counts; ARGS go to pytest
-	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 test-long: $(DEV) ## Run the tests with the long counts in full
-	LINKSTORE_LONG=1 $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	LINKSTORE_LONG=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 lint: $(DEV) ## Check style and types
 	$(BIN)/ruff check .

@@ -33,6 +33,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[DESK] = given["cassandra_desk"]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of the ring go to one worker, which then starts it once."""
+    for item in items:
+        if "ring" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("ring"))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Of pytest-xdist: tell a worker where the desk is."""

@@ -105,6 +105,9 @@ class FakeSession:
         columns = [ColumnMetadata("ks", "t", f"c{i}", UTF8Type) for i in range(cql.count("?"))]
         return PreparedStatement(columns, b"id", None, cql, None, 5, [], b"")
 
+    def prepare_on_all_hosts(self, cql, excluded_host, keyspace=None):
+        raise AssertionError("there is one host")
+
     def execute_async(self, query, **options):
         with self._lock:
             request = Request(len(self.requests), query, options)

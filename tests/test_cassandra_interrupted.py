@@ -175,7 +175,7 @@ def place(cassandra_session):
 @pytest.fixture
 def clients(place, monkeypatch):
     """One that is stopped and one that is not; every row that is written is a statement of its own."""
-    monkeypatch.setattr(members, "BATCH_ROWS", 1)
+    monkeypatch.setattr(members, "BATCH_SIZES", (1,))
     empty(*place)
     clients = [CassandraBackend(*place) for _ in range(2)]
     for one in clients:

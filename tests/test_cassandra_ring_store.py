@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import pytest
@@ -21,7 +21,6 @@ from linkstore.errors import StoreUnavailableError
 from linkstore.strategies import Eager
 from linkstore.testing import OracleBackend, compare_hits
 
-pytestmark = pytest.mark.xdist_group("ring")
 
 KEYSPACE = "ring_store"
 TIMEOUT, DEADLINE = 1.0, 2.5
@@ -208,3 +207,45 @@ def test_a_paused_node_is_got_around(ring, opened, stores) -> None:
     stores.change("paused")
     stores.assert_alike("paused")
     stores.assert_alike("paused", opened(ring.hosts[2]))
+
+
+@pytest.mark.parametrize("way", ["deleted", "linked elsewhere"])
+def test_nearest_neighbours_are_those_that_a_quorum_knows(ring, opened, stores, way) -> None:
+    """Also where the index of a node that missed the changes proposes them."""
+    side = f"near {way}"
+    names = [f"{side} {n}" for n in range(PAGES)]
+    for store in stores.each():
+        store.add_documents([page(name, to(name), at(f"{way} before")) for name in names])
+    try:
+        with without_hints(ring):
+            ring.nodes[2].kill()
+            for store in stores.each():
+                if way == "deleted":
+                    store.delete(names)
+                else:
+                    store.add_documents([page(name, at(f"{way} after"), version=1) for name in names])
+    finally:
+        ring.heal()
+    stale = opened(ring.hosts[2])
+    wrong = []
+    for name in names:
+        found = [
+            one.search(f"page {name}", strategy=Eager(k=1, depth=1, direction="both", limit=3))
+            for one in (stale, stores.oracle)
+        ]
+        if compare_hits(*found):
+            wrong.append((name, found[0][0].document))
+    assert wrong == []
+
+
+def test_what_is_done_for_the_first_time_while_a_node_hangs_is_done_or_refused_in_time(ring, opened) -> None:
+    """Statements are prepared when they are first met, and that waits for nodes too."""
+    hurried = opened(deadline=DEADLINE, timeout=TIMEOUT)
+    ring.nodes[2].pause()
+    try:
+        began = time.monotonic()
+        with suppress(StoreUnavailableError):
+            hurried.get_by_ids(["paused root"])
+        assert time.monotonic() - began < DEADLINE + SLACK
+    finally:
+        ring.heal()

@@ -68,7 +68,8 @@ class CassandraBackend(Backend):
         recorded = self.run(schema.set_up(self._tables, create=create, buckets=buckets, now=now))
         self._buckets = recorded.buckets
         self._manifest = recorded.manifest
-        self._fetcher = Fetcher(self._tables, Placement(session, keyspace))
+        self._placement = Placement(session, keyspace)
+        self._fetcher = Fetcher(self._tables, self._placement)
         self._members = GroupReader(self._tables, self._fetcher, self._buckets)
         self._inspection = Inspection(self._tables, self._buckets)
         if recorded.manifest.dimension is not None and create:
@@ -170,7 +171,8 @@ class CassandraBackend(Backend):
         """Read what the plan asks for, each document once."""
         self._check_open()
         claimed = yield from self._is_claimed()
-        search = NearestSearch(self._tables, self._settings.scan_limit)
+        limit, replicated = self._settings.scan_limit, self._placement.is_replicated
+        search = NearestSearch(self._tables, self._fetcher, limit, replicated=replicated)
         reader = CassandraReader(self._fetcher, self._members, search, empty=not claimed)
         return (yield from answered(plan, reader.answer))
 

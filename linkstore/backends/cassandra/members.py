@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -22,8 +23,8 @@ from linkstore.backends.cassandra.rows import UNFINISHED, Membership
 from linkstore.plans import Side
 from linkstore.vectors import Floats
 
-BATCH_ROWS: Final = 10
-"""A batch of more partitions makes the server warn."""
+BATCH_SIZES: Final = (10, 5, 2, 1)
+"""Rows of a batch: a few sizes, for each is a statement to prepare; more partitions make the server warn."""
 BATCH_BYTES: Final = 4_500
 """A batch of more than 5 KiB makes the server warn."""
 _ROW_BYTES: Final = 60
@@ -134,12 +135,18 @@ def bucket(name: str, buckets: int) -> int:
 
 def _batches(rows: Sequence[_Row]) -> Iterator[Sequence[_Row]]:
     """Rows in batches that the server takes without a warning: so many, or so many bytes."""
-    start = size = 0
-    for at, row in enumerate(rows):
-        weight = sum(len(value) if isinstance(value, str | bytes) else 8 for value in row) + _ROW_BYTES
-        if at > start and (at - start == BATCH_ROWS or size + weight > BATCH_BYTES):
-            yield rows[start:at]
-            start, size = at, 0
-        size += weight
-    if start < len(rows):
-        yield rows[start:]
+    ends = list(accumulate(map(_bytes, rows), initial=0))
+    start = 0
+    while start < len(rows):
+        fitting = (
+            count
+            for count in BATCH_SIZES
+            if start + count < len(ends) and ends[start + count] - ends[start] <= BATCH_BYTES
+        )
+        count = next(fitting, 1)
+        yield rows[start : start + count]
+        start += count
+
+
+def _bytes(row: _Row) -> int:
+    return sum(len(value) if isinstance(value, str | bytes) else 8 for value in row) + _ROW_BYTES

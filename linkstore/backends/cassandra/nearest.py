@@ -8,8 +8,9 @@ import numpy as np
 
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.requests import Requests, Statement
-from linkstore.backends.cassandra.rows import DocumentRow, term
+from linkstore.backends.cassandra.rows import DocumentRow, searchable
 from linkstore.errors import FilterError
 from linkstore.order import best, with_names
 from linkstore.plans import Nearest, Operation
@@ -31,13 +32,18 @@ class NearestSearch:
 
     Args:
         tables: Of the store.
+        fetcher: Reads documents at the consistency of reads.
         scan_limit: How many documents are looked at, at most, where a filter leaves fewer among the
             1,000 nearest than were asked for.
+        replicated: Whether nodes may differ. The index answers for one node alone; then what it proposes is
+            read once more, from as many nodes as other reads.
     """
 
-    def __init__(self, tables: Tables, scan_limit: int) -> None:
+    def __init__(self, tables: Tables, fetcher: Fetcher, scan_limit: int, *, replicated: bool) -> None:
         self._tables = tables
+        self._fetcher = fetcher
         self._scan_limit = scan_limit
+        self._replicated = replicated
 
     def rows(self, fetch: Nearest) -> Operation[list[DocumentRow]]:
         """The ``k`` nearest that pass the filter, best first.
@@ -48,9 +54,10 @@ class NearestSearch:
         count = fetch.k + EXTRA
         while fetch.k and count <= 4 * MOST:
             asked = min(count, MOST)
-            found = yield from self._proposed(fetch, asked)
+            proposed = yield from self._proposed(fetch, asked)
+            found = (yield from self._confirmed(proposed)) if self._replicated else proposed
             passing = [row for row in found if fetch.filter.always or fetch.filter.matches(row.metadata())]
-            if len(found) < asked:
+            if len(proposed) < asked:
                 return _best(passing, fetch)
             if len(passing) >= fetch.k and not self._tied_at_the_end(passing, found, fetch):
                 return _best(passing, fetch)
@@ -64,11 +71,14 @@ class NearestSearch:
         wanted = _scores(passing, fetch)[-1 if len(passing) < fetch.k else fetch.k - 1]
         return bool(wanted <= _scores(found, fetch)[-1])
 
+    def _confirmed(self, proposed: list[DocumentRow]) -> Operation[list[DocumentRow]]:
+        """The same documents as they are now."""
+        return (yield from self._fetcher.documents([row.id for row in proposed]))
+
     def _proposed(self, fetch: Nearest, limit: int) -> Operation[list[DocumentRow]]:
         """What the server's index gives, with the equalities of the filter that it can look up."""
-        terms = [(name, term(value)) for name, value in fetch.filter.equalities]
-        asked = [(name, found) for name, found in terms if found is not None]
-        values = (*(part for pair in asked for part in pair), fetch.vector, limit)
+        asked = searchable(dict(fetch.filter.equalities))
+        values = (*(part for pair in asked.items() for part in pair), fetch.vector, limit)
         text = cql.nearest(self._tables, len(asked))
         statement = Statement(cql=text, values=values, level="one", page_limit=limit)
         (rows,) = yield Requests(statements=(statement,), what="search for similar documents")

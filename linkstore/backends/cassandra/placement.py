@@ -39,6 +39,15 @@ class Placement:
         self._keyspace = keyspace
         self._ring: tuple[Any, list[Any]] = (None, [])
 
+    @property
+    def is_replicated(self) -> bool:
+        """Whether a partition lies on several nodes; also if that is not known."""
+        metadata = self._cluster.metadata
+        if self._keyspace not in metadata.keyspaces or not metadata.token_map:
+            return True
+        tokens = metadata.token_map
+        return not tokens.ring or len(tokens.get_replicas(self._keyspace, tokens.ring[0])) != 1
+
     def by_replica(self, table: str, keys: Sequence[tuple[Any, ...]]) -> list[Share]:
         """Group partition keys by the first of their replicas that is up and near.
 

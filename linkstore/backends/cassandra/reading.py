@@ -11,7 +11,7 @@ from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.placement import Placement, Share
 from linkstore.backends.cassandra.requests import Requests, Statement
-from linkstore.backends.cassandra.rows import DocumentRow
+from linkstore.backends.cassandra.rows import DocumentRow, is_possible
 from linkstore.plans import Operation, Side
 from linkstore.vectors import Bools, Floats, Ints
 
@@ -133,6 +133,7 @@ class Fetcher:
 
     def by_id(self, statement: str, ids: Sequence[str], what: str) -> Operation[list[tuple[Any, ...]]]:
         """The rows that a statement about a list of ids gives."""
+        ids = [name for name in ids if is_possible(name)]
         if not ids:
             return []
         statements = tuple(

@@ -20,6 +20,8 @@ Membership = tuple[str, str, Side]
 """A side of a link group: kind, tag, side."""
 StoredLink = tuple[str, str, str, float]
 """A link as a row has it: kind, tag, direction, weight."""
+LONGEST_ID: Final = 65_535
+"""Bytes of UTF-8 that a key may have."""
 UNFINISHED: Final = 2.0
 """The weight of a member whose document is being changed: believe the document alone."""
 LONGEST_TERM: Final = 512
@@ -149,8 +151,8 @@ def stored_links(links: Iterable[Link]) -> frozenset[StoredLink]:
 
 def searchable(metadata: Mapping[str, Any]) -> dict[str, str]:
     """The fields that a filter can ask the server for: those with one short value."""
-    entries = {name: term(value) for name, value in metadata.items()}
-    return {name: found for name, found in entries.items() if found is not None and len(name) <= LONGEST_TERM}
+    entries = {name: term(value) for name, value in metadata.items() if len(name.encode()) <= LONGEST_TERM}
+    return {name: found for name, found in entries.items() if found is not None}
 
 
 def term(value: object) -> str | None:
@@ -167,12 +169,22 @@ def term(value: object) -> str | None:
     return None
 
 
+def is_possible(name: str) -> bool:
+    """Whether a document can have this id; none is asked for by another."""
+    return len(name) <= LONGEST_ID and len(name.encode()) <= LONGEST_ID
+
+
 def attributes_of(record: Record) -> str:
     """A record's metadata as JSON.
 
     Raises:
-        DocumentError: If it is none; the message names the document.
+        DocumentError: If it is none, or the id is too long; the message names the document.
     """
+    if not is_possible(record.id):
+        raise DocumentError(
+            f"document {record.id[:60]!r}… cannot be stored: its id has {len(record.id.encode()):,} bytes,"
+            f" and Cassandra's keys have {LONGEST_ID:,} at most"
+        )
     try:
         record.text.encode()
         return orjson.dumps(dict(record.metadata)).decode()

@@ -24,7 +24,7 @@ from linkstore.backends.cassandra.driver import (
 )
 from linkstore.backends.cassandra.requests import UNSET, Level, Row, Statement
 from linkstore.backends.cassandra.settings import CassandraSettings
-from linkstore.backends.cassandra.wire import execute_with_arrays, take_arrays
+from linkstore.backends.cassandra.wire import execute_with_arrays, prepare_within, take_arrays
 from linkstore.errors import BackendError
 
 PAGE_ROWS: Final = 5_000
@@ -47,6 +47,7 @@ class Sender:
         self._profile = session.execution_profile_clone_update(
             EXEC_PROFILE_DEFAULT, row_factory=tuple_factory, retry_policy=self._policy
         )
+        self._timeout = settings.timeout
         levels = ConsistencyLevel.name_to_value
         self._levels: Mapping[Level, int] = {
             "read": levels[settings.read_consistency],
@@ -64,7 +65,7 @@ class Sender:
         """Prepare a text unless that is done; waits for the server, and raises what the driver raises."""
         with self._lock:
             if cql not in self._prepared:
-                self._prepared[cql] = take_arrays(self.session.prepare(cql))
+                self._prepared[cql] = take_arrays(prepare_within(self.session, cql, self._timeout))
 
     def send(self, statement: Statement, *, page: bytes | None, timeout: float) -> ResponseFuture:
         """Send a statement that is prepared, without waiting for its answer.

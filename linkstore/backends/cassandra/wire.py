@@ -7,7 +7,7 @@ in these tables are links, come as the bytes they are and are read where they ar
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from io import BytesIO
 from typing import Any, ClassVar, Final
 
@@ -46,18 +46,32 @@ def execute_with_arrays(session: Session, query: Any, **options: Any) -> Respons
     The driver takes from the session how answers are read. So it is given one that differs in that only.
     """
     execute: Any = type(session).execute_async
-    return execute(_SessionWithArrays(session), query, **options)
+    return execute(_But(session, client_protocol_handler=_ArrayHandler), query, **options)
 
 
-class _SessionWithArrays:
-    """A session in all but the handler of the protocol; the session itself stays as it is."""
+def prepare_within(session: Session, query: str, timeout: float) -> PreparedStatement:
+    """``session.prepare`` that waits no longer than this for nodes that hang; seconds.
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self.client_protocol_handler = _ArrayHandler
+    The driver prepares with one node and then with all others, and takes from the session how long it waits.
+    """
+    kind: Any = type(session)
+    hurried = _But(session, default_timeout=timeout)
+    hurried.prepare_on_all_hosts = partial(kind.prepare_on_all_hosts, hurried)
+    statement: PreparedStatement = kind.prepare(hurried, query)
+    return statement
+
+
+class _But:
+    """Something in all but a few attributes; the thing itself stays as it is."""
+
+    prepare_on_all_hosts: Any
+
+    def __init__(self, thing: Any, **different: Any) -> None:
+        self._thing = thing
+        vars(self).update(different)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
+        return getattr(self._thing, name)
 
 
 class _ArrayRows(ResultRows):

@@ -1,0 +1,67 @@
+"""What is too long for Cassandra is refused by name; what is too long for its index is found all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from langchain_core.documents import Document
+from stores import embedding
+
+from linkstore import Link, LinkStore, add_links
+from linkstore.errors import BackendError, DocumentError
+from linkstore.strategies import Similarity
+
+LONGEST_ID = 65_535
+
+
+@pytest.fixture
+def opened(cassandra_session, keyspace) -> Iterator[LinkStore]:
+    with LinkStore.cassandra(embedding(), session=cassandra_session, keyspace=keyspace) as store:
+        yield store
+
+
+@pytest.mark.parametrize("size", [LONGEST_ID + 1, LONGEST_ID + 70_000])
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_longer_id_is_refused_by_name_and_nothing_is_written(opened, size, linked) -> None:
+    name = "the long one " + "x" * (size - 13)
+    long, good = Document(id=name, page_content="long"), Document(id="good", page_content="good")
+    if linked:
+        add_links(long, Link.bidir(kind="k", tag="t"))
+    with pytest.raises((DocumentError, BackendError)) as error:
+        opened.add_documents([good, long])
+    assert "the long one" in error.value.message
+    assert len(error.value.message) < 1_000
+    assert opened.survey().documents == 0
+    assert opened.verify().sound
+
+
+def test_a_longer_id_is_an_id_that_no_document_has(opened) -> None:
+    """As any other that is unknown: it can be asked for, started from and deleted."""
+    name = "x" * (LONGEST_ID + 1)
+    opened.add_documents([Document(id="a", page_content="a")])
+    assert [one.id for one in opened.get_by_ids([name, "a"])] == ["a"]
+    assert [hit.document.id for hit in opened.search("a", initial_roots=[name])] == ["a"]
+    opened.delete([name, "a"])
+    assert opened.survey().documents == 0
+
+
+@pytest.mark.parametrize("letter", ["a", "😀"])
+@pytest.mark.parametrize("size", [512, 513, 2_000, 20_000])
+def test_a_field_is_found_by_equality_however_long_its_name_and_its_value(opened, size, letter) -> None:
+    field, value = letter * size, letter.swapcase() * size
+    opened.add_documents(
+        [
+            Document(id="name", page_content="a", metadata={field: "short"}),
+            Document(id="value", page_content="b", metadata={"short": value}),
+            Document(id="both", page_content="c", metadata={field: value}),
+        ]
+    )
+    for wanted, expected in (
+        ({field: "short"}, ["name"]),
+        ({"short": value}, ["value"]),
+        ({field: value}, ["both"]),
+        ({field: value[:-1]}, []),
+    ):
+        found = opened.search("x", strategy=Similarity(k=3), filter=wanted)
+        assert [hit.document.id for hit in found] == expected
