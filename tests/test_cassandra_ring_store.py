@@ -21,7 +21,6 @@ from linkstore.errors import StoreUnavailableError
 from linkstore.strategies import Eager
 from linkstore.testing import OracleBackend, compare_hits
 
-
 KEYSPACE = "ring_store"
 TIMEOUT, DEADLINE = 1.0, 2.5
 SLACK = 3.0
