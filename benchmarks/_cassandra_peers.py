@@ -76,6 +76,7 @@ class CommunityGraph(Peer):
             return CassandraGraphVectorStore(embedding, session, keyspace, self.table)
 
     def documents(self, numbers: Sequence[int]) -> list[Document]:
+        warnings.simplefilter("ignore")  # the peer's own: it is in beta and deprecated at once
         from langchain_community.graph_vectorstores.links import Link
 
         return [
