@@ -259,6 +259,14 @@ class TestTrouble:
         assert time.monotonic() - began < HURRIED.deadline + 2
 
 
+def wait_for_pools(session, count: int) -> None:
+    """Until the driver has connections to so many nodes: before that it asks others."""
+    deadline = time.monotonic() + 30
+    while len(session.get_pool_state()) < count:
+        assert time.monotonic() < deadline, session.get_pool_state()
+        time.sleep(0.05)
+
+
 def test_keys_grouped_by_replica_are_answered_by_that_replica(ring):
     """The node that answers a statement about many partitions is the one that owns them."""
     with raw_connect(ring.hosts, ring.port) as admin:
@@ -269,6 +277,7 @@ def test_keys_grouped_by_replica_are_answered_by_that_replica(ring):
     connection = connect(f"cassandra://{','.join(f'{host}:{ring.port}' for host in ring.hosts)}/placed/t")
     try:
         session = connection.session
+        wait_for_pools(session, len(ring.hosts))
         keys = [(f"tag {i}", 0) for i in range(200)]
         shares = Placement(session, "placed").by_replica("t", keys)
         assert len(shares) == 3
