@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 from _growth_data import GivenVectors, GrowthData
 from langchain_core.documents import Document
 
+PATIENCE = 60.0
+"""Seconds for an answer to the peers, who do not try again."""
 SEEDS = 4
 ADJACENT = 10
 
@@ -39,6 +41,9 @@ class Peer(ABC):
     def __init__(self, session: Any, keyspace: str, data: GrowthData) -> None:
         self.data = data
         self.session = session
+        from cassandra.cluster import EXEC_PROFILE_DEFAULT
+
+        session.get_execution_profile(EXEC_PROFILE_DEFAULT).request_timeout = PATIENCE
         self.table = f"{self.name.replace('-', '_')}_{len(data)}"
         self.store = self._opened(session, keyspace, AnyText(data))
 
