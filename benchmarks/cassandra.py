@@ -39,7 +39,7 @@ from linkstore.strategies import Eager, Mmr, Strategy
 
 KEYSPACE = "bench"
 PATIENT = {"write_request_timeout": "60s", "read_request_timeout": "60s"}
-"""The peers do not try again where a server that is compacting vectors on two cores takes longer than usual."""
+"""The peers do not try again, and a server that compacts vectors on two cores takes its time."""
 BATCH = 500
 BARE_EACH = 4
 """Bare inserts take one batch in so many: they are the slowest, and tell as much."""
