@@ -23,8 +23,11 @@ from linkstore.backends.cassandra.rows import UNFINISHED, Membership
 from linkstore.plans import Side
 from linkstore.vectors import Floats
 
-BATCH_SIZES: Final = (10, 5, 2, 1)
-"""Rows of a batch: a few sizes, for each is a statement to prepare; more partitions make the server warn."""
+BATCH_SIZES: Final = (9, 6, 3, 2, 1)
+"""Rows of a batch: few sizes, for each is a statement to prepare.
+
+9 rows fit with vectors of 256 dimensions, 6 with 384; more than 10 partitions make the server warn.
+"""
 BATCH_BYTES: Final = 4_500
 """A batch of more than 5 KiB makes the server warn."""
 _ROW_BYTES: Final = 60
