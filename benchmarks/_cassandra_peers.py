@@ -120,30 +120,21 @@ class GraphRetriever(Peer):
         return Cassandra(embedding, session, keyspace, self.table)
 
     def documents(self, numbers: Sequence[int]) -> list[Document]:
+        from _peer import document
         from langchain_graph_retriever.transformers import ShreddingTransformer
 
-        documents = [
-            Document(
-                id=str(n),
-                page_content=f"doc {n}",
-                metadata={
-                    "url": f"u{n}",
-                    "keyword": sorted({f"k{keyword}" for keyword in self.data.keywords[n].tolist()}),
-                    "href": sorted({f"u{target}" for target in self.data.targets[n].tolist()}),
-                },
-            )
-            for n in numbers
-        ]
+        data = {"keywords": self.data.keywords, "targets": self.data.targets}
+        documents = [document(n, data) for n in numbers]
         return list(ShreddingTransformer().transform_documents(documents))
 
     def found(self, how: str, question: str) -> list[Document]:
+        from _peer import EDGES, NESTED
         from langchain_graph_retriever import GraphRetriever as Retriever
         from langchain_graph_retriever.adapters.cassandra import CassandraAdapter
         from langchain_graph_retriever.transformers import ShreddingTransformer
 
-        adapter = CassandraAdapter(self.store, ShreddingTransformer(), {"keyword", "href"})
-        edges: Any = [("keyword", "keyword"), ("href", "url")]
-        retriever = Retriever(store=adapter, edges=edges, strategy=_strategy(how))
+        adapter = CassandraAdapter(self.store, ShreddingTransformer(), NESTED)
+        retriever = Retriever(store=adapter, edges=EDGES, strategy=_strategy(how))
         found: list[Document] = retriever.invoke(question)
         return found
 

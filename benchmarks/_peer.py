@@ -27,6 +27,7 @@ SEEDS = 4
 ADJACENT = 10
 BATCH = 1000
 NESTED = {"keyword", "href"}
+EDGES: list[Any] = [("keyword", "keyword"), ("href", "url")]
 
 
 class Given(Embeddings):
@@ -49,7 +50,7 @@ def main() -> None:
     adapter, path = sys.argv[1], Path(sys.argv[2])
     data = dict(np.load(path))
     store = _store(adapter, Given(data), path.parent)
-    documents = [_document(n, data) for n in range(len(data["vectors"]))]
+    documents = [document(n, data) for n in range(len(data["vectors"]))]
     if adapter == "chroma":
         documents = list(_shredder().transform_documents(documents))
     for start in range(0, len(documents), BATCH):
@@ -78,7 +79,7 @@ def _store(adapter: str, embedding: Embeddings, folder: Path) -> VectorStore:
     )
 
 
-def _document(n: int, data: Any) -> Document:
+def document(n: int, data: Any) -> Document:
     metadata = {
         "url": f"u{n}",
         "keyword": sorted({f"k{keyword}" for keyword in data["keywords"][n].tolist()}),
@@ -89,12 +90,11 @@ def _document(n: int, data: Any) -> Document:
 
 def _retriever(adapter: str, store: Any, depth: int) -> GraphRetriever:
     strategy = Eager(k=1000, start_k=SEEDS, adjacent_k=ADJACENT, max_depth=depth)
-    edges: list[Any] = [("keyword", "keyword"), ("href", "url")]
     if adapter == "chroma":
         from langchain_graph_retriever.adapters.chroma import ChromaAdapter
 
         store = ChromaAdapter(store, _shredder(), NESTED)
-    return GraphRetriever(store=store, edges=edges, strategy=strategy)
+    return GraphRetriever(store=store, edges=EDGES, strategy=strategy)
 
 
 def _shredder() -> Any:

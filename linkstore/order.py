@@ -38,6 +38,19 @@ def best_by_group(groups: Ints, scores: Floats) -> Asking:
     return order
 
 
+def first_by_group(groups: Ints, scores: Floats, take: int, names: Callable[[Ints], list[str]]) -> Ints:
+    """Positions of the ``take`` best of each group, in the order of :func:`best_by_group`.
+
+    Args:
+        groups: (n,) group of each entry.
+        scores: (n,) its score.
+        take: How many of a group.
+        names: Looks up the ids of positions.
+    """
+    order = with_names(best_by_group(groups, scores), names)
+    return order[_places(groups[order]) < take]
+
+
 def with_names(asking: Asking, names: Callable[[Ints], list[str]]) -> Ints:
     """Finish an ordering where ids can be looked up at once."""
     try:
@@ -66,6 +79,13 @@ def ties(ordered: Floats | Ints) -> Bools:
     tied[1:] |= equal
     tied[:-1] |= equal
     return tied
+
+
+def _places(ordered: Ints) -> Ints:
+    """The place of each entry among those equal to it, from 0; equal entries are neighbours."""
+    at = np.arange(len(ordered))
+    starts = np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)]
+    return at - np.maximum.accumulate(np.where(starts, at, 0))
 
 
 def _sorted(keys: Ints, most: int) -> tuple[Ints, Ints]:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+
+from cassandra_server import create_keyspace
 
 from linkstore.backends.cassandra.cql import Tables, delete_document, delete_member
 
@@ -15,6 +19,15 @@ _LISTED = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
 def new_name(start: str) -> str:
     """A name that no other worker and no test before had."""
     return f"{start}_{os.getpid()}_{next(NUMBERS)}"
+
+
+@contextmanager
+def own_keyspace(session: Any, start: str) -> Iterator[str]:
+    """A new keyspace (RF 1), dropped in the end: making one takes a second."""
+    name = new_name(start)
+    create_keyspace(session, name)
+    yield name
+    session.execute(f'DROP KEYSPACE "{name}"')
 
 
 def empty(session: Any, keyspace: str, name: str) -> None:

@@ -12,13 +12,10 @@ from linkstore.testing.conformance import BackendConformance
 @pytest.fixture(scope="module")
 def tables(cassandra_session):
     """A keyspace of this module."""
-    from cassandra_server import create_keyspace
-    from cassandra_tables import new_name
+    from cassandra_tables import own_keyspace
 
-    name = new_name("conformance")
-    create_keyspace(cassandra_session, name)
-    yield name
-    cassandra_session.execute(f'DROP KEYSPACE "{name}"')
+    with own_keyspace(cassandra_session, "conformance") as name:
+        yield name
 
 
 def store_name(test: str) -> str:

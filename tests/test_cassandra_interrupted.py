@@ -20,8 +20,7 @@ from stores import LONG, times
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
 from cassandra_executors import Stopped, Stopping
-from cassandra_server import create_keyspace
-from cassandra_tables import empty, new_name
+from cassandra_tables import empty, own_keyspace
 
 from linkstore import Link
 from linkstore.backends.base import Change, Manifest, Record
@@ -166,10 +165,8 @@ LONG_KINDS = ("relink and turn",) if LONG else ()
 @pytest.fixture(scope="module")
 def place(cassandra_session):
     """Where the store of this module is; made once, emptied for each test."""
-    name = new_name("interrupted")
-    create_keyspace(cassandra_session, name)
-    yield cassandra_session, name, "t"
-    cassandra_session.execute(f'DROP KEYSPACE "{name}"')
+    with own_keyspace(cassandra_session, "interrupted") as name:
+        yield cassandra_session, name, "t"
 
 
 @pytest.fixture

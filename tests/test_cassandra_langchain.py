@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 
 import pytest
+from indexing_cases import IndexingCases
 from langchain_core.documents import Document
-from langchain_core.indexing import InMemoryRecordManager, aindex, index
 from langchain_tests.integration_tests import RetrieversIntegrationTests, VectorStoreIntegrationTests
-from stores import document, documents, embedding
+from stores import documents, embedding
 
 from linkstore import LinkRetriever, LinkStore
 from linkstore.strategies import Eager
@@ -18,12 +17,10 @@ from linkstore.strategies import Eager
 @pytest.fixture(scope="module")
 def opening(cassandra_session):
     """Opens stores in a keyspace of this module's own."""
-    from cassandra_server import create_keyspace
+    from cassandra_tables import own_keyspace
 
-    name = f"langchain_{os.getpid()}"
-    create_keyspace(cassandra_session, name)
-    yield {"session": cassandra_session, "keyspace": name}
-    cassandra_session.execute(f'DROP KEYSPACE "{name}"')
+    with own_keyspace(cassandra_session, "langchain") as name:
+        yield {"session": cassandra_session, "keyspace": name}
 
 
 def emptied(store: LinkStore) -> LinkStore:
@@ -86,57 +83,8 @@ def store(shared):
     return emptied(shared)
 
 
-def pages(version: int, *numbers: int) -> list[Document]:
-    """Documents without ids, ten to a source."""
-    made = [document(n, version) for n in numbers]
-    for one in made:
-        one.metadata["source"] = f"page{one.metadata['n'] // 10}"
-        one.id = None
-    return made
-
-
-class TestIndexing:
-    """`langchain_core.indexing.index`, with documents that have links."""
-
-    @pytest.fixture
-    def manager(self):
-        manager = InMemoryRecordManager("linkstore")
-        manager.create_schema()
-        return manager
-
-    @staticmethod
-    def run(store, manager, docs, cleanup):
-        done = index(docs, manager, store, cleanup=cleanup, source_id_key="source", key_encoder="sha256")
-        return {name.removeprefix("num_"): count for name, count in done.items() if count}
-
-    def test_incremental(self, store, manager):
-        assert self.run(store, manager, pages(0, *range(20)), "incremental") == {"added": 20}
-        assert self.run(store, manager, pages(0, *range(20)), "incremental") == {"skipped": 20}
-        changed = [*pages(0, *range(1, 10)), *pages(1, 0)]
-        assert self.run(store, manager, changed, "incremental") == {"added": 1, "skipped": 9, "deleted": 1}
-        texts = sorted(one.page_content for one in store.scan())
-        assert texts == sorted([*(f"doc {n} v0" for n in range(1, 20)), "doc 0 v1"])
-
-    def test_full_and_the_links_that_are_left(self, store, manager):
-        self.run(store, manager, pages(0, *range(20)), "full")
-        assert self.run(store, manager, pages(0, *range(5)), "full") == {"skipped": 5, "deleted": 15}
-        assert sorted(one.page_content for one in store.scan()) == [f"doc {n} v0" for n in range(5)]
-        assert store.survey().links == {"hyperlink": 10, "keyword": 5}
-        assert store.verify().sound
-
-    def test_links_are_followed_afterwards(self, store, manager):
-        self.run(store, manager, pages(0, *range(40)), "full")
-        hits = store.search("doc 1 v0", strategy=Eager(k=1, depth=1))
-        assert hits[0].document.page_content == "doc 1 v0"
-        assert {"doc 7 v0", "doc 18 v0", "doc 35 v0"} <= {hit.document.page_content for hit in hits}
-
-    async def test_async(self, store):
-        manager = InMemoryRecordManager("linkstore")
-        await manager.acreate_schema()
-        options = {"cleanup": "full", "source_id_key": "source", "key_encoder": "sha256"}
-        assert (await aindex(pages(0, *range(20)), manager, store, **options))["num_added"] == 20
-        assert (await aindex(pages(0, *range(3)), manager, store, **options))["num_deleted"] == 17
-        assert store.survey().documents == 3
+class TestIndexing(IndexingCases):
+    """In Cassandra."""
 
 
 ASKS = [

@@ -71,7 +71,7 @@ class TestCodes:
 
     def test_what_is_no_code_says_nothing(self) -> None:
         vectors = unit_vectors(np.eye(4))
-        packed = [codes.encode(vectors)[0], codes.UNKNOWN, None, b"of other dimensions"]
+        packed = [codes.encode(vectors)[0], b"", None, b"of other dimensions"]
         estimated, loss = codes.estimate(packed, vectors[0])
         assert estimated[0] == pytest.approx(1, abs=1e-4)
         assert loss.tolist()[1:] == [2, 2, 2]

@@ -6,7 +6,6 @@ import asyncio
 import functools
 import itertools
 import json
-import os
 import subprocess
 import sys
 import time
@@ -37,12 +36,10 @@ QUESTION = "What does the train pass through?"
 @pytest.fixture(scope="module")
 def space(cassandra_session):
     """A keyspace of this module's own."""
-    from cassandra_server import create_keyspace
+    from cassandra_tables import own_keyspace
 
-    name = f"store_{os.getpid()}"
-    create_keyspace(cassandra_session, name)
-    yield name
-    cassandra_session.execute(f'DROP KEYSPACE "{name}"')
+    with own_keyspace(cassandra_session, "store") as name:
+        yield name
 
 
 @pytest.fixture

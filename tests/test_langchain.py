@@ -6,8 +6,8 @@ import asyncio
 import copy
 
 import pytest
+from indexing_cases import IndexingCases
 from langchain_core.documents import Document
-from langchain_core.indexing import InMemoryRecordManager, aindex, index
 from langchain_core.vectorstores import VectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests, VectorStoreIntegrationTests
 from stores import SNAPSHOTS, document, documents, embedding
@@ -61,61 +61,8 @@ def in_store(store: LinkStore) -> dict[str | None, str]:
     return {found.id: found.page_content for found in store.scan()}
 
 
-class TestIndexing:
-    """`langchain_core.indexing.index`, with documents that have links."""
-
-    @pytest.fixture
-    def manager(self):
-        manager = InMemoryRecordManager("linkstore")
-        manager.create_schema()
-        return manager
-
-    @staticmethod
-    def pages(version: int, *numbers: int) -> list[Document]:
-        made = [document(n, version) for n in numbers]
-        for one in made:
-            one.metadata["source"] = f"page{one.metadata['n'] // 10}"
-            one.id = None
-        return made
-
-    @staticmethod
-    def run(store, manager, docs, cleanup):
-        done = index(docs, manager, store, cleanup=cleanup, source_id_key="source", key_encoder="sha256")
-        return {name.removeprefix("num_"): count for name, count in done.items() if count}
-
-    def test_incremental(self, store, manager) -> None:
-        assert self.run(store, manager, self.pages(0, *range(20)), "incremental") == {"added": 20}
-        assert self.run(store, manager, self.pages(0, *range(20)), "incremental") == {"skipped": 20}
-        changed = [*self.pages(0, *range(1, 10)), *self.pages(1, 0)]
-        assert self.run(store, manager, changed, "incremental") == {"added": 1, "skipped": 9, "deleted": 1}
-        texts = list(in_store(store).values())
-        assert sorted(texts) == sorted([*(f"doc {n} v0" for n in range(1, 20)), "doc 0 v1"])
-
-    def test_full(self, store, manager) -> None:
-        self.run(store, manager, self.pages(0, *range(20)), "full")
-        assert self.run(store, manager, self.pages(0, *range(5)), "full") == {"skipped": 5, "deleted": 15}
-        assert sorted(in_store(store).values()) == [f"doc {n} v0" for n in range(5)]
-        assert store.survey().links == {"hyperlink": 10, "keyword": 5}
-
-    def test_links_are_followed_afterwards(self, store, manager) -> None:
-        self.run(store, manager, self.pages(0, *range(40)), "full")
-        hits = store.search("doc 1 v0", strategy=Eager(k=1, depth=1))
-        assert hits[0].document.page_content == "doc 1 v0"
-        assert {"doc 7 v0", "doc 18 v0", "doc 35 v0"} <= {hit.document.page_content for hit in hits}
-
-    async def test_async(self, store) -> None:
-        manager = InMemoryRecordManager("linkstore")
-        await manager.acreate_schema()
-        done = await aindex(
-            self.pages(0, *range(20)),
-            manager,
-            store,
-            cleanup="full",
-            source_id_key="source",
-            key_encoder="sha256",
-        )
-        assert done["num_added"] == 20
-        assert store.survey().documents == 20
+class TestIndexing(IndexingCases):
+    """On the embedded store."""
 
 
 def test_the_caller_s_documents_stay_untouched(store) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import time
 import uuid
 import warnings
@@ -16,7 +15,8 @@ import pytest
 
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
-from cassandra_server import connect, create_keyspace
+from cassandra_server import connect
+from cassandra_tables import own_keyspace
 from documented import ROOT, linkstore, run_markdown
 from langchain_core.documents import Document
 from stores import DIMENSION, backend, embedding, record, records
@@ -55,10 +55,8 @@ def target(tmp_path):
 @pytest.fixture(scope="module")
 def tables(cassandra_session):
     """A keyspace of this module: making one takes a second."""
-    name = f"migration_{os.getpid()}"
-    create_keyspace(cassandra_session, name)
-    yield name
-    cassandra_session.execute(f'DROP KEYSPACE "{name}"')
+    with own_keyspace(cassandra_session, "migration") as name:
+        yield name
 
 
 @pytest.fixture

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from linkstore.errors import EmbeddingError
 from linkstore.links import Link
 from linkstore.plans import (
     Candidates,
@@ -280,6 +281,20 @@ class Backend(ABC):
     @abstractmethod
     def close(self) -> None:
         """Release everything; further use raises StoreClosedError. Closing twice is fine."""
+
+
+def check_dimension(records: Iterable[Record], dimension: int | None) -> None:
+    """Make sure that records fit what was claimed.
+
+    Raises:
+        EmbeddingError: If nothing was, or another dimension; the message names the document.
+    """
+    for record in records:
+        if dimension is None or len(record.vector) != dimension:
+            raise EmbeddingError(
+                f"document {record.id!r} has a vector of dimension {len(record.vector)};"
+                f" the store holds {'none yet: claim one first' if dimension is None else dimension}"
+            )
 
 
 def immediate(

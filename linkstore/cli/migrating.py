@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from linkstore.cli.exits import UsageError
-from linkstore.errors import BackendError, EmbeddingError
+from linkstore.cli.stores import is_url
+from linkstore.errors import EmbeddingError
 
 if TYPE_CHECKING:
     from linkstore.backends.base import Backend
@@ -25,30 +26,13 @@ def check_places(source: str, target: str) -> None:
         UsageError: Saying which.
     """
     for place in (source, target):
-        scheme, separator, _ = place.partition("://")
         if not place.strip():
             raise UsageError(
                 "SOURCE and TARGET must each be a folder or cassandra://host:port/keyspace/table"
             )
-        if separator and f"{scheme}://" != _SCHEME:
-            raise UsageError(
-                f"no backend is known for {scheme}://; give a folder, or cassandra://host:port/keyspace/table"
-            )
-        if separator:
-            _check_url(place, for_store=place == target)
+        is_url(place, of_store=place == target)
     if _absolute(source) == _absolute(target):
         raise UsageError(f"SOURCE and TARGET are the same: {source}")
-
-
-def _check_url(url: str, *, for_store: bool) -> None:
-    """Refuse a URL of another form, and for a store what cannot name its tables."""
-    from linkstore.migration.community import check_url
-    from linkstore.store.cassandra import read_url
-
-    try:
-        (read_url if for_store else check_url)(url)
-    except BackendError as error:
-        raise UsageError(str(error)) from error
 
 
 def _absolute(place: str) -> str:

@@ -30,12 +30,12 @@ def opened(place: str, *, create: bool = False, embedding: str | None = None) ->
         StoreUnavailableError: If no server answers.
         MissingExtraError: If ``place`` needs an extra that is not installed.
     """
-    is_url = _is_url(place)
+    at_url = _is_url(place)
     from linkstore.embeddings import get_embedding
     from linkstore.store import LinkStore
 
     chosen = None if embedding is None else get_embedding(embedding)
-    if is_url:
+    if at_url:
         with _at_url(place, chosen, create=create) as store:
             yield store
     else:
@@ -57,25 +57,40 @@ def _at_url(url: str, embedding: Embeddings | None, *, create: bool) -> Iterator
 
 
 def _is_url(place: str) -> bool:
-    """Whether the place is a URL, and not a folder.
+    """Whether ``--store`` says a URL, and not a folder.
 
     Raises:
         UsageError: If it can be neither.
     """
     if not place.strip():
         raise UsageError("--store is empty; give the store's folder")
+    try:
+        return is_url(place)
+    except UsageError as error:
+        raise UsageError(f"--store: {error}") from error
+
+
+def is_url(place: str, *, of_store: bool = True) -> bool:
+    """Whether a place is a URL, and not a folder.
+
+    Args:
+        place: Where a store is, or a table.
+        of_store: Whether the table's name must be one for a store.
+
+    Raises:
+        UsageError: If it is of an unknown scheme, or a URL of another form.
+    """
     scheme, separator, _ = place.partition("://")
     if not separator:
         return False
     if scheme != "cassandra":
         raise UsageError(
-            f"--store: no backend is known for {scheme}://;"
-            " give a folder, or cassandra://host:port/keyspace/table"
+            f"no backend is known for {scheme}://; give a folder, or cassandra://host:port/keyspace/table"
         )
     from linkstore.store.cassandra import read_url
 
     try:
-        read_url(place)
+        read_url(place, of_store=of_store)
     except BackendError as error:
-        raise UsageError(f"--store: {error}") from error
+        raise UsageError(str(error)) from error
     return True

@@ -14,7 +14,7 @@ from linkstore.backends.cassandra.backend import CassandraBackend
 from linkstore.backends.cassandra.driver import Session
 from linkstore.backends.cassandra.execution import Executor
 from linkstore.backends.cassandra.requests import Requests, Row, Statement
-from linkstore.backends.cassandra.session import connect, parse_address, resolve_session
+from linkstore.backends.cassandra.session import connect, resolve_session
 from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.errors import DocumentError, EmbeddingError, LinkError, StoreFormatError, StoreNotFoundError
 from linkstore.migration.community_rows import record_of
@@ -142,15 +142,6 @@ def source_at(url: str, embedding: str | None = None) -> Iterator[Source]:
         connection.close()
 
 
-def check_url(url: str) -> None:
-    """Make sure that a URL has the form ``cassandra://host:port/keyspace/table``, without connecting.
-
-    Raises:
-        BackendError: If it has another.
-    """
-    parse_address(url)
-
-
 def check_free(url: str) -> None:
     """Make sure that a store can be made at a URL, or is there.
 
@@ -158,8 +149,8 @@ def check_free(url: str) -> None:
         StoreFormatError: If there is a table of langchain-community.
         StoreUnavailableError: If no server answers.
     """
-    address = parse_address(url)
     connection = connect(url)
+    address = connection.address
     try:
         columns = _columns(Executor(connection.session), address.keyspace, address.table)
     finally:

@@ -67,12 +67,13 @@ def backend_at(
         raise
 
 
-def read_url(url: str) -> Address:
-    """Read the URL of a store, without connecting.
+def read_url(url: str, *, of_store: bool = True) -> Address:
+    """Read the URL of a store, or of any table, without connecting.
 
     Raises:
-        BackendError: If it has another form, or its table's name is no name for tables.
+        BackendError: If it has another form, or the name of a store's table is no name for tables.
     """
     address = parse_address(url)
-    Tables(address.keyspace, address.table)
+    if of_store:
+        Tables(address.keyspace, address.table)
     return address

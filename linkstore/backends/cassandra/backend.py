@@ -6,7 +6,17 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from linkstore import plans
-from linkstore.backends.base import Backend, Change, Manifest, PageEntry, Record, Report, Survey, Written
+from linkstore.backends.base import (
+    Backend,
+    Change,
+    Manifest,
+    PageEntry,
+    Record,
+    Report,
+    Survey,
+    Written,
+    check_dimension,
+)
 from linkstore.backends.cassandra import cql, schema
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.driver import Session
@@ -21,7 +31,7 @@ from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.requests import Requests, Statement
 from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.backends.cassandra.writing import ChangeWriter, Clock, prepare
-from linkstore.errors import EmbeddingError, StoreClosedError
+from linkstore.errors import StoreClosedError
 from linkstore.plans import Operation, Plan, answered
 
 T = TypeVar("T")
@@ -99,7 +109,7 @@ class CassandraBackend(Backend):
             put_pages=put_pages,
             remove_pages=tuple(change.remove_pages),
         )
-        _check_dimension(put, dimension)
+        check_dimension(put, dimension)
         lifetime = self._settings.ttl
         writer = ChangeWriter(self._tables, self._fetcher, self._clock, self._buckets, lifetime)
         return (yield from writer.apply(change, prepare(put)))
@@ -190,13 +200,3 @@ class CassandraBackend(Backend):
     def _check_open(self) -> None:
         if self._closed:
             raise StoreClosedError(f"the store {self._tables.name!r} was closed; open it again to use it")
-
-
-def _check_dimension(records: tuple[Record, ...], dimension: int | None) -> None:
-    for record in records:
-        if dimension is None or len(record.vector) != dimension:
-            holds = "none yet: claim one first" if dimension is None else str(dimension)
-            raise EmbeddingError(
-                f"document {record.id!r} has a vector of dimension {len(record.vector)};"
-                f" the store holds {holds}"
-            )

@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from linkstore.vectors import Floats
 
-UNKNOWN: Final = b""
-"""The code of a vector that may be any."""
 _HEAD: Final = np.dtype([("scale", "<f4"), ("loss", "<f4")])
 _MOST: Final = np.float32(2047)
 _ARITHMETIC: Final = np.float32(1e-5)

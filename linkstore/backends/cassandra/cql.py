@@ -114,11 +114,14 @@ def write_setting(tables: Tables) -> str:
 _DOCUMENT: Final = "id, body, attributes, links, vector"
 
 
-def nearest(tables: Tables, equalities: int) -> str:
-    """Documents nearest to a vector; values: field and value of each equality, the vector, the limit."""
+def nearest(tables: Tables, equalities: int, *, whole: bool) -> str:
+    """Documents nearest to a vector, or only their ids.
+
+    Values: field and value of each equality, the vector, the limit.
+    """
     where = " AND ".join(["searchable[?] = ?"] * equalities)
     return (
-        f"SELECT {_DOCUMENT} FROM {tables.documents}{' WHERE ' + where if where else ''}"
+        f"SELECT {_DOCUMENT if whole else 'id'} FROM {tables.documents}{' WHERE ' + where if where else ''}"
         " ORDER BY vector ANN OF ? LIMIT ?"
     )
 
@@ -126,11 +129,6 @@ def nearest(tables: Tables, equalities: int) -> str:
 def read_documents(tables: Tables) -> str:
     """Documents by id; values: list of ids."""
     return f"SELECT {_DOCUMENT} FROM {tables.documents} WHERE id IN ?"
-
-
-def read_all_documents(tables: Tables) -> str:
-    """All documents, in an order of the server's own."""
-    return f"SELECT {_DOCUMENT} FROM {tables.documents}"
 
 
 def scan_first(tables: Tables) -> str:
@@ -166,20 +164,17 @@ def delete_document(tables: Tables) -> str:
     return f"DELETE FROM {tables.documents} USING TIMESTAMP ? WHERE id = ?"
 
 
+_OF_GROUPS: Final = "WHERE kind = ? AND tag IN ? AND side = ? AND bucket IN ? PER PARTITION LIMIT ?"
+
+
 def read_members(tables: Tables) -> str:
     """Members of link groups: (tag, id, weight, code); values: kind, tags, side, buckets, limit of each."""
-    return (
-        f"SELECT tag, id, weight, code FROM {tables.members} WHERE kind = ? AND tag IN ? AND side = ?"
-        " AND bucket IN ? PER PARTITION LIMIT ?"
-    )
+    return f"SELECT tag, id, weight, code FROM {tables.members} {_OF_GROUPS}"
 
 
 def count_members(tables: Tables) -> str:
     """A row of (tag) for each member of link groups; values as for :func:`read_members`."""
-    return (
-        f"SELECT tag FROM {tables.members} WHERE kind = ? AND tag IN ? AND side = ?"
-        " AND bucket IN ? PER PARTITION LIMIT ?"
-    )
+    return f"SELECT tag FROM {tables.members} {_OF_GROUPS}"
 
 
 def read_all_members(tables: Tables) -> str:

@@ -29,7 +29,7 @@ class GroupRows:
 
     Args:
         size: How many there are, counted to the limit asked for in each partition.
-        rows: The members; none of a group that has as many as the limit or more.
+        rows: The members; of a group with as many as the limit or more there may be none.
     """
 
     size: int = 0

@@ -40,15 +40,8 @@ class Comparison:
             "links of documents that are missing from their link group": self.missing,
             "members of link groups that an interrupted write left unfinished": self.unfinished,
         }
-        return Report(
-            findings=tuple(
-                Finding(
-                    problem=problem, count=len(keys), examples=tuple(map(_shown, sorted(keys)[:_EXAMPLES]))
-                )
-                for problem, keys in problems.items()
-                if keys
-            )
-        )
+        found = ((problem, keys) for problem, keys in problems.items() if keys)
+        return Report(findings=tuple(_finding(problem, keys) for problem, keys in found))
 
 
 class Inspection:

@@ -68,29 +68,21 @@ class MemberRows:
 
     def first(self, now: Placed, before: Placed | None) -> Iterator[_Row]:
         """What is written before the document: (key…, weight, code)."""
+        known, changing = before.members if before else {}, _changing(now, before)
         for membership, weight in now.members.items():
-            old = before.members.get(membership) if before else None
-            if old is None or (self._renew and not self._changes(now, before, membership)):
-                yield *self._key(membership, now.id), weight, now.code
-            elif self._changes(now, before, membership):
+            if membership in changing:
                 yield *self._key(membership, now.id), UNFINISHED, UNSET
+            elif self._renew or membership not in known:
+                yield *self._key(membership, now.id), weight, now.code
 
     def last(self, now: Placed, before: Placed | None) -> Iterator[_Row]:
         """What is written after it."""
-        for membership, weight in now.members.items():
-            if self._changes(now, before, membership):
-                yield *self._key(membership, now.id), weight, now.code
+        for membership in _changing(now, before):
+            yield *self._key(membership, now.id), now.members[membership], now.code
 
     def gone(self, before: Placed, now: Mapping[Membership, float]) -> Iterator[MemberKey]:
         """What is deleted after it."""
         return (self._key(membership, before.id) for membership in before.members if membership not in now)
-
-    def _changes(self, now: Placed, before: Placed | None, membership: Membership) -> bool:
-        """Whether the document lies there before and after, and differently."""
-        if before is None or membership not in before.members:
-            return False
-        same = before.members[membership] == now.members[membership]
-        return not (same and np.array_equal(before.vector, now.vector))
 
     def _key(self, membership: Membership, name: str) -> MemberKey:
         return *membership, bucket(name, self._buckets), name
@@ -129,6 +121,15 @@ class MemberStatements:
         """A statement for each row."""
         text = cql.delete_member(self._tables)
         return (Statement(cql=text, values=(at, *key), level="write") for key in keys)
+
+
+def _changing(now: Placed, before: Placed | None) -> set[Membership]:
+    """Where the document lies before and after, and differently."""
+    if before is None:
+        return set()
+    turned = not np.array_equal(before.vector, now.vector)
+    both = before.members.keys() & now.members.keys()
+    return {one for one in both if turned or before.members[one] != now.members[one]}
 
 
 def bucket(name: str, buckets: int) -> int:

@@ -14,7 +14,7 @@ from linkstore.backends.cassandra.rows import DocumentRow, searchable
 from linkstore.errors import FilterError
 from linkstore.order import best, with_names
 from linkstore.plans import Nearest, Operation
-from linkstore.vectors import similarities
+from linkstore.vectors import Floats, similarities
 
 MOST: Final = 1000
 """The server gives no more than this many neighbours."""
@@ -54,35 +54,34 @@ class NearestSearch:
         count = fetch.k + EXTRA
         while fetch.k and count <= 4 * MOST:
             asked = min(count, MOST)
-            proposed = yield from self._proposed(fetch, asked)
-            found = (yield from self._confirmed(proposed)) if self._replicated else proposed
-            passing = [row for row in found if fetch.filter.always or fetch.filter.matches(row.metadata())]
-            if len(proposed) < asked:
-                return _best(passing, fetch)
-            if len(passing) >= fetch.k and not self._tied_at_the_end(passing, found, fetch):
-                return _best(passing, fetch)
+            proposed, found = yield from self._proposed(fetch, asked)
+            scores = _scores(found, fetch)
+            passes = np.array([fetch.filter.always or fetch.filter.matches(row.metadata()) for row in found])
+            passing = np.flatnonzero(passes)
+            if proposed < asked or (
+                len(passing) >= fetch.k and not self._tied_at_the_end(scores[passing], scores, fetch.k)
+            ):
+                return _best([found[at] for at in passing.tolist()], scores[passing], fetch.k)
             count *= 4
         return (yield from self._scanned(fetch)) if fetch.k else []
 
-    def _tied_at_the_end(self, passing: list[DocumentRow], found: list[DocumentRow], fetch: Nearest) -> bool:
+    def _tied_at_the_end(self, passing: Floats, found: Floats, k: int) -> bool:
         """Whether the last one wanted scores as the last one found: others may score the same."""
-        if len(found) >= MOST:
-            return False
-        wanted = _scores(passing, fetch)[-1 if len(passing) < fetch.k else fetch.k - 1]
-        return bool(wanted <= _scores(found, fetch)[-1])
+        return len(found) < MOST and bool(np.sort(passing)[-k] <= found.min())
 
-    def _confirmed(self, proposed: list[DocumentRow]) -> Operation[list[DocumentRow]]:
-        """The same documents as they are now."""
-        return (yield from self._fetcher.documents([row.id for row in proposed]))
+    def _proposed(self, fetch: Nearest, limit: int) -> Operation[tuple[int, list[DocumentRow]]]:
+        """What the server's index gives, with the equalities of the filter that it can look up.
 
-    def _proposed(self, fetch: Nearest, limit: int) -> Operation[list[DocumentRow]]:
-        """What the server's index gives, with the equalities of the filter that it can look up."""
+        How many there are, and the documents as they are now.
+        """
         asked = searchable(dict(fetch.filter.equalities))
         values = (*(part for pair in asked.items() for part in pair), fetch.vector, limit)
-        text = cql.nearest(self._tables, len(asked))
+        text = cql.nearest(self._tables, len(asked), whole=not self._replicated)
         statement = Statement(cql=text, values=values, level="one", page_limit=limit)
         (rows,) = yield Requests(statements=(statement,), what="search for similar documents")
-        return [DocumentRow.of(row) for row in rows]
+        if self._replicated:
+            return len(rows), (yield from self._fetcher.documents([name for (name,) in rows]))
+        return len(rows), [DocumentRow.of(row) for row in rows]
 
     def _scanned(self, fetch: Nearest) -> Operation[list[DocumentRow]]:
         """All documents, a page at a time."""
@@ -92,7 +91,7 @@ class NearestSearch:
             page = yield from scan_page(self._tables, after, SCAN_PAGE)
             seen += len(page)
             kept += [row for row in page if fetch.filter.matches(row.metadata())]
-            kept = _best(kept, fetch)
+            kept = _best(kept, _scores(kept, fetch), fetch.k)
             if len(page) < SCAN_PAGE:
                 return kept
             if seen >= self._scan_limit:
@@ -113,16 +112,14 @@ def scan_page(tables: Tables, after: str | None, limit: int) -> Operation[list[D
     return [DocumentRow.of(row) for row in rows]
 
 
-def _scores(rows: list[DocumentRow], fetch: Nearest) -> list[float]:
-    """Similarities, descending."""
-    scores: list[float] = similarities(np.stack([row.vector for row in rows]), fetch.vector).tolist()
-    return sorted(scores, reverse=True)
-
-
-def _best(rows: list[DocumentRow], fetch: Nearest) -> list[DocumentRow]:
-    """The ``k`` best by similarity, then id."""
+def _scores(rows: list[DocumentRow], fetch: Nearest) -> Floats:
+    """(n,) similarities."""
     if not rows:
-        return []
-    scores = similarities(np.stack([row.vector for row in rows]), fetch.vector)
-    order = with_names(best(scores, fetch.k), lambda at: [rows[one].id for one in at.tolist()])
+        return np.empty(0, np.float32)
+    return similarities(np.stack([row.vector for row in rows]), fetch.vector)
+
+
+def _best(rows: list[DocumentRow], scores: Floats, k: int) -> list[DocumentRow]:
+    """The ``k`` best by score, then id."""
+    order = with_names(best(scores, k), lambda at: [rows[one].id for one in at.tolist()])
     return [rows[at] for at in order.tolist()]

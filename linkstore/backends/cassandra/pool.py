@@ -18,7 +18,7 @@ from linkstore.backends.cassandra.groups import GroupRows
 from linkstore.backends.cassandra.reading import Documents
 from linkstore.backends.cassandra.rows import UNFINISHED
 from linkstore.filters import Condition
-from linkstore.order import best_by_group, with_names
+from linkstore.order import first_by_group
 from linkstore.plans import Members, Reached
 from linkstore.vectors import Bools, Floats, Ints, contained, damped, similarities
 
@@ -81,11 +81,9 @@ class Pool:
 
     def reached(self) -> Reached:
         """Of each group the first ``take`` by similarity, then id; nothing is undecided."""
-        order = with_names(
-            best_by_group(self._owner, self._similarity), lambda at: self._known.names(self.refs[at])
+        order = first_by_group(
+            self._owner, self._similarity, self._fetch.take, lambda at: self._known.names(self.refs[at])
         )
-        owner = self._owner[order]
-        order = order[np.arange(len(order)) - np.searchsorted(owner, owner) < self._fetch.take]
         return Reached(
             group=self._owner[order],
             refs=self.refs[order],

@@ -26,6 +26,7 @@ from linkstore.backends.base import (
     Report,
     Survey,
     Written,
+    check_dimension,
     immediate,
 )
 from linkstore.backends.embedded import inspection
@@ -37,7 +38,6 @@ from linkstore.backends.embedded.snapshot import Builder, Snapshot, SnapshotFile
 from linkstore.backends.embedded.writing import ChangeWriter, GroupKeys, prepare
 from linkstore.collecting import collection_paused
 from linkstore.errors import (
-    EmbeddingError,
     StoreBusyError,
     StoreClosedError,
     StoreFormatError,
@@ -142,7 +142,7 @@ class EmbeddedBackend(Backend):
             prepared = prepare(change.put)
         try:
             with self._current().writing() as connection, collection_paused():
-                _check_dimension(change, settings_of(connection))
+                check_dimension(change.put, settings_of(connection).get("dimension"))
                 written = ChangeWriter(connection, self._groups).apply(change, prepared)
                 due = self._due(settings_of(connection), self._settings.grow_share)
                 growing = self._growing(settings_of(connection))
@@ -346,16 +346,6 @@ def _check_folder(folder: Path, *, create: bool) -> None:
 
 def _manifest(settings: dict[str, Any]) -> Manifest:
     return Manifest(embedding=settings.get("embedding"), dimension=settings.get("dimension"))
-
-
-def _check_dimension(change: Change, settings: dict[str, Any]) -> None:
-    dimension = settings.get("dimension")
-    for item in change.put:
-        if dimension is None or len(item.vector) != dimension:
-            raise EmbeddingError(
-                f"document {item.id!r} has a vector of dimension {len(item.vector)};"
-                f" the store holds {'none yet: claim one first' if dimension is None else dimension}"
-            )
 
 
 def _nothing_to_wait_for(request: object) -> object:

@@ -16,7 +16,7 @@ from linkstore.backends.embedded.mirror import SIDE_BITS, Mirror, Stamp
 from linkstore.backends.embedded.verdicts import Verdicts
 from linkstore.filters import Condition
 from linkstore.links import LINKS_KEY
-from linkstore.order import best, best_by_group, with_names
+from linkstore.order import best, first_by_group, with_names
 from linkstore.plans import (
     Candidates,
     Documents,
@@ -199,9 +199,7 @@ class EmbeddedReader(Reader):
             owner, entry, keys = owner[passing], entry[passing], keys[passing]
         distinct, where = _distinct(keys)
         scores = self._scores(distinct, fetch.vector)[where]
-        order = with_names(best_by_group(owner, scores), lambda at: self._mirror.ids.take(keys[at]))
-        ordered = owner[order]
-        order = order[_places(ordered) < fetch.take]
+        order = first_by_group(owner, scores, fetch.take, lambda at: self._mirror.ids.take(keys[at]))
         return Reached(
             group=owner[order],
             refs=keys[order],
@@ -259,13 +257,6 @@ def _stored(name: str, text: str, metadata: str, links: str | None) -> Stored:
 
 def _json(value: Any) -> str:
     return orjson.dumps(value).decode()
-
-
-def _places(ordered: Ints) -> Ints:
-    """The place of each entry among those equal to it, from 0; equal entries are neighbours."""
-    at = np.arange(len(ordered))
-    starts = np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)]
-    return at - np.maximum.accumulate(np.where(starts, at, 0))
 
 
 def _distinct(keys: Ints) -> tuple[Ints, Ints]:
