@@ -16,6 +16,7 @@
         ├── StoreClosedError    used after ``close()``
         ├── StoreBusyError      another writer held the store for too long
         ├── StoreFullError      no space left; what was stored before is intact
+        ├── CapabilityError     the engine cannot do this at all, such as search by words
         └── StoreUnavailableError  a server that cannot be reached or does not answer in time
 """
 
@@ -97,6 +98,10 @@ class StoreBusyError(BackendError, TimeoutError):
 
 class StoreFullError(BackendError):
     """The disk is full; nothing was written and what was stored before is intact."""
+
+
+class CapabilityError(BackendError):
+    """The storage engine cannot do what was asked, whatever the data: choose a strategy without it."""
 
 
 class StoreUnavailableError(BackendError, ConnectionError):

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from linkstore.errors import CapabilityError
 from linkstore.filters import EVERYTHING, Condition
 from linkstore.vectors import Floats, Ints
 
@@ -84,6 +85,19 @@ class Members:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lexical:
+    """The ``k`` documents that match words best, by BM25, and pass ``filter``: Worded.
+
+    What words are and how they score is :mod:`linkstore.lexical`'s. A backend that cannot search by words
+    has CapabilityError raised in the plan, which may go on without.
+    """
+
+    terms: tuple[str, ...]
+    k: int
+    filter: Condition = EVERYTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Matching:
     """Which of the documents pass ``filter``: bool of shape (n,)."""
 
@@ -119,7 +133,7 @@ class Documents:
     refs: Ints
 
 
-Fetch = Nearest | Find | Groups | Resolve | Members | Matching | Vectors | Names | Tags | Documents
+Fetch = Nearest | Find | Groups | Resolve | Members | Lexical | Matching | Vectors | Names | Tags | Documents
 """All that a strategy can ask."""
 
 
@@ -179,6 +193,21 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Worded:
+    """Documents that match words, best first, then by id.
+
+    Args:
+        refs: (n,) documents.
+        score: (n,) BM25, greater than 0.
+        left_out: Words that were not looked up because too many documents have them.
+    """
+
+    refs: Ints
+    score: Floats
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
     """A document as it lies in the store; ``metadata`` is the receiver's own copy."""
 
@@ -194,11 +223,19 @@ Operation = Generator[Any, Any, T]
 
 
 def answered(plan: Plan[T], answer: Callable[[Fetch], Operation[Any]]) -> Operation[T]:
-    """Join a plan with the operations that answer its fetches."""
-    reply: Any = None
+    """Join a plan with the operations that answer its fetches.
+
+    What the backend cannot do is raised in the plan, which may do without; all else ends it.
+    """
     try:
+        fetch = next(plan)
         while True:
-            reply = yield from answer(plan.send(reply))
+            try:
+                reply = yield from answer(fetch)
+            except CapabilityError as error:
+                fetch = plan.throw(error)
+            else:
+                fetch = plan.send(reply)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
     finally:

@@ -14,8 +14,9 @@ import pytest
 
 from linkstore.backends.base import immediate
 from linkstore.filters import EVERYTHING
+from linkstore.lexical import document_terms
 from linkstore.plans import answered, run
-from linkstore.testing.conformance import BackendConformance
+from linkstore.testing.conformance import BackendConformance, LexicalCases
 from linkstore.testing.oracle import OracleBackend, OracleReader
 
 
@@ -156,6 +157,49 @@ class TestEstimatesAmongTheBest(Suite, part_with("test_the_best_are_exact_and_th
             if fetch.best is None:
                 return reached
             return replace(reached, similarity=reached.similarity.round(1))
+
+    backend_class = backend_of(Reader)
+
+
+class TestWordsAreFoundInPartsOfWords(Suite, LexicalCases):
+    case = "test_documents_that_have_any_of_the_words"
+
+    class Reader(OracleReader):
+        @immediate
+        def lexical(self, fetch):
+            having = {of for r in self._records for of in document_terms(r.text, r.metadata)}
+            parts = [word for word in having if any(asked in word for asked in fetch.terms)]
+            return now(super().lexical(replace(fetch, terms=tuple(parts))))
+
+    backend_class = backend_of(Reader)
+
+
+class TestTheFilterComesAfterTheBestMatches(Suite, LexicalCases):
+    case = "test_a_filter_that_leaves_few_matches_still_gives_k"
+
+    class Reader(OracleReader):
+        @immediate
+        def lexical(self, fetch):
+            found = now(super().lexical(replace(fetch, filter=EVERYTHING)))
+            passes = [fetch.filter.matches(self._records[ref].metadata) for ref in found.refs.tolist()]
+            return replace(found, refs=found.refs[passes], score=found.score[passes])
+
+    backend_class = backend_of(Reader)
+
+
+class TestWordsAreCountedAmongThoseThatMatch(Suite, LexicalCases):
+    case = "test_scores_are_those_of_the_formula"
+
+    class Reader(OracleReader):
+        @immediate
+        def lexical(self, fetch):
+            asked = set(fetch.terms)
+            kept = [r for r in self._records if asked & set(document_terms(r.text, r.metadata))]
+            found = now(OracleReader(kept).lexical(fetch))
+            refs = [
+                self._records.index(sorted(kept, key=lambda r: r.id, reverse=True)[at]) for at in found.refs
+            ]
+            return replace(found, refs=np.array(refs, dtype=np.int64))
 
     backend_class = backend_of(Reader)
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from linkstore.testing import conformance
-from linkstore.testing.conformance import BackendConformance
+from linkstore.testing.conformance import BackendConformance, LexicalCases
 
 CONTRACT = Path(__file__).parent.parent / "docs" / "contract.md"
 NUMBER = re.compile(r"[A-Z]-\d+")
@@ -16,9 +16,13 @@ def stated() -> list[str]:
     return re.findall(r"^- \*\*([A-Z]-\d+)\*\* ", CONTRACT.read_text(), re.MULTILINE)
 
 
+class Whole(BackendConformance, LexicalCases):
+    """What a backend can be held to."""
+
+
 def cases() -> dict[str, str]:
-    names = (name for name in dir(BackendConformance) if name.startswith("test_"))
-    return {name: getattr(BackendConformance, name).__doc__ or "" for name in names}
+    names = (name for name in dir(Whole) if name.startswith("test_"))
+    return {name: getattr(Whole, name).__doc__ or "" for name in names}
 
 
 def cited(docstring: str) -> list[str]:

@@ -9,7 +9,7 @@ from linkstore.backends.base import Change, Manifest, Written
 from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.plans import Operation
 from linkstore.testing import OracleBackend, assert_congruent
-from linkstore.testing.conformance import BackendConformance
+from linkstore.testing.conformance import BackendConformance, LexicalCases
 from linkstore.testing.congruence import DIMENSION, RandomGraph
 
 EXACT = EmbeddedSettings(durable=False)
@@ -29,7 +29,7 @@ class Flushing(EmbeddedBackend):
         return written
 
 
-class TestExact(BackendConformance):
+class TestExact(BackendConformance, LexicalCases):
     @pytest.fixture
     def backend(self, tmp_path):
         backend = EmbeddedBackend(tmp_path / "kb", settings=EXACT)
@@ -41,7 +41,7 @@ class TestExact(BackendConformance):
         return lambda: EmbeddedBackend(tmp_path / "kb", create=False)
 
 
-class TestFromSnapshots(BackendConformance):
+class TestFromSnapshots(BackendConformance, LexicalCases):
     @pytest.fixture
     def backend(self, tmp_path):
         backend = Flushing(tmp_path / "kb", settings=INDEXED)

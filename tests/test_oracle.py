@@ -12,13 +12,13 @@ import pytest
 
 from linkstore.backends.base import Manifest
 from linkstore.testing import OracleBackend, assert_congruent, differences
-from linkstore.testing.conformance import BackendConformance
+from linkstore.testing.conformance import BackendConformance, LexicalCases
 from linkstore.testing.congruence import DIMENSION, RandomGraph
 
 SUITES = [suite for name, suite in vars(broken_backends).items() if name.startswith("Test")]
 
 
-class TestOracle(BackendConformance):
+class TestOracle(BackendConformance, LexicalCases):
     @pytest.fixture
     def backend(self):
         backend = OracleBackend()

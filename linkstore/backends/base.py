@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from linkstore.errors import EmbeddingError
+from linkstore.errors import CapabilityError, EmbeddingError
 from linkstore.links import Link
 from linkstore.plans import (
     Candidates,
@@ -22,6 +22,7 @@ from linkstore.plans import (
     Fetch,
     Find,
     Groups,
+    Lexical,
     Matching,
     Members,
     Memberships,
@@ -34,6 +35,7 @@ from linkstore.plans import (
     Stored,
     Tags,
     Vectors,
+    Worded,
 )
 from linkstore.vectors import Bools, Floats, Ints
 
@@ -207,10 +209,30 @@ class Reader(ABC):
     def documents(self, fetch: Documents) -> Operation[list[Stored]]:
         """See :class:`linkstore.plans.Documents`."""
 
+    def lexical(self, fetch: Lexical) -> Operation[Worded]:
+        """Refuse: a reader that can search by words is a :class:`LexicalReader`.
+
+        Raises:
+            CapabilityError: Always.
+        """
+        yield from ()
+        raise CapabilityError(
+            f"{type(self).__name__} cannot search by words: take a strategy that needs no lexical search,"
+            " such as Eager"
+        )
+
     def answer(self, fetch: Fetch) -> Operation[Any]:
         """The operation that answers a fetch."""
         operation: Callable[[Any], Operation[Any]] = getattr(self, _METHOD_OF[type(fetch)])
         return operation(fetch)
+
+
+class LexicalReader(Reader):
+    """A reader that can also search by words."""
+
+    @abstractmethod
+    def lexical(self, fetch: Lexical) -> Operation[Worded]:
+        """See :class:`linkstore.plans.Lexical`."""
 
 
 _METHOD_OF: Mapping[type, str] = {
@@ -219,6 +241,7 @@ _METHOD_OF: Mapping[type, str] = {
     Groups: "groups",
     Resolve: "resolve",
     Members: "members",
+    Lexical: "lexical",
     Matching: "matching",
     Vectors: "vectors",
     Names: "names",

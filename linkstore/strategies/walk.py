@@ -144,7 +144,7 @@ def hop(
     edges, reached = [], []
     for leave, arrive in SIDES[controls.direction]:
         left: Memberships = yield Groups(refs=trail.refs[frontier], side=leave, kinds=kinds)
-        departures = _departures(trail, frontier, left, controls)
+        departures = departures_of(trail, frontier, left, controls)
         groups = np.unique(left.group)
         answer: Reached = yield Members(
             groups=groups,
@@ -163,7 +163,8 @@ def hop(
     return merged(tuple(edges), tuple(reached))
 
 
-def _departures(trail: Trail, frontier: Ints, left: Memberships, controls: Traversing) -> Departures:
+def departures_of(trail: Trail, frontier: Ints, left: Memberships, controls: Traversing) -> Departures:
+    """How the frontier leaves through the link groups it lies on."""
     kind_weights = np.array([_followed(kind, controls) for kind in left.kinds], dtype=np.float32)
     return Departures(
         group=left.group,

@@ -14,9 +14,9 @@ from linkstore import plans
 from linkstore.backends.base import (
     Backend,
     Change,
+    LexicalReader,
     Manifest,
     PageEntry,
-    Reader,
     Record,
     Report,
     Survey,
@@ -24,12 +24,14 @@ from linkstore.backends.base import (
     immediate,
 )
 from linkstore.errors import EmbeddingError, StoreClosedError
+from linkstore.lexical import POSTINGS, affordable, document_terms, inverse_frequency, weight
 from linkstore.links import Link
 from linkstore.plans import (
     Candidates,
     Documents,
     Find,
     Groups,
+    Lexical,
     Matching,
     Members,
     Memberships,
@@ -43,6 +45,7 @@ from linkstore.plans import (
     Stored,
     Tags,
     Vectors,
+    Worded,
 )
 from linkstore.vectors import Bools, Floats, Ints, similarities
 
@@ -65,7 +68,7 @@ class State:
     pages: Mapping[Tag, PageEntry]
 
 
-class OracleReader(Reader):
+class OracleReader(LexicalReader):
     """Answers every fetch by looking at every document.
 
     Args:
@@ -143,6 +146,27 @@ class OracleReader(Reader):
             sizes=_ints(sizes),
             filtered=len(filtered),
         )
+
+    @immediate
+    def lexical(self, fetch: Lexical) -> Worded:
+        """Every word of every document, counted."""
+        found = [document_terms(record.text, record.metadata) for record in self._records]
+        having = {word: sum(word in of for of in found) for word in fetch.terms}
+        taken, left = affordable({word: min(count, POSTINGS + 1) for word, count in having.items()})
+        average = sum(map(len, found)) / max(1, len(found))
+        scores = {
+            ref: float(np.float32(sum(self._weight(of, word, having[word], average) for word in taken)))
+            for ref, of in enumerate(found)
+            if set(of) & set(taken) and fetch.filter.matches(self._records[ref].metadata)
+        }
+        ordered = sorted(scores, key=lambda ref: (-scores[ref], self._records[ref].id))[: fetch.k]
+        return Worded(
+            refs=_ints(ordered), score=_floats([scores[ref] for ref in ordered]), left_out=tuple(left)
+        )
+
+    def _weight(self, of: Sequence[str], word: str, having: int, average: float) -> float:
+        idf = inverse_frequency(len(self._records), having)
+        return idf * weight(of.count(word), len(of), average)
 
     @immediate
     def matching(self, fetch: Matching) -> Bools:

@@ -10,6 +10,7 @@ import numpy as np
 import orjson
 
 from linkstore.backends.base import Change, Finding, Record, Survey
+from linkstore.backends.embedded import words
 from linkstore.backends.embedded.database import rows_of
 from linkstore.backends.embedded.reader import read_metadata
 from linkstore.backends.embedded.writing import ChangeWriter, GroupKeys, prepare
@@ -87,12 +88,17 @@ def findings(connection: apsw.Connection, damaged: list[str]) -> Iterator[Findin
     if damaged:
         yield Finding(problem="derived files that are damaged", count=len(damaged), examples=tuple(damaged))
     for problem, query in _CHECKS.items():
-        yield from _finding(problem, [str(row[0]) for row in connection.execute(query)])
+        yield from _finding(problem, _ids(connection, query))
+    yield from _finding("documents whose words are not indexed", _ids(connection, words.UNINDEXED))
     yield from _finding("documents whose links differ from their metadata", _unlike(connection))
     counted = connection.execute("SELECT count(*) FROM document").get
     noted = connection.execute("SELECT value FROM setting WHERE name = 'documents'").get
     if counted != noted:
         yield Finding(problem=f"{counted} documents, but {noted} noted", count=abs(counted - noted))
+
+
+def _ids(connection: apsw.Connection, query: str) -> list[str]:
+    return [str(row[0]) for row in connection.execute(query)]
 
 
 def _finding(problem: str, places: list[str]) -> Iterator[Finding]:
@@ -160,6 +166,8 @@ def mend(connection: apsw.Connection, groups: GroupKeys) -> None:
     anew = [record for name in _unlike(connection) for record in _one(connection, name)]
     ChangeWriter(connection, groups).apply(Change(remove=[record.id for record in anew]), [])
     ChangeWriter(connection, groups).apply(Change(), prepare(anew))
+    if _ids(connection, words.UNINDEXED):
+        words.index_all(connection)
 
 
 def _restore_links(connection: apsw.Connection) -> None:

@@ -9,12 +9,14 @@ import apsw
 import numpy as np
 import orjson
 
-from linkstore.backends.base import Reader, immediate
+from linkstore.backends.base import LexicalReader, immediate
+from linkstore.backends.embedded import words
 from linkstore.backends.embedded.ann import PROPOSALS, AnnIndex
 from linkstore.backends.embedded.database import rows_of
 from linkstore.backends.embedded.mirror import SIDE_BITS, Mirror, Stamp
 from linkstore.backends.embedded.verdicts import Verdicts
 from linkstore.filters import Condition
+from linkstore.lexical import affordable
 from linkstore.links import LINKS_KEY
 from linkstore.order import best, first_by_group, with_names
 from linkstore.plans import (
@@ -22,6 +24,7 @@ from linkstore.plans import (
     Documents,
     Find,
     Groups,
+    Lexical,
     Matching,
     Members,
     Memberships,
@@ -32,6 +35,7 @@ from linkstore.plans import (
     Stored,
     Tags,
     Vectors,
+    Worded,
 )
 from linkstore.vectors import Bools, Floats, Ints, contained, similarities
 
@@ -59,7 +63,7 @@ class View:
     indexes: tuple[AnnIndex, ...]
 
 
-class EmbeddedReader(Reader):
+class EmbeddedReader(LexicalReader):
     """Answers from the mirror; only texts, metadata and tags come from tables. Refs are keys."""
 
     def __init__(self, view: View) -> None:
@@ -208,6 +212,24 @@ class EmbeddedReader(Reader):
             sizes=sizes,
             filtered=filtered,
         )
+
+    @immediate
+    def lexical(self, fetch: Lexical) -> Worded:
+        """By FTS5; more are asked for while filter and ties may leave too few."""
+        taken, left = affordable(words.having(self._view.connection, fetch.terms))
+        keys, scores = _NONE, np.empty(0, np.float32)
+        limit, enough = fetch.k + PROPOSALS, not (taken and fetch.k)
+        while not enough:
+            found, found_scores = words.matching(self._view.connection, taken, limit)
+            passing = self._passes(fetch.filter, found)
+            keys, scores = self._best_matches(found[passing], found_scores[passing], fetch.k)
+            enough = len(found) < limit or (len(keys) == fetch.k and scores[-1] > found_scores[-1])
+            limit *= 4
+        return Worded(refs=keys, score=scores, left_out=tuple(left))
+
+    def _best_matches(self, keys: Ints, scores: Floats, k: int) -> tuple[Ints, Floats]:
+        order = with_names(best(scores, k), lambda at: self._mirror.ids.take(keys[at]))
+        return keys[order], scores[order]
 
     @immediate
     def matching(self, fetch: Matching) -> Bools:

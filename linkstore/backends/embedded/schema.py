@@ -7,11 +7,12 @@ from typing import Final
 
 import apsw
 
+from linkstore.backends.embedded import words
 from linkstore.errors import StoreFormatError
 
 APPLICATION_ID: Final = 0x6C6E6B73
 """``lnks`` in the file header tells a linkstore database from any other."""
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 
 TABLES: Final = """
 CREATE TABLE setting (
@@ -56,10 +57,11 @@ CREATE TABLE page (
   ids TEXT NOT NULL,              -- JSON list of document ids
   PRIMARY KEY (source, url)
 ) WITHOUT ROWID;
+-- word: the words of each document, for lexical search
 INSERT INTO setting VALUES ('change', 0), ('last_key', 0), ('last_group', 0), ('documents', 0);
 """
 
-MIGRATIONS: Final[Mapping[int, Callable[[apsw.Connection], None]]] = {}
+MIGRATIONS: Final[Mapping[int, Callable[[apsw.Connection], None]]] = {1: words.index_all}
 """For each older format version, the function that brings a file to the next one."""
 
 
@@ -84,6 +86,7 @@ def create_or_migrate(connection: apsw.Connection, path: str) -> None:
 def _bring_forward(connection: apsw.Connection, version: int) -> None:
     if version == 0:
         connection.execute(TABLES)
+        connection.execute(words.TABLE)
         connection.pragma("application_id", APPLICATION_ID)
         version = FORMAT_VERSION
     while version < FORMAT_VERSION:

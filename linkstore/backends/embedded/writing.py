@@ -11,6 +11,7 @@ import orjson
 import xxhash
 
 from linkstore.backends.base import Change, PageEntry, Record, Written
+from linkstore.backends.embedded import words
 from linkstore.backends.embedded.database import rows_of, settings_of
 from linkstore.errors import DocumentError
 from linkstore.links import LINKS_KEY
@@ -133,6 +134,7 @@ class ChangeWriter:
             "DELETE FROM document WHERE key = ?",
             "DELETE FROM vector WHERE key = ?",
             "DELETE FROM link WHERE document = ?",
+            words.DELETE,
         ):
             self._connection.executemany(statement, one)
         self._connection.executemany(
@@ -144,6 +146,9 @@ class ChangeWriter:
         keyed = list(enumerate(changed, self._last_key + 1))
         executemany = self._connection.executemany
         executemany(_INSERT_DOCUMENT, (_document_row(key, item) for key, item in keyed))
+        executemany(
+            words.INSERT, (words.row(key, item.record.text, item.record.metadata) for key, item in keyed)
+        )
         executemany(_INSERT_VECTOR, ((key, item.record.vector.data) for key, item in keyed))
         executemany(
             _INSERT_LINK,

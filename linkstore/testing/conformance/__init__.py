@@ -21,6 +21,7 @@ _PARTS = (
     "documents",
     "driving",
     "groups",
+    "lexical",
     "limits",
     "members",
     "nearest",
@@ -35,6 +36,7 @@ from linkstore.testing.conformance.contents import ContentsCases, UpkeepCases  #
 from linkstore.testing.conformance.documents import ConditionCases, DocumentsCases  # noqa: E402
 from linkstore.testing.conformance.driving import DrivingCases, LifecycleCases  # noqa: E402
 from linkstore.testing.conformance.groups import GroupsCases  # noqa: E402
+from linkstore.testing.conformance.lexical import LexicalCases, LexicalOrNotCases  # noqa: E402
 from linkstore.testing.conformance.limits import LimitsCases  # noqa: E402
 from linkstore.testing.conformance.members import MembersCases  # noqa: E402
 from linkstore.testing.conformance.nearest import FindCases, NearestCases  # noqa: E402
@@ -50,6 +52,8 @@ __all__ = [
     "DrivingCases",
     "FindCases",
     "GroupsCases",
+    "LexicalCases",
+    "LexicalOrNotCases",
     "LifecycleCases",
     "LimitsCases",
     "MembersCases",
@@ -77,8 +81,9 @@ class BackendConformance(
     ContentsCases,
     UpkeepCases,
     TraversalCases,
+    LexicalOrNotCases,
     DrivingCases,
     LimitsCases,
     LifecycleCases,
 ):
-    """The whole suite."""
+    """The whole suite; a backend that can search by words passes :class:`LexicalCases` too."""

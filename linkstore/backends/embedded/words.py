@@ -1,0 +1,61 @@
+"""Lexical search by SQLite's FTS5, whose ``bm25()`` computes what :mod:`linkstore.lexical` says.
+
+The table holds no text but the words of each document, made by us and joined by spaces, so that FTS5 has
+nothing to decide: its ``ascii`` tokenizer keeps letters, digits, ``_`` and all that is not ASCII together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import apsw
+import numpy as np
+import orjson
+
+from linkstore.lexical import POSTINGS, document_terms
+from linkstore.vectors import Floats, Ints
+
+TABLE: Final = (
+    "CREATE VIRTUAL TABLE word USING"
+    " fts5(terms, content='', contentless_delete=1, tokenize=\"ascii tokenchars '_'\");"
+)
+INSERT: Final = "INSERT INTO word (rowid, terms) VALUES (?, ?)"
+DELETE: Final = "DELETE FROM word WHERE rowid = ?"
+UNINDEXED: Final = "SELECT id FROM document WHERE key NOT IN (SELECT id FROM word_docsize)"
+_HAVING: Final = f"SELECT count(*) FROM (SELECT 1 FROM word WHERE word MATCH ? LIMIT {POSTINGS + 1})"
+_MATCHING: Final = "SELECT rowid, bm25(word) AS score FROM word WHERE word MATCH ? ORDER BY score LIMIT ?"
+
+
+def row(key: int, text: str, metadata: Mapping[str, Any]) -> tuple[int, str]:
+    """The row of a document."""
+    return key, " ".join(document_terms(text, metadata))
+
+
+def index_all(connection: apsw.Connection) -> None:
+    """Make the rows of all documents anew."""
+    connection.execute("DROP TABLE IF EXISTS word")
+    connection.execute(TABLE)
+    documents = connection.execute("SELECT key, text, metadata FROM document WHERE json_valid(metadata)")
+    connection.executemany(INSERT, _rows(documents))
+
+
+def _rows(documents: Iterable[Any]) -> Iterator[tuple[int, str]]:
+    for key, text, metadata in documents:
+        yield row(key, text, orjson.loads(metadata))
+
+
+def having(connection: apsw.Connection, words: Sequence[str]) -> dict[str, int]:
+    """How many documents have each word, counted to one more than are looked up."""
+    return {word: connection.execute(_HAVING, (_quoted(word),)).get for word in dict.fromkeys(words)}
+
+
+def matching(connection: apsw.Connection, words: Sequence[str], limit: int) -> tuple[Ints, Floats]:
+    """Keys (n,) of the best ``limit`` documents that have any of the words, and their scores (n,)."""
+    rows: list[Any] = connection.execute(_MATCHING, (" OR ".join(map(_quoted, words)), limit)).fetchall()
+    keys = np.array([key for key, _ in rows], dtype=np.int64)
+    return keys, np.array([-score for _, score in rows], dtype=np.float32)
+
+
+def _quoted(word: str) -> str:
+    return f'"{word}"'  # words have no quotes in them

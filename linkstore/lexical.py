@@ -1,0 +1,76 @@
+"""Words and BM25: what lexical search means, on every backend.
+
+Source: S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", Foundations
+and Trends in Information Retrieval 3(4), 2009; with the floor that SQLite's FTS5 gives the inverse document
+frequency, so that a word in most documents never counts against one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from linkstore.text import STOP_WORDS, tokens
+
+K1: Final = 1.2
+"""How soon more of the same word stops counting."""
+B: Final = 0.75
+"""How much a document's length counts, from 0 to 1."""
+LEAST_IDF: Final = 1e-6
+POSTINGS: Final = 20_000
+"""The words of a question are looked up in so many documents at most, in all."""
+LONGEST_WORD: Final = 64
+"""Longer ones, in characters, are no words."""
+
+
+def terms(text: str) -> tuple[str, ...]:
+    """The words that lexical search compares, in order: folded, without stop words.
+
+    A possessive 's is dropped and so are apostrophes.
+    """
+    return tuple(
+        word.removesuffix("'s").replace("'", "")
+        for word in tokens(text)
+        if word not in STOP_WORDS and len(word) <= LONGEST_WORD
+    )
+
+
+def document_terms(text: str, metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """The words of a document: those of its title (``metadata["title"]``), if it has one, and its text."""
+    title = metadata.get("title")
+    return (*terms(title), *terms(text)) if isinstance(title, str) else terms(text)
+
+
+def inverse_frequency(documents: int, having: int) -> float:
+    """How much a word counts that ``having`` of the documents have."""
+    return max(LEAST_IDF, math.log((documents - having + 0.5) / (having + 0.5)))
+
+
+def weight(count: int, length: int, average: float) -> float:
+    """How much ``count`` times a word count in a document of ``length`` words, where the average is known."""
+    return (count * (K1 + 1.0)) / (count + K1 * (1 - B + B * length / average))
+
+
+def affordable(having: Mapping[str, int]) -> tuple[list[str], list[str]]:
+    """The words that are looked up, and those that are left out because too many documents have them.
+
+    Words are taken rarest first, then by spelling, while the documents that have them add up to at most
+    :data:`POSTINGS`; the first is always taken. Words that no document has are neither.
+
+    Args:
+        having: For each word of the question, in order, how many documents have it.
+    """
+    taken: list[str] = []
+    left: list[str] = []
+    total = 0
+    for word in sorted((word for word in having if having[word]), key=lambda word: (having[word], word)):
+        total += having[word]
+        (taken if total <= POSTINGS or not taken else left).append(word)
+    return in_order(having, taken), in_order(having, left)
+
+
+def in_order(having: Mapping[str, int], words: Sequence[str]) -> list[str]:
+    """Some of the words, as the question has them."""
+    chosen = set(words)
+    return [word for word in having if word in chosen]

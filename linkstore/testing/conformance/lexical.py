@@ -1,0 +1,157 @@
+"""B: documents by their words."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from linkstore.backends.base import Record
+from linkstore.errors import CapabilityError
+from linkstore.filters import EVERYTHING, Filter, parse_filter
+from linkstore.lexical import inverse_frequency, weight
+from linkstore.plans import Lexical, Names, Plan, Worded
+from linkstore.testing.conformance.base import Cases
+from linkstore.testing.conformance.probe import CLAIM, Probe, by_run, record
+from linkstore.testing.oracle import OracleBackend
+
+Scored = list[tuple[str, float]]
+
+
+class LexicalOrNotCases(Cases):
+    """What holds also for a backend without lexical search."""
+
+    def test_a_plan_may_ask_and_go_on_without(self, probe: Probe) -> None:
+        """[B-1] It is answered, or CapabilityError is raised in the plan and nowhere else."""
+        probe.put(record("a", text="needle"))
+
+        def plan() -> Plan[list[str]]:
+            try:
+                found: Worded = yield Lexical(terms=("needle",), k=1)
+            except CapabilityError:
+                return ["a"]
+            names: list[str] = yield Names(refs=found.refs)
+            return names
+
+        assert probe.plan(plan()) == ["a"]
+
+
+class LexicalCases(Cases):
+    """Search by words, for backends that have it."""
+
+    def test_documents_that_have_any_of_the_words(self, probe: Probe) -> None:
+        """[B-2] In text or title; whole words, folded, of any script."""
+        probe.put(
+            record("a", text="The Space Needle's towers"),
+            record("b", text="haystack", title="A NEEDLE"),
+            record("c", text="needles"),
+            record("d", text="Москва и straße, naïve 東京"),
+            record("e", text="needle_work and more needlework"),
+        )
+        for words, ids in {
+            ("needle",): {"a", "b"},
+            ("needle", "haystack"): {"a", "b"},
+            ("москва",): {"d"},
+            ("strasse",): {"d"},
+            ("needle_work",): {"e"},
+            ("nobody",): set(),
+        }.items():
+            assert {name for name, _ in matches(probe, words)} == ids, words
+
+    def test_stop_words_and_what_is_no_word_find_nothing(self, probe: Probe) -> None:
+        """[B-2] A word of the question that no document's words can be is not looked up."""
+        probe.put(record("a", text="the needle of it"))
+        assert matches(probe, ()) == []
+        assert matches(probe, ("the",)) == []
+        assert matches(probe, ("x" * 65,)) == []
+
+    def test_scores_are_those_of_the_formula(self, probe: Probe) -> None:
+        """[B-3] BM25 over all documents, of the words that are looked up."""
+        texts = {"a": "red red green", "b": "green blue blue blue blue", "c": "red", "d": "yellow"}
+        probe.put(*(record(name, text=text) for name, text in texts.items()))
+        average = 10 / 4
+        red, green = inverse_frequency(4, 2), inverse_frequency(4, 2)
+        expected = {
+            "a": red * weight(2, 3, average) + green * weight(1, 3, average),
+            "b": green * weight(1, 5, average),
+            "c": red * weight(1, 1, average),
+        }
+        found = dict(matches(probe, ("red", "green")))
+        assert found == {name: pytest.approx(score, rel=1e-6) for name, score in expected.items()}
+
+    def test_best_first_then_by_id(self, probe: Probe) -> None:
+        """[B-4] At most k; ties at the cut go to the smallest ids."""
+        probe.put(*(record(f"{n:03}", text="needle hay") for n in reversed(range(150))))
+        probe.put(record("best", text="needle"), record("z", text="other"), record("zz", text="hay other"))
+        assert [name for name, _ in matches(probe, ("needle",), 4)] == ["best", "000", "001", "002"]
+        assert matches(probe, ("needle",), 0) == []
+
+    def test_a_filter_that_leaves_few_matches_still_gives_k(self, probe: Probe) -> None:
+        """[B-5] The ones that pass match worse than two hundred that do not."""
+        probe.put(*(record(f"{n:03}", text="needle", rare=False) for n in range(200)))
+        probe.put(*(record(f"rare {n}", text="needle " + "hay " * (n + 1), rare=True) for n in range(3)))
+        found = matches(probe, ("needle",), 2, {"rare": True})
+        assert [name for name, _ in found] == ["rare 0", "rare 1"]
+        assert matches(probe, ("needle",), 2, {"rare": None}) == []
+
+    def test_words_follow_updates_and_deletes(self, probe: Probe) -> None:
+        """[B-6] So do the numbers that scores are made of."""
+        rest = [record(f"{n}", text=f"filler number{n} text") for n in range(9)]
+        probe.put(record("a", text="needle hay"), record("b", text="needle"), *rest)
+        probe.put(record("a", text="hay hay"), record("c", text="needle needle"))
+        probe.remove("b", "3")
+        fresh = [record("a", text="hay hay"), record("c", text="needle needle")]
+        fresh += [one for one in rest if one.id != "3"]
+        assert matches(probe, ("needle", "hay")) == oracle(fresh, ("needle", "hay"))
+
+    def test_words_in_few_documents_are_all_looked_up(self, probe: Probe) -> None:
+        """[B-7] Also those that every document has, and nothing is said of those that none has."""
+        probe.put(*(record(f"{n}", text="common" + " rare" * (n == 7)) for n in range(20)))
+        answer: Worded = probe.ask(Lexical(terms=("common", "rare", "nobody"), k=99))
+        assert (len(answer.refs), answer.left_out) == (20, ())
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_random_texts_answer_as_the_oracle_does(self, probe: Probe, seed: int) -> None:
+        """[B-2, B-3, B-4] After updates and deletes, in ids, order and scores."""
+        chance = random.Random(seed)  # noqa: S311 - reproducible, not secret
+
+        def written(n: int) -> Record:
+            words = [f"w{min(int(chance.expovariate(0.15)), 40)}" for _ in range(chance.randrange(30))]
+            return record(f"{n}", text=" ".join(words) or ".", n=n % 5)
+
+        stored = {one.id: one for one in map(written, range(120))}
+        probe.put(*stored.values())
+        changed = {one.id: one for one in map(written, chance.sample(range(120), 40))}
+        probe.put(*changed.values())
+        gone = [f"{n}" for n in chance.sample(range(120), 20)]
+        probe.remove(*gone)
+        left = [one for name, one in {**stored, **changed}.items() if name not in gone]
+        for _ in range(12):
+            words = tuple(dict.fromkeys(f"w{chance.randrange(42)}" for _ in range(chance.randrange(1, 6))))
+            for condition in (None, {"n": {"$in": [1, 3]}}):
+                assert matches(probe, words, 15, condition) == oracle(left, words, 15, condition)
+
+
+def matches(probe: Probe, words: tuple[str, ...], k: int = 1000, condition: Filter | None = None) -> Scored:
+    """Ids and scores."""
+    return probe.plan(_plan(words, k, condition))
+
+
+def oracle(
+    records: list[Record], words: tuple[str, ...], k: int = 1000, condition: Filter | None = None
+) -> Scored:
+    """The same of an oracle that holds these records."""
+    held = Probe(OracleBackend(), by_run)
+    held.do(held.backend.claim(CLAIM))
+    held.put(*records)
+    return matches(held, words, k, condition)
+
+
+def _plan(words: tuple[str, ...], k: int, condition: Filter | None) -> Plan[Scored]:
+    parsed = parse_filter(condition) if condition else EVERYTHING
+    found: Worded = yield Lexical(terms=words, k=k, filter=parsed)
+    assert found.refs.dtype == np.dtype(np.int64)
+    assert found.score.dtype == np.dtype(np.float32)
+    names: list[str] = yield Names(refs=found.refs)
+    return list(zip(names, found.score.tolist(), strict=True))

@@ -1,0 +1,64 @@
+"""Words, and which of a question's are looked up."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkstore.lexical import (
+    LEAST_IDF,
+    LONGEST_WORD,
+    POSTINGS,
+    affordable,
+    document_terms,
+    inverse_frequency,
+    terms,
+    weight,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("The Space Needle's height", ["space", "needle", "height"]),
+        ("O'Neil\u2019s don't", ["oneil"]),
+        ("Stra\u00dfe STRASSE", ["strasse", "strasse"]),
+        ("PEP 484, snake_case; x.y", ["pep", "484", "snake_case", "x", "y"]),
+        ("x" * LONGEST_WORD + " " + "y" * (LONGEST_WORD + 1), ["x" * LONGEST_WORD]),
+        ("it is the", []),
+    ],
+)
+def test_words_are_folded_and_say_something(text: str, words: list[str]) -> None:
+    assert list(terms(text)) == words
+
+
+@given(st.text(max_size=80))
+def test_words_are_their_own_words(text: str) -> None:
+    """A question's words find the documents that have them: folding twice is folding once."""
+    once = terms(text)
+    assert terms(" ".join(once)) == tuple(word for word in once if terms(word) == (word,))
+    assert all(word and not set(word) & set(" '\"") for word in once)
+
+
+def test_a_title_counts_as_text() -> None:
+    assert document_terms("text", {"title": "Some Title"}) == ("title", "text")
+    assert document_terms("text", {"title": 7}) == ("text",)
+
+
+def test_the_formula() -> None:
+    assert inverse_frequency(100, 10) == math.log(90.5 / 10.5)
+    assert inverse_frequency(100, 60) == LEAST_IDF
+    assert weight(1, 10, 10.0) == pytest.approx(1.0)
+    assert weight(3, 20, 10.0) == pytest.approx(3 * 2.2 / (3 + 1.2 * (0.25 + 0.75 * 2)))
+
+
+def test_the_rarest_words_are_looked_up_while_they_add_up_to_few() -> None:
+    half = POSTINGS // 2
+    assert affordable({"b": half, "a": half, "c": 1}) == (["a", "c"], ["b"])
+    assert affordable({"b": half, "a": half}) == (["b", "a"], [])
+    assert affordable({"common": POSTINGS + 1}) == (["common"], [])
+    assert affordable({"common": POSTINGS + 1, "rare": 1, "none": 0}) == (["rare"], ["common"])
+    assert affordable({}) == ([], [])
