@@ -11,8 +11,8 @@ never load them. Three small protocols say what an extractor can do:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
@@ -47,12 +47,14 @@ class Page:
         title: The page's title; may be empty.
         base: What ``<base href>`` says, if anything.
         aliases: Further URLs of the same page: its canonical URL, redirects that end here.
+        metadata: What else its documents carry; plain JSON.
     """
 
     url: str
     title: str = ""
     base: str | None = None
     aliases: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +73,7 @@ class Chunk:
         parent: ``section`` of the chunk with the enclosing heading, if any.
         previous: ``section`` of the chunk before, if any.
         next: ``section`` of the chunk after, if any.
+        links: Links that its source knows of by itself, such as categories.
     """
 
     page: Page
@@ -84,6 +87,7 @@ class Chunk:
     parent: str | None = None
     previous: str | None = None
     next: str | None = None
+    links: tuple[Link, ...] = ()
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from linkstore.errors import ExtractionError
 from linkstore.extraction import Chunk, CorpusExtractor, LinkExtractor, load_extractor
 from linkstore.ingest.chunks import unused
-from linkstore.links import LINKS_KEY, Link, merge_links
+from linkstore.links import LINKS_KEY, merge_links
 from linkstore.urls import Site, quote_fragment, with_fragment
 
 _SITE_AWARE: Final = frozenset({"hyperlink", "section"})
@@ -46,7 +46,7 @@ class Linkers:
     def document(self, chunk: Chunk, name: str) -> Document:
         """The document stored for a chunk, with all links but those that need the corpus."""
         document = _document(chunk, name)
-        links: list[Link] = []
+        links = list(chunk.links)
         for of_chunk in self._of_chunks:
             links.extend(of_chunk.extract(chunk))
         for of_document in self._of_documents:
@@ -104,6 +104,7 @@ def _document(chunk: Chunk, name: str) -> Document:
         id=name,
         page_content=chunk.text,
         metadata={
+            **chunk.page.metadata,
             "url": _url(chunk),
             "title": chunk.page.title,
             "headings": list(chunk.headings),

@@ -1,0 +1,74 @@
+"""What a source of pages is: whatever can say which pages it has, and read each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from langchain_core.documents import Document
+
+from linkstore.extraction import Chunk
+from linkstore.urls import Site
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcePage:
+    """A page that a source offers.
+
+    Args:
+        url: Names the page within its source, and stays the same from run to run.
+        digest: Changes whenever the page would be read otherwise; compared with that of the last run.
+        read: Reads the page: chunks, or documents that are stored as they are (with the links of
+            extractors added). It may raise UnreadablePageError or OSError: the page is then reported
+            and skipped.
+    """
+
+    url: str
+    digest: str
+    read: Callable[[], Sequence[Chunk] | Sequence[Document]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadInput:
+    """Something in a source that is no readable page; it is reported by name, and the rest is kept.
+
+    Args:
+        name: Where it is: a page's URL, a line of a file.
+        reason: What is wrong with it.
+    """
+
+    name: str
+    reason: str
+
+
+class Source(Protocol):
+    """Where pages come from."""
+
+    @property
+    def name(self) -> str:
+        """Names the source within the store, where nothing else is asked for."""
+        ...
+
+    @property
+    def site(self) -> Site:
+        """How the source names its pages; extractors of hyperlinks and sections are told."""
+        ...
+
+    def __len__(self) -> int:
+        """About how many pages there are, for progress; 0 if that cannot be said beforehand."""
+        ...
+
+    def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
+        """Each page once.
+
+        What is not offered and not reported as bad is gone, and is removed from the store.
+
+        Args:
+            known: The digest of each page at the last run, by URL. A source that can tell that a page
+                has not changed without reading it offers it with that digest.
+
+        Raises:
+            SourceNotFoundError: If there is no such source.
+        """
+        ...
