@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, overload
 
 from langchain_core.documents import Document
@@ -71,11 +71,11 @@ class Hit:
 
     Args:
         document: As stored.
-        score: What it is ranked by; for traversal ``(1 + similarity) * weight - 1``, where
-            weight is the product of the link and kind weights along the path.
+        score: What it is ranked by; the strategy says how it is made.
         similarity: Cosine with the question, in [-1, 1].
         depth: How many links were followed to reach it; 0 where the search started.
         path: From where the search started to this document.
+        contributions: What the score is the sum of, by name.
     """
 
     document: Document
@@ -83,6 +83,7 @@ class Hit:
     similarity: float
     depth: int
     path: Path
+    contributions: Mapping[str, float] = field(default_factory=dict)
 
     def to_document(self) -> Document:
         """A copy of the document that carries the hit under ``metadata["linkstore"]``."""
@@ -91,6 +92,7 @@ class Hit:
             "similarity": self.similarity,
             "depth": self.depth,
             "path": [step.to_dict() for step in self.path],
+            "contributions": dict(self.contributions),
         }
         return self.document.model_copy(update={"metadata": {**self.document.metadata, HIT_KEY: found}})
 
@@ -160,6 +162,9 @@ class Hits(Sequence[Hit]):
                 f"{rank:>3}. {hit.document.id}  score {hit.score:.4f}  "
                 f"similarity {hit.similarity:.4f}  depth {hit.depth}"
             )
+            if len(hit.contributions) > 1:
+                parts = (f"{name} {part:.4f}" for name, part in hit.contributions.items())
+                lines.append(f"     = {' + '.join(parts)}")
             lines.append(f"     {hit.path}")
         if self.cuts:
             lines.append("left out:")

@@ -18,6 +18,8 @@ K1: Final = 1.2
 B: Final = 0.75
 """How much a document's length counts, from 0 to 1."""
 LEAST_IDF: Final = 1e-6
+NAME_COUNTS: Final = 2
+"""How often the words of a document's name count, beside those of its text."""
 POSTINGS: Final = 20_000
 """The words of a question are looked up in so many documents at most, in all."""
 LONGEST_WORD: Final = 64
@@ -37,9 +39,13 @@ def terms(text: str) -> tuple[str, ...]:
 
 
 def document_terms(text: str, metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    """The words of a document: those of its title (``metadata["title"]``), if it has one, and its text."""
-    title = metadata.get("title")
-    return (*terms(title), *terms(text)) if isinstance(title, str) else terms(text)
+    """The words of a document: those of its name, :data:`NAME_COUNTS` times, and those of its text.
+
+    Its name is the last of its ``headings``, if it has any, else its ``title``.
+    """
+    headings = metadata.get("headings")
+    name = headings[-1] if isinstance(headings, list) and headings else metadata.get("title")
+    return (*(terms(name) * NAME_COUNTS if isinstance(name, str) else ()), *terms(text))
 
 
 def inverse_frequency(documents: int, having: int) -> float:

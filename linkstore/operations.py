@@ -77,13 +77,14 @@ class Stages:
 def search(
     backend: Backend, query: str | Sequence[float], strategy: Strategy, stages: Stages
 ) -> Operation[Hits]:
-    """Embed the query, unless it is a vector, and carry out the strategy's plan."""
+    """Embed the query, unless it is a vector, carry out the strategy's plan, and let a reranker judge."""
     text = query if isinstance(query, str) else ""
     stages.question(_UNASKED, text)  # a filter or link that cannot work is refused before any work
     vector = (yield EmbedQuery(query)) if isinstance(query, str) else query
     manifest: Manifest = yield Engine(backend.manifest())
     question = stages.question(unit_vector(vector, manifest.dimension), text)
-    return (yield Engine(backend.answer(strategy.plan(question))))  # type: ignore[no-any-return]
+    hits: Hits = yield Engine(backend.answer(strategy.plan(question)))
+    return (yield from strategy.judged(question, hits))
 
 
 def answer(backend: Backend, plan: Plan[T]) -> Operation[T]:

@@ -1,15 +1,19 @@
-"""Links between the sections of a page: parent, next and previous."""
+"""Links between the sections of a page: parent, next and previous; and the headings that name them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from linkstore.errors import ExtractionError
 from linkstore.extraction import Chunk
 from linkstore.links import Link
+from linkstore.text import STOP_WORDS, tokens
 from linkstore.urls import Site, quote_fragment, with_fragment
 
 _DEFAULT_SITE = Site()
+_NAMING_WORDS: Final = 2
+_MOST_WORDS: Final = 12
 
 
 class SectionExtractor:
@@ -19,19 +23,27 @@ class SectionExtractor:
     ``/pep-0008`` where the name is empty. Outgoing links name the chunk of the enclosing heading, the
     next and the previous one, and say so in their label.
 
+    The innermost heading above a chunk is a name for it: a question that contains the heading's words is led
+    there by an incoming link whose tag they are, in lower case. Headings of more than 12 words are no names,
+    nor are those with fewer than two that are neither stop words nor numbers, such as "Notes".
+
     Args:
         site: Names the pages, as for hyperlinks.
-        kind: Kind of the links; default ``"section"``.
+        kind: Kind of the links between sections; default ``"section"``.
+        heading_kind: Kind of the links by heading; default ``"heading"``.
     """
 
     source = Chunk
 
-    def __init__(self, site: Site = _DEFAULT_SITE, *, kind: str = "section") -> None:
+    def __init__(
+        self, site: Site = _DEFAULT_SITE, *, kind: str = "section", heading_kind: str = "heading"
+    ) -> None:
         self._site = site
         self._kind = kind
+        self._heading_kind = heading_kind
 
     def extract(self, source: Chunk) -> tuple[Link, ...]:
-        """The chunk's own name, then parent, next and previous, as far as there are.
+        """The chunk's own names, then parent, next and previous, as far as there are.
 
         Raises:
             ExtractionError: If the page's URL cannot be one.
@@ -40,7 +52,13 @@ class SectionExtractor:
         if page is None:
             raise ExtractionError(f"the page's URL {source.page.url!r} is neither a path nor an absolute URL")
         own = Link.incoming(kind=self._kind, tag=self._tag(page, source.section))
-        return (own, *self._neighbours(page, source))
+        return (own, *self._heading(source), *self._neighbours(page, source))
+
+    def _heading(self, chunk: Chunk) -> Iterator[Link]:
+        words = tokens(chunk.headings[-1]) if chunk.headings else []
+        naming = [word for word in words if word not in STOP_WORDS and not word.isnumeric()]
+        if len(naming) >= _NAMING_WORDS and len(words) <= _MOST_WORDS:
+            yield Link.incoming(kind=self._heading_kind, tag=" ".join(words))
 
     def _neighbours(self, page: str, chunk: Chunk) -> Iterator[Link]:
         near: dict[str, str] = {}

@@ -27,7 +27,7 @@ from linkstore.ingest.summary import PageCounts, Progress, Summary, count_dangli
 from linkstore.links import LINKS_KEY
 from linkstore.urls import DEFAULT_POLICY, Site, UrlPolicy, split_tag
 
-PIPELINE_VERSION: Final = 1
+PIPELINE_VERSION: Final = 2
 """Raised whenever the same page would give other documents, so that all are read again."""
 
 DEFAULT_LINKS: Final = ("hyperlink", "section", "citation")

@@ -1,4 +1,4 @@
-"""Driving a store's operations: what waits for embeddings and for the backend."""
+"""Driving a store's operations: what waits for embeddings, for the backend and for rerankers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from linkstore.backends.base import Backend
 from linkstore.embeddings import embedding_name, get_embedding
 from linkstore.operations import EmbedDocuments, EmbedQuery, Engine
 from linkstore.plans import Operation, arun, run
+from linkstore.strategies.reranking import Judge
 
 T = TypeVar("T")
 DEFAULT_EMBEDDING: Final = "wordllama"
@@ -56,6 +57,8 @@ class Driven(VectorStore):
                 return self._embed_documents(texts)
             case Engine(operation):
                 return self.backend.run(operation)
+            case Judge():
+                return request.reranker(request.question, request.texts)
         raise TypeError(f"no way to answer {request!r}")
 
     def _embed_documents(self, texts: list[str]) -> Any:
@@ -73,4 +76,6 @@ class Driven(VectorStore):
                 return await self._embedding.aembed_documents(texts)
             case Engine(operation):
                 return await self.backend.arun(operation)
+            case Judge():
+                return await asyncio.to_thread(request.reranker, request.question, request.texts)
         raise TypeError(f"no way to answer {request!r}")

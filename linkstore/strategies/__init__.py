@@ -4,6 +4,18 @@ from linkstore.strategies.base import Question, Strategy, Traversing
 from linkstore.strategies.eager import Eager
 from linkstore.strategies.mmr import Mmr
 from linkstore.strategies.pagerank import PageRank
+from linkstore.strategies.pathbeam import PathBeam
+from linkstore.strategies.reranking import Reranker
 from linkstore.strategies.similarity import Similarity
 
-__all__ = ["Eager", "Mmr", "PageRank", "Question", "Similarity", "Strategy", "Traversing"]
+__all__ = [
+    "Eager",
+    "Mmr",
+    "PageRank",
+    "PathBeam",
+    "Question",
+    "Reranker",
+    "Similarity",
+    "Strategy",
+    "Traversing",
+]

@@ -26,8 +26,16 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ways:
-    """Ways to documents, one a row: where to, through which link group, from where, how good."""
+class Ways:
+    """Ways to documents, one a row, each column of shape (n,).
+
+    Args:
+        position: Where to, in the trail.
+        group: Through which link group.
+        source: From which position.
+        weight: Of the path.
+        score: Of the document before.
+    """
 
     position: Ints
     group: Ints
@@ -35,8 +43,9 @@ class _Ways:
     weight: Floats
     score: Floats
 
-    def take(self, rows: Ints) -> _Ways:
-        return _Ways(
+    def take(self, rows: Ints) -> Ways:
+        """Only the chosen ways."""
+        return Ways(
             self.position[rows], self.group[rows], self.source[rows], self.weight[rows], self.score[rows]
         )
 
@@ -50,27 +59,32 @@ def arrivals_at(trail: Trail, positions: Ints) -> Plan[dict[int, Arrival]]:
         edges = trail.layers[layer].edges
         if not here or not edges:
             continue
-        found = yield from _settled(_best_ways(trail, np.array(here), edges), trail)
+        found = yield from settled(_best_ways(trail, np.array(here), edges), trail)
         arrivals.update(found)
         wanted.update(arrival.source for arrival in found.values() if arrival.source != QUERY)
     return arrivals
 
 
-def _best_ways(trail: Trail, here: Ints, edges: tuple[Edges, ...]) -> _Ways:
+def _best_ways(trail: Trail, here: Ints, edges: tuple[Edges, ...]) -> Ways:
     """The ways that give each position the highest weight, from the best scored document before."""
-    parts = [_ways(trail, here, part) for part in edges]
-    ways = _Ways(*(np.concatenate(columns) for columns in zip(*map(_columns, parts), strict=True)))
+    ways = ways_to(trail, here, edges)
     ways = ways.take(np.lexsort((-ways.score, -ways.weight, ways.position)))
     first = np.searchsorted(ways.position, ways.position)
     as_good = (ways.weight == ways.weight[first]) & (ways.score == ways.score[first])
     return ways.take(np.flatnonzero(as_good))
 
 
-def _columns(ways: _Ways) -> tuple[Ints, Ints, Ints, Floats, Floats]:
+def ways_to(trail: Trail, here: Ints, edges: tuple[Edges, ...]) -> Ways:
+    """Every way through ``edges`` to the positions ``here``."""
+    parts = [_ways(trail, here, part) for part in edges]
+    return Ways(*(np.concatenate(columns) for columns in zip(*map(_columns, parts), strict=True)))
+
+
+def _columns(ways: Ways) -> tuple[Ints, Ints, Ints, Floats, Floats]:
     return ways.position, ways.group, ways.source, ways.weight, ways.score
 
 
-def _ways(trail: Trail, here: Ints, edges: Edges) -> _Ways:
+def _ways(trail: Trail, here: Ints, edges: Edges) -> Ways:
     """Every way through ``edges`` to the positions ``here``: arrivals joined with departures."""
     here = here[np.argsort(trail.refs[here])]
     arriving = np.flatnonzero(contained(edges.in_ref, trail.refs[here]))
@@ -81,7 +95,7 @@ def _ways(trail: Trail, here: Ints, edges: Edges) -> _Ways:
     arriving = np.repeat(arriving, counts)
     leaving = departures[ranges(starts, counts)]
     source = edges.out_source[leaving]
-    return _Ways(
+    return Ways(
         position=here[np.searchsorted(trail.refs[here], edges.in_ref[arriving])],
         group=edges.in_group[arriving],
         source=source,
@@ -90,7 +104,7 @@ def _ways(trail: Trail, here: Ints, edges: Edges) -> _Ways:
     )
 
 
-def _settled(ways: _Ways, trail: Trail) -> Plan[dict[int, Arrival]]:
+def settled(ways: Ways, trail: Trail) -> Plan[dict[int, Arrival]]:
     """Choose among equally good ways by id, then by kind and tag."""
     tags: list[tuple[str, str]] = yield Tags(groups=ways.group)
     names = yield from _names_where_tied(ways, trail)
@@ -102,7 +116,7 @@ def _settled(ways: _Ways, trail: Trail) -> Plan[dict[int, Arrival]]:
     return {position: Arrival(source, *tag) for position, (_, tag, source) in best.items()}
 
 
-def _names_where_tied(ways: _Ways, trail: Trail) -> Plan[dict[int, str]]:
+def _names_where_tied(ways: Ways, trail: Trail) -> Plan[dict[int, str]]:
     """Ids of documents that are equally good as the one before another."""
     differ = (ways.position[1:] == ways.position[:-1]) & (ways.source[1:] != ways.source[:-1])
     tied = np.isin(ways.position, ways.position[1:][differ])

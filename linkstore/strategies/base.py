@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -12,6 +12,7 @@ from linkstore.filters import EVERYTHING, Condition
 from linkstore.hits import Hits
 from linkstore.links import Link
 from linkstore.plans import Plan, Side
+from linkstore.strategies.reranking import Judge
 from linkstore.vectors import Floats
 
 Walk = Literal["forward", "backward", "both"]
@@ -68,6 +69,11 @@ class Strategy(ABC):
     def limited(self, k: int) -> Strategy:
         """The same strategy, returning at most ``k`` hits."""
 
+    def judged(self, question: Question, hits: Hits) -> Generator[Judge, Sequence[float], Hits]:
+        """The hits of the plan after a reranker's say, where the strategy has one."""
+        yield from ()
+        return hits
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traversing(Strategy):
@@ -107,9 +113,15 @@ class Traversing(Strategy):
             object.__setattr__(self, "kinds", _weights(self.kinds))
 
     @property
-    def kind_weights(self) -> Mapping[str, float] | None:
-        """The weight of each kind that is followed; None where all are, with weight 1."""
-        return self.kinds if isinstance(self.kinds, Mapping) else None
+    def followed(self) -> frozenset[str] | None:
+        """The kinds of link that are followed; None where all are."""
+        if not isinstance(self.kinds, Mapping):
+            return None
+        return frozenset(kind for kind, weight in self.kinds.items() if weight > 0)
+
+    def weight_of(self, kind: str) -> float:
+        """How much links of a kind count, from 0, not followed, to 1."""
+        return self.kinds.get(kind, 0.0) if isinstance(self.kinds, Mapping) else 1.0
 
 
 def require_at_least(least: int, **settings: int) -> None:

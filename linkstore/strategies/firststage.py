@@ -10,8 +10,8 @@ from linkstore.errors import CapabilityError
 from linkstore.filters import Condition
 from linkstore.lexical import terms
 from linkstore.plans import Candidates, Lexical, Nearest, Plan, Vectors, Worded
-from linkstore.strategies.base import Question
-from linkstore.strategies.trail import NO_REFS, NO_SCORES, Trail
+from linkstore.strategies.base import Question, Traversing
+from linkstore.strategies.trail import NO_REFS, NO_SCORES, Found, Trail
 from linkstore.vectors import Floats, Ints, similarities
 
 
@@ -25,6 +25,7 @@ class FirstStage:
         words: (n,) BM25 over the largest BM25, in [0, 1]; 0 for those that words did not find.
         best: The largest similarity; 1 where none is above 0.
         lexical: How much words count beside meaning.
+        highest: The similarity of the nearest document, though it be below the floor; None without one.
     """
 
     refs: Ints
@@ -32,26 +33,48 @@ class FirstStage:
     words: Floats
     best: float
     lexical: float
+    highest: float | None
 
     def scores(self, refs: Ints, similarity: Floats) -> Floats:
-        """(m,) scores of any documents in [0, 1], with words where the first stage knows them."""
+        """(m,) scores of any documents in [0, 1]: meaning and words."""
+        raw = similarity / np.float32(self.best) + np.float32(self.lexical) * self._words_of(refs)
+        return (np.maximum(raw, 0) / self._most).astype(np.float32)
+
+    def by_words(self, refs: Ints) -> Floats:
+        """(m,) what words alone give to the scores of any documents."""
+        return (np.float32(self.lexical) * self._words_of(refs) / self._most).astype(np.float32)
+
+    def joined(self, others: Found) -> Found:
+        """The documents of the first stage and others, each once, with the links that led to those."""
+        refs, at = np.unique(np.concatenate((self.refs, others.refs)), return_index=True)
+        return Found(
+            refs=refs,
+            similarity=np.concatenate((self.similarity, others.similarity))[at],
+            weight=np.ones(len(refs), dtype=np.float32),
+            edges=others.edges,
+        )
+
+    @property
+    def _most(self) -> np.float32:
+        return np.float32(1.0 + (self.lexical if self.words.any() else 0.0))
+
+    def _words_of(self, refs: Ints) -> Floats:
         words = np.zeros(len(refs), dtype=np.float32)
-        at = np.minimum(np.searchsorted(self.refs, refs), max(0, len(self.refs) - 1))
         if len(self.refs):
+            at = np.minimum(np.searchsorted(self.refs, refs), len(self.refs) - 1)
             known = self.refs[at] == refs
             words[known] = self.words[at[known]]
-        most = 1.0 + (self.lexical if len(self.words) and self.words.any() else 0.0)
-        raw = np.maximum(similarity / np.float32(self.best) + np.float32(self.lexical) * words, 0)
-        return (raw / np.float32(most)).astype(np.float32)
+        return words
 
 
 def first_stage(
-    trail: Trail, question: Question, condition: Condition, pool: int, lexical: float
+    trail: Trail, question: Question, controls: Traversing, pool: int, lexical: float
 ) -> Plan[FirstStage]:
-    """The ``pool`` nearest and the ``pool`` that match words best, joined.
+    """The ``pool`` nearest and the ``pool`` that match words best, joined; none below the floor.
 
     Where the backend cannot search by words, meaning alone decides, and the trail says so.
     """
+    condition = question.filter & question.seed_filter
     near: Candidates = yield Nearest(vector=question.vector, k=pool, filter=condition)
     found = yield from _by_words(trail, question, condition, pool if lexical else 0)
     refs = np.union1d(near.refs, found.refs)
@@ -64,8 +87,17 @@ def first_stage(
     words = np.zeros(len(refs), dtype=np.float32)
     if len(found.refs):
         words[np.searchsorted(refs, found.refs)] = found.score / found.score.max()
-    best = float(near.similarity[0]) if len(near.refs) and near.similarity[0] > 0 else 1.0
-    return FirstStage(refs=refs, similarity=similarity, words=words, best=best, lexical=lexical)
+    above = similarity >= np.float32(controls.min_similarity)
+    trail.cut("floor", int((~above).sum()), 0, f"min_similarity {controls.min_similarity}")
+    highest = float(near.similarity[0]) if len(near.refs) else None
+    return FirstStage(
+        refs=refs[above],
+        similarity=similarity[above],
+        words=words[above],
+        best=highest if highest is not None and highest > 0 else 1.0,
+        lexical=lexical,
+        highest=highest,
+    )
 
 
 def _by_words(trail: Trail, question: Question, condition: Condition, pool: int) -> Plan[Worded]:

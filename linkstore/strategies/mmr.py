@@ -112,4 +112,6 @@ class Mmr(Traversing):
             return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
         positions = np.array([position for position, _ in pool.returned])
         scores = np.array([score for _, score in pool.returned], dtype=np.float32)
-        return (yield from hits_of(trail, positions, self, question, scores))
+        relevance = np.float32(self.lambda_mult) * trail.score[positions]
+        parts = {"relevance": relevance, "redundancy": scores - relevance}
+        return (yield from hits_of(trail, positions, self, question, scores, parts))

@@ -1,7 +1,8 @@
-"""The query as a document: what it names leads to documents, as a link would."""
+"""The query as a document: what it names leads to documents, as its own links would."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,51 +10,64 @@ import numpy as np
 
 from linkstore.plans import Members, Names, Plan, Reached, Resolve
 from linkstore.strategies.base import Question
-from linkstore.strategies.trail import NO_REFS, NO_SCORES
+from linkstore.strategies.trail import NO_REFS, NO_SCORES, QUERY, Edges, Found
 from linkstore.text import tokens
 from linkstore.vectors import Floats, Ints
 
-MENTION: Final = "mention"
-"""The kind of links by which a text leads to the document whose title it names."""
-LONGEST: Final = 8
-"""How many words of a query a title may have."""
+NAMES: Final = ("mention", "heading")
+"""Kinds of links by which texts and questions lead to what they name: documents and sections."""
+LONGEST: Final = 12
+"""How many words of a query a name may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
-    """Documents that a query names.
+class Asked:
+    """Documents that a question leads to of itself: by names in it, by its own links, by ids.
 
     Args:
-        refs: (n,) documents, the surest first.
-        similarity: (n,) to the question.
-        share: (n,) 1 over how many documents bear the name.
+        found: The documents, with the links that led to them.
+        share: (n,) how surely each is meant, in (0, 1].
     """
 
-    refs: Ints
-    similarity: Floats
+    found: Found
     share: Floats
 
+    def shares(self, refs: Ints) -> Floats:
+        """(m,) the shares of any documents; 0 for those not asked for."""
+        shares = np.zeros(len(refs), dtype=np.float32)
+        if len(self.found):
+            order = np.argsort(self.found.refs)
+            ordered = self.found.refs[order]
+            at = np.minimum(np.searchsorted(ordered, refs), len(ordered) - 1)
+            shares = np.where(ordered[at] == refs, self.share[order[at]], np.float32(0))
+        return shares
 
-NOBODY: Final = Named(refs=NO_REFS, similarity=NO_SCORES, share=NO_SCORES)
+
+NOBODY: Final = Asked(found=Found(refs=NO_REFS, similarity=NO_SCORES, weight=NO_SCORES), share=NO_SCORES)
 
 
-def named(question: Question, most: int, cap: int) -> Plan[Named]:
-    """The documents whose titles the query names, longest names first from left to right.
+def named(question: Question, kinds: Sequence[str], most: int, cap: int) -> Plan[Asked]:
+    """The documents that the query names, longest names first from left to right.
+
+    A name leads to documents as a link with its words as the tag would; where n documents bear it, each is
+    meant with a share of 1/n.
 
     Args:
         question: What is asked.
+        kinds: Of the links that names are tags of.
         most: How many documents at most; those of the rarest names, then the most similar, then by id.
         cap: Of a name that more documents bear, none is meant.
     """
     words = tokens(question.text)
     grams = [
-        (at, size, " ".join(words[at : at + size]))
+        (at, size, kind, " ".join(words[at : at + size]))
         for at in range(len(words))
         for size in range(min(LONGEST, len(words) - at), 0, -1)
+        for kind in kinds
     ]
     if not grams or not most:
         return NOBODY
-    refs: Ints = yield Resolve(tags=tuple((MENTION, gram) for _, _, gram in grams))
+    refs: Ints = yield Resolve(tags=tuple((kind, gram) for _, _, kind, gram in grams))
     groups = np.unique(refs[refs >= 0])
     if not len(groups):
         return NOBODY
@@ -66,23 +80,24 @@ def named(question: Question, most: int, cap: int) -> Plan[Named]:
         exclude=NO_REFS,
         filter=question.filter & question.seed_filter,
     )
-    titles = set(groups[answer.sizes > 0].tolist())
-    meant = _longest(grams, refs.tolist(), titles)
+    borne = set(groups[answer.sizes > 0].tolist())
+    meant = _longest([(at, size) for at, size, _, _ in grams], refs.tolist(), borne)
     return (yield from _surest(groups, answer, meant, most))
 
 
-def _longest(grams: list[tuple[int, int, str]], refs: list[int], titles: set[int]) -> set[int]:
-    """The titles found by reading from left to right, each time the longest that stands there."""
+def _longest(grams: list[tuple[int, int]], refs: list[int], borne: set[int]) -> set[int]:
+    """The names found by reading from left to right, each time the longest that stands there."""
     meant: set[int] = set()
     free = 0
-    for (at, size, _), ref in zip(grams, refs, strict=True):
-        if at >= free and ref in titles:
+    last = (-1, 0)
+    for (at, size), ref in zip(grams, refs, strict=True):
+        if ref in borne and (at >= free or (at, size) == last):
             meant.add(ref)
-            free = at + size
+            free, last = at + size, (at, size)
     return meant
 
 
-def _surest(groups: Ints, answer: Reached, meant: set[int], most: int) -> Plan[Named]:
+def _surest(groups: Ints, answer: Reached, meant: set[int], most: int) -> Plan[Asked]:
     rows = [row for row, group in enumerate(groups[answer.group].tolist()) if group in meant]
     names: list[str] = yield Names(refs=answer.refs[rows])
     share = (1 / answer.sizes[answer.group]).astype(np.float32)
@@ -91,5 +106,26 @@ def _surest(groups: Ints, answer: Reached, meant: set[int], most: int) -> Plan[N
         if name not in best or share[row] > share[best[name]]:
             best[name] = row
     ordered = sorted(best, key=lambda name: (-share[best[name]], -answer.similarity[best[name]], name))
-    chosen = [best[name] for name in ordered[:most]]
-    return Named(refs=answer.refs[chosen], similarity=answer.similarity[chosen], share=share[chosen])
+    chosen = np.array([best[name] for name in ordered[:most]], dtype=np.int64)
+    return Asked(found=_found(groups, answer, chosen), share=share[chosen])
+
+
+def _found(groups: Ints, answer: Reached, rows: Ints) -> Found:
+    """Members of link groups, as reached from the query by the links that it has to them."""
+    through = groups[answer.group[rows]]
+    left = np.unique(through)
+    edges = Edges(
+        out_group=left,
+        out_source=np.full(len(left), QUERY),
+        out_strength=np.ones(len(left), dtype=np.float32),
+        in_group=through,
+        in_ref=answer.refs[rows],
+        in_weight=answer.weight[rows],
+        in_strength=answer.weight[rows],
+    )
+    return Found(
+        refs=answer.refs[rows],
+        similarity=answer.similarity[rows],
+        weight=np.ones(len(rows), dtype=np.float32),
+        edges=(edges,),
+    )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from linkstore.hits import Hits
 from linkstore.order import ranked
-from linkstore.plans import Names, Plan
+from linkstore.plans import Plan
+from linkstore.strategies.asked import asked
 from linkstore.strategies.base import (
     DEFAULT_LIMIT,
     Question,
@@ -18,26 +21,36 @@ from linkstore.strategies.base import (
     require_within,
 )
 from linkstore.strategies.firststage import FirstStage, first_stage
-from linkstore.strategies.named import Named, named
+from linkstore.strategies.named import NAMES, Asked
 from linkstore.strategies.paths import hits_of
+from linkstore.strategies.reranking import Judge, Reranker, reranked
 from linkstore.strategies.surroundings import Surroundings, surroundings
-from linkstore.strategies.trail import Found, Trail
+from linkstore.strategies.trail import Trail
 from linkstore.strategies.walk import empty_reason, passing, within_nodes
-from linkstore.strategies.walkrank import Doubles, personalised
+from linkstore.strategies.walkrank import Doubles, walked
 from linkstore.vectors import Floats, Ints
+
+TRUST: Final[Mapping[str, float]] = {"section": 0.2}
+"""How much kinds of link count that lead to an answer less often than one an author set; others count 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRank(Traversing):
     """Personalised PageRank around the documents that meaning, words and names find.
 
-    A first stage joins dense and lexical search. Its best ``k`` documents, and those whose titles the
-    query names, are where a walker starts; it follows links one hop, both ways, and jumps back to
-    documents by how well they match. A document's score is its share of the walker's time, with a
-    little of the first stage.
+    A first stage joins dense and lexical search. Its best ``k`` documents, those whose names the query
+    contains, and ``initial_roots`` and ``initial_links`` are where a walker starts; it follows links one
+    hop, both ways, and jumps back to the start by how well documents match. A document's score is its
+    share of the walker's time, with a little of the first stage: a number from 0 to 1, the sum of
+    ``walk``, ``meaning`` and ``words`` in :attr:`~linkstore.hits.Hit.contributions`.
+
+    Where the backend has no lexical search, meaning alone makes the first stage; ``explain()`` says so.
 
     Args:
-        k: How many documents the walk starts from; default 16.
+        k: How many documents of the first stage the walk starts from; default 16.
+        direction: As for every traversal; default both.
+        kinds: As for every traversal; None, the default, follows all kinds with weight 1, but for those
+            in :data:`TRUST`.
         limit: How many hits to return at most; default 50.
         pool: How many documents each search of the first stage gives; default 100.
         lexical: How much words count beside meaning; 0 leaves them out; default 1.
@@ -48,7 +61,12 @@ class PageRank(Traversing):
         first: How much the first stage counts beside the walk; default 0.1.
         evenness: The power of the walker's share that scores go by, above 0 to 1; default 0.7.
         named: How many documents that the query names join the start; default 5.
-        named_cap: A title that more documents bear names none of them; default 3.
+        named_kinds: Kinds of link whose tags are names; default ``("mention", "heading")``.
+        named_cap: A name that more documents bear names none of them; default 3.
+        reranker: Reads the query and the texts of the first hits, and gives each a score that joins the
+            sum; default none.
+        rerank: How much that score counts, where the walk and the first stage count 1; default 1.
+        rerank_k: How many hits the reranker reads; default 20.
     """
 
     k: int = 16
@@ -63,13 +81,19 @@ class PageRank(Traversing):
     first: float = 0.1
     evenness: float = 0.7
     named: int = 5
+    named_kinds: tuple[str, ...] = NAMES
     named_cap: int = 3
+    reranker: Reranker | None = None
+    rerank: float = 1.0
+    rerank_k: int = 20
 
     def __post_init__(self) -> None:
         Traversing.__post_init__(self)
         require_at_least(0, k=self.k, named=self.named)
         require_at_least(1, limit=self.limit, pool=self.pool, named_cap=self.named_cap)
+        require_at_least(1, rerank_k=self.rerank_k)
         require_within(0, 100, lexical=self.lexical, sharpness=self.sharpness, first=self.first)
+        require_within(0, 100, rerank=self.rerank)
         require_within(0, 1, damping=self.damping, decay=self.decay)
         require_within(1e-6, 1, backward=self.backward, evenness=self.evenness)
 
@@ -77,88 +101,81 @@ class PageRank(Traversing):
         """The same search, returning at most ``k`` hits."""
         return replace(self, limit=k)
 
+    def weight_of(self, kind: str) -> float:
+        """How much links of a kind count, from 0, not followed, to 1."""
+        return TRUST.get(kind, 1.0) if self.kinds is None else Traversing.weight_of(self, kind)
+
     def plan(self, question: Question) -> Plan[Hits]:
-        """The first stage, the documents named, one hop around both, one walk."""
+        """The first stage, what the query leads to itself, one hop around both, one walk."""
         trail = Trail()
-        condition = question.filter & question.seed_filter
-        stage = yield from first_stage(trail, question, condition, self.pool, self.lexical)
-        names = yield from named(question, self.named, self.named_cap)
-        start = _start(stage, names)
-        if not len(start):
-            reason = empty_reason(question, self.pool, self, None, trail.cuts)
+        stage = yield from first_stage(trail, question, self, self.pool, self.lexical)
+        own = yield from asked(
+            trail, question, self, self.named_kinds, self.named, min(self.named_cap, self.hub_cap)
+        )
+        trail.add((yield from within_nodes(trail, stage.joined(own.found), 0, self)))
+        if not len(trail):
+            reason = empty_reason(question, self.pool, self, stage.highest, trail.cuts)
             return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
-        trail.add((yield from within_nodes(trail, start, 0, self)))
         first = stage.scores(trail.refs, trail.similarity)
-        seeds = yield from self._seeds(trail, first)
-        frontier = np.union1d(seeds, np.flatnonzero(np.isin(trail.refs, names.refs)))
+        seeds = yield from ranked(trail.refs, first, self.k)
+        frontier = np.union1d(seeds, np.flatnonzero(np.isin(trail.refs, own.found.refs)))
         around = yield from surroundings(trail, frontier, question, self, self.backward)
         fresh = around.found.take(~np.isin(around.found.refs, trail.refs))
         trail.add((yield from within_nodes(trail, fresh, 1, self)))
-        scores = yield from self._scores(trail, stage, seeds, names, around)
-        return (yield from self._ranked(trail, scores, question))
+        teleport = self._teleport(trail, stage, seeds, own, around)
+        time = yield from walked(
+            trail.refs, around.source, around.target, around.weight, teleport, self.damping
+        )
+        return (yield from self._ranked(trail, stage, time, question))
 
-    def _seeds(self, trail: Trail, first: Floats) -> Plan[Ints]:
-        """Positions of the best of the first stage, best first."""
-        order = yield from ranked(trail.refs, first, self.k)
-        above = trail.similarity[order] >= np.float32(self.min_similarity)
-        trail.cut("floor", int((~above).sum()), 0, f"min_similarity {self.min_similarity}")
-        return order[above]
+    def judged(self, question: Question, hits: Hits) -> Generator[Judge, Sequence[float], Hits]:
+        """The hits after the reranker's say, if there is one."""
+        if self.reranker is None or not hits:
+            return hits
+        return (
+            yield from reranked(hits, question.text, self.reranker, self.rerank, self.rerank_k, self.limit)
+        )
 
-    def _scores(
-        self, trail: Trail, stage: FirstStage, seeds: Ints, names: Named, around: Surroundings
-    ) -> Plan[Floats]:
-        """(n,) scores of the trail: the walk's share and a little of the first stage."""
-        first = stage.scores(trail.refs, trail.similarity)
-        teleport = first.astype(np.float64) ** self.sharpness
+    def _teleport(
+        self, trail: Trail, stage: FirstStage, seeds: Ints, own: Asked, around: Surroundings
+    ) -> Doubles:
+        """(n,) where the walker jumps to, by share: what matches, seeds by rank, and what was asked for."""
+        teleport = stage.scores(trail.refs, trail.similarity).astype(np.float64) ** self.sharpness
         teleport[seeds] *= self.decay ** np.arange(len(seeds))
-        rest = np.ones(len(trail), dtype=np.bool_)
-        rest[seeds] = False
-        rest[np.isin(trail.refs, np.concatenate((names.refs, around.source, around.target)))] = False
-        teleport[rest] = 0  # where no link was followed
-        most = teleport.max(initial=0) or 1.0
-        for ref, share in zip(names.refs.tolist(), names.share.tolist(), strict=True):
-            teleport[trail.refs == ref] += most * share
-        time = yield from _walked(trail, around, teleport, self.damping)
-        scores = (time / time.max()) ** self.evenness + self.first * first
-        whole: Floats = (scores / (1 + self.first)).astype(np.float32)
-        return whole
+        walked_on = np.isin(trail.refs, np.concatenate((own.found.refs, around.source, around.target)))
+        walked_on[seeds] = True
+        teleport[~walked_on] = 0
+        teleport += (teleport.max(initial=0) or 1.0) * own.shares(trail.refs)
+        if not teleport.any():
+            teleport[:] = 1.0  # nothing matches at all
+        return teleport
 
-    def _ranked(self, trail: Trail, scores: Floats, question: Question) -> Plan[Hits]:
+    def _ranked(
+        self,
+        trail: Trail,
+        stage: FirstStage,
+        time: Doubles,
+        question: Question,
+    ) -> Plan[Hits]:
+        parts = self._parts(trail, stage, time)
+        scores: Floats = np.sum(list(parts.values()), axis=0, dtype=np.float32)
         allowed = yield from passing(trail, np.arange(len(trail)), question)
         trail.cut("filter", len(trail) - len(allowed), None, "reached, but result_filter excludes them")
-        order = yield from ranked(trail.refs[allowed], scores[allowed], self.limit)
-        trail.cut("limit", len(allowed) - len(order), None, f"ranked below limit {self.limit}")
+        limit = self.limit if self.reranker is None else max(self.limit, self.rerank_k)
+        order = yield from ranked(trail.refs[allowed], scores[allowed], limit)
+        trail.cut("limit", len(allowed) - len(order), None, f"ranked below limit {limit}")
         if not len(order):
             reason = f"none of the {len(trail)} documents reached passes result_filter"
             return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
         chosen = allowed[order]
-        return (yield from hits_of(trail, chosen, self, question, scores[chosen]))
+        taken = {name: part[chosen] for name, part in parts.items()}
+        return (yield from hits_of(trail, chosen, self, question, scores[chosen], taken))
 
-
-def _start(stage: FirstStage, names: Named) -> Found:
-    """The documents of the first stage and those named, each once."""
-    refs = np.concatenate((stage.refs, names.refs))
-    unique, at = np.unique(refs, return_index=True)
-    similarity = np.concatenate((stage.similarity, names.similarity))[at]
-    return Found(refs=unique, similarity=similarity, weight=np.ones(len(unique), dtype=np.float32))
-
-
-def _walked(trail: Trail, around: Surroundings, teleport: Doubles, damping: float) -> Plan[Doubles]:
-    """The walker's share at each position; documents are numbered by id, so that all engines add alike."""
-    names: list[str] = yield Names(refs=trail.refs)
-    by_name = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
-    number = np.empty(len(names), dtype=np.int64)
-    number[by_name] = np.arange(len(names))
-    place = np.argsort(trail.refs)
-    ordered = trail.refs[place]
-
-    def numbers(refs: Ints) -> Ints:
-        at = np.minimum(np.searchsorted(ordered, refs), len(ordered) - 1)
-        return np.where(ordered[at] == refs, number[place[at]], -1)
-
-    source, target = numbers(around.source), numbers(around.target)
-    known = (source >= 0) & (target >= 0)
-    source, target, weight = source[known], target[known], around.weight[known]
-    order = np.lexsort((target, source))
-    time = personalised(source[order], target[order], weight[order], teleport[by_name], damping)
-    return time[number]
+    def _parts(self, trail: Trail, stage: FirstStage, time: Doubles) -> dict[str, Floats]:
+        """What scores are the sums of, (n,) each: the walk, and of the first stage meaning and words."""
+        whole = np.float32(1 + self.first)
+        walk = ((time / time.max()) ** self.evenness).astype(np.float32) / whole
+        share = np.float32(self.first) / whole
+        words = share * stage.by_words(trail.refs)
+        meaning = share * stage.scores(trail.refs, trail.similarity) - words
+        return {"walk": walk, "meaning": meaning, "words": words}

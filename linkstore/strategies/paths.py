@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from langchain_core.documents import Document
@@ -17,7 +17,12 @@ from linkstore.vectors import Floats, Ints
 
 
 def hits_of(
-    trail: Trail, positions: Ints, strategy: Strategy, question: Question, scores: Floats | None = None
+    trail: Trail,
+    positions: Ints,
+    strategy: Strategy,
+    question: Question,
+    scores: Floats | None = None,
+    parts: Mapping[str, Floats] | None = None,
 ) -> Plan[Hits]:
     """Hits for the given positions of the trail, in that order, with their paths and texts.
 
@@ -27,17 +32,36 @@ def hits_of(
         strategy: For the explanation.
         question: For the labels of its own links.
         scores: (n,) scores to report; default the trail's.
+        parts: What they are made of, (n,) each; default the similarity and what the links' weights take
+            from it.
     """
     arrivals = yield from arrivals_at(trail, positions)
+    return (yield from arrived_hits(trail, positions, strategy, question, arrivals, scores, parts))
+
+
+def arrived_hits(
+    trail: Trail,
+    positions: Ints,
+    strategy: Strategy,
+    question: Question,
+    arrivals: dict[int, Arrival],
+    scores: Floats | None = None,
+    parts: Mapping[str, Floats] | None = None,
+) -> Plan[Hits]:
+    """As :func:`hits_of`, where how each position was reached is known."""
     involved = _involved(positions.tolist(), arrivals)
     stored: list[Stored] = yield Documents(refs=trail.refs[involved])
     documents = dict(zip(involved, stored, strict=True))
     if scores is None:
         scores = trail.score[positions]
+    if parts is None:
+        similarity = trail.similarity[positions]
+        parts = {"similarity": similarity, "links": scores - similarity}
+    contributions = _rows(parts, len(positions))
     steps = _Steps(documents, arrivals, question)
     hits = tuple(
-        _hit(trail, position, score, documents[position], steps.path(position))
-        for position, score in zip(positions.tolist(), scores.tolist(), strict=True)
+        _hit(trail, position, score, documents[position], steps.path(position), made)
+        for position, score, made in zip(positions.tolist(), scores.tolist(), contributions, strict=True)
     )
     return Hits(hits=hits, cuts=tuple(trail.cuts), strategy=str(strategy))
 
@@ -53,13 +77,27 @@ def _involved(positions: Iterable[int], arrivals: dict[int, Arrival]) -> list[in
     return list(involved)
 
 
-def _hit(trail: Trail, position: int, score: float, stored: Stored, path: Path) -> Hit:
+def _rows(parts: Mapping[str, Floats], count: int) -> list[dict[str, float]]:
+    """For each of ``count`` hits, those of its parts that are not 0."""
+    columns = {name: column.tolist() for name, column in parts.items()}
+    return [{name: column[row] for name, column in columns.items() if column[row]} for row in range(count)]
+
+
+def _hit(
+    trail: Trail,
+    position: int,
+    score: float,
+    stored: Stored,
+    path: Path,
+    contributions: dict[str, float],
+) -> Hit:
     return Hit(
         document=Document(id=stored.id, page_content=stored.text, metadata=stored.metadata),
         score=score,
         similarity=float(trail.similarity[position]),
-        depth=int(trail.depth[position]),
+        depth=len(path) - 1,
         path=path,
+        contributions=contributions,
     )
 
 

@@ -49,10 +49,8 @@ def surroundings(
     parts: list[Edges] = []
     reached: list[Reached] = []
     joined: list[tuple[Ints, Ints, Doubles]] = []
-    weights = controls.kind_weights
-    kinds = None if weights is None else frozenset(kind for kind, weight in weights.items() if weight > 0)
     for leave, arrive in SIDES[controls.direction]:
-        left: Memberships = yield Groups(refs=trail.refs[frontier], side=leave, kinds=kinds)
+        left: Memberships = yield Groups(refs=trail.refs[frontier], side=leave, kinds=controls.followed)
         departures = departures_of(trail, frontier, left, controls)
         groups = np.unique(left.group)
         answer: Reached = yield Members(

@@ -24,7 +24,7 @@ from linkstore.plans import (
 )
 from linkstore.strategies.base import SIDES, Question, Traversing
 from linkstore.strategies.trail import QUERY, Departures, Found, Trail, merged
-from linkstore.vectors import Bools, Ints
+from linkstore.vectors import Bools, Floats, Ints
 
 SHOWN_HUBS = 5
 
@@ -43,29 +43,37 @@ def seeds(trail: Trail, k: int, question: Question, controls: Traversing) -> Pla
     near: Candidates = yield Nearest(vector=question.vector, k=k, filter=condition)
     above = near.similarity >= np.float32(controls.min_similarity)
     trail.cut("floor", int((~above).sum()), 0, f"min_similarity {controls.min_similarity}")
-    refs, similarity = [near.refs[above]], [near.similarity[above]]
+    plain = unlinked(near.refs[above], near.similarity[above])
     if question.roots:
-        found: Candidates = yield Find(ids=question.roots, vector=question.vector, filter=condition)
-        trail.cut("filter", found.filtered, 0, "initial_roots that the filter excludes")
-        missing = len(set(question.roots)) - len(found.refs) - found.filtered
-        trail.cut("missing", missing, 0, "initial_roots that are not in the store")
-        refs.append(found.refs)
-        similarity.append(found.similarity)
-    unique, first = np.unique(np.concatenate(refs), return_index=True)
-    plain = Found(
-        refs=unique,
-        similarity=np.concatenate(similarity)[first],
-        weight=np.ones(len(unique), dtype=np.float32),
-    )
+        roots = yield from rooted(trail, question)
+        plain = unlinked(
+            np.concatenate((plain.refs, roots.refs)), np.concatenate((plain.similarity, roots.similarity))
+        )
     best = float(near.similarity[0]) if len(near.refs) else None
     if not question.links:
         return Start(plain, best)
-    linked = yield from _linked(trail, plain, question, controls)
-    return Start(_union(plain, linked), best)
+    arrived = yield from linked(trail, plain.refs, question, controls)
+    return Start(_union(plain, arrived), best)
 
 
-def _linked(trail: Trail, plain: Found, question: Question, controls: Traversing) -> Plan[Found]:
-    """The documents that the question's own links lead to."""
+def unlinked(refs: Ints, similarity: Floats) -> Found:
+    """Documents that no link led to, each once."""
+    unique, first = np.unique(refs, return_index=True)
+    return Found(refs=unique, similarity=similarity[first], weight=np.ones(len(unique), dtype=np.float32))
+
+
+def rooted(trail: Trail, question: Question) -> Plan[Candidates]:
+    """The roots that the question names by id."""
+    condition = question.filter & question.seed_filter
+    found: Candidates = yield Find(ids=question.roots, vector=question.vector, filter=condition)
+    trail.cut("filter", found.filtered, 0, "initial_roots that the filter excludes")
+    missing = len(set(question.roots)) - len(found.refs) - found.filtered
+    trail.cut("missing", missing, 0, "initial_roots that are not in the store")
+    return found
+
+
+def linked(trail: Trail, known: Ints, question: Question, controls: Traversing) -> Plan[Found]:
+    """The documents that the question's own links lead to, but for those known."""
     edges, reached = [], []
     asked: set[tuple[str, str]] = set()
     answered: set[tuple[str, str]] = set()
@@ -73,19 +81,18 @@ def _linked(trail: Trail, plain: Found, question: Question, controls: Traversing
         usable = [
             link
             for link in question.links
-            if (link.leads_out if leave == "out" else link.leads_in) and _followed(link.kind, controls) > 0
+            if (link.leads_out if leave == "out" else link.leads_in) and controls.weight_of(link.kind) > 0
         ]
         tags = tuple((link.kind, link.tag) for link in usable)
         refs: Ints = yield Resolve(tags=tags)
-        known = refs >= 0
-        groups = np.unique(refs[known])
+        groups = np.unique(refs[refs >= 0])
         answer: Reached = yield Members(
             groups=groups,
             side=arrive,
             vector=question.vector,
             take=controls.adjacent_k,
             cap=controls.hub_cap,
-            exclude=plain.refs,
+            exclude=known,
             filter=question.filter & question.seed_filter,
         )
         yield from note_cuts(trail, groups, answer, 0, controls)
@@ -100,14 +107,9 @@ def _linked(trail: Trail, plain: Found, question: Question, controls: Traversing
 
 def _asked(usable: list[Link], refs: Ints, controls: Traversing) -> Departures:
     """The question's links, left through as if the query were a document that has them."""
-    weights = np.array([link.weight * _followed(link.kind, controls) for link in usable], dtype=np.float32)
+    weights = np.array([link.weight * controls.weight_of(link.kind) for link in usable], dtype=np.float32)
     known = refs >= 0
     return Departures(group=refs[known], source=np.full(int(known.sum()), QUERY), strength=weights[known])
-
-
-def _followed(kind: str, controls: Traversing) -> float:
-    weights = controls.kind_weights
-    return 1.0 if weights is None else weights.get(kind, 0.0)
 
 
 def _union(plain: Found, linked: Found) -> Found:
@@ -139,11 +141,9 @@ def hop(
         best: How many of those found, the best by score, will be asked about further; None: all may be.
     """
     depth = int(trail.depth[frontier].max(initial=0)) + 1
-    weights = controls.kind_weights
-    kinds = None if weights is None else frozenset(kind for kind, weight in weights.items() if weight > 0)
     edges, reached = [], []
     for leave, arrive in SIDES[controls.direction]:
-        left: Memberships = yield Groups(refs=trail.refs[frontier], side=leave, kinds=kinds)
+        left: Memberships = yield Groups(refs=trail.refs[frontier], side=leave, kinds=controls.followed)
         departures = departures_of(trail, frontier, left, controls)
         groups = np.unique(left.group)
         answer: Reached = yield Members(
@@ -165,7 +165,7 @@ def hop(
 
 def departures_of(trail: Trail, frontier: Ints, left: Memberships, controls: Traversing) -> Departures:
     """How the frontier leaves through the link groups it lies on."""
-    kind_weights = np.array([_followed(kind, controls) for kind in left.kinds], dtype=np.float32)
+    kind_weights = np.array([controls.weight_of(kind) for kind in left.kinds], dtype=np.float32)
     return Departures(
         group=left.group,
         source=frontier[left.document],

@@ -1,4 +1,4 @@
-"""Personalised PageRank on a small graph.
+"""Personalised PageRank on a small graph of documents.
 
 Source: T. Haveliwala, "Topic-Sensitive PageRank", WWW 2002, with the teleport on documents of the question
 in the place of a topic.
@@ -11,11 +11,46 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from linkstore.plans import Names, Plan
 from linkstore.vectors import Ints
 
 Doubles = npt.NDArray[np.float64]
 ROUNDS: Final = 40
 """Of power iteration: at the default damping of 0.6 what is left to change is below 1e-8."""
+
+
+def walked(
+    refs: Ints, source: Ints, target: Ints, weight: Doubles, teleport: Doubles, damping: float
+) -> Plan[Doubles]:
+    """(n,) a walker's share of time at documents, where edges are given by documents.
+
+    Documents are numbered by id, so that sums are made in the same order on every engine.
+
+    Args:
+        refs: (n,) documents.
+        source: (m,) documents that edges leave; those not among ``refs`` are left out, as for ``target``.
+        target: (m,) documents they lead to.
+        weight: (m,) greater than 0.
+        teleport: (n,) see :func:`personalised`, as for ``damping``.
+        damping: How likely an edge is followed.
+    """
+    names: list[str] = yield Names(refs=refs)
+    by_name = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
+    number = np.empty(len(names), dtype=np.int64)
+    number[by_name] = np.arange(len(names))
+    place = np.argsort(refs)
+    ordered = refs[place]
+
+    def numbers(documents: Ints) -> Ints:
+        at = np.minimum(np.searchsorted(ordered, documents), len(ordered) - 1)
+        return np.where(ordered[at] == documents, number[place[at]], -1)
+
+    source, target = numbers(source), numbers(target)
+    known = (source >= 0) & (target >= 0)
+    source, target, weight = source[known], target[known], weight[known]
+    order = np.lexsort((target, source))
+    time = personalised(source[order], target[order], weight[order], teleport[by_name], damping)
+    return time[number]
 
 
 def personalised(source: Ints, target: Ints, weight: Doubles, teleport: Doubles, damping: float) -> Doubles:

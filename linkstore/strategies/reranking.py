@@ -1,0 +1,76 @@
+"""A second opinion on the best hits: a callable that reads question and texts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+
+from linkstore.errors import StrategyError
+from linkstore.hits import Hit, Hits
+
+Reranker = Callable[[str, Sequence[str]], Sequence[float]]
+"""Scores texts for a question: one finite number each, on any scale, larger is better."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judge:
+    """Asks a reranker for the scores of texts; it may take its time."""
+
+    reranker: Reranker
+    question: str
+    texts: tuple[str, ...]
+
+
+def reranked(
+    hits: Hits, question: str, reranker: Reranker, weight: float, count: int, limit: int
+) -> Generator[Judge, Sequence[float], Hits]:
+    """Let a reranker's score join the sum of the first ``count`` hits, and return ``limit``.
+
+    What the reranker says is put on a scale from 0, the worst of those it read, to 1, the best; the score
+    is the weighted mean of both. Hits that it did not read keep their place behind those it did.
+
+    Args:
+        hits: Best first.
+        question: In words.
+        reranker: What judges.
+        weight: How much it counts beside the score so far, which counts 1.
+        count: How many hits it reads.
+        limit: How many are returned.
+
+    Raises:
+        StrategyError: If the question has no words, or the reranker gives no finite number for each text.
+    """
+    if not question:
+        raise StrategyError("a reranker reads words: search with a text, not with a vector")
+    read, rest = hits.hits[:count], hits.hits[count:]
+    scores = yield Judge(
+        reranker=reranker, question=question, texts=tuple(hit.document.page_content for hit in read)
+    )
+    opinions = _scaled(_checked(scores, len(read)))
+    joined = [_joined(hit, opinion, weight) for hit, opinion in zip(read, opinions, strict=True)]
+    joined.sort(key=lambda hit: (-hit.score, hit.document.id))
+    behind = [_joined(hit, 0.0, weight) for hit in rest]
+    return replace(hits, hits=(*joined, *behind)[:limit])
+
+
+def _checked(scores: Sequence[float], count: int) -> list[float]:
+    found = [float(score) for score in scores]
+    if len(found) != count or not all(map(math.isfinite, found)):
+        raise StrategyError(
+            f"the reranker must give a finite number for each of {count} texts; it gave {found[:5]}"
+            f"{' …' if len(found) > 5 else ''}"
+        )
+    return found
+
+
+def _scaled(scores: list[float]) -> list[float]:
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    return [(score - low) / (high - low) if high > low else 0.0 for score in scores]
+
+
+def _joined(hit: Hit, opinion: float, weight: float) -> Hit:
+    parts = {name: part / (1 + weight) for name, part in hit.contributions.items()}
+    if opinion:
+        parts["reranker"] = weight * opinion / (1 + weight)
+    return replace(hit, score=(hit.score + weight * opinion) / (1 + weight), contributions=parts)
