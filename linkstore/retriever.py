@@ -12,8 +12,7 @@ from langchain_core.vectorstores import VectorStoreRetriever
 from pydantic import ConfigDict
 
 from linkstore.store import LinkStore
-from linkstore.strategies import Eager, Strategy
-from linkstore.strategies.base import DEFAULT_SEEDS
+from linkstore.strategies import DEFAULT_STRATEGY, Strategy
 
 
 class LinkRetriever(BaseRetriever):
@@ -21,7 +20,7 @@ class LinkRetriever(BaseRetriever):
 
     Args:
         store: What is searched.
-        strategy: How; default ``Eager()``, with at least ``k`` documents to start from.
+        strategy: How; default :data:`~linkstore.strategies.DEFAULT_STRATEGY`, a :class:`PageRank`.
         k: How many documents are returned at most; default what the strategy says. Also as
             ``invoke(query, k=…)``.
         filter: Holds at every stage of the search.
@@ -47,7 +46,7 @@ class LinkRetriever(BaseRetriever):
 
     def _strategy(self, k: int | None) -> Strategy:
         wanted = self.k if k is None else k
-        strategy = self.strategy or Eager(k=max(DEFAULT_SEEDS, wanted or 0))
+        strategy = self.strategy or DEFAULT_STRATEGY
         return strategy if wanted is None else strategy.limited(wanted)
 
 

@@ -43,9 +43,14 @@ def test_words_are_their_own_words(text: str) -> None:
     assert all(word and not set(word) & set(" '\"") for word in once)
 
 
-def test_a_title_counts_as_text() -> None:
-    assert document_terms("text", {"title": "Some Title"}) == ("title", "text")
-    assert document_terms("text", {"title": 7}) == ("text",)
+def test_a_name_counts_twice_beside_the_text() -> None:
+    """The innermost heading, else the title; metadata that is no such thing is the user's own."""
+    assert document_terms("text", {"title": "Some Title"}) == ("title", "title", "text")
+    sectioned = {"title": "Title", "headings": ["Chapter", "The Section"]}
+    assert document_terms("text", sectioned) == ("section", "section", "text")
+    assert document_terms("text", {"title": "Title", "headings": []}) == ("title", "title", "text")
+    assert document_terms("text", {"title": 7, "headings": "Chapter"}) == ("text",)
+    assert document_terms("text", {"headings": [7], "title": "Title"}) == ("text",)
 
 
 def test_the_formula() -> None:

@@ -22,12 +22,18 @@ Kinds = Annotated[
 def query(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The question.", show_default=False)],
     store: StoreOption,
-    k: Annotated[int | None, typer.Option("-k", help="Documents to start from [eager 4, mmr 100].")] = None,
-    depth: Annotated[int | None, typer.Option(help="Links to follow in a row [eager 1, mmr 2].")] = None,
+    k: Annotated[int | None, typer.Option("-k", help="Documents to start from [the strategy's].")] = None,
+    depth: Annotated[
+        int | None, typer.Option(help="Links to follow in a row [eager 1, mmr and pathbeam 2].")
+    ] = None,
     limit: Annotated[int, typer.Option(help="Hits to print at most.")] = 10,
-    strategy: Annotated[StrategyName, typer.Option(help="How to search.")] = "eager",
+    strategy: Annotated[
+        StrategyName | None, typer.Option(help="How to search [pagerank; with -k or --depth eager].")
+    ] = None,
     kinds: Kinds = None,
-    direction: Annotated[Direction, typer.Option(help="Which way links are followed.")] = "forward",
+    direction: Annotated[
+        Direction | None, typer.Option(help="Which way links are followed [pagerank both, else forward].")
+    ] = None,
     filter: Annotated[
         str | None, typer.Option(metavar="JSON", help="Only documents with such metadata, at every stage.")
     ] = None,
@@ -39,8 +45,14 @@ def query(
     Finds the documents most similar to the question, follows their links, and ranks all it reached.
     """
     _require_words(text)
+    default: StrategyName = "pagerank" if k is None and depth is None else "eager"
     search = Search(
-        name=strategy, k=k, depth=depth, limit=limit, kinds=weighted(kinds or ()), direction=direction
+        name=strategy or default,
+        k=k,
+        depth=depth,
+        limit=limit,
+        kinds=weighted(kinds or ()),
+        direction=direction,
     )
     condition = json_object(filter, "--filter")
     chosen = search.strategy()

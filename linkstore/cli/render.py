@@ -29,6 +29,7 @@ def hit_to_dict(hit: Hit, query: str) -> dict[str, Any]:
         "similarity": hit.similarity,
         "depth": hit.depth,
         "path": [step.to_dict() for step in hit.path],
+        "contributions": dict(hit.contributions),
         "snippet": snippet(body_of(hit.document), query),
     }
 

@@ -15,7 +15,7 @@ from linkstore.links import AnyLink
 from linkstore.operations import Stages
 from linkstore.plans import Operation
 from linkstore.store.driving import Driven
-from linkstore.strategies import Eager, Mmr, Similarity, Strategy
+from linkstore.strategies import DEFAULT_STRATEGY, Eager, Mmr, Similarity, Strategy
 from linkstore.strategies.base import DEFAULT_SEEDS
 
 _STAGES = frozenset(field.name for field in fields(Stages))
@@ -52,7 +52,8 @@ class Searching(Driven):
             query: The question, in words.
             search_type: If given (``"similarity"``, ``"mmr"``, …) this is LangChain's method of the
                 same name, which returns plain documents.
-            strategy: How to search; default ``Eager()``.
+            strategy: How to search; default :data:`~linkstore.strategies.DEFAULT_STRATEGY`, a
+                :class:`~linkstore.strategies.PageRank`.
             filter: Holds at every stage: where the search starts, at each hop, in the result.
             seed_filter: Tightens ``filter`` where the search starts.
             hop_filter: Tightens ``filter`` for documents reached by links.
@@ -72,7 +73,7 @@ class Searching(Driven):
         """
         if search_type is not None:
             return super().search(query, search_type, **kwargs)
-        return self._run(self._hits(query, strategy or Eager(), Stages(**kwargs)))
+        return self._run(self._hits(query, strategy or DEFAULT_STRATEGY, Stages(**kwargs)))
 
     @overload
     async def asearch(
@@ -96,7 +97,7 @@ class Searching(Driven):
         """Search without blocking the event loop: see :meth:`search`."""
         if search_type is not None:
             return await super().asearch(query, search_type, **kwargs)
-        return await self._arun(self._hits(query, strategy or Eager(), Stages(**kwargs)))
+        return await self._arun(self._hits(query, strategy or DEFAULT_STRATEGY, Stages(**kwargs)))
 
     def traversal_search(
         self,

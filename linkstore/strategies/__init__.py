@@ -1,5 +1,7 @@
 """Strategies: how a search starts, which links it follows, and how it ranks what it reached."""
 
+from typing import Final
+
 from linkstore.strategies.base import Question, Strategy, Traversing
 from linkstore.strategies.eager import Eager
 from linkstore.strategies.mmr import Mmr
@@ -7,6 +9,9 @@ from linkstore.strategies.pagerank import PageRank
 from linkstore.strategies.pathbeam import PathBeam
 from linkstore.strategies.reranking import Reranker
 from linkstore.strategies.similarity import Similarity
+
+DEFAULT_STRATEGY: Final[Strategy] = PageRank()
+"""What searches by itself: it ranks best over all sets of docs/benchmarks.md."""
 
 __all__ = [
     "Eager",

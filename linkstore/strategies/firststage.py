@@ -40,6 +40,10 @@ class FirstStage:
         raw = similarity / np.float32(self.best) + np.float32(self.lexical) * self._words_of(refs)
         return (np.maximum(raw, 0) / self._most).astype(np.float32)
 
+    def scores_of(self, found: Found) -> Floats:
+        """(n,) scores of documents found."""
+        return self.scores(found.refs, found.similarity)
+
     def by_words(self, refs: Ints) -> Floats:
         """(m,) what words alone give to the scores of any documents."""
         return (np.float32(self.lexical) * self._words_of(refs) / self._most).astype(np.float32)

@@ -112,16 +112,18 @@ class PageRank(Traversing):
         own = yield from asked(
             trail, question, self, self.named_kinds, self.named, min(self.named_cap, self.hub_cap)
         )
-        trail.add((yield from within_nodes(trail, stage.joined(own.found), 0, self)))
-        if not len(trail):
+        known = stage.joined(own.found)
+        if not len(known):
             reason = empty_reason(question, self.pool, self, stage.highest, trail.cuts)
             return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
-        first = stage.scores(trail.refs, trail.similarity)
-        seeds = yield from ranked(trail.refs, first, self.k)
-        frontier = np.union1d(seeds, np.flatnonzero(np.isin(trail.refs, own.found.refs)))
+        seeds = known.refs[(yield from ranked(known.refs, stage.scores_of(known), self.k))]
+        starting = np.isin(known.refs, np.concatenate((seeds, own.found.refs)))
+        frontier = trail.add((yield from within_nodes(trail, known.take(starting), 0, self)))
         around = yield from surroundings(trail, frontier, question, self, self.backward)
         fresh = around.found.take(~np.isin(around.found.refs, trail.refs))
         trail.add((yield from within_nodes(trail, fresh, 1, self)))
+        rest = known.take(~np.isin(known.refs, trail.refs))
+        trail.add((yield from within_nodes(trail, rest, 0, self)), 0)
         teleport = self._teleport(trail, stage, seeds, own, around)
         time = yield from walked(
             trail.refs, around.source, around.target, around.weight, teleport, self.damping
@@ -141,10 +143,10 @@ class PageRank(Traversing):
     ) -> Doubles:
         """(n,) where the walker jumps to, by share: what matches, seeds by rank, and what was asked for."""
         teleport = stage.scores(trail.refs, trail.similarity).astype(np.float64) ** self.sharpness
-        teleport[seeds] *= self.decay ** np.arange(len(seeds))
-        walked_on = np.isin(trail.refs, np.concatenate((own.found.refs, around.source, around.target)))
-        walked_on[seeds] = True
-        teleport[~walked_on] = 0
+        for rank, ref in enumerate(seeds.tolist()):
+            teleport[trail.refs == ref] *= self.decay**rank
+        walked_on = (seeds, own.found.refs, around.source, around.target)
+        teleport[~np.isin(trail.refs, np.concatenate(walked_on))] = 0
         teleport += (teleport.max(initial=0) or 1.0) * own.shares(trail.refs)
         if not teleport.any():
             teleport[:] = 1.0  # nothing matches at all
