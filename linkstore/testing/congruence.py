@@ -17,7 +17,7 @@ from linkstore.backends.base import Backend, Change, Manifest, Record
 from linkstore.filters import Condition, Filter, parse_filter
 from linkstore.hits import Hit, Hits
 from linkstore.links import Direction, Link, merge_links
-from linkstore.strategies import Eager, Mmr, Question, Similarity, Strategy
+from linkstore.strategies import Eager, Mmr, PageRank, PathBeam, Question, Similarity, Strategy
 from linkstore.vectors import Floats, unit_vector
 
 DIMENSION = 6
@@ -119,7 +119,24 @@ class RandomGraph:
         chosen = random.random()
         if chosen < 0.1:
             return Similarity(k=random.choice((1, 5, 40)))
-        if chosen < 0.7:
+        if chosen < 0.25:
+            return PageRank(
+                k=random.choice((0, 1, 3, 16)),
+                limit=random.choice((1, 4, 50)),
+                pool=random.choice((1, 10, 100)),
+                damping=random.choice((0.0, 0.6, 0.9)),
+                named_kinds=("keyword",),
+                **self._controls(),
+            )
+        if chosen < 0.4:
+            return PathBeam(
+                k=random.choice((0, 1, 3, 8)),
+                depth=random.randrange(4),
+                limit=random.choice((1, 4, 50)),
+                pool=random.choice((1, 10, 100)),
+                **self._controls(),
+            )
+        if chosen < 0.8:
             return Eager(
                 k=random.choice((0, 1, 3, 10)),
                 depth=random.randrange(4),

@@ -13,12 +13,18 @@ from linkstore.backends.base import Backend, Change, Manifest, PageEntry
 from linkstore.errors import StoreClosedError
 from linkstore.hits import Hits
 from linkstore.plans import Nearest, Operation, Plan
-from linkstore.strategies import Eager, Mmr, Question, Similarity
+from linkstore.strategies import Eager, Mmr, PageRank, PathBeam, Question, Similarity
 from linkstore.testing.conformance.base import Cases
 from linkstore.testing.conformance.probe import ASKED, CLAIM, Drive, Probe, at, on, record, to
 
 Reopen = Callable[[], Backend] | None
-STRATEGIES = (Similarity(k=9), Eager(k=3, depth=2), Mmr(k=5, depth=2, fetch_k=6))
+STRATEGIES = (
+    Similarity(k=9),
+    Eager(k=3, depth=2),
+    Mmr(k=5, depth=2, fetch_k=6),
+    PageRank(pool=5),
+    PathBeam(k=3, pool=5),
+)
 
 
 def _fill(probe: Probe) -> None:
@@ -54,7 +60,9 @@ class DrivingCases(Cases):
             backend.run(backend.write(Change(put=[record("new", 0.9)])))
             return [backend.run(backend.answer(plan)) for plan in _searches()]
 
-        assert [[hit.document.id for hit in hits] for hits in asyncio.run(cell())] == [["new"]] * 3
+        assert [[hit.document.id for hit in hits] for hits in asyncio.run(cell())] == [["new"]] * len(
+            STRATEGIES
+        )
 
     def test_many_threads_ask_at_once(self, probe: Probe) -> None:
         """[A-3] While another one writes; each answer is a whole one."""

@@ -6,7 +6,7 @@ import pytest
 
 from linkstore.filters import parse_filter
 from linkstore.hits import Hits
-from linkstore.strategies import Eager, Mmr, Similarity
+from linkstore.strategies import Eager, Mmr, PageRank, PathBeam, Similarity
 from linkstore.testing.conformance.base import Cases
 from linkstore.testing.conformance.probe import Probe, at, record, to
 from linkstore.testing.congruence import assert_congruent
@@ -108,7 +108,7 @@ class TraversalCases(Cases):
             record("secret", 0.8, at("secret"), to("behind"), lang="xx"),
             record("behind", 0.7, at("behind"), lang="en"),
         )
-        for strategy in (Eager(k=1, depth=3), Mmr(k=3, depth=3, fetch_k=1)):
+        for strategy in (Eager(k=1, depth=3), Mmr(k=3, depth=3, fetch_k=1), PathBeam(k=1, depth=3, pool=1)):
             hits = probe.search(strategy, filter=parse_filter({"lang": "en"}))
             assert [hit.document.id for hit in hits] == ["open"]
             assert [cut.reason for cut in hits.cuts] == ["filter"]
@@ -123,13 +123,13 @@ class TraversalCases(Cases):
 
     def test_no_hit_has_a_reason(self, probe: Probe) -> None:
         """[T-1] An empty store, a filter that none passes, a floor that none reaches."""
-        strategies = (Similarity(), Eager(), Mmr())
+        strategies = (Similarity(), Eager(), Mmr(), PageRank(), PathBeam())
         assert {probe.search(strategy).reason for strategy in strategies} == {"the store is empty"}
         probe.put(record("a", 0.5))
         unpassed = {"filter": parse_filter({"lang": "en"})}
         reasons = {probe.search(strategy, **unpassed).reason for strategy in strategies}
         assert reasons == {"no document passes the filter"}
-        for strategy in (Eager(min_similarity=0.9), Mmr(min_similarity=0.9)):
+        for strategy in (Eager(min_similarity=0.9), Mmr(min_similarity=0.9), PageRank(min_similarity=0.9)):
             assert "min_similarity 0.9" in (probe.search(strategy).reason or "")
 
     @pytest.mark.parametrize("seed", SEEDS)

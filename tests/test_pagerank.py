@@ -1,0 +1,205 @@
+"""PageRank: where the walk starts, which way it goes, and what scores are made of; on the oracle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from searching import cuts, ids, paths, store
+
+from linkstore.backends.base import Reader
+from linkstore.errors import StrategyError
+from linkstore.filters import parse_filter
+from linkstore.links import Link
+from linkstore.plans import Candidates, Lexical, Nearest
+from linkstore.strategies import PageRank, Question
+from linkstore.strategies.pagerank import TRUST
+from linkstore.strategies.walkrank import personalised
+from linkstore.testing.conformance.probe import ASKED, at, on, record, to
+from linkstore.testing.oracle import OracleReader
+
+NARROW = PageRank(k=1, pool=1)
+"""Starts from one document by meaning and one by words."""
+
+
+class TestStart:
+    def test_words_find_what_meaning_does_not(self) -> None:
+        search = store(record("near", 0.9), record("worded", 0.1, text="the monorail"), record("far", 0.2))
+        assert set(ids(search(NARROW, text="monorail"))) == {"near", "worded"}
+        assert ids(search(replace(NARROW, lexical=0.0), text="monorail")) == ["near"]
+        assert ids(search(NARROW)) == ["near"]  # asked by vector alone
+
+    def test_names_in_the_query_lead_to_what_bears_them(self) -> None:
+        search = store(
+            record("near", 0.9), record("named", -0.5, Link.incoming(kind="mention", tag="space needle"))
+        )
+        hits = search(NARROW, text="Who built the Space Needle?")
+        assert paths(hits)["named"] == "—[mention space needle]→ named"
+        assert "named" not in ids(search(replace(NARROW, named_kinds=()), text="the Space Needle"))
+        assert "named" not in ids(search(NARROW, text="a needle in space"))
+
+    def test_the_longest_name_is_meant(self) -> None:
+        search = store(
+            record("near", 0.9),
+            record("york", -0.5, Link.incoming(kind="mention", tag="york")),
+            record("new york", -0.6, Link.incoming(kind="mention", tag="new york")),
+        )
+        assert set(ids(search(NARROW, text="to new york"))) == {"near", "new york"}
+        assert set(ids(search(NARROW, text="york, new york"))) == {"near", "york", "new york"}
+
+    def test_a_name_that_many_bear_names_none(self) -> None:
+        bearers = [record(f"b{n}", -0.5, Link.incoming(kind="heading", tag="see also")) for n in range(4)]
+        search = store(record("near", 0.9), *bearers)
+        assert ids(search(NARROW, text="see also")) == ["near"]
+        assert len(search(replace(NARROW, named_cap=4), text="see also")) == 5
+
+    def test_roots_and_links_of_the_question_are_starts(self) -> None:
+        search = store(record("near", 0.9), record("root", -0.9), record("linked", -0.8, at("x")))
+        hits = search(NARROW, roots=("root",), links=(to("x"),))
+        assert set(ids(hits)) == {"near", "root", "linked"}
+        assert paths(hits)["linked"] == "—[k x]→ linked"
+        assert cuts(search(NARROW, roots=("nobody",))) == [("missing", 1, 0)]
+
+    def test_a_floor_holds_for_all_that_was_found(self) -> None:
+        search = store(record("near", 0.9), record("worded", 0.1, text="the monorail"))
+        hits = search(PageRank(min_similarity=0.5), text="monorail")
+        assert (ids(hits), cuts(hits)) == (["near"], [("floor", 1, 0)])
+
+    def test_without_lexical_search_it_says_so(self, monkeypatch) -> None:
+        monkeypatch.setattr(OracleReader, "lexical", Reader.lexical)
+        hits = store(record("near", 0.9, text="monorail"))(PageRank(), text="monorail")
+        assert [cut.reason for cut in hits.cuts] == ["lexical"]
+        assert "this backend has no lexical search" in hits.explain()
+
+
+class TestWalk:
+    def test_what_links_lead_to_comes_before_what_is_only_similar(self) -> None:
+        search = store(record("seed", 0.9, to("x")), record("similar", 0.5), record("linked", -0.2, at("x")))
+        hits = search(PageRank(k=1))
+        assert ids(hits) == ["seed", "linked", "similar"]
+        assert [hit.depth for hit in hits] == [0, 1, 0]
+        assert paths(hits)["linked"] == "seed —[k x]→ linked"
+
+    def test_it_also_walks_backward_and_then_less(self) -> None:
+        search = store(
+            record("seed", 0.9, to("x"), at("me")), record("on", 0, at("x")), record("before", 0, to("me"))
+        )
+        assert ids(search(NARROW)) == ["seed", "on", "before"]
+        assert ids(search(replace(NARROW, direction="forward"))) == ["seed", "on"]
+        assert ids(search(replace(NARROW, direction="backward"))) == ["seed", "before"]
+
+    def test_a_group_shares_its_weight_among_those_it_leads_to(self) -> None:
+        crowd = [record(f"c{n}", 0, at("crowd")) for n in range(5)]
+        search = store(record("seed", 0.9, to("crowd"), to("one")), record("one", 0, at("one")), *crowd)
+        assert ids(search(NARROW))[:2] == ["seed", "one"]
+
+    def test_hubs_are_not_followed(self) -> None:
+        crowd = [record(f"c{n}", 0, on("hub")) for n in range(5)]
+        hits = store(record("seed", 0.9, to("hub")), *crowd)(replace(NARROW, hub_cap=4))
+        assert (ids(hits), cuts(hits)) == (["seed"], [("hub", 1, 1)])
+
+    def test_kinds_that_say_less_count_less_unless_told(self) -> None:
+        search = store(
+            record("seed", 0.9, to("s", kind="section"), to("h", kind="hyperlink")),
+            record("a section", 0, at("s", kind="section")),
+            record("hyperlinked", 0, at("h", kind="hyperlink")),
+        )
+        assert set(TRUST) == {"section"}
+        assert ids(search(NARROW)) == ["seed", "hyperlinked", "a section"]
+        assert ids(search(replace(NARROW, kinds=["section", "hyperlink"]))) == [
+            "seed",
+            "a section",
+            "hyperlinked",
+        ]
+        assert ids(search(replace(NARROW, kinds=["section"]))) == ["seed", "a section"]
+
+    def test_without_links_the_first_stage_decides(self) -> None:
+        search = store(*(record(f"d{n}", n / 10, text="monorail" if n == 3 else "") for n in range(10)))
+        assert ids(search(PageRank(limit=3), text="monorail")) == ["d3", "d9", "d8"]
+        assert ids(search(PageRank(limit=3))) == ["d9", "d8", "d7"]
+
+    def test_nothing_that_matches_is_still_ranked(self) -> None:
+        hits = store(record("a", -0.5), record("b", -0.4))(PageRank())
+        assert ids(hits) == ["a", "b"]
+        assert all(np.isfinite(hit.score) for hit in hits)
+
+
+class TestResult:
+    SEARCH = staticmethod(
+        store(
+            record("seed", 0.9, to("x"), text="monorail"),
+            record("linked", 0.3, at("x"), tag="t"),
+            record("other", 0.5),
+        )
+    )
+
+    def test_a_score_is_the_sum_of_its_contributions(self) -> None:
+        hits = self.SEARCH(PageRank(), text="monorail")
+        for hit in hits:
+            assert sum(hit.contributions.values()) == pytest.approx(hit.score, abs=1e-6)
+            assert 0 <= hit.score <= 1
+        assert set(hits[0].contributions) == {"walk", "meaning", "words"}
+        assert hits[0].to_document().metadata["linkstore"]["contributions"] == hits[0].contributions
+        assert "= walk " in hits.explain()
+
+    def test_filters_hold_at_their_stages(self) -> None:
+        for name in ("filter", "seed_filter", "hop_filter", "result_filter"):
+            hits = self.SEARCH(PageRank(k=1, pool=2), **{name: parse_filter({"tag": "t"})})
+            others = {"hop_filter": {"seed", "other"}, "seed_filter": {"seed"}}.get(name, set())
+            assert set(ids(hits)) == {"linked"} | others, name
+
+    def test_a_result_that_passes_nothing_has_a_reason(self) -> None:
+        hits = self.SEARCH(PageRank(), result_filter=parse_filter({"tag": "none"}))
+        assert "passes result_filter" in (hits.reason or "")
+
+    def test_limits_count_what_is_returned(self) -> None:
+        assert len(self.SEARCH(PageRank().limited(2))) == 2
+        assert len(self.SEARCH(PageRank(max_nodes=1))) == 1
+
+    def test_words_are_asked_for_once(self) -> None:
+        plan = PageRank(pool=7).plan(Question(vector=ASKED, text="the needle, a needle"))
+        assert isinstance(next(plan), Nearest)
+        fetch = plan.send(Candidates(refs=np.array([3]), similarity=np.array([0.5], dtype=np.float32)))
+        assert isinstance(fetch, Lexical)
+        assert (fetch.terms, fetch.k) == (("needle",), 7)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"k": -1},
+            {"pool": 0},
+            {"damping": 1.1},
+            {"decay": -0.1},
+            {"backward": 0},
+            {"evenness": 0},
+            {"lexical": -1},
+            {"named_cap": 0},
+            {"rerank_k": 0},
+        ],
+        ids=str,
+    )
+    def test_settings_out_of_range_are_refused(self, wrong) -> None:
+        with pytest.raises(StrategyError, match=next(iter(wrong))):
+            PageRank(**wrong)
+
+
+@given(st.data())
+def test_the_walkers_time_is_where_the_definition_puts_it(data) -> None:
+    """Against the linear system: at = (1 - d) jump + d (followed + stuck * jump)."""
+    count = data.draw(st.integers(1, 8))
+    edges = data.draw(st.lists(st.tuples(*[st.integers(0, count - 1)] * 2), unique=True, max_size=20))
+    weights = data.draw(st.lists(st.floats(0.01, 1), min_size=len(edges), max_size=len(edges)))
+    teleport = np.array(data.draw(st.lists(st.floats(0, 1), min_size=count, max_size=count)))
+    teleport[0] += 0.1
+    source, target = (np.array([edge[side] for edge in edges], dtype=np.int64) for side in (0, 1))
+    weight = np.array(weights)
+    moves, jump = np.zeros((count, count)), teleport / teleport.sum()
+    for start, end, strength in zip(source, target, weight, strict=True):
+        moves[end, start] += strength
+    leaving = moves.sum(axis=0)
+    moves = np.where(leaving > 0, moves / np.where(leaving > 0, leaving, 1), jump[:, None])
+    expected = np.linalg.solve(np.eye(count) - 0.6 * moves, 0.4 * jump)
+    assert np.allclose(personalised(source, target, weight, teleport, 0.6), expected, atol=1e-7)

@@ -1,0 +1,97 @@
+"""Rerankers: a callable whose score joins the sum."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import pytest
+from langchain_core.documents import Document
+from stores import embedding
+
+from linkstore import LinkRetriever, LinkStore
+from linkstore.errors import StrategyError
+from linkstore.strategies import PageRank
+
+TEXTS = ("alpha", "beta", "gamma", "delta")
+
+
+@pytest.fixture(scope="module")
+def store():
+    with LinkStore.from_documents(
+        [Document(id=text, page_content=text) for text in TEXTS], embedding()
+    ) as it:
+        yield it
+
+
+def ids(hits) -> list[str]:
+    return [hit.document.id for hit in hits]
+
+
+def last_letters(question: str, texts: Sequence[str]) -> list[float]:
+    """Likes what comes last in the alphabet."""
+    return [ord(text[0]) * 100.0 for text in texts]
+
+
+def test_its_say_decides_when_it_weighs_enough(store) -> None:
+    hits = store.search("alpha", strategy=PageRank(reranker=last_letters, rerank=100.0))
+    assert ids(hits) == ["gamma", "delta", "beta", "alpha"]
+    assert sorted((hit.score for hit in hits), reverse=True) == [hit.score for hit in hits]
+    for hit in hits:
+        assert sum(hit.contributions.values()) == pytest.approx(hit.score, abs=1e-6)
+    assert hits[0].contributions["reranker"] == pytest.approx(100 / 101)
+    assert "reranker" in hits.explain()
+
+
+def test_it_reads_the_first_hits_and_the_others_stay_behind(store) -> None:
+    plain = ids(store.search("alpha", strategy=PageRank()))
+    read: list[tuple[str, ...]] = []
+
+    def reader(question: str, texts: Sequence[str]) -> list[float]:
+        read.append((question, *texts))
+        return [float(n) for n in range(len(texts))]
+
+    strategy = PageRank(reranker=reader, rerank=100.0, rerank_k=2)
+    assert ids(store.search("alpha", strategy=strategy)) == [plain[1], plain[0], *plain[2:]]
+    assert read == [("alpha", *plain[:2])]
+
+
+def test_a_low_limit_still_lets_it_choose(store) -> None:
+    strategy = PageRank(reranker=last_letters, rerank=100.0)
+    assert ids(store.search("alpha", strategy=strategy.limited(1))) == ["gamma"]
+    assert LinkRetriever(store=store, strategy=strategy, k=1).invoke("alpha")[0].id == "gamma"
+
+
+async def test_it_does_not_block_the_loop(store) -> None:
+    threads: list[threading.Thread] = []
+
+    def reader(question: str, texts: Sequence[str]) -> list[float]:
+        threads.append(threading.current_thread())
+        return last_letters(question, texts)
+
+    strategy = PageRank(reranker=reader)
+    found = await store.asearch("alpha", strategy=strategy)
+    assert found == store.search("alpha", strategy=strategy)
+    assert threads[0] is not threading.main_thread()
+    assert threads[1] is threading.current_thread()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [lambda question, texts: [1.0], lambda question, texts: [float("nan")] * len(texts)],
+    ids=["too few", "no number"],
+)
+def test_what_it_gives_is_checked(store, wrong) -> None:
+    with pytest.raises(StrategyError, match="a finite number for each of 4 texts"):
+        store.search("alpha", strategy=PageRank(reranker=wrong))
+
+
+def test_it_needs_words(store) -> None:
+    vector = embedding().embed_query("alpha")
+    with pytest.raises(StrategyError, match="a reranker reads words"):
+        store.search(vector, strategy=PageRank(reranker=last_letters))
+
+
+def test_an_empty_store_asks_nobody() -> None:
+    with LinkStore.open(":memory:", embedding()) as store:
+        assert store.search("alpha", strategy=PageRank(reranker=last_letters)).reason == "the store is empty"
