@@ -35,11 +35,13 @@ from linkstore.backends.cassandra.backend import CassandraBackend
 from linkstore.backends.cassandra.execution import Executor
 from linkstore.backends.cassandra.requests import Requests, Statement
 from linkstore.backends.cassandra.rows import memberships, stored_links
+from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.strategies import Eager, Mmr, Strategy
 
 KEYSPACE = "bench"
 PATIENT = {"write_request_timeout": "60s", "read_request_timeout": "60s"}
 """The peers do not try again, and a server that compacts vectors on two cores takes its time."""
+SETTINGS = CassandraSettings(timeout=60, deadline=300)
 BATCH = 500
 BARE_EACH = 4
 """Bare inserts take one batch in so many: they are the slowest, and tell as much."""
@@ -126,7 +128,7 @@ class Counting(Executor):
     """Counts rows for a meter: the backend has its own way of reading them."""
 
     def __init__(self, session: Any, meter: Meter) -> None:
-        super().__init__(session)
+        super().__init__(session, SETTINGS)
         self._meter = meter
 
     def run(self, requests: Requests) -> list[list[tuple[Any, ...]]]:
@@ -170,7 +172,7 @@ class Bare:
 
     def __init__(self, session: Any, data: GrowthData) -> None:
         self.data = data
-        self._executor = Executor(session)
+        self._executor = Executor(session, SETTINGS)
         self._tables = cql.Tables(KEYSPACE, f"bare_{len(data)}")
         backend = CassandraBackend(session, KEYSPACE, self._tables.name)
         backend.run(backend.claim(Manifest(embedding="bench", dimension=data.vectors.shape[1])))
