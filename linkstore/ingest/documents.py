@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from langchain_core.documents import Document
 
-from linkstore.errors import ExtractionError
+from linkstore.errors import ExtractionError, LinkError
 from linkstore.extraction import Chunk, CorpusExtractor, LinkExtractor, load_extractor
 from linkstore.ingest.chunks import unused
-from linkstore.links import LINKS_KEY, merge_links
+from linkstore.ingest.html_pages import UnreadablePageError
+from linkstore.links import LINKS_KEY, get_links, merge_links
 from linkstore.urls import Site, quote_fragment, with_fragment
 
 _SITE_AWARE: Final = frozenset({"hyperlink", "section"})
@@ -54,6 +55,18 @@ class Linkers:
         document.metadata[LINKS_KEY] = [link.to_dict() for link in merge_links(links)]
         return document
 
+    def linked(self, document: Document) -> Document:
+        """A copy of a document that is stored as it is, with the links that are read from documents.
+
+        Raises:
+            LinkError: If a link it carries is invalid.
+        """
+        links = list(get_links(document))
+        for of_document in self._of_documents:
+            links.extend(of_document.extract(document))
+        written = [link.to_dict() for link in merge_links(links)]
+        return document.model_copy(update={"metadata": {**document.metadata, LINKS_KEY: written}})
+
     def observe(self, documents: Iterable[Document]) -> None:
         """Show documents to the extractors that need the corpus."""
         if self._of_corpus:
@@ -82,10 +95,31 @@ class Linkers:
             self._of_documents.append(extractor)
 
 
-def page_documents(chunks: Iterable[Chunk], linkers: Linkers) -> tuple[Document, ...]:
-    """The documents of a page, in order; each id is the chunk's URL, numbered where that is taken."""
+def page_documents(read: Iterable[Chunk | Document], linkers: Linkers) -> tuple[Document, ...]:
+    """The documents of a page, in order.
+
+    Args:
+        read: What its source read. A chunk's id is its URL, numbered where that is taken; a document has
+            one already.
+        linkers: Find the links.
+
+    Raises:
+        UnreadablePageError: If a document has no id, or an invalid link.
+    """
     taken: set[str] = set()
-    return tuple(linkers.document(chunk, unused(_url(chunk), taken)) for chunk in chunks)
+    return tuple(
+        linkers.document(one, unused(_url(one), taken)) if isinstance(one, Chunk) else _as_it_is(one, linkers)
+        for one in read
+    )
+
+
+def _as_it_is(document: Document, linkers: Linkers) -> Document:
+    if not document.id:
+        raise UnreadablePageError("it has a document without id")
+    try:
+        return linkers.linked(document)
+    except LinkError as error:
+        raise UnreadablePageError(str(error)) from error
 
 
 def extractor_name(chosen: str | LinkExtractor[Any]) -> str:

@@ -1,0 +1,154 @@
+"""A folder of built HTML and Markdown as a source of pages.
+
+Whether a page changed is decided by a hash of its bytes, not by its size and time of change: reading
+and hashing costs little beside embedding, and a build may well write another text in the same second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from linkstore.extraction import Chunk, LinkExtractor, Page
+from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, make_chunks
+from linkstore.ingest.html_pages import PageContent, UnreadablePageError, read_html_page
+from linkstore.ingest.markdown_pages import read_markdown_page
+from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
+from linkstore.ingest.sink import PageStore
+from linkstore.ingest.source import BadInput, SourcePage
+from linkstore.ingest.sources import PageFile, detect_bases, page_files
+from linkstore.ingest.summary import Progress, Summary
+from linkstore.urls import DEFAULT_POLICY, Site, UrlPolicy, split_tag
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestSettings:
+    """How pages are read; a change makes the next run read all of them again.
+
+    Args:
+        bases: Where the site lies in public; None (default) finds it by ``rel=canonical``.
+        policy: For URLs that leave the site.
+        limits: How long chunks are.
+        max_bytes: A larger file is skipped; default 16 MiB.
+        encoding: Of pages that declare none; default UTF-8.
+    """
+
+    bases: tuple[str, ...] | None = None
+    policy: UrlPolicy = DEFAULT_POLICY
+    limits: ChunkLimits = DEFAULT_LIMITS
+    max_bytes: int = 16 * 2**20
+    encoding: str = "utf-8"
+
+
+class FolderSource:
+    """The pages of a folder: HTML and Markdown, by path.
+
+    Args:
+        path: The folder.
+        settings: How pages are read.
+
+    Raises:
+        SourceNotFoundError: If there is no such folder.
+    """
+
+    def __init__(self, path: str | Path, settings: IngestSettings | None = None) -> None:
+        root = Path(path)
+        self._settings = settings or IngestSettings()
+        self._files = page_files(root)
+        self._name = root.resolve().as_posix()
+        bases = self._settings.bases
+        self._site = Site(
+            bases=detect_bases(self._files) if bases is None else bases, policy=self._settings.policy
+        )
+        self._salt = repr((self._settings.limits, self._settings.encoding))
+        self._own_tags = frozenset(filter(None, (self._site.page_tag(file.url) for file in self._files)))
+
+    @property
+    def name(self) -> str:
+        """The folder's absolute path."""
+        return self._name
+
+    @property
+    def site(self) -> Site:
+        """The folder as a site, with its public base if there is one."""
+        return self._site
+
+    def __len__(self) -> int:
+        """How many pages there are."""
+        return len(self._files)
+
+    def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
+        """The pages by path; each file is read, and parsed only if its page is."""
+        for file in self._files:
+            try:
+                content = self._content(file)
+            except (UnreadablePageError, OSError) as error:
+                yield BadInput(name=file.url, reason=str(error))
+            else:
+                read = partial(self._chunks, file, content)
+                yield SourcePage(url=file.url, digest=self._digest(file, content), read=read)
+
+    def _content(self, file: PageFile) -> bytes:
+        size = file.path.stat().st_size
+        if size > self._settings.max_bytes:
+            raise UnreadablePageError(
+                f"it has {size:,} bytes, more than the {self._settings.max_bytes:,} allowed"
+            )
+        return file.path.read_bytes()
+
+    def _digest(self, file: PageFile, content: bytes) -> str:
+        digest = xxhash.xxh3_128(f"{self._salt}{file.url}{file.aliases}".encode())
+        digest.update(content)
+        return digest.hexdigest()
+
+    def _chunks(self, file: PageFile, content: bytes) -> list[Chunk]:
+        reader = read_markdown_page if file.is_markdown else read_html_page
+        found = reader(content, encoding=self._settings.encoding)
+        page = Page(
+            url=file.url,
+            title=found.title or file.page,
+            base=found.base,
+            aliases=(*file.aliases, *self._canonical(file, found)),
+        )
+        return make_chunks(page, found.blocks, self._settings.limits)
+
+    def _canonical(self, file: PageFile, found: PageContent) -> tuple[str, ...]:
+        """The page's canonical URL, unless it is another page of the folder (as where all name the home)."""
+        tag = self._site.tag(found.canonical, page=file.url, base=found.base) if found.canonical else None
+        if tag is None or split_tag(tag)[0] in self._own_tags:
+            return ()
+        return (split_tag(tag)[0],)
+
+
+def index_folder(
+    store: PageStore,
+    path: str | Path,
+    *,
+    source: str | None = None,
+    links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
+    settings: IngestSettings | None = None,
+    progress: Progress | None = None,
+    dry_run: bool = False,
+) -> Summary:
+    """Index the pages of a folder of built HTML and Markdown: see :func:`index_source`.
+
+    Args:
+        store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
+        path: The folder.
+        source: Names the folder within the store; default its absolute path.
+        links: Names of link extractors, or extractors.
+        settings: How pages are read.
+        progress: Called after each page.
+        dry_run: Say what would be done, and write nothing.
+
+    Raises:
+        SourceNotFoundError: If there is no such folder.
+        ExtractionError: If an extractor is not installed, or cannot be used here.
+    """
+    found = FolderSource(path, settings)
+    return index_source(store, found, name=source, links=links, progress=progress, dry_run=dry_run)
