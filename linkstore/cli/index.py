@@ -94,5 +94,9 @@ def show_summary(summary: Summary) -> None:
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in summary.links.items())
     console.print(f"links     {printable(kinds) or 'none'} written")
     console.print(f"dangling  {dangling.internal:,} internal, {dangling.external:,} external")
-    for page, reason in summary.skipped.items():
-        console.print(printable(f"skipped   {page}: {reason}"), style="yellow")
+    if summary.linked:
+        console.print("most linked")
+    for page in summary.linked:
+        console.print(printable(f"  {page.links:>6,}  {page.url}"))
+    for name, reason in summary.skipped.items():
+        console.print(printable(f"skipped   {name}: {reason}"), style="yellow")

@@ -51,19 +51,24 @@ class FolderSource:
     Args:
         path: The folder.
         settings: How pages are read.
+        prefix: Where the folder lies beside others in the store, such as ``"3.13"``: the ids and tags of
+            its pages begin with it.
 
     Raises:
         SourceNotFoundError: If there is no such folder.
+        LinkError: If the prefix is no path.
     """
 
-    def __init__(self, path: str | Path, settings: IngestSettings | None = None) -> None:
+    def __init__(self, path: str | Path, settings: IngestSettings | None = None, *, prefix: str = "") -> None:
         root = Path(path)
         self._settings = settings or IngestSettings()
         self._files = page_files(root)
         self._name = root.resolve().as_posix()
         bases = self._settings.bases
         self._site = Site(
-            bases=detect_bases(self._files) if bases is None else bases, policy=self._settings.policy
+            bases=detect_bases(self._files) if bases is None else bases,
+            policy=self._settings.policy,
+            prefix=prefix,
         )
         self._salt = repr((self._settings.limits, self._settings.encoding))
         self._own_tags = frozenset(filter(None, (self._site.page_tag(file.url) for file in self._files)))
@@ -119,10 +124,12 @@ class FolderSource:
 
     def _canonical(self, file: PageFile, found: PageContent) -> tuple[str, ...]:
         """The page's canonical URL, unless it is another page of the folder (as where all name the home)."""
-        tag = self._site.tag(found.canonical, page=file.url, base=found.base) if found.canonical else None
+        if found.canonical is None:
+            return ()
+        tag = self._site.tag(found.canonical, page=file.url, base=found.base)
         if tag is None or split_tag(tag)[0] in self._own_tags:
             return ()
-        return (split_tag(tag)[0],)
+        return (found.canonical if "://" in found.canonical else tag,)
 
 
 def index_folder(
@@ -130,6 +137,7 @@ def index_folder(
     path: str | Path,
     *,
     source: str | None = None,
+    prefix: str = "",
     links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
     settings: IngestSettings | None = None,
     progress: Progress | None = None,
@@ -141,6 +149,8 @@ def index_folder(
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
         path: The folder.
         source: Names the folder within the store; default its absolute path.
+        prefix: Where the folder lies beside others in the store, such as ``"3.13"``: the ids and tags of
+            its pages begin with it, and ``metadata["site"]`` of its documents says it.
         links: Names of link extractors, or extractors.
         settings: How pages are read.
         progress: Called after each page.
@@ -148,7 +158,9 @@ def index_folder(
 
     Raises:
         SourceNotFoundError: If there is no such folder.
+        SourceConflictError: If another source has a page of the same name.
+        LinkError: If the prefix is no path.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
-    found = FolderSource(path, settings)
+    found = FolderSource(path, settings, prefix=prefix)
     return index_source(store, found, name=source, links=links, progress=progress, dry_run=dry_run)
