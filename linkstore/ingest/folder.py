@@ -15,10 +15,13 @@ from typing import Any
 import xxhash
 
 from linkstore.extraction import Chunk, LinkExtractor, Page
-from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, make_chunks
+from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, answering, make_chunks
 from linkstore.ingest.html_pages import PageContent, UnreadablePageError, read_html_page
+from linkstore.ingest.inventory import FILE_NAME as INVENTORY
+from linkstore.ingest.inventory import SYMBOL, InventoryError, read_inventory
 from linkstore.ingest.markdown_pages import read_markdown_page
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
+from linkstore.ingest.redirects import find_redirects
 from linkstore.ingest.sink import PageStore
 from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.sources import PageFile, detect_bases, page_files
@@ -61,17 +64,21 @@ class FolderSource:
 
     def __init__(self, path: str | Path, settings: IngestSettings | None = None, *, prefix: str = "") -> None:
         root = Path(path)
+        self._root = root
         self._settings = settings or IngestSettings()
-        self._files = page_files(root)
+        files = page_files(root)
         self._name = root.resolve().as_posix()
         bases = self._settings.bases
         self._site = Site(
-            bases=detect_bases(self._files) if bases is None else bases,
+            bases=detect_bases(files) if bases is None else bases,
             policy=self._settings.policy,
             prefix=prefix,
         )
         self._salt = repr((self._settings.limits, self._settings.encoding))
+        self._redirects = find_redirects(root, files, self._site)
+        self._files = [file for file in files if file.url not in self._redirects.stubs]
         self._own_tags = frozenset(filter(None, (self._site.page_tag(file.url) for file in self._files)))
+        self._symbols: Mapping[str, tuple[tuple[str, str], ...]] = {}
 
     @property
     def name(self) -> str:
@@ -89,6 +96,7 @@ class FolderSource:
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
         """The pages by path; each file is read, and parsed only if its page is."""
+        yield from self._read_symbols()
         for file in self._files:
             try:
                 content = self._content(file)
@@ -97,6 +105,15 @@ class FolderSource:
             else:
                 read = partial(self._chunks, file, content)
                 yield SourcePage(url=file.url, digest=self._digest(file, content), read=read)
+
+    def _read_symbols(self) -> Iterator[BadInput]:
+        """Take up the names that Sphinx says are documented here, if it does."""
+        inventory = self._root / INVENTORY
+        if inventory.is_file():
+            try:
+                self._symbols = read_inventory(inventory)
+            except (InventoryError, OSError) as error:
+                yield BadInput(name=INVENTORY, reason=str(error))
 
     def _content(self, file: PageFile) -> bytes:
         size = file.path.stat().st_size
@@ -107,20 +124,34 @@ class FolderSource:
         return file.path.read_bytes()
 
     def _digest(self, file: PageFile, content: bytes) -> str:
-        digest = xxhash.xxh3_128(f"{self._salt}{file.url}{file.aliases}".encode())
+        known_as = (file.url, file.aliases, self._old_names(file), self._symbols.get(file.url))
+        digest = xxhash.xxh3_128(f"{self._salt}{known_as}".encode(errors="replace"))
         digest.update(content)
         return digest.hexdigest()
 
     def _chunks(self, file: PageFile, content: bytes) -> list[Chunk]:
         reader = read_markdown_page if file.is_markdown else read_html_page
         found = reader(content, encoding=self._settings.encoding)
+        old = self._old_names(file)
         page = Page(
             url=file.url,
             title=found.title or file.page,
             base=found.base,
-            aliases=(*file.aliases, *self._canonical(file, found)),
+            aliases=(*file.aliases, *self._canonical(file, found), *old.get("", ())),
         )
-        return make_chunks(page, found.blocks, self._settings.limits)
+        chunks = make_chunks(page, found.blocks, self._settings.limits)
+        return answering(chunks, {"hyperlink": old, SYMBOL: self._named(file)})
+
+    def _named(self, file: PageFile) -> dict[str, tuple[str, ...]]:
+        """The names documented on a page, by fragment."""
+        names: dict[str, tuple[str, ...]] = {}
+        for fragment, name in self._symbols.get(file.url, ()):
+            names[fragment] = (*names.get(fragment, ()), name)
+        return names
+
+    def _old_names(self, file: PageFile) -> Mapping[str, tuple[str, ...]]:
+        """The tags that lead to a page by redirects, by fragment."""
+        return self._redirects.to(self._site.page_tag(file.url) or "")
 
     def _canonical(self, file: PageFile, found: PageContent) -> tuple[str, ...]:
         """The page's canonical URL, unless it is another page of the folder (as where all name the home)."""
