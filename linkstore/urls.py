@@ -228,7 +228,7 @@ def _mount(prefix: str) -> str:
         return ""
     url = normalize_url(f"{_NO_BASE}{prefix.strip('/')}/", policy=UrlPolicy(index_files=()))
     path = (url or "").removeprefix(_NO_BASE).strip("/")
-    if not path or path.count("/") != prefix.strip("/").count("/") or {"?", "#"} & set(prefix):
+    if "" in path.split("/") or path.count("/") != prefix.strip("/").count("/") or {"?", "#"} & set(prefix):
         raise LinkError(f"the prefix {prefix!r} is no path; give one like '3.13' or 'en/3.13'")
     return path
 

@@ -12,6 +12,7 @@ from linkstore.ingest import index_folder
 from linkstore.ingest.inventory import InventoryError, read_inventory
 from linkstore.ingest.redirects import refresh_target
 from linkstore.links import Link, get_links
+from linkstore.strategies import Eager
 from linkstore.urls import Site
 
 LINKS = ("hyperlink",)
@@ -164,8 +165,9 @@ def test_the_names_that_sphinx_documents_lead_to_where_they_are_described(store,
     assert owners(store, "operator new", "symbol") == ["os.path.html#functions"]
     assert owners(store, "os.path", "symbol") == ["os.path.html"], "an anchor that is not there: the page"
     assert store.survey().links["symbol"] == 3
-    (hit,) = store.search("x", k=0, depth=0, initial_links=[Link.outgoing(kind="symbol", tag="os.path.join")])
-    assert hit.document.id == "os.path.html#functions"
+    named = Link.outgoing(kind="symbol", tag="os.path.join")
+    hits = store.search("x", strategy=Eager(k=0, depth=0), initial_links=[named])
+    assert hits[0].document.id == "os.path.html#functions"
 
 
 @pytest.mark.parametrize(
@@ -224,7 +226,7 @@ def test_versions_lie_side_by_side_without_mixing_their_links(store, versions):
         "3.13/json.html#load",
         "3.13/json.html",
     )
-    hits = store.search("json", k=9, filter={"site": "3.12"})
+    hits = store.search("json", filter={"site": "3.12"})
     assert {hit.document.metadata["site"] for hit in hits} == {"3.12"}
 
 
@@ -252,11 +254,11 @@ def test_a_site_that_gets_a_prefix_leaves_its_old_names(store, versions):
     summary = index_folder(store, versions / "3.12", links=LINKS, prefix="3.12")
 
     assert (summary.pages.added, summary.pages.removed) == (2, 2)
-    assert {document.id for document in store.scan()} == {
+    assert [document.id for document in store.scan()] == [
         "3.12/index.html",
         "3.12/json.html",
         "3.12/json.html#load",
-    } or all(document.id.startswith("3.12/") for document in store.scan())
+    ]
 
 
 def test_links_between_versions_by_relative_urls_lead_from_one_to_the_other():

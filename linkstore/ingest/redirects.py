@@ -23,7 +23,7 @@ FILES: Final = ("_redirects", "redirects", "_redirects.txt", "redirects.txt")
 
 _REFRESH: Final = re.compile(rb"http-equiv\s*=\s*[\"']?refresh", re.IGNORECASE)
 _TARGET: Final = re.compile(
-    r"^\s*[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?([\"']?)(.*)\1\s*$", re.IGNORECASE | re.DOTALL
+    r"\s*[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?([\"']?)(.*)\1\s*", re.IGNORECASE | re.DOTALL
 )
 _SENDING: Final = frozenset({"301", "302", "303", "307", "308"})
 _LOOKED_AT: Final = 4096
@@ -46,7 +46,7 @@ def refresh_target(content: bytes) -> str | None:
         return None
     tree = parse_html(content)
     node = tree.css_first("meta[http-equiv=refresh i][content]")
-    found = _TARGET.match(node.attributes.get("content") or "") if node else None
+    found = _TARGET.fullmatch(node.attributes.get("content") or "") if node else None
     return found[2].strip() or None if found and _is_notice(tree) else None
 
 
@@ -106,8 +106,7 @@ def find_redirects(root: Path, files: Sequence[PageFile], site: Site) -> Redirec
     ways: dict[str, str] = {}
     for start, end in read_redirects(root):
         _add(ways, site.tag(start), site.tag(end))
-    small = [file for file in files if not file.is_markdown and file.path.stat().st_size <= _LARGEST_STUB]
-    sent_on = {file.url: refresh_target(file.path.read_bytes()) for file in small}
+    sent_on = {file.url: _sent_on(file) for file in files}
     for url, target in sent_on.items():
         if target is not None:
             _add(ways, tags[url], site.tag(target, page=url))
@@ -131,9 +130,19 @@ def _end(start: str, ways: Mapping[str, str], stays: AbstractSet[str]) -> str | 
     """Where a way ends; None if that is no page, or it goes in a circle or on and on."""
     if start in stays:
         return None
-    here: str | None = start
+    here = ways.get(start)
     for _ in range(_LONGEST_WAY):
-        here = ways.get(split_tag(here or "")[0])
         if here is None or split_tag(here)[0] in stays:
             return here
+        here = ways.get(split_tag(here)[0])
     return None
+
+
+def _sent_on(file: PageFile) -> str | None:
+    """Where a page sends its reader on; None if it stays, or cannot be read."""
+    try:
+        if file.is_markdown or file.path.stat().st_size > _LARGEST_STUB:
+            return None
+        return refresh_target(file.path.read_bytes())
+    except OSError:
+        return None  # it is read again, and then reported
