@@ -5,19 +5,24 @@ from __future__ import annotations
 from linkstore.ingest.chunks import ChunkLimits
 from linkstore.ingest.folder import FolderSource, IngestSettings, index_folder
 from linkstore.ingest.html_pages import UnreadablePageError
+from linkstore.ingest.jsonl import JsonlSource, index_jsonl
+from linkstore.ingest.loaded import DocumentsSource, index_documents
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
 from linkstore.ingest.sink import PageStore
 from linkstore.ingest.source import BadInput, Source, SourcePage
 from linkstore.ingest.sources import SourceNotFoundError
 from linkstore.ingest.summary import Dangling, PageCounts, Progress, Summary
+from linkstore.ingest.vault import VaultSource, index_vault
 
 __all__ = [
     "BadInput",
     "ChunkLimits",
     "DEFAULT_LINKS",
     "Dangling",
+    "DocumentsSource",
     "FolderSource",
     "IngestSettings",
+    "JsonlSource",
     "PageCounts",
     "PageStore",
     "Progress",
@@ -26,6 +31,10 @@ __all__ = [
     "SourcePage",
     "Summary",
     "UnreadablePageError",
+    "VaultSource",
+    "index_documents",
     "index_folder",
+    "index_jsonl",
     "index_source",
+    "index_vault",
 ]
