@@ -13,6 +13,7 @@ from linkstore.ingest.source import BadInput, Source, SourcePage
 from linkstore.ingest.sources import SourceNotFoundError
 from linkstore.ingest.summary import Dangling, PageCounts, Progress, Summary
 from linkstore.ingest.vault import VaultSource, index_vault
+from linkstore.ingest.zim import MissingLibzimError, ZimSource, index_zim
 
 __all__ = [
     "BadInput",
@@ -23,6 +24,7 @@ __all__ = [
     "FolderSource",
     "IngestSettings",
     "JsonlSource",
+    "MissingLibzimError",
     "PageCounts",
     "PageStore",
     "Progress",
@@ -32,9 +34,11 @@ __all__ = [
     "Summary",
     "UnreadablePageError",
     "VaultSource",
+    "ZimSource",
     "index_documents",
     "index_folder",
     "index_jsonl",
     "index_source",
     "index_vault",
+    "index_zim",
 ]
