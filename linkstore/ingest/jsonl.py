@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from linkstore.links import Link, add_links
 from linkstore.urls import Site
 
 _KEYS: Final = frozenset({"id", "text", "title", "url", "links", "metadata"})
+_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://|(?:mailto|tel|javascript|data):", re.IGNORECASE)
 _LONGEST_LINE: Final = 16 * 2**20
 _SAMPLE: Final = 64 * 2**10
 _MARK: Final = b"\xef\xbb\xbf"
@@ -184,7 +186,7 @@ def _link(value: Any, url: str, site: Site) -> Link | None:
     if isinstance(value, dict) and "kind" in value:
         return Link.from_dict(value)
     if isinstance(value, str):
-        value = {"url" if url or "://" in value else "id": value}
+        value = {"url" if url or _URL.match(value) else "id": value}
     if not isinstance(value, dict) or value.keys() - {"label"} not in ({"id"}, {"url"}):
         shown = str(value)[:80]
         raise ValueError(
