@@ -53,6 +53,9 @@ class MemoryStore:
         documents = (document for page in self.stored.values() for document in page.documents)
         return iter(sorted(documents, key=lambda document: document.id))
 
+    def check_pages(self, source, urls):
+        assert not isinstance(urls, str)
+
     def linked(self, kind="hyperlink", take=10):
         return []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 
 import pytest
@@ -314,3 +315,39 @@ def test_vaults_lie_side_by_side_below_prefixes(store, tmp_path):
         index_vault(store, tmp_path / language, prefix=language, links=LINKS)
     assert led_to(store, "de/Home.md") == {"de/City.md"}
     assert led_to(store, "en/Home.md") == {"en/City.md"}
+
+
+def test_an_exact_path_that_comes_later_takes_over_from_the_own_folder(store, tmp_path):
+    write(tmp_path, {"a/Note.md": "# Note\n\nIn a.\n", "a/x.md": "# X\n\nSee [[Note]].\n"})
+    index_vault(store, tmp_path, links=LINKS)
+    assert led_to(store, "a/x.md") == {"a/Note.md"}
+    write(tmp_path, {"Note.md": "# Note\n\nAt the root.\n"})
+    index_vault(store, tmp_path, links=LINKS)
+    assert led_to(store, "a/x.md") == {"Note.md"}
+
+
+def test_names_are_the_same_however_their_accents_are_written():
+    composed, apart = "Caf\u00e9", "Cafe\u0301"
+    assert Notes((f"{apart}.md",), {}).named(composed, "x.md") == f"{apart}.md"
+
+
+def test_a_name_that_is_no_unicode_is_a_name(store, tmp_path):
+    try:
+        (tmp_path / os.fsdecode(b"\xff.md")).write_text("Text without a title.\n\nSee [[x]].\n")
+    except OSError:
+        pytest.skip("this file system takes no such names")
+    write(tmp_path, {"x.md": "# X\n\nText.\n"})
+    summary = index_vault(store, tmp_path, links=LINKS)
+    assert (summary.pages, dict(summary.skipped)) == (PageCounts(added=2), {})
+    assert led_to(store, "%FF.md") == {"x.md"}
+
+
+def test_tags_that_cannot_be_links_are_passed_over(store, tmp_path):
+    text = (
+        f'---\ntags: ["{"t" * 9000}", "nul\\0"]\ncategories: ["a\\0b", c]\n---\n# A\n\n#{"x" * 9000} #good\n'
+    )
+    write(tmp_path, {"a.md": text})
+    summary = index_vault(store, tmp_path, links=LINKS)
+    assert (summary.pages, dict(summary.skipped)) == (PageCounts(added=1), {})
+    found = {(link.kind, link.tag) for document in store.scan() for link in get_links(document)}
+    assert {one for one in found if one[0] != "hyperlink"} == {("tag", "good"), ("category", "c")}

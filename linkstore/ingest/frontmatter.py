@@ -17,6 +17,7 @@ _BLOCK: Final = re.compile(
 )
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BETWEEN_TAGS: Final = re.compile(r"[,\s]+")
+_MOST_URLS: Final = 100
 _MERGES: Final = re.compile(r"<<\s*:|!!merge")
 LONGEST: Final = 64 * 2**10
 """Characters of front matter that are read."""
@@ -90,7 +91,7 @@ def read_front_matter(source: str) -> FrontMatter:
         aliases=_names(fields, ("aliases", "alias")),
         tags=tuple(tag.lstrip("#") for tag in _names(fields, ("tags", "tag"), apart=_BETWEEN_TAGS)),
         categories=_names(fields, ("categories", "category")),
-        urls=_names(fields, ("permalink", "slug", "redirect_from")),
+        urls=_names(fields, ("permalink", "slug", "redirect_from"))[:_MOST_URLS],
     )
 
 

@@ -36,7 +36,8 @@ class JsonlSource:
 
     A document answers to its ``url``; without one, to its ``id``. A link is a URL, relative to the
     document's own if it has one; the id of another document, as ``{"id": …}`` or as a string in a document
-    without ``url``; each with an optional ``label``; or a :class:`~linkstore.links.Link` as a dict.
+    without ``url``; each with an optional ``label``; or a :class:`~linkstore.links.Link` as a dict. Of the
+    ids that were read hashes are held, about 100 bytes a line.
 
     Args:
         path: The file.

@@ -19,6 +19,7 @@ from markdown_it.token import Token
 
 from linkstore.ingest.markdown_pages import slug, to_html
 from linkstore.ingest.notes import Notes
+from linkstore.ingest.sources import quoted
 
 TAG_SCHEME: Final = "x-linkstore-tag:"
 """Stands before the tag in the ``href`` of what was ``#tag``."""
@@ -112,8 +113,8 @@ def _fragment(place: str) -> str:
 
 
 def _url(path: str, fragment: str, page: str) -> str:
-    relative = "" if path == page else quote(posixpath.relpath(path, posixpath.dirname(page) or "."))
-    return f"{relative}#{quote(fragment)}" if fragment else relative or quote(posixpath.basename(page))
+    relative = "" if path == page else quoted(posixpath.relpath(path, posixpath.dirname(page) or "."))
+    return f"{relative}#{quote(fragment)}" if fragment else relative or quoted(posixpath.basename(page))
 
 
 def _tag(state: StateInline, silent: bool) -> bool:

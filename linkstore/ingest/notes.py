@@ -11,6 +11,7 @@ Upper and lower case are the same; ``.md`` may be left out; ``[[b/Note]]`` also 
 from __future__ import annotations
 
 import posixpath
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import unquote
@@ -94,4 +95,5 @@ def _ends(path: str, wanted: str) -> bool:
 
 
 def _folded(name: str) -> str:
-    return name.strip().casefold()
+    """One spelling: macOS takes accents apart in the names of files."""
+    return unicodedata.normalize("NFC", name.strip()).casefold()

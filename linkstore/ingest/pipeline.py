@@ -14,9 +14,10 @@ from typing import Any, Final
 import xxhash
 from langchain_core.documents import Document
 
+from linkstore.errors import LinkError
 from linkstore.extraction import LinkExtractor
 from linkstore.ingest.documents import Linkers, extractor_name, page_documents
-from linkstore.ingest.handover import handed_over, with_corpus
+from linkstore.ingest.handover import handed_over, looked_over, with_corpus
 from linkstore.ingest.html_pages import UnreadablePageError
 from linkstore.ingest.sink import PageDocuments, PageStore
 from linkstore.ingest.source import BadInput, Source, SourcePage
@@ -73,12 +74,12 @@ def index_source(
     pages = _changed(source, last, linkers, tally, progress)
     if linkers.need_corpus:
         pages = with_corpus(store, linkers, pages)
-    outcomes = ((page, None) for page in pages) if dry_run else handed_over(store, name, pages)
-    for page, problem in outcomes:
+    hand_over = looked_over if dry_run else handed_over
+    for page, problem in hand_over(store, name, pages):
         if problem is None:
             tally.stored(page, before=last.had(page.url))
         else:
-            tally.skipped[page.url] = problem
+            tally.skipped[page.url.removeprefix(last.lead)] = problem
     gone = [] if last.hidden else sorted(last.left)
     for start in range(0, 0 if dry_run else len(gone), _REMOVED_AT_ONCE):
         store.remove_pages(name, gone[start : start + _REMOVED_AT_ONCE])
@@ -187,7 +188,7 @@ def _read(page: SourcePage, linkers: Linkers, tally: _Tally) -> tuple[Document, 
     """The page's documents; none if it cannot be read, which is noted."""
     try:
         documents = page_documents(page.read(), linkers)
-    except (UnreadablePageError, OSError) as error:
+    except (UnreadablePageError, LinkError, OSError) as error:
         tally.skipped[page.url] = str(error)
         return ()
     if not documents:

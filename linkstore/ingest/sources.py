@@ -48,6 +48,11 @@ class PageFile:
     aliases: tuple[str, ...] = ()
 
     @property
+    def name(self) -> str:
+        """Its path for people to read: what is no Unicode in it is replaced."""
+        return self.page.encode(errors="replace").decode()
+
+    @property
     def is_markdown(self) -> bool:
         """Whether it holds Markdown rather than HTML."""
         return self.path.suffix.lower() in MARKDOWN_SUFFIXES
@@ -71,9 +76,14 @@ def page_files(root: Path, is_page: Callable[[PurePosixPath], bool] | None = Non
     names = sorted(_page_names(root, is_page or _is_page))
     known = set(names)
     return [
-        PageFile(path=root / name, page=name, url=quote(name), aliases=_aliases(name, known))
+        PageFile(path=root / name, page=name, url=quoted(name), aliases=_aliases(name, known))
         for name in names
     ]
+
+
+def quoted(path: str) -> str:
+    """A path, percent-encoded; of a file whose name is no Unicode, the bytes that it has."""
+    return quote(path, errors="surrogateescape")
 
 
 def detect_bases(files: Sequence[PageFile]) -> tuple[str, ...]:
@@ -116,7 +126,7 @@ def _aliases(name: str, known: set[str]) -> tuple[str, ...]:
         f"{folder}{slash}index.htm",
     }:
         return ()
-    return (f"{quote(folder)}/",)
+    return (f"{quoted(folder)}/",)
 
 
 def _base(file: PageFile) -> str | None:

@@ -32,7 +32,7 @@ from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.sources import PageFile, page_files
 from linkstore.ingest.summary import Progress, Summary
 from linkstore.links import Link
-from linkstore.urls import Site
+from linkstore.urls import Site, is_short
 
 _SUFFIXES: Final = frozenset({".md", ".markdown", ".mdx"})
 _HEAD: Final = 4 * LONGEST + 16
@@ -120,7 +120,8 @@ class VaultSource:
 
     def _digest(self, file: PageFile, text: str, notes: Notes) -> str:
         """Of the note, and of where its links lead: that changes as other notes come and go."""
-        leads = sorted((one, str(notes.linked(one, file.page))) for one in targets(text))
+        found = ((one, notes.named(one, file.page), notes.linked(one, file.page)) for one in targets(text))
+        leads = sorted(map(str, found))
         said = f"{self._salt}{file.url}{file.aliases}{leads}\0{text}"
         return xxhash.xxh3_128(said.encode(errors="replace")).hexdigest()
 
@@ -128,7 +129,7 @@ class VaultSource:
         file, front = note.file, note.front
         html = note_html(note.body, file.page, notes)
         found = page_content(parse_html(f"<main>{html}</main>"), title=squeezed(front.title))
-        title = found.title or PurePosixPath(file.page).stem
+        title = found.title or PurePosixPath(file.name).stem
         metadata = {**front.fields, "aliases": list(front.aliases)} if front.aliases else dict(front.fields)
         page = Page(url=file.url, title=title, aliases=(*file.aliases, *front.urls), metadata=metadata)
         chunks = make_chunks(page, found.blocks, self._settings.limits)
@@ -190,13 +191,19 @@ def _with_tags(chunk: Chunk, front: FrontMatter) -> Chunk:
     """A chunk with the tags that are in it, and those of the front matter, as links."""
     written = (unquote(link.href.removeprefix(TAG_SCHEME)) for link in chunk.hyperlinks if _is_tag(link))
     tags = dict.fromkeys(tag.casefold().strip("/") for tag in (*front.tags, *written))
-    links = [Link.bidir(kind="tag", tag=tag, label=f"#{tag}") for tag in tags if tag]
-    links += [Link.bidir(kind="category", tag=squeezed(one)) for one in front.categories]
+    links = [Link.bidir(kind="tag", tag=tag, label=f"#{tag}") for tag in tags if _is_usable(tag)]
+    links += [
+        Link.bidir(kind="category", tag=one) for one in map(squeezed, front.categories) if _is_usable(one)
+    ]
     return replace(
         chunk,
         hyperlinks=tuple(link for link in chunk.hyperlinks if not _is_tag(link)),
         links=(*chunk.links, *links),
     )
+
+
+def _is_usable(tag: str) -> bool:
+    return bool(tag) and "\0" not in tag and is_short(tag)
 
 
 def _is_tag(link: Hyperlink) -> bool:
