@@ -7,7 +7,7 @@ from typing import Protocol
 
 from langchain_core.documents import Document
 
-from linkstore.backends.base import Survey
+from linkstore.backends.base import LinkedPage, Survey
 from linkstore.operations import PageDocuments
 
 __all__ = ["PageDocuments", "PageStore"]
@@ -20,6 +20,10 @@ class PageStore(Protocol):
         """The pages stored for a source: URL → digest of what was indexed."""
         ...
 
+    def check_pages(self, source: str, urls: Sequence[str]) -> None:
+        """Raise SourceConflictError if another source has one of these pages."""
+        ...
+
     def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> object:
         """Add pages, each replaced as a whole, in one transaction."""
         ...
@@ -30,6 +34,10 @@ class PageStore(Protocol):
 
     def scan(self) -> Iterator[Document]:
         """All stored documents, by id."""
+        ...
+
+    def linked(self, kind: str = ..., take: int = ...) -> Sequence[LinkedPage]:
+        """The pages that most links of a kind lead to, most first."""
         ...
 
     def survey(self) -> Survey:
