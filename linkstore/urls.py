@@ -138,7 +138,9 @@ class Site:
         bases: Where the site lies in public, such as ``("https://peps.python.org/",)``: absolute URLs
             below one of them are pages of the site, whether by http or https. The first one also says
             where a link such as ``/docs/`` starts from. Without, the folder is the root.
-        policy: For URLs that leave the site. Inside, the query is dropped (a file has none).
+        policy: For URLs that leave the site.
+        query: Inside, ``"drop"`` the query (default; a file has none), or ``"keep"`` it, where a server
+            answers; the policy may still drop it.
 
     Raises:
         LinkError: If a base is no absolute URL.
@@ -146,6 +148,7 @@ class Site:
 
     bases: tuple[str, ...] = ()
     policy: UrlPolicy = DEFAULT_POLICY
+    query: Literal["keep", "drop"] = "drop"
     _root: str = field(init=False, repr=False, compare=False)
     _prefixes: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
@@ -170,7 +173,7 @@ class Site:
         url = _page_url(address, _origin(self._root, page, base), self.policy)
         if url is None:
             return None
-        tag = _named(url, self._prefixes, self.policy.index_files)
+        tag = _named(url, self._prefixes, self.policy.index_files, self.query == "keep")
         if fragment and self.policy.fragment == "keep":
             tag = with_fragment(tag, normalize_fragment(fragment))
         return tag if is_short(tag) else None
@@ -244,14 +247,15 @@ def _origin(root: str, page: str, base: str | None) -> str:
 
 
 @lru_cache(maxsize=_CACHED_URLS)
-def _named(url: str, prefixes: tuple[str, ...], index_files: tuple[str, ...]) -> str:
+def _named(url: str, prefixes: tuple[str, ...], index_files: tuple[str, ...], with_query: bool) -> str:
     """A normal URL without fragment as a site names it: by its path if it lies below a prefix."""
     address = url.partition("://")[2]
-    path = address.partition("?")[0]
+    path, mark, query = address.partition("?")
     for prefix in prefixes:
         if path.startswith(prefix) or path == prefix[:-1]:
             segments = filter(None, path[len(prefix) :].split("/"))
-            return f"/{_bare('/'.join(segments), index_files)}"
+            tag = f"/{_bare('/'.join(segments), index_files)}"
+            return f"{tag}{mark}{query}" if with_query else tag
     return url
 
 
