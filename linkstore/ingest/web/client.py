@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Final
 
 from linkstore.ingest.web.errors import FetchError, SiteUnavailableError
@@ -70,26 +71,20 @@ class Client:
                 self._wait_for_turn()
             return going
 
+        ask = partial(
+            self._fetcher.fetch, url, headers=headers, follow=paced, wanted=wanted, max_bytes=max_bytes
+        )
         attempt = 0
         while True:
             self._wait_for_turn()
-            try:
-                found = self._fetcher.fetch(
-                    url, headers=headers, follow=paced, wanted=wanted, max_bytes=max_bytes
-                )
-            except FetchError as error:
-                if not error.again:
-                    raise
-                if not self._waited(attempt, None):
-                    raise self._failed(error) from error
-            else:
-                if found.status not in _OVERLOADED:
-                    self._failures = 0
-                if found.status not in _RETRIED:
-                    return found
-                if not self._waited(attempt, found.headers.get("retry-after")):
-                    error = FetchError(f"the server answers {found.status}", again=True)
-                    raise self._failed(error) if found.status in _OVERLOADED else error
+            found, problem = _tried(ask)
+            answered = found is not None and found.status not in _OVERLOADED
+            self._failures = 0 if answered else self._failures
+            if found is not None and problem is None:
+                return found
+            retry_after = found.headers.get("retry-after") if found is not None else None
+            if problem is not None and not self._waited(attempt, retry_after):
+                raise problem if answered else self._failed(problem)
             attempt += 1
 
     def _wait_for_turn(self) -> None:
@@ -119,6 +114,19 @@ class Client:
             f"the site has not answered {_FAILURES} requests in a row, the last time because: {error}."
             " What was stored stays; run the same again later to go on"
         )
+
+
+def _tried(ask: Callable[[], Response]) -> tuple[Response | None, FetchError | None]:
+    """The answer, if there is one, and why to ask again, if there is a reason."""
+    try:
+        found = ask()
+    except FetchError as error:
+        if not error.again:
+            raise
+        return None, error
+    if found.status in _RETRIED:
+        return found, FetchError(f"the server answers {found.status}", again=True)
+    return found, None
 
 
 def _seconds(retry_after: str | None) -> float | None:
