@@ -26,13 +26,14 @@ class Linkers:
 
     Args:
         chosen: Names of installed extractors, or extractors.
-        site: How the site names its pages.
+        site: How the site names its pages, and documents.
 
     Raises:
         ExtractionError: If an extractor is not installed, or reads something else.
     """
 
     def __init__(self, chosen: Sequence[str | LinkExtractor[Any]], site: Site) -> None:
+        self.site = site
         self._of_chunks: list[LinkExtractor[Chunk]] = []
         self._of_documents: list[LinkExtractor[Document]] = []
         self._of_corpus: list[CorpusExtractor[Document]] = []
@@ -46,7 +47,7 @@ class Linkers:
 
     def document(self, chunk: Chunk, name: str) -> Document:
         """The document stored for a chunk, with all links but those that need the corpus."""
-        document = _document(chunk, name)
+        document = self._document(chunk, name)
         links = list(chunk.links)
         for of_chunk in self._of_chunks:
             links.extend(of_chunk.extract(chunk))
@@ -65,7 +66,9 @@ class Linkers:
         for of_document in self._of_documents:
             links.extend(of_document.extract(document))
         written = [link.to_dict() for link in merge_links(links)]
-        return document.model_copy(update={"metadata": {**document.metadata, LINKS_KEY: written}})
+        metadata = {**document.metadata, **self._own_fields(), LINKS_KEY: written}
+        name = self.site.placed(document.id or "")
+        return document.model_copy(update={"id": name, "metadata": metadata})
 
     def observe(self, documents: Iterable[Document]) -> None:
         """Show documents to the extractors that need the corpus."""
@@ -80,6 +83,25 @@ class Linkers:
         if links:
             merged = merge_links((*document.metadata[LINKS_KEY], *links))
             document.metadata[LINKS_KEY] = [link.to_dict() for link in merged]
+
+    def _document(self, chunk: Chunk, name: str) -> Document:
+        placed = self.site.placed
+        return Document(
+            id=placed(name),
+            page_content=chunk.text,
+            metadata={
+                **chunk.page.metadata,
+                **self._own_fields(),
+                "url": placed(_url(chunk)),
+                "title": chunk.page.title,
+                "headings": list(chunk.headings),
+                "page": placed(chunk.page.url),
+            },
+        )
+
+    def _own_fields(self) -> dict[str, str]:
+        """What tells the documents of this site from others, where several share a store."""
+        return {"site": self.site.prefix} if self.site.prefix else {}
 
     def _sort(self, extractor: LinkExtractor[Any]) -> None:
         source = getattr(extractor, "source", Document)
@@ -131,20 +153,6 @@ def _loaded(chosen: str | LinkExtractor[Any], site: Site) -> LinkExtractor[Any]:
     if not isinstance(chosen, str):
         return chosen
     return load_extractor(chosen, site=site) if chosen in _SITE_AWARE else load_extractor(chosen)
-
-
-def _document(chunk: Chunk, name: str) -> Document:
-    return Document(
-        id=name,
-        page_content=chunk.text,
-        metadata={
-            **chunk.page.metadata,
-            "url": _url(chunk),
-            "title": chunk.page.title,
-            "headings": list(chunk.headings),
-            "page": chunk.page.url,
-        },
-    )
 
 
 def _url(chunk: Chunk) -> str:

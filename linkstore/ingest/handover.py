@@ -43,7 +43,12 @@ def with_corpus(
     if not read:
         return
     replaced = {page.url for page in read}
-    linkers.observe(document for document in store.scan() if document.metadata.get("page") not in replaced)
+    new = {document.id for page in read for document in page.documents}
+    linkers.observe(
+        document
+        for document in store.scan()
+        if document.id not in new and document.metadata.get("page") not in replaced
+    )
     linkers.observe(document for page in read for document in page.documents)
     for page in read:
         for document in page.documents:

@@ -22,6 +22,7 @@ from linkstore.ingest.sink import PageDocuments, PageStore
 from linkstore.ingest.source import BadInput, Source, SourcePage
 from linkstore.ingest.summary import Dangling, PageCounts, Progress, Summary, count_dangling
 from linkstore.links import LINKS_KEY
+from linkstore.urls import Site
 
 PIPELINE_VERSION: Final = 2
 """Raised whenever the same page would give other documents, so that all are read again."""
@@ -62,18 +63,20 @@ def index_source(
 
     Raises:
         SourceNotFoundError: If there is no such source.
+        SourceConflictError: If another source of the store has a page of the same name.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
     name = source.name if name is None else name
     linkers = Linkers(links, source.site)
-    last = _LastRun.read(store, name, _salt(source, links))
+    last = _LastRun.read(store, name, _salt(source, links), source.site)
     tally = _Tally()
     pages = _changed(source, last, linkers, tally, progress)
     if linkers.need_corpus:
         pages = with_corpus(store, linkers, pages)
-    for page, problem in ((page, None) for page in pages) if dry_run else handed_over(store, name, pages):
+    outcomes = ((page, None) for page in pages) if dry_run else handed_over(store, name, pages)
+    for page, problem in outcomes:
         if problem is None:
-            tally.stored(page, last)
+            tally.stored(page, before=last.had(page.url))
         else:
             tally.skipped[page.url] = problem
     gone = sorted(last.left)
@@ -91,29 +94,37 @@ def _salt(source: Source, links: Sequence[str | LinkExtractor[Any]]) -> str:
 
 @dataclass(slots=True)
 class _LastRun:
-    """What the store knows of a source's pages.
+    """What the store knows of a source's pages, by their names in the store.
 
     Args:
+        lead: What stands before the URLs of the source in their names.
         salt: Of this run.
-        known: URL → the source's digest, of pages that were indexed as they would be now.
-        outdated: URLs of those that were indexed otherwise.
-        left: URLs of stored pages that the source has not offered yet.
+        known: URL within the source → the source's digest, of pages that were indexed as they would be now.
+        outdated: Pages that were indexed otherwise.
+        left: Stored pages that the source has not offered yet.
     """
 
+    lead: str
     salt: str
     known: Mapping[str, str]
     outdated: frozenset[str]
     left: set[str]
 
     @classmethod
-    def read(cls, store: PageStore, name: str, salt: str) -> _LastRun:
+    def read(cls, store: PageStore, name: str, salt: str, site: Site) -> _LastRun:
         stored = store.pages(name)
-        known = {url: digest.removeprefix(salt) for url, digest in stored.items() if digest.startswith(salt)}
-        outdated = frozenset(stored.keys() - known.keys())
-        return cls(salt=salt, known=known, outdated=outdated, left=set(stored))
+        lead = site.placed("")
+        known = {
+            page.removeprefix(lead): digest.removeprefix(salt)
+            for page, digest in stored.items()
+            if digest.startswith(salt)
+        }
+        outdated = frozenset(page for page, digest in stored.items() if not digest.startswith(salt))
+        return cls(lead=lead, salt=salt, known=known, outdated=outdated, left=set(stored))
 
-    def __contains__(self, url: str) -> bool:
-        return url in self.known or url in self.outdated
+    def had(self, page: str) -> bool:
+        """Whether a page was there."""
+        return page in self.outdated or page.removeprefix(self.lead) in self.known
 
 
 @dataclass(slots=True)
@@ -127,9 +138,9 @@ class _Tally:
     links: Counter[str] = field(default_factory=Counter)
     skipped: dict[str, str] = field(default_factory=dict)
 
-    def stored(self, page: PageDocuments, last: _LastRun) -> None:
-        self.updated += page.url in last
-        self.added += page.url not in last
+    def stored(self, page: PageDocuments, *, before: bool) -> None:
+        self.updated += before
+        self.added += not before
         self.chunks += len(page.documents)
         self.links.update(
             link["kind"] for document in page.documents for link in document.metadata[LINKS_KEY]
@@ -145,6 +156,7 @@ class _Tally:
             links=dict(sorted(self.links.items())),
             skipped=self.skipped,
             dangling=Dangling() if store is None else count_dangling(store.survey()),
+            linked=() if store is None else tuple(store.linked()),
             dry_run=store is None,
         )
 
@@ -155,21 +167,17 @@ def _changed(
     """The pages that are new or changed, read; counts the others."""
     about = len(source)
     for done, offered in enumerate(source.pages(last.known), start=1):
+        name = offered.name if isinstance(offered, BadInput) else offered.url
+        placed = source.site.placed(name)
+        last.left.discard(placed)
         if isinstance(offered, BadInput):
-            last.left.discard(offered.name)
-            tally.skipped[offered.name] = offered.reason
-            shown = offered.name
-        else:
-            shown = offered.url
-            last.left.discard(shown)
-            if last.known.get(shown) == offered.digest:
-                tally.unchanged += 1
-            else:
-                documents = _read(offered, linkers, tally)
-                if documents:
-                    yield PageDocuments(url=shown, digest=f"{last.salt}{offered.digest}", documents=documents)
+            tally.skipped[name] = offered.reason
+        elif last.known.get(name) == offered.digest:
+            tally.unchanged += 1
+        elif documents := _read(offered, linkers, tally):
+            yield PageDocuments(url=placed, digest=f"{last.salt}{offered.digest}", documents=documents)
         if progress is not None:
-            progress(done, max(about, done) if about else 0, shown)
+            progress(done, max(about, done) if about else 0, name)
 
 
 def _read(page: SourcePage, linkers: Linkers, tally: _Tally) -> tuple[Document, ...]:

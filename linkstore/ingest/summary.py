@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from linkstore.backends.base import Survey
+from linkstore.backends.base import LinkedPage, Survey
 from linkstore.urls import is_internal
 
 
@@ -55,6 +55,8 @@ class Summary:
         dangling: Hyperlinks that lead to nothing, in the whole store; not counted by a dry run.
         skipped: What could not be read or stored, by name, with the reason. What was stored of it
             before stays.
+        linked: The ten pages of the store that most hyperlinks lead to from other pages, most first; not
+            counted by a dry run.
         dry_run: Whether nothing was written: the counts are of what would have been.
     """
 
@@ -63,6 +65,7 @@ class Summary:
     links: Mapping[str, int]
     skipped: Mapping[str, str]
     dangling: Dangling = Dangling()
+    linked: tuple[LinkedPage, ...] = ()
     dry_run: bool = False
 
 
