@@ -104,7 +104,9 @@ def refusal(address: str, *, allow_private: bool = False) -> str | None:
         return "it is link-local"
     for network, meaning in _PRIVATE:
         if one in network:
-            return None if allow_private else f"it is {meaning} (allow_private allows it)"
+            return (
+                None if allow_private else f"it is {meaning}; --allow-private (allow_private) would allow it"
+            )
     for network, meaning in _NEVER:
         if one in network:
             return f"it is {meaning}"

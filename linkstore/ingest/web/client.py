@@ -41,7 +41,7 @@ class Client:
         self._retries = retries
         self._patience = patience
         self._network = network or Network()
-        self._next = -math.inf
+        self._last = -math.inf
         self._failures = 0
 
     def slow_down(self, interval: float) -> None:
@@ -89,9 +89,10 @@ class Client:
 
     def _wait_for_turn(self) -> None:
         now = self._network.clock()
-        if now < self._next:
-            self._network.sleep(self._next - now)
-        self._next = max(now, self._next) + self._interval
+        turn = max(now, self._last + self._interval)
+        if turn > now:
+            self._network.sleep(turn - now)
+        self._last = turn
 
     def _waited(self, attempt: int, retry_after: str | None) -> bool:
         """Wait before the next try; False if there is to be none."""

@@ -316,5 +316,5 @@ class Crawl:
         waiting = {one.key for one in self._frontier.waiting() if one.key not in self._ends}
         count = len(waiting) + self._frontier.left_out
         if count:
-            why = f"left out, as {len(self._offered):,} pages and {self._requests:,} requests are enough"
-            yield BadInput(name=f"{count:,} more URLs", reason=f"{why} (max_pages)")
+            why = f"after {len(self._offered):,} pages and {self._requests:,} requests (max_pages)"
+            yield BadInput(name="further URLs", reason=f"{count:,} were left out, {why}")

@@ -59,7 +59,7 @@ class Frontier:
     def add(self, url: str, *, depth: int = 0, via: str = "") -> str | None:
         """Take up a URL, if it belongs to the crawl; its key if it does."""
         key = self._scope.key(url)
-        if key is None or (self._max_depth is not None and depth > self._max_depth):
+        if key is None or self._too_deep(depth):
             return None
         written = self._spellings.get(key)
         if written is None:
@@ -106,10 +106,13 @@ class Frontier:
                 mine[key] = self._spellings[key][0]
         return tuple(mine.values())
 
+    def _too_deep(self, depth: int) -> bool:
+        return self._max_depth is not None and depth > self._max_depth
+
     def _remember(self, known: Mapping[str, Memory]) -> None:
         for url, memory in known.items():
             key = self._scope.key(url)
-            if key is not None and key not in self._spellings:
+            if key is not None and key not in self._spellings and not self._too_deep(memory.depth):
                 self._spellings[key] = (url,)
                 self._recheck.append(Candidate(url=url, key=key, depth=memory.depth))
         for url, memory in known.items():

@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from w3lib.encoding import http_content_type_encoding, read_bom
-from w3lib.html import get_meta_refresh
 
 from linkstore.extraction import Chunk, Page
 from linkstore.extraction.markup import Tree, base_href, page_links, parse_html
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
 from linkstore.ingest.html_pages import PageContent, UnreadablePageError, decoded, page_content
+from linkstore.ingest.redirects import refresh_target
 from linkstore.ingest.web.errors import FetchError
 from linkstore.ingest.web.fetching import Response, media_type
 from linkstore.ingest.web.targets import absolute_url
 
 _HTML: Final = frozenset({"", "text/html", "application/xhtml+xml"})
-_SOON: Final = 30.0
-"""A page that refreshes to another one within so many seconds is a redirect; later, it is a page."""
 _FRAMES: Final = "frame[src], iframe[src]"
 
 
@@ -30,7 +28,7 @@ class WebPage:
     Args:
         content: What it says, or why it cannot be read.
         links: Absolute URLs of what it links to, those in navigation too; each once.
-        refresh: The absolute URL that it refreshes to at once, if any.
+        refresh: The absolute URL that it sends its reader on to, if that is all it does.
     """
 
     content: PageContent | UnreadablePageError
@@ -59,7 +57,7 @@ def read_web_page(response: Response, *, encoding: str) -> WebPage:
     tree = parse_html(text)
     base = _base(tree, response.url)
     links = tuple(dict.fromkeys(_links(tree, base)))
-    refresh = _refresh(text, base)
+    refresh = _refresh(response.body, base)
     return WebPage(content=problem or _content(tree), links=links, refresh=refresh)
 
 
@@ -137,9 +135,9 @@ def _links(tree: Tree, base: str) -> Iterator[str]:
             yield url
 
 
-def _refresh(text: str, base: str) -> str | None:
+def _refresh(body: bytes, base: str) -> str | None:
+    target = refresh_target(body)
     try:
-        seconds, target = get_meta_refresh(text, base)
-        return absolute_url(target, base) if target and seconds is not None and seconds <= _SOON else None
-    except (FetchError, ValueError):
+        return absolute_url(target, base) if target else None
+    except FetchError:
         return None

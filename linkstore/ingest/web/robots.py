@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from linkstore.ingest.web.client import Client
-from linkstore.ingest.web.errors import FetchError, SiteUnavailableError
+from linkstore.ingest.web.errors import FetchError, ForbiddenUrlError, SiteUnavailableError
 from linkstore.ingest.web.libraries import Protego
 from linkstore.ingest.web.targets import read_target
 
@@ -61,7 +61,7 @@ class Robots:
     def _fetched(self, origin: str) -> Protego | str:
         try:
             found = self._client.get(f"{origin}/robots.txt")
-        except SiteUnavailableError:
+        except (ForbiddenUrlError, SiteUnavailableError):
             raise
         except FetchError as error:
             return str(error)

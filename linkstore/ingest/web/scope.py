@@ -52,7 +52,8 @@ class Scope:
         if key is None or key == self._start:
             return key
         parts = urlsplit(url)
-        if not _may_be_page(parts.path, key):
+        below = self._roots.tag(url) or ""
+        if not _may_be_page(parts.path, below):
             return None
         local = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
         names = (url, local) if parts.netloc in self._hosts else (url,)
@@ -60,8 +61,7 @@ class Scope:
             return None
         if self._allow is not None:
             return key if any(self._allow.match(name) for name in names) else None
-        tag = self._roots.tag(url)
-        return key if tag is not None and is_internal(tag) else None
+        return key if is_internal(below) else None
 
     def _name(self, url: str) -> str | None:
         tag = self._site.page_tag(url)
@@ -86,8 +86,8 @@ def _folder(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{parts.path.rpartition('/')[0]}/"
 
 
-def _may_be_page(path: str, key: str) -> bool:
-    if _FILES.fullmatch(PurePosixPath(path).suffix) or _NO_PAGES_AT_ROOT.fullmatch(key):
+def _may_be_page(path: str, below: str) -> bool:
+    if _FILES.fullmatch(PurePosixPath(path).suffix) or _NO_PAGES_AT_ROOT.fullmatch(below):
         return False
     return not _NO_PAGES_IN.intersection(path.split("/"))
 

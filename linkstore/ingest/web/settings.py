@@ -20,16 +20,21 @@ _PATTERN_STARTS: Final = ("/", "*", "http://", "https://")
 class WebSettings:
     """How a website is crawled, and how its pages are read.
 
-    Patterns are those of robots.txt: one that begins with ``/`` or ``*`` stands for the beginning of a
-    URL's path and query, one that begins with ``http://`` or ``https://`` for that of the whole URL;
-    ``*`` is anything, ``$`` at the end is the end.
+    A change of what says which pages there are, or how they are read or named, makes the next run read
+    all of them again.
+
+    Patterns are those of robots.txt: one that begins with ``/`` or ``*`` stands for the beginning of a URL's
+    path and query, one that begins with ``http://`` or ``https://`` for that of the whole URL; ``*`` is
+    anything, ``$`` at the end is the end.
 
     Args:
+        prefix: Where the site lies beside others in the store, such as ``python-3.13``; see
+            :class:`~linkstore.urls.Site`. Without, its pages are known by their paths alone, so give each
+            of several sites its own.
         allow: Patterns of the pages to index; with none, all of the site, that is below the folder of
             the start page. A pattern with a host adds pages of another site.
         deny: Patterns of the pages to leave out, whatever ``allow`` says.
         bases: Where else the site lies in public: links to pages below these URLs lead to its own pages.
-            A change makes the next run read all pages again, as do those of the four below.
         encoding: Of pages that declare none; default UTF-8.
         limits: How long chunks are.
         policy: What makes two URLs the same page.
@@ -49,6 +54,7 @@ class WebSettings:
         WebSettingsError: If a number is out of range, or a pattern begins otherwise.
     """
 
+    prefix: str = ""
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     bases: tuple[str, ...] = ()

@@ -90,7 +90,7 @@ def read_target(url: str, ports: frozenset[int] = frozenset()) -> Target:
 
 
 def absolute_url(href: str, base: str) -> str:
-    """The absolute URL that a link leads to, fit to be asked: without fragment, the rest encoded.
+    """The absolute URL that a link leads to, fit to be asked: without fragment and default port, encoded.
 
     Backslashes count as slashes and the white space around is ignored, as in browsers.
 
@@ -103,9 +103,14 @@ def absolute_url(href: str, base: str) -> str:
     """
     written = href.strip().partition("#")[0].replace("\\", "/")
     try:
-        return safe_url_string(urljoin(base, written))
+        url = safe_url_string(urljoin(base, written))
     except ValueError as error:
         raise FetchError(f"{href[:_SHOWN]!r} is no URL: {error}") from error
+    found = _URL.fullmatch(url)
+    if found is None:
+        return url
+    scheme, authority = found["scheme"].lower(), found["authority"].lower()
+    return f"{scheme}://{authority.removesuffix(f':{_PORTS[scheme]}')}{found['target']}"
 
 
 def _host(host: str, shown: str) -> str:

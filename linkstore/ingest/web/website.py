@@ -67,7 +67,9 @@ def open_website(
         robots = Robots(client, settings.user_agent, ports)
         found = _start(client, robots, start)
         roots = site_root(start, found.url)
-        site = Site(bases=(*roots, *settings.bases), policy=settings.policy, query="keep")
+        site = Site(
+            bases=(*roots, *settings.bases), policy=settings.policy, prefix=settings.prefix, query="keep"
+        )
         scope = Scope(site, roots, found.url, settings)
         visitor = Visitor(client=client, robots=robots, scope=scope, settings=settings)
         yield WebSource(start, site, visitor, found)
