@@ -26,6 +26,7 @@ from linkstore.ingest.web import (
     WebSettingsError,
     index_website,
 )
+from linkstore.ingest.web.nesting import nests_deeper
 from linkstore.links import get_links
 
 START = "http://docs.test/"
@@ -680,3 +681,74 @@ def test_what_is_remembered_of_a_page_is_small(serve, store):
     sizes = sorted(len(page.digest) for page in store.stored.values())
     assert sizes[-2] < 500, "each URL stands in one digest"
     assert len(json.loads(store.stored[START, START].digest.partition(":")[2])["children"]) == 100
+
+
+DEEP = 2000
+
+
+@pytest.mark.parametrize(
+    ("text", "deep"),
+    [
+        ("<div>" * DEEP, True),
+        ("<DIV class=x>" * DEEP, True),
+        ("<x/>" * DEEP, True),
+        ("<svg>" + "<g>" * DEEP, True),
+        ("<svg><div></div>" + "<x/>" * DEEP, True),
+        ("<ul><li>" * DEEP, True),
+        ("<div></div>" * DEEP, False),
+        ("<p>one<br>" * DEEP, False),
+        ("<table>" + "<tr><td>x" * DEEP, False),
+        ("<svg>" + '<path d="M0 0"/>' * DEEP + "</svg>", False),
+        ("<script>" + "a<b;" * DEEP + "</script>", False),
+        ("<script>" + "a<b;" * DEEP, False),
+        ("<!--" + "<div>" * DEEP + "-->", False),
+        ("a < b" * DEEP, False),
+    ],
+)
+def test_how_deep_a_page_is_nested_is_seen_before_it_is_parsed(text, deep):
+    """Parsers of HTML take quadratic time on such pages."""
+    assert nests_deeper(text, 1000) == deep
+
+
+def test_a_page_that_is_nested_too_deep_is_reported(serve, store):
+    site = serve({"/": html("", "deep", "a"), "/deep": "<div>" * 400_000 + "<p>text", "/a": html()})
+    assert list(index(store, site).skipped) == [f"{START}deep"]
+    assert stored(store) == ["/", "/a"]
+
+
+def test_a_robots_txt_that_asks_for_a_day_between_requests_is_taken_at_its_word(serve, store):
+    site = serve({"/robots.txt": Reply(body="User-agent: *\nCrawl-delay: 1e99\n"), "/": html()})
+    with pytest.raises(FetchError, match="s between requests, more than 120"):
+        index(store, site)
+    assert site.paths == []
+
+
+def test_bad_encodings_by_name_are_reported(serve, store):
+    """Codecs that are no encodings of text, or decode nothing."""
+    names = ["undefined", "hex", "idna", "punycode", "zlib"]
+    bodies = {
+        f"/{name}": Reply(headers={"Content-Type": f"text/html; charset={name}"}, body=b"<p>\xff\xfe-x")
+        for name in names
+    }
+    bodies |= {f"/m{name}": f'<meta charset="{name}"><p>\xe9-x' for name in names}
+    site = serve({"/": html("", *[path[1:] for path in bodies]), **bodies})
+    assert set(index(store, site).skipped) == {f"{START}{path[1:]}" for path in bodies}
+    assert stored(store) == ["/"]
+
+
+def test_a_page_that_fails_while_late_names_are_mended_stays(serve, store):
+    """The second pass over pages with late names knows what the first could not read."""
+    site = serve(
+        {
+            "/": html("", "new", "x", "flaky"),
+            "/new": html(),
+            "/x": html("", "old"),
+            "/old": moved("/new"),
+            "/flaky": html(),
+        }
+    )
+    index(store, site, max_depth=1)
+    site.pages["/flaky"] = Reply(status=500)
+    index(store, site)
+    assert "/flaky" in stored(store)
+    assert ("/new", "/old") in links(store)[0]

@@ -86,7 +86,11 @@ class WebSite:
             def log_message(self, *_: object) -> None:
                 """Nothing: the tests look at ``asked``."""
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(ThreadingHTTPServer):
+            def handle_error(self, *_: object) -> None:
+                """Nothing: a client may go away in the middle."""
+
+        self.server = Server(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.port = self.server.server_address[1]
 

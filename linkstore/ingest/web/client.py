@@ -29,7 +29,7 @@ class Client:
         fetcher: Makes a single request.
         rate: Requests a second, at most.
         retries: How often a request is made again.
-        patience: Seconds to wait for a server that asks for it, at most.
+        patience: Seconds to wait for a server that asks for it, or between requests, at most.
         network: Tells the time and waits.
     """
 
@@ -45,7 +45,15 @@ class Client:
         self._failures = 0
 
     def slow_down(self, interval: float) -> None:
-        """Leave at least so many seconds between requests from now on."""
+        """Leave at least so many seconds between requests from now on.
+
+        Raises:
+            FetchError: If that takes more patience than there is.
+        """
+        if not interval <= self._patience:
+            raise FetchError(
+                f"it asks for {interval:,.0f} s between requests, more than {self._patience:,.0f}"
+            )
         self._interval = max(self._interval, interval)
 
     def get(
@@ -137,7 +145,7 @@ def _seconds(retry_after: str | None) -> float | None:
         return float(written)
     try:
         moment = parsedate_to_datetime(written)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -15,10 +15,13 @@ from linkstore.ingest.html_pages import PageContent, UnreadablePageError, decode
 from linkstore.ingest.redirects import refresh_target
 from linkstore.ingest.web.errors import FetchError
 from linkstore.ingest.web.fetching import Response, media_type
+from linkstore.ingest.web.nesting import nests_deeper
 from linkstore.ingest.web.targets import absolute_url
 
 _HTML: Final = frozenset({"", "text/html", "application/xhtml+xml"})
 _FRAMES: Final = "frame[src], iframe[src]"
+_DEEPEST: Final = 1000
+"""Parsing takes time by the depth of each element; browsers stop at 512."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +57,8 @@ def read_web_page(response: Response, *, encoding: str) -> WebPage:
         text = _text(response, encoding)
     except UnreadablePageError as error:
         text, problem = response.body.decode(errors="replace"), error
+    if nests_deeper(text, _DEEPEST):
+        return WebPage(content=UnreadablePageError(f"its elements lie more than {_DEEPEST:,} deep"))
     tree = parse_html(text)
     base = _base(tree, response.url)
     links = tuple(dict.fromkeys(_links(tree, base)))
@@ -106,7 +111,7 @@ def _text(response: Response, encoding: str) -> str:
         return decoded(response.body, encoding)
     try:
         text = response.body.decode(declared)
-    except UnicodeDecodeError as error:
+    except (UnicodeError, LookupError) as error:
         raise UnreadablePageError(f"bad encoding: {error}, which the server declares") from error
     if "\0" in text:
         raise UnreadablePageError("it is binary")

@@ -6,9 +6,11 @@ from typing import Final
 
 from linkstore.ingest.web.client import Client
 from linkstore.ingest.web.errors import FetchError, ForbiddenUrlError, SiteUnavailableError
+from linkstore.ingest.web.fetching import Response
 from linkstore.ingest.web.libraries import Protego
 from linkstore.ingest.web.targets import read_target
 
+_SERVER_ERROR: Final = 500
 _READ: Final = 500 * 1024
 """Crawlers must read at least so many bytes of a robots.txt; what follows is not read."""
 
@@ -36,7 +38,7 @@ class Robots:
 
         Raises:
             ForbiddenUrlError: If the URL is none that could be asked.
-            FetchError: If the robots.txt cannot be had.
+            FetchError: If the robots.txt cannot be had, or asks for more patience than there is.
         """
         target = read_target(url, self._ports)
         return self._rules(target.origin).can_fetch(target.url, self._user_agent)
@@ -46,7 +48,7 @@ class Robots:
 
         Raises:
             ForbiddenUrlError: If the URL is none that could be asked.
-            FetchError: If the robots.txt cannot be had.
+            FetchError: If the robots.txt cannot be had, or asks for more patience than there is.
         """
         return tuple(dict.fromkeys(self._rules(read_target(url, self._ports).origin).sitemaps))
 
@@ -56,18 +58,23 @@ class Robots:
         rules = self._read[origin]
         if isinstance(rules, Protego):
             return rules
-        raise FetchError(f"{origin}/robots.txt cannot be had, so nothing is allowed: {rules}")
+        raise FetchError(f"{origin}/robots.txt cannot be followed, so nothing is allowed: {rules}")
 
     def _fetched(self, origin: str) -> Protego | str:
         try:
-            found = self._client.get(f"{origin}/robots.txt")
+            rules = _parsed(self._client.get(f"{origin}/robots.txt"))
+            self._client.slow_down(_delay(rules, self._user_agent))
         except (ForbiddenUrlError, SiteUnavailableError):
             raise
         except FetchError as error:
             return str(error)
-        rules = Protego.parse(found.body[:_READ].decode("utf-8-sig", "replace"))
-        self._client.slow_down(_delay(rules, self._user_agent))
         return rules
+
+
+def _parsed(found: Response) -> Protego:
+    if found.status >= _SERVER_ERROR:
+        raise FetchError(f"the server answers {found.status}")
+    return Protego.parse(found.body[:_READ].decode("utf-8-sig", "replace"))
 
 
 def _delay(rules: Protego, user_agent: str) -> float:

@@ -43,7 +43,8 @@ class WebSettings:
         rate: Requests a second, at most; default 4. A longer ``Crawl-delay`` in robots.txt wins.
         retries: How often a request is made again that failed, or was answered by status 429, 500, 502,
             503 or 504; default 3.
-        patience: Seconds to wait for a server that asks for it by ``Retry-After``, at most; default 120.
+        patience: Seconds to wait for a server that asks for it by ``Retry-After``, at most; default 120. A
+            site that wants longer between any two requests is not crawled.
         allow_private: Whether loopback and private addresses may be asked.
         user_agent: What the requests say they come from.
         max_bytes: A larger page is skipped; default 16 MiB.

@@ -14,6 +14,7 @@ from linkstore.ingest.web.bodies import GZIP, read_body
 from linkstore.ingest.web.client import Client
 from linkstore.ingest.web.errors import FetchError, SiteUnavailableError
 from linkstore.ingest.web.fetching import Response
+from linkstore.ingest.web.targets import absolute_url
 
 MAX_BYTES: Final = 50 * 2**20
 """The protocol's own limit for an unpacked sitemap."""
@@ -100,12 +101,27 @@ def listed(
         except FetchError as error:
             yield BadInput(name=url, reason=str(error))
             continue
-        yield from sitemap.pages
-        host = urlsplit(url).netloc
-        for one in sitemap.sitemaps:
-            if depth < _DEEPEST and one not in seen and urlsplit(one).netloc == host:
+        yield from resolved(sitemap.pages, url)
+        for one in resolved(sitemap.sitemaps, url):
+            if isinstance(one, BadInput):
+                yield one
+            elif depth < _DEEPEST and one not in seen and urlsplit(one).netloc == urlsplit(url).netloc:
                 seen.add(one)
                 waiting.append((one, depth + 1))
+
+
+def resolved(hrefs: Iterable[str], base: str) -> Iterator[str | BadInput]:
+    """The absolute URLs that a sitemap or robots.txt names.
+
+    Args:
+        hrefs: As they are written.
+        base: Where they are written.
+    """
+    for href in hrefs:
+        try:
+            yield absolute_url(href, base)
+        except FetchError as error:
+            yield BadInput(name=base, reason=str(error))
 
 
 def _fetched(client: Client, url: str, allowed: Callable[[str], bool]) -> Response | None:
@@ -151,6 +167,6 @@ def _read_xml(body: bytes) -> Sitemap:
     parser.StartDoctypeDeclHandler = refuse
     try:
         parser.Parse(body, True)
-    except (expat.ExpatError, ValueError) as error:
+    except (expat.ExpatError, ValueError, LookupError) as error:
         raise FetchError(f"it is no sitemap: {error}") from error
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from linkstore.ingest.html_pages import UnreadablePageError
@@ -12,7 +12,7 @@ from linkstore.ingest.web.errors import FetchError, SiteUnavailableError
 from linkstore.ingest.web.fetching import Response
 from linkstore.ingest.web.memory import Memory, remembered
 from linkstore.ingest.web.pages import is_html, read_web_page, unread
-from linkstore.ingest.web.sitemaps import MAX_BYTES, is_sitemap, listed
+from linkstore.ingest.web.sitemaps import MAX_BYTES, is_sitemap, listed, resolved
 from linkstore.ingest.web.targets import absolute_url
 from linkstore.urls import Site
 
@@ -34,6 +34,7 @@ class WebSource:
         self._start = start
         self._is_sitemap = is_sitemap(start.body)
         self._late: dict[str, Memory] = {}
+        self._bad: list[BadInput] = []
 
     @property
     def name(self) -> str:
@@ -57,12 +58,15 @@ class WebSource:
         """
         start = None if self._is_sitemap else self._start
         crawl = Crawl(self._visitor, known, start, self._seeds())
-        yield from crawl.run()
+        for offered in crawl.run():
+            if isinstance(offered, BadInput):
+                self._bad.append(offered)
+            yield offered
         self._late = crawl.late()
 
     def late(self) -> LatePages | None:
         """A source that mends what the last run could not know yet; None if there is nothing to mend."""
-        return LatePages(self, self._visitor, self._late) if self._late else None
+        return LatePages(self, self._visitor, self._late, self._bad) if self._late else None
 
     def _seeds(self) -> Iterator[str | BadInput]:
         """What sitemaps list: the one that was given; else those that robots.txt names, or /sitemap.xml."""
@@ -70,7 +74,12 @@ class WebSource:
         if self._is_sitemap:
             yield from listed(client, (), allowed=robots.allows, given=self._start)
             return
-        named = robots.sitemaps(url)
+        named = []
+        for one in resolved(robots.sitemaps(url), absolute_url("/robots.txt", url)):
+            if isinstance(one, BadInput):
+                yield one
+            else:
+                named.append(one)
         yield from listed(client, named, allowed=robots.allows)
         if not named:
             yield from self._guessed(absolute_url("/sitemap.xml", url))
@@ -98,12 +107,16 @@ class LatePages:
         source: The website.
         visitor: Asks for the pages.
         late: What to remember of those pages, by URL; ``moved`` is what is new.
+        bad: What could not be read; what is stored of it stays.
     """
 
-    def __init__(self, source: WebSource, visitor: Visitor, late: Mapping[str, Memory]) -> None:
+    def __init__(
+        self, source: WebSource, visitor: Visitor, late: Mapping[str, Memory], bad: Iterable[BadInput]
+    ) -> None:
         self._source = source
         self._visitor = visitor
         self._late = late
+        self._bad = bad
 
     @property
     def name(self) -> str:
@@ -125,6 +138,7 @@ class LatePages:
         Raises:
             SiteUnavailableError: If the site stops answering.
         """
+        yield from (one for one in self._bad if one.name not in known)
         for url, digest in known.items():
             memory = self._late.get(url)
             if memory is None:
