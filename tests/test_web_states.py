@@ -110,7 +110,7 @@ def content(store):
     }
 
 
-@pytest.mark.parametrize("seed", range(times(6, 300)))
+@pytest.mark.parametrize("seed", range(times(6, 60)))
 def test_runs_that_are_interrupted_lead_to_the_same_store_as_one_run(seed, monkeypatch):
     monkeypatch.setattr(handover, "_BATCH_DOCUMENTS", 1)
     made = RandomSite(seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Final
 from urllib.parse import quote, urlsplit
@@ -21,6 +22,7 @@ _FILES: Final = re.compile(
 _NO_PAGES_IN: Final = frozenset({"_static", "_sources", "_images", "_downloads"})
 _NO_PAGES_AT_ROOT: Final = re.compile(r"/(?:search|genindex(?:-[^/]*)?)(?:\.html?)?")
 """Sphinx's search form and its index of everything, which are left out of folders too."""
+_CACHED: Final = 65_536
 _KEPT_IN_PATTERNS: Final = "%/:=&?~+!$,;'@()*[]"
 
 
@@ -39,6 +41,7 @@ class Scope:
         self._roots = Site(bases=tuple(roots))
         self._hosts = frozenset(urlsplit(root).netloc for root in roots)
         self._start = self._name(start)
+        self._found = lru_cache(_CACHED)(self._key)
         self._deny = _any_of(settings.deny)
         self._allow = _any_of(settings.allow) if settings.allow else None
 
@@ -48,6 +51,9 @@ class Scope:
         Args:
             url: As it would be asked.
         """
+        return self._found(url)
+
+    def _key(self, url: str) -> str | None:
         key = self._name(url)
         if key is None or key == self._start:
             return key
