@@ -32,7 +32,7 @@ Embedding = Annotated[
 Kind = Annotated[
     str | None,
     typer.Option(
-        "--as", metavar="KIND", help="What SOURCE is: website, folder, vault or jsonl [by its looks]."
+        "--as", metavar="KIND", help="What SOURCE is: website, folder, vault, jsonl or zim [by its looks]."
     ),
 ]
 Prefix = Annotated[
@@ -66,7 +66,7 @@ def index(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="A URL, a folder of built HTML or Markdown, a vault, or a file of JSON lines.",
+            help="A URL, a folder of HTML or Markdown, a vault of notes, a file of JSON lines or ZIM.",
         ),
     ],
     store: StoreOption,

@@ -97,6 +97,13 @@ KINDS: Final = (
         options={"prefix": "--prefix"},
     ),
     SourceKind(
+        name="zim",
+        title="a ZIM file",
+        fits=_ends(".zim"),
+        index=_load("index_zim"),
+        options={"prefix": "--prefix"},
+    ),
+    SourceKind(
         name="vault",
         title="a vault of Markdown notes",
         fits=lambda place: (Path(place) / ".obsidian").is_dir(),

@@ -79,7 +79,7 @@ def index_source(
             tally.stored(page, before=last.had(page.url))
         else:
             tally.skipped[page.url] = problem
-    gone = sorted(last.left)
+    gone = [] if last.hidden else sorted(last.left)
     for start in range(0, 0 if dry_run else len(gone), _REMOVED_AT_ONCE):
         store.remove_pages(name, gone[start : start + _REMOVED_AT_ONCE])
     return tally.summary(None if dry_run else store, removed=len(gone))
@@ -102,6 +102,7 @@ class _LastRun:
         known: URL within the source → the source's digest, of pages that were indexed as they would be now.
         outdated: Pages that were indexed otherwise.
         left: Stored pages that the source has not offered yet.
+        hidden: Whether some of them may only be hidden in bad input.
     """
 
     lead: str
@@ -109,6 +110,7 @@ class _LastRun:
     known: Mapping[str, str]
     outdated: frozenset[str]
     left: set[str]
+    hidden: bool = False
 
     @classmethod
     def read(cls, store: PageStore, name: str, salt: str, site: Site) -> _LastRun:
@@ -172,6 +174,7 @@ def _changed(
         last.left.discard(placed)
         if isinstance(offered, BadInput):
             tally.skipped[name] = offered.reason
+            last.hidden |= offered.hides
         elif last.known.get(name) == offered.digest:
             tally.unchanged += 1
         elif documents := _read(offered, linkers, tally):

@@ -36,10 +36,12 @@ class BadInput:
     Args:
         name: Where it is: a page's URL, a line of a file.
         reason: What is wrong with it.
+        hides: Whether there may be pages in it that are not offered for it: no page is then taken for gone.
     """
 
     name: str
     reason: str
+    hides: bool = False
 
 
 class Source(Protocol):
@@ -62,7 +64,8 @@ class Source(Protocol):
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
         """Each page once.
 
-        What is not offered and not reported as bad is gone, and is removed from the store.
+        What is not offered and not reported as bad is gone, and is removed from the store, unless bad
+        input may hide it.
 
         Args:
             known: The digest of each page at the last run, by URL. A source that can tell that a page

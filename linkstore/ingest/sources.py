@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -53,18 +53,22 @@ class PageFile:
         return self.path.suffix.lower() in MARKDOWN_SUFFIXES
 
 
-def page_files(root: Path) -> list[PageFile]:
+def page_files(root: Path, is_page: Callable[[PurePosixPath], bool] | None = None) -> list[PageFile]:
     """The pages of a folder, by path.
 
     Hidden files and folders are left out, as are the folders that site builders keep no pages in
     (``_static``, ``_sources``, …) and, at the root, the search form and the general index.
+
+    Args:
+        root: The folder.
+        is_page: Whether a file is a page, by its path; default HTML and Markdown.
 
     Raises:
         SourceNotFoundError: If there is no such folder.
     """
     if not root.is_dir():
         raise SourceNotFoundError(f"there is no folder {str(root)!r}; give the folder of the built site")
-    names = sorted(_page_names(root))
+    names = sorted(_page_names(root, is_page or _is_page))
     known = set(names)
     return [
         PageFile(path=root / name, page=name, url=quote(name), aliases=_aliases(name, known))
@@ -87,13 +91,13 @@ def detect_bases(files: Sequence[PageFile]) -> tuple[str, ...]:
     return (base,) if votes * 2 > len(found) else ()
 
 
-def _page_names(root: Path) -> Iterator[str]:
+def _page_names(root: Path, is_page: Callable[[PurePosixPath], bool]) -> Iterator[str]:
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if name not in _NO_PAGES_IN and not name.startswith(".")]
         here = PurePosixPath(Path(folder).relative_to(root).as_posix())
         for name in files:
             path = here / name
-            if _is_page(path):
+            if is_page(path):
                 yield str(path)
 
 
