@@ -140,10 +140,12 @@ class Site:
         bases: Where the site lies in public, such as ``("https://peps.python.org/",)``: absolute URLs
             below one of them are pages of the site, whether by http or https. The first one also says
             where a link such as ``/docs/`` starts from. Without, the folder is the root.
-        policy: For URLs that leave the site. Inside, the query is dropped (a file has none).
+        policy: For URLs that leave the site.
         prefix: Where the site lies beside others, such as ``3.13`` or ``en/3.13``: all its tags begin
             with it. Without bases, a link such as ``../3.12/`` leads to the site beside it. With bases,
             its pages also answer to their public URLs, which is how other sites link to them.
+        query: Inside, ``"drop"`` the query (default; a file has none), or ``"keep"`` it, where a server
+            answers; the policy may still drop it.
 
     Raises:
         LinkError: If a base is no absolute URL, or the prefix no path.
@@ -152,6 +154,7 @@ class Site:
     bases: tuple[str, ...] = ()
     policy: UrlPolicy = DEFAULT_POLICY
     prefix: str = ""
+    query: Literal["keep", "drop"] = "drop"
     _roots: tuple[str, ...] = field(init=False, repr=False, compare=False)
     _mounts: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
 
@@ -183,7 +186,7 @@ class Site:
         url = _page_url(address, _origin(self._roots[0], page, base), self.policy)
         if url is None:
             return None
-        tag = _named(url, self._mounts, self.policy.index_files)
+        tag = _named(url, self._mounts, self.policy.index_files, self.query == "keep")
         if fragment and self.policy.fragment == "keep":
             tag = with_fragment(tag, normalize_fragment(fragment))
         return tag if is_short(tag) else None
@@ -295,14 +298,17 @@ def _origin(root: str, page: str, base: str | None) -> str:
 
 
 @lru_cache(maxsize=_CACHED_URLS)
-def _named(url: str, mounts: tuple[tuple[str, str], ...], index_files: tuple[str, ...]) -> str:
+def _named(
+    url: str, mounts: tuple[tuple[str, str], ...], index_files: tuple[str, ...], with_query: bool
+) -> str:
     """A normal URL without fragment as a site names it: by its path if it lies below a root."""
     address = url.partition("://")[2]
-    path = address.partition("?")[0]
+    path, mark, query = address.partition("?")
     for root, prefix in mounts:
         if path.startswith(root) or path == root[:-1]:
             segments = filter(None, path[len(root) :].split("/"))
-            return f"/{_lead(prefix)}{_bare('/'.join(segments), index_files)}".rstrip("/") or "/"
+            tag = f"/{_lead(prefix)}{_bare('/'.join(segments), index_files)}".rstrip("/") or "/"
+            return f"{tag}{mark}{query}" if with_query else tag
     return url
 
 

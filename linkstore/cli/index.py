@@ -31,13 +31,33 @@ Embedding = Annotated[
 
 Kind = Annotated[
     str | None,
-    typer.Option("--as", metavar="KIND", help="What SOURCE is: folder, vault, jsonl or zim [by its looks]."),
+    typer.Option(
+        "--as", metavar="KIND", help="What SOURCE is: website, folder, vault, jsonl or zim [by its looks]."
+    ),
 ]
 Prefix = Annotated[
     str | None,
     typer.Option(
         metavar="PATH", help="Put the pages below this path, beside other sites in the store, such as 3.13."
     ),
+]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATTERN", help="Website: index only such pages, as /docs/ or /*/en/; repeatable."),
+]
+Deny = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATTERN", help="Website: leave out such pages, as robots.txt does; repeatable."),
+]
+MaxPages = Annotated[
+    int | None, typer.Option(metavar="N", help="Website: index so many pages at most [10000].")
+]
+MaxDepth = Annotated[
+    int | None, typer.Option(metavar="N", help="Website: follow so many links from the start page at most.")
+]
+Rate = Annotated[float | None, typer.Option(metavar="N", help="Website: make so many requests a second [4].")]
+AllowPrivate = Annotated[
+    bool, typer.Option("--allow-private", help="Website: loopback and private addresses may be asked too.")
 ]
 
 
@@ -46,7 +66,7 @@ def index(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="A folder of HTML or Markdown, a vault of notes, a file of JSON lines or ZIM.",
+            help="A URL, a folder of HTML or Markdown, a vault of notes, a file of JSON lines or ZIM.",
         ),
     ],
     store: StoreOption,
@@ -58,6 +78,12 @@ def index(
         typer.Option("--source", metavar="NAME", help="What the source is called in the store [its path]."),
     ] = None,
     prefix: Prefix = None,
+    allow: Allow = None,
+    deny: Deny = None,
+    max_pages: MaxPages = None,
+    max_depth: MaxDepth = None,
+    rate: Rate = None,
+    allow_private: AllowPrivate = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and write nothing.")
     ] = False,
@@ -69,7 +95,15 @@ def index(
     early, it keeps what it has and goes on from there. Pages that cannot be read are named and skipped.
     """
     found = kind_of(source, kind)
-    options = options_of(found, {"prefix": prefix})
+    crawling = {
+        "allow": tuple(allow or ()),
+        "deny": tuple(deny or ()),
+        "max_pages": max_pages,
+        "max_depth": max_depth,
+        "rate": rate,
+        "allow_private": allow_private,
+    }
+    options = options_of(found, {"prefix": prefix, **crawling})
     chosen = _extractors(links)
     run = found.index()
     place = opened_or_empty(store) if dry_run else opened(store, create=True, embedding=embedding)

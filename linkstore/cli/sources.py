@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from linkstore.cli.exits import UsageError
 
 if TYPE_CHECKING:
-    from linkstore.ingest import Summary
+    from linkstore.ingest import PageStore, Progress, Summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +44,51 @@ def _load(function: str) -> Callable[[], Callable[..., Summary]]:
     return load
 
 
+def _website() -> Callable[..., Summary]:
+    from linkstore.ingest.web import WebSettings, WebSettingsError, index_website
+
+    def run(
+        store: PageStore,
+        url: str,
+        *,
+        source: str | None,
+        links: Sequence[str],
+        progress: Progress | None,
+        dry_run: bool,
+        **options: Any,
+    ) -> Summary:
+        try:
+            settings = WebSettings(**options)
+        except WebSettingsError as error:
+            raise UsageError(str(error)) from error
+        return index_website(
+            store, url, source=source, links=links, settings=settings, progress=progress, dry_run=dry_run
+        )
+
+    return run
+
+
 def _ends(*suffixes: str) -> Callable[[str], bool]:
     return lambda place: place.lower().endswith(suffixes) and not Path(place).is_dir()
 
 
 KINDS: Final = (
+    SourceKind(
+        name="website",
+        title="a website or sitemap, as https://…",
+        fits=lambda place: place.lower().startswith(("https://", "http://")),
+        index=_website,
+        options={
+            "prefix": "--prefix",
+            "allow": "--allow",
+            "deny": "--deny",
+            "max_pages": "--max-pages",
+            "max_depth": "--max-depth",
+            "rate": "--rate",
+            "allow_private": "--allow-private",
+        },
+        there=False,
+    ),
     SourceKind(
         name="jsonl",
         title="a file of JSON lines",
@@ -106,12 +146,12 @@ def options_of(kind: SourceKind, given: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         kind: Of the source.
-        given: Keyword → value, None or empty if it was not given; only those that not all kinds take.
+        given: Keyword → value, None, empty or False if it was not given; only those that not all kinds take.
 
     Raises:
         UsageError: If one is of another kind of source.
     """
-    chosen = {name: value for name, value in given.items() if value}
+    chosen = {name: value for name, value in given.items() if value or type(value) in (int, float)}
     for name in chosen:
         if name not in kind.options:
             spelled = next((one.options[name] for one in KINDS if name in one.options), name)

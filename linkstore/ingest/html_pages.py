@@ -92,7 +92,7 @@ def decoded(content: bytes, encoding: str) -> str:
         raise UnreadablePageError("it is binary")
     try:
         return decode_html(content, fallback=encoding)
-    except (UnicodeDecodeError, LookupError) as error:
+    except (UnicodeError, LookupError) as error:
         raise UnreadablePageError(
             f"bad encoding: {error}; declare the right one with <meta charset>, or pass encoding="
         ) from error

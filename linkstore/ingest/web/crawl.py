@@ -1,0 +1,320 @@
+"""One run over a website: from the frontier to pages, until nothing is left to ask or a bound is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import xxhash
+
+from linkstore.extraction import Chunk
+from linkstore.ingest.html_pages import PageContent, UnreadablePageError
+from linkstore.ingest.source import BadInput, SourcePage
+from linkstore.ingest.web.client import Client
+from linkstore.ingest.web.ends import Ends
+from linkstore.ingest.web.errors import FetchError, SiteUnavailableError
+from linkstore.ingest.web.fetching import Response
+from linkstore.ingest.web.frontier import Candidate, Frontier
+from linkstore.ingest.web.memory import MOST_NAMES, Memory, recalled, remembered, text_hash
+from linkstore.ingest.web.pages import WebPage, canonical_url, is_html, read_web_page, unread, web_chunks
+from linkstore.ingest.web.robots import Robots
+from linkstore.ingest.web.scope import Scope
+from linkstore.ingest.web.settings import WebSettings
+
+_VERSION: Final = 1
+"""Raised whenever the same site would give other pages, so that all are asked for again."""
+
+_REQUESTS_A_PAGE: Final = 10
+_REQUESTS_BESIDE: Final = 100
+_CANONICAL_CHAIN: Final = 4
+_GONE: Final = frozenset({404, 410})
+
+Offer = SourcePage | BadInput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visitor:
+    """What it takes to ask a site.
+
+    Args:
+        client: Makes the requests.
+        robots: Says which are welcome.
+        scope: Says which belong to the site.
+        settings: Says how pages are read.
+    """
+
+    client: Client
+    robots: Robots
+    scope: Scope
+    settings: WebSettings
+
+    def chunks(self, url: str, found: PageContent, moved: Sequence[str]) -> Sequence[Chunk]:
+        """The chunks of a page, with the URLs that lead to it."""
+        return web_chunks(url, found, tuple(moved), self.settings.limits)
+
+    @property
+    def how(self) -> str:
+        """Hash of what the documents of a page and the way of the crawl depend on, beside the page."""
+        one = self.settings
+        said = repr((_VERSION, one.allow, one.deny, one.max_depth, one.encoding, one.limits))
+        return xxhash.xxh3_64_hexdigest(said.encode(errors="replace"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offered:
+    """A page that was offered, and what is remembered of it."""
+
+    url: str
+    memory: Memory
+
+
+class Crawl:
+    """Visits a site once.
+
+    Args:
+        visitor: Asks.
+        known: The digests of the pages that are stored, by URL.
+        start: The answer for the start page, which is asked in any case; None if there is none.
+        seeds: Further URLs to start from.
+    """
+
+    def __init__(
+        self,
+        visitor: Visitor,
+        known: Mapping[str, str],
+        start: Response | None,
+        seeds: Iterable[str | BadInput],
+    ) -> None:
+        self._visitor = visitor
+        self._start = start
+        self._seeds = seeds
+        self._digests = known
+        memories = {url: memory for url, digest in known.items() if (memory := recalled(digest))}
+        self._memories = {
+            key: (url, memory)
+            for url, memory in memories.items()
+            if (key := visitor.scope.key(url)) is not None
+        }
+        self._ends = Ends()
+        self._frontier = Frontier(visitor.scope, memories, max_depth=visitor.settings.max_depth)
+        self._offered: dict[str, Offered] = {}
+        self._broken: dict[str, BadInput] = {}
+        self._pending: set[str] = set()
+        self._requests = 0
+
+    def run(self) -> Iterator[Offer]:
+        """Each page once, and what could not be read.
+
+        Raises:
+            SiteUnavailableError: If the site stops answering.
+        """
+        if self._start is not None:
+            yield from self._first(self._start)
+        for seed in self._seeds:
+            if isinstance(seed, BadInput):
+                yield seed
+            else:
+                self._frontier.add(seed)
+        most = self._visitor.settings.max_pages
+        while self._requests < most * _REQUESTS_A_PAGE + _REQUESTS_BESIDE:
+            candidate = self._frontier.take(most - len(self._offered))
+            if candidate is None:
+                break
+            if candidate.key not in self._ends:
+                yield from self._visit(candidate)
+        yield from (bad for key, bad in self._broken.items() if not self._ends.is_page(self._ends.final(key)))
+        yield from self._left_out()
+
+    def late(self) -> dict[str, Memory]:
+        """The pages of which other URLs came to light after they were offered, by URL, with all of them."""
+        return {
+            one.url: replace(one.memory, moved=moved)
+            for key, one in self._offered.items()
+            if (moved := self._moved(key, one.memory.moved)) != one.memory.moved
+        }
+
+    def _first(self, start: Response) -> Iterator[Offer]:
+        key = self._frontier.add(start.url)
+        if key is not None:
+            yield from self._answered(Candidate(url=start.url, key=key, depth=0), start)
+
+    def _visit(self, one: Candidate) -> Iterator[Offer]:
+        """Ask for a URL; if there is no page, for the same one in other spellings."""
+        other: Candidate | None = one
+        while other is not None:
+            self._requests += 1
+            try:
+                if not self._visitor.robots.allows(other.url):
+                    self._ends.add_nothing(one.key)
+                    return
+                found = self._ask(other)
+            except SiteUnavailableError:
+                raise
+            except FetchError as error:
+                self._ends.add_nothing(one.key)
+                yield self._bad(other, str(error))
+                return
+            if found.status not in _GONE:
+                yield from self._answered(other, found)
+                return
+            self._ends.add_nothing(one.key)
+            if one.key not in self._memories:
+                self._broken[one.key] = self._bad(one, f"the server answers {found.status}")
+            other = self._frontier.other_spelling(other)
+
+    def _ask(self, one: Candidate) -> Response:
+        _, memory = self._memories.get(one.key, ("", None))
+        as_before = (
+            memory is not None
+            and memory.how == self._visitor.how
+            and memory.moved == self._moved(one.key, memory.moved)
+        )
+        headers = memory.validators if memory is not None and as_before else {}
+        return self._visitor.client.get(
+            one.url, headers=headers, follow=partial(self._follows, one), wanted=is_html
+        )
+
+    def _follows(self, one: Candidate, location: str) -> bool:
+        """Whether to go where a redirect leads: not to what is, or will be, visited by itself."""
+        key = self._visitor.scope.key(location)
+        if key is None or key in self._pending:
+            return False
+        if key != one.key and (key in self._ends or key in self._memories):
+            return False
+        return self._visitor.robots.allows(location)
+
+    def _answered(self, one: Candidate, found: Response) -> Iterator[Offer]:
+        url, memory = self._memories.get(one.key, (one.url, None))
+        if found.status == 304 and memory is not None and not found.hops:
+            self._ends.add_page(one.key)
+            yield self._unchanged(one.key, url, memory)
+        elif found.location is not None:
+            yield from self._redirected(one, found)
+        elif found.status != 200:
+            self._ends.add_nothing(one.key)
+            yield self._bad(one, f"the server answers {found.status}")
+        elif not is_html(found.headers):
+            self._ends.add_nothing(one.key)
+            yield self._bad(one, f"it is {found.media_type[:80]}, not HTML")
+        else:
+            yield from self._page(one, found)
+
+    def _redirected(self, one: Candidate, found: Response) -> Iterator[Offer]:
+        target = self._visitor.scope.key(found.location or "")
+        if target is None or self._ends.final(target) == one.key:
+            self._ends.add_nothing(one.key)
+            if one.key not in self._memories:
+                yield self._bad(one, f"it redirects to {found.location}, which does not belong to the crawl")
+            return
+        self._move((*found.hops, found.url), target)
+        self._frontier.add(found.location or "", depth=one.depth, via=one.via)
+
+    def _page(self, one: Candidate, found: Response) -> Iterator[Offer]:
+        key = self._visitor.scope.key(found.url) or one.key
+        self._move(found.hops, key)
+        page = read_web_page(found, encoding=self._visitor.settings.encoding)
+        target = self._visitor.scope.key(page.refresh) if page.refresh else None
+        if page.refresh and target is not None and self._ends.final(target) != key:
+            self._move((found.url,), target)
+            self._frontier.add(page.refresh, depth=one.depth, via=one.via)
+            return
+        for link in page.links:
+            self._frontier.add(link, depth=one.depth + 1, via=found.url)
+        if isinstance(page.content, UnreadablePageError):
+            self._ends.add_nothing(key)
+            yield self._bad(Candidate(url=found.url, key=key, depth=one.depth), str(page.content))
+            return
+        original = yield from self._original(key, found.url, one, page.content)
+        if original != key:
+            self._move((found.url,), original)
+        elif not self._ends.is_page(key):
+            self._ends.add_page(key)
+            yield self._read(key, one.depth, found, page, page.content)
+
+    def _original(
+        self, key: str, url: str, one: Candidate, found: PageContent
+    ) -> Generator[Offer, None, str]:
+        """The key of the page that this one says it is a copy of, if it is; else its own.
+
+        A site's word is not enough, for some name their home page everywhere: the text must be the same,
+        or nothing but the query differ.
+        """
+        named = canonical_url(url, found)
+        other = self._frontier.add(named, depth=one.depth, via=url) if named else None
+        if named is None or other is None or other == key:
+            return key
+        if other not in self._ends and other not in self._pending and len(self._pending) < _CANONICAL_CHAIN:
+            self._pending.add(key)
+            asked, _ = self._memories.get(other, (named, None))
+            yield from self._visit(Candidate(url=asked, key=other, depth=one.depth, via=url))
+            self._pending.remove(key)
+        final = self._ends.final(other)
+        if final not in self._offered:
+            return key
+        same_path = final.partition("?")[0] == key.partition("?")[0]
+        return final if same_path or self._offered[final].memory.text == text_hash(found) else key
+
+    def _read(self, key: str, depth: int, found: Response, page: WebPage, content: PageContent) -> SourcePage:
+        """The page, with the digest of the last run if it still says the same."""
+        url, old = self._memories.get(key, (found.url, None))
+        children = () if old is None else (one for one in old.children if not self._is_gone(one))
+        moved, aliases = self._moved(key, old.moved if old else ()), self._aliases(found.url, content)
+        memory = remembered(
+            how=self._visitor.how,
+            found=content,
+            headers=found.headers,
+            depth=depth,
+            moved=moved,
+            aliases=aliases,
+            children=self._frontier.claim(key, (*page.links, *children)),
+        )
+        same = old is not None and old.content == memory.content
+        self._offered[key] = Offered(url=url, memory=memory)
+        return SourcePage(
+            url=url,
+            digest=self._digests[url] if same else memory.digest(),
+            read=partial(self._visitor.chunks, url, content, (*moved, *aliases)),
+        )
+
+    def _unchanged(self, key: str, url: str, memory: Memory) -> SourcePage:
+        self._offered[key] = Offered(url=url, memory=memory)
+        return SourcePage(url=url, digest=self._digests[url], read=unread)
+
+    def _aliases(self, url: str, found: PageContent) -> tuple[str, ...]:
+        """The page's canonical URL, where the site has nothing else."""
+        named = canonical_url(url, found)
+        key = self._visitor.scope.key(named) if named else None
+        return (named,) if named and key is not None and self._ends.is_nothing(key) else ()
+
+    def _moved(self, key: str, before: Iterable[str]) -> tuple[str, ...]:
+        """The URLs that lead to a page: those of this run, and earlier ones that were not visited yet."""
+        found = self._ends.moved_to(key)
+        for url in before:
+            name = self._visitor.scope.key(url)
+            if name is not None and name not in self._ends:
+                found[name] = url
+        return tuple(sorted(found.values())[:MOST_NAMES])
+
+    def _move(self, urls: Iterable[str], target: str) -> None:
+        for url in urls:
+            key = self._visitor.scope.key(url)
+            if key is not None and self._ends.final(target) != key and not self._ends.is_page(key):
+                self._ends.add_move(key, url, target)
+
+    def _is_gone(self, url: str) -> bool:
+        key = self._visitor.scope.key(url)
+        return key is None or self._ends.is_nothing(key)
+
+    def _bad(self, one: Candidate, reason: str) -> BadInput:
+        """Under the name of the stored page, if there is one: what is stored of it stays."""
+        name, _ = self._memories.get(one.key, (one.url, None))
+        return BadInput(name=name, reason=f"{reason}; linked from {one.via}" if one.via else reason)
+
+    def _left_out(self) -> Iterator[BadInput]:
+        waiting = {one.key for one in self._frontier.waiting() if one.key not in self._ends}
+        count = len(waiting) + self._frontier.left_out
+        if count:
+            why = f"after {len(self._offered):,} pages and {self._requests:,} requests (max_pages)"
+            yield BadInput(name="further URLs", reason=f"{count:,} were left out, {why}")

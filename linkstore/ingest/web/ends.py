@@ -1,0 +1,54 @@
+"""Where the URLs of a site lead: to a page, to another URL, or nowhere."""
+
+from __future__ import annotations
+
+
+class Ends:
+    """What became of each URL that was visited; URLs go by their keys (:meth:`Scope.key`)."""
+
+    def __init__(self) -> None:
+        self._ends: dict[str, str | None] = {}
+        self._moved: dict[str, dict[str, str]] = {}
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._ends
+
+    def is_nothing(self, key: str) -> bool:
+        """Whether nothing to index was found there."""
+        return key in self._ends and self._ends[key] is None
+
+    def is_page(self, key: str) -> bool:
+        """Whether a page was found there."""
+        return self._ends.get(key) == key
+
+    def add_page(self, key: str) -> None:
+        """A page is there."""
+        self._ends[key] = key
+
+    def add_nothing(self, key: str) -> None:
+        """Nothing to index is there."""
+        self._ends.setdefault(key, None)
+
+    def add_move(self, key: str, url: str, target: str) -> None:
+        """A URL leads to another one, of which more may be known later.
+
+        Args:
+            key: Of the URL.
+            url: The URL, as it is asked.
+            target: The key of what it leads to; not one that leads back here.
+        """
+        final = self.final(target)
+        names = {**self._moved.pop(key, {}), key: url}
+        for name in names:
+            self._ends[name] = final
+        self._moved.setdefault(final, {}).update(names)
+
+    def final(self, key: str) -> str:
+        """The last URL that a URL is known to lead to; itself if it leads to no other."""
+        while (following := self._ends.get(key)) is not None and following != key:
+            key = following
+        return key
+
+    def moved_to(self, key: str) -> dict[str, str]:
+        """The URLs that lead to a page, by key."""
+        return dict(self._moved.get(key, {}))

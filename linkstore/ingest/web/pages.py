@@ -1,0 +1,148 @@
+"""From a response to what its page says, and where it leads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from w3lib.encoding import http_content_type_encoding, read_bom
+
+from linkstore.extraction import Chunk, Page
+from linkstore.extraction.markup import Tree, base_href, page_links, parse_html
+from linkstore.ingest.chunks import ChunkLimits, make_chunks
+from linkstore.ingest.html_pages import PageContent, UnreadablePageError, decoded, page_content
+from linkstore.ingest.redirects import refresh_target
+from linkstore.ingest.web.errors import FetchError
+from linkstore.ingest.web.fetching import Response, media_type
+from linkstore.ingest.web.nesting import nests_deeper
+from linkstore.ingest.web.targets import absolute_url
+
+_HTML: Final = frozenset({"", "text/html", "application/xhtml+xml"})
+_FRAMES: Final = "frame[src], iframe[src]"
+_DEEPEST: Final = 1000
+"""Parsing takes time by the depth of each element; browsers stop at 512."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebPage:
+    """What a response says.
+
+    Args:
+        content: What it says, or why it cannot be read.
+        links: Absolute URLs of what it links to, those in navigation too; each once.
+        refresh: The absolute URL that it sends its reader on to, if that is all it does.
+    """
+
+    content: PageContent | UnreadablePageError
+    links: tuple[str, ...] = ()
+    refresh: str | None = None
+
+
+def is_html(headers: Mapping[str, str]) -> bool:
+    """Whether headers declare HTML, or nothing."""
+    return media_type(headers) in _HTML
+
+
+def read_web_page(response: Response, *, encoding: str) -> WebPage:
+    """What a response says. Its links are read even if its text cannot be.
+
+    Args:
+        response: Holds HTML. A byte-order mark wins over the charset of its header, and that over what
+            the page itself declares, as in browsers.
+        encoding: Of pages that declare none at all.
+    """
+    problem: UnreadablePageError | None = None
+    try:
+        text = _text(response, encoding)
+    except UnreadablePageError as error:
+        text, problem = response.body.decode(errors="replace"), error
+    if nests_deeper(text, _DEEPEST):
+        return WebPage(content=UnreadablePageError(f"its elements lie more than {_DEEPEST:,} deep"))
+    tree = parse_html(text)
+    base = _base(tree, response.url)
+    links = tuple(dict.fromkeys(_links(tree, base)))
+    refresh = _refresh(response.body, base)
+    return WebPage(content=problem or _content(tree), links=links, refresh=refresh)
+
+
+def web_chunks(url: str, found: PageContent, aliases: tuple[str, ...], limits: ChunkLimits) -> list[Chunk]:
+    """The chunks of a page.
+
+    Args:
+        url: Its absolute URL.
+        found: What it says.
+        aliases: Further URLs that lead to it.
+        limits: How long chunks are.
+    """
+    page = Page(url=url, title=found.title or url, base=found.base, aliases=aliases)
+    return make_chunks(page, found.blocks, limits)
+
+
+def unread() -> list[Chunk]:
+    """Stands in for reading a page that was offered as unchanged, unasked.
+
+    Raises:
+        UnreadablePageError: Always.
+    """
+    raise UnreadablePageError("it was not read, because nothing of it had changed")
+
+
+def canonical_url(url: str, found: PageContent) -> str | None:
+    """The absolute URL that a page names as its canonical one, if any."""
+    if not found.canonical:
+        return None
+    try:
+        return absolute_url(found.canonical, _joined(found.base, url))
+    except FetchError:
+        return None
+
+
+def _content(tree: Tree) -> PageContent | UnreadablePageError:
+    try:
+        return page_content(tree)
+    except UnreadablePageError as error:
+        return error
+
+
+def _text(response: Response, encoding: str) -> str:
+    declared = http_content_type_encoding(response.headers.get("content-type"))
+    if declared is None or read_bom(response.body)[0] is not None or not response.body.strip():
+        return decoded(response.body, encoding)
+    try:
+        text = response.body.decode(declared)
+    except (UnicodeError, LookupError) as error:
+        raise UnreadablePageError(f"bad encoding: {error}, which the server declares") from error
+    if "\0" in text:
+        raise UnreadablePageError("it is binary")
+    return text
+
+
+def _base(tree: Tree, url: str) -> str:
+    return _joined(base_href(tree), url)
+
+
+def _joined(base: str | None, url: str) -> str:
+    try:
+        return absolute_url(base, url) if base else url
+    except FetchError:
+        return url
+
+
+def _links(tree: Tree, base: str) -> Iterator[str]:
+    framed = (node.attributes.get("src") or "" for node in tree.css(_FRAMES))
+    for href in (*page_links(tree, noise=True), *framed):
+        try:
+            url = absolute_url(href, base)
+        except FetchError:
+            continue  # Such a link dangles, and is counted there.
+        if url.startswith(("http://", "https://")):
+            yield url
+
+
+def _refresh(body: bytes, base: str) -> str | None:
+    target = refresh_target(body)
+    try:
+        return absolute_url(target, base) if target else None
+    except FetchError:
+        return None

@@ -1,0 +1,130 @@
+"""URLs that may be asked: read strictly, once, so that no two readers can differ about the host."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from typing import Final
+from urllib.parse import urljoin
+
+from w3lib.url import safe_url_string
+
+from linkstore.ingest.web.errors import FetchError, ForbiddenUrlError
+
+_PORTS: Final = {"http": 80, "https": 443}
+_LONGEST: Final = 8192
+_SHOWN: Final = 200
+_URL: Final = re.compile(
+    r"(?P<scheme>https?)://(?P<authority>[^/?#]*)(?P<target>[^#]*)(?:#.*)?", re.IGNORECASE | re.ASCII
+)
+_AUTHORITY: Final = re.compile(r"(?P<host>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{0,5}))?", re.ASCII)
+_IN_TARGETS: Final = re.compile(r"[!-~]*", re.ASCII)
+_NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where a request goes.
+
+    Args:
+        scheme: ``http`` or ``https``.
+        host: A host name in lower case, without a dot at its end, or an IP address without brackets.
+        port: 1 to 65535.
+        path: Path and query, as sent.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+    @property
+    def authority(self) -> str:
+        """Host and port as the ``Host`` header names them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port: what a robots.txt is for."""
+        return f"{self.scheme}://{self.authority}"
+
+    @property
+    def url(self) -> str:
+        """The URL in this spelling."""
+        return f"{self.origin}{self.path}"
+
+
+def read_target(url: str, ports: frozenset[int] = frozenset()) -> Target:
+    """Where a request for an absolute URL goes.
+
+    The rules: http and https only; no user name; the host is a name of letters, digits, hyphens,
+    underscores and dots, an IPv4 address of four decimal numbers (other spellings, such as ``127.1`` or
+    ``0x7f000001``, are for hiding), or an IPv6 address without zone; the port is 80 or 443, or one of
+    ``ports``; the rest is printable ASCII; at most 8 KiB.
+
+    Raises:
+        ForbiddenUrlError: If a rule is broken; the message says which.
+    """
+    shown = url if len(url) <= _SHOWN else f"{url[:_SHOWN]}…"
+    found = _URL.fullmatch(url) if len(url) <= _LONGEST else None
+    if found is None:
+        raise ForbiddenUrlError(f"{shown!r} is no http or https URL of at most {_LONGEST:,} characters")
+    scheme, authority = found["scheme"].lower(), found["authority"].lower()
+    if "@" in authority:
+        raise ForbiddenUrlError(f"{shown!r} is not asked: it holds a user name")
+    parts = _AUTHORITY.fullmatch(authority)
+    if parts is None or not _IN_TARGETS.fullmatch(found["target"]):
+        raise ForbiddenUrlError(f"{shown!r} is not asked: its host or path is malformed")
+    port = int(parts["port"] or _PORTS[scheme])
+    if port not in _PORTS.values() and port not in ports:
+        raise ForbiddenUrlError(f"{shown!r} is not asked: port {port} is neither 80, 443 nor the site's own")
+    path = found["target"]
+    return Target(
+        scheme=scheme,
+        host=_host(parts["host"], shown),
+        port=port,
+        path=path if path.startswith("/") else f"/{path}",
+    )
+
+
+def absolute_url(href: str, base: str) -> str:
+    """The absolute URL that a link leads to, fit to be asked: without fragment and default port, encoded.
+
+    Backslashes count as slashes and the white space around is ignored, as in browsers.
+
+    Args:
+        href: As written in the page, or in a ``Location`` header.
+        base: The absolute URL it is relative to.
+
+    Raises:
+        FetchError: If it cannot be parsed.
+    """
+    written = href.strip().partition("#")[0].replace("\\", "/")
+    try:
+        url = safe_url_string(urljoin(base, written))
+    except ValueError as error:
+        raise FetchError(f"{href[:_SHOWN]!r} is no URL: {error}") from error
+    found = _URL.fullmatch(url)
+    if found is None:
+        return url
+    scheme, authority = found["scheme"].lower(), found["authority"].lower()
+    return f"{scheme}://{authority.removesuffix(f':{_PORTS[scheme]}')}{found['target']}"
+
+
+def _host(host: str, shown: str) -> str:
+    if host.startswith("["):
+        try:
+            return str(IPv6Address(host[1:-1]))
+        except AddressValueError as error:
+            raise ForbiddenUrlError(f"{shown!r} is not asked: its host is no IPv6 address") from error
+    name = host.removesuffix(".")
+    if _NUMBER.fullmatch(name.rpartition(".")[2]):
+        try:
+            return str(IPv4Address(name))
+        except AddressValueError as error:
+            raise ForbiddenUrlError(f"{shown!r} is not asked: its host hides an IPv4 address") from error
+    if not name or ".." in name or name.startswith("."):
+        raise ForbiddenUrlError(f"{shown!r} is not asked: it names no host")
+    return name

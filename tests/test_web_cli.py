@@ -1,0 +1,75 @@
+"""``linkstore index https://…``: a website from the command line."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+pytest.importorskip("httpcore2", reason="needs the extra 'web'")
+pytest.importorskip("protego", reason="needs the extra 'web'")
+
+from documented import linkstore
+from web_site import Reply, html, running
+
+from linkstore.cli import exits
+
+
+def index(site, folder, *options):
+    words = ("index", f"http://127.0.0.1:{site.port}/", "--store", str(folder / "kb"), "--rate", "1000")
+    return linkstore(*words, *options)
+
+
+@pytest.fixture
+def site():
+    pages = {"/": html("", "a", "b", "deep/c"), "/a": html(), "/b": html(), "/deep/c": html()}
+    with running({**pages, "/robots.txt": Reply(status=404)}) as one:
+        yield one
+
+
+def test_a_website_is_indexed_and_can_be_searched(site, tmp_path):
+    code, out, err = index(site, tmp_path, "--allow-private", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["pages"]["added"] == 4
+    assert linkstore("query", "Page", "--store", str(tmp_path / "kb"))[0] == 0
+
+
+def test_loopback_is_refused_unless_told(site, tmp_path):
+    code, _, err = index(site, tmp_path)
+    assert code == exits.OTHER
+    assert "127.0.0.1 is not asked: it is loopback; --allow-private" in err
+    assert site.asked == []
+
+
+def test_the_options_say_what_is_indexed(site, tmp_path):
+    options = ("--allow-private", "--json", "--allow", "/a", "--allow", "/deep/", "--max-depth", "1")
+    code, out, _ = index(site, tmp_path, *options, "--max-pages", "2", "--deny", "/b")
+    assert code == 0
+    summary = json.loads(out)
+    assert summary["pages"]["added"] == 2
+    assert list(summary["skipped"]) == ["further URLs"]
+    code, out, _ = index(site, tmp_path, "--allow-private", "--json", "--max-depth", "0", "--dry-run")
+    assert json.loads(out)["pages"]["removed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [(("--rate", "0"), "rate must be more than 0"), (("--allow", "a"), "must begin")]
+)
+def test_options_that_make_no_sense_are_a_usage_error(site, tmp_path, options, message):
+    code, _, err = index(site, tmp_path, *options)
+    assert (code, message in err) == (exits.USAGE, True)
+
+
+def test_options_of_websites_are_refused_for_folders(tmp_path):
+    code, _, err = linkstore("index", str(tmp_path), "--store", str(tmp_path / "kb"), "--rate", "1")
+    assert (code, "--rate is for website" in err) == (exits.USAGE, True)
+
+
+def test_without_the_extra_the_message_names_it(tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("linkstore.ingest.web")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "protego", None)
+    code, _, err = linkstore("index", "https://docs.test/", "--store", str(tmp_path / "kb"))
+    assert (code, "langchain-linkstore[web]" in err) == (exits.EMBEDDING, True)
+    assert not (tmp_path / "kb").exists()
