@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -69,6 +70,9 @@ class Miss:
 def main() -> None:
     """Unpack, index and judge each site; print what was found."""
     options = _options()
+    if not (shutil.which("dpkg-deb") and (options.packages or shutil.which("apt-get"))):
+        sys.stderr.write("left out: apt-get and dpkg-deb are needed, which are Debian's\n")
+        return
     with tempfile.TemporaryDirectory(prefix="linkstore-real-") as scratch:
         folder = Path(scratch)
         packages = Path(options.packages) if options.packages else _download(folder / "packages")

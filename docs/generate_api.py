@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import tomllib
 from pathlib import Path
 
 import linkstore
 from linkstore import _HOME_OF
 
 ROOT = Path(__file__).parents[1]
-MODULES = (
+ORDER = (
     "linkstore.store",
     "linkstore.links",
     "linkstore.hits",
@@ -36,7 +36,8 @@ MODULES = (
     "linkstore.testing",
     "linkstore.testing.conformance",
 )
-"""The modules with public names: those for users first, those for authors of backends last."""
+"""Modules for users come first, those for authors of backends last; packages not named here in between."""
+LAST = ORDER.index("linkstore.neighbours")
 INHERITING = {"linkstore.store"}
 """Those whose classes are shown with what they inherit within linkstore."""
 INTRODUCTION = """# Python
@@ -53,13 +54,34 @@ This page and those it leads to are written by `make docs` from the docstrings.
 """
 
 
+def modules() -> list[str]:
+    """The modules with public names: those above, packages that say what they export, and the extractors."""
+    packages = [module for module in _exporting() if module not in (*ORDER, "linkstore")]
+    return [*ORDER[:LAST], *packages, *_extractors(), *ORDER[LAST:]]
+
+
 def pages() -> dict[str, str]:
     """The pages of the reference: name below docs/ → text."""
     written = {"api/index.md": _index()}
-    for module in MODULES:
+    for module in modules():
         options = "    options:\n      inherited_members: true\n" if module in INHERITING else ""
         written[f"api/{module}.md"] = f"# {module} {{ #{module} }}\n\n::: {module}\n{options}"
     return written
+
+
+def _exporting() -> list[str]:
+    """The packages of linkstore whose ``__init__`` has an ``__all__``."""
+    found = (ROOT / "linkstore").rglob("__init__.py")
+    exporting = [path.parent for path in found if "\n__all__ = " in path.read_text()]
+    return sorted(".".join(path.relative_to(ROOT).parts) for path in exporting)
+
+
+def _extractors() -> list[str]:
+    """The modules of the link extractors that are found by name."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return sorted(
+        {place.partition(":")[0] for place in project["entry-points"]["linkstore.extractors"].values()}
+    )
 
 
 def _index() -> str:
@@ -68,17 +90,18 @@ def _index() -> str:
         for name in linkstore.__all__
         if name in _HOME_OF
     )
-    modules = "\n".join(f"| [{module}]({module}.md) | {_says(module)} |" for module in MODULES)
-    return INTRODUCTION.format(facade=facade, modules=modules)
+    rows = "\n".join(f"| [{module}]({module}.md) | {_says(module)} |" for module in modules())
+    return INTRODUCTION.format(facade=facade, modules=rows)
 
 
 def _says(module: str) -> str:
     """The first line of a module's docstring, without its full stop."""
-    path = next(_files(module))
+    base = next(
+        found
+        for root in (ROOT, ROOT / "extractors")
+        for found in (root.joinpath(*module.split(".")),)
+        if found.is_dir() or found.with_suffix(".py").exists()
+    )
+    path = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
     docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
     return docstring.partition("\n")[0].rstrip(".").replace("``", "`")
-
-
-def _files(module: str) -> Iterator[Path]:
-    base = ROOT.joinpath(*module.split("."))
-    yield from (path for path in (base.with_suffix(".py"), base / "__init__.py") if path.exists())

@@ -33,6 +33,8 @@ ORDER: Final = (
 """As they are read. A source that is not there is left out."""
 COLAB: Final = "https://colab.research.google.com/github"
 BADGE: Final = "https://colab.research.google.com/assets/colab-badge.svg"
+MODULE_OF: Final = {"cassandra": "cassio", "openai": "langchain_openai", "plot": "matplotlib"}
+"""A module that is there if an extra of linkstore is installed."""
 INSTALL: Final = """# Installs what is missing, as in Colab; where all is there it does nothing.
 from importlib.util import find_spec
 
@@ -135,7 +137,8 @@ def _install(source: Source) -> str:
     extras = f"[{','.join(source.extras)}]" if source.extras else ""
     ours = f"langchain-linkstore{extras} @ git+{repository()}"
     packages = " ".join(f'"{package}"' for package in (ours, *(package for package, _ in source.needs)))
-    modules = json.dumps(["linkstore_extractors", *(module for _, module in source.needs)])
+    needed = (*(MODULE_OF[extra] for extra in source.extras), *(module for _, module in source.needs))
+    modules = json.dumps(["linkstore_extractors", *needed])
     return INSTALL.format(modules=modules, packages=packages)
 
 

@@ -174,7 +174,7 @@ def _box(box: Box, place: _Place) -> Iterator[str]:
 
 def _wrapped(text: str, letters: int, most: int) -> list[str]:
     """Text in at most so many lines, broken between words; the last one is cut if need be."""
-    words, lines = text.split(), []
+    words, lines = text.split(), list[str]()
     while words and len(lines) < most - 1:
         line = words.pop(0)
         while words and len(f"{line} {words[0]}") <= letters:

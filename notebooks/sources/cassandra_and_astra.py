@@ -23,9 +23,11 @@ def setting(name: str, default: str = "") -> str:
         return os.environ[name]
     try:
         from google.colab import userdata
-
+    except ImportError:  # not in Colab
+        return default
+    try:
         return userdata.get(name)
-    except Exception:  # not in Colab, or there is no such secret
+    except (userdata.SecretNotFoundError, userdata.NotebookAccessError):
         return default
 
 
