@@ -65,8 +65,13 @@ def pages() -> dict[str, str]:
     written = {"api/index.md": _index()}
     for module in modules():
         options = "    options:\n      inherited_members: true\n" if module in INHERITING else ""
-        written[f"api/{module}.md"] = f"# {module} {{ #{module} }}\n\n::: {module}\n{options}"
+        written[f"api/{_file(module)}"] = f"# {module} {{ #{module} }}\n\n::: {module}\n{options}"
     return written
+
+
+def _file(module: str) -> str:
+    """The page of a module; without dots, as one that ends in .html would pass for a file of the site."""
+    return f"{module.replace('.', '-')}.md"
 
 
 def _exporting() -> list[str]:
@@ -86,11 +91,11 @@ def _extractors() -> list[str]:
 
 def _index() -> str:
     facade = " ·\n".join(
-        f"[`{name}`](linkstore.{_HOME_OF[name]}.md#linkstore.{_HOME_OF[name]}.{name})"
+        f"[`{name}`]({_file(f'linkstore.{_HOME_OF[name]}')}#linkstore.{_HOME_OF[name]}.{name})"
         for name in linkstore.__all__
         if name in _HOME_OF
     )
-    rows = "\n".join(f"| [{module}]({module}.md) | {_says(module)} |" for module in modules())
+    rows = "\n".join(f"| [{module}]({_file(module)}) | {_says(module)} |" for module in modules())
     return INTRODUCTION.format(facade=facade, modules=rows)
 
 
