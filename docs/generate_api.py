@@ -38,6 +38,8 @@ ORDER = (
 )
 """Modules for users come first, those for authors of backends last; packages not named here in between."""
 LAST = ORDER.index("linkstore.neighbours")
+ELSEWHERE = {"linkstore", "linkstore.cli"}
+"""Its names are those of its modules; it has a reference of its own."""
 INHERITING = {"linkstore.store"}
 """Those whose classes are shown with what they inherit within linkstore."""
 INTRODUCTION = """# Python
@@ -56,7 +58,7 @@ This page and those it leads to are written by `make docs` from the docstrings.
 
 def modules() -> list[str]:
     """The modules with public names: those above, packages that say what they export, and the extractors."""
-    packages = [module for module in _exporting() if module not in (*ORDER, "linkstore")]
+    packages = [module for module in _exporting() if module not in (*ORDER, *ELSEWHERE)]
     return [*ORDER[:LAST], *packages, *_extractors(), *ORDER[LAST:]]
 
 
