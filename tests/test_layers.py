@@ -13,11 +13,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FLOORS = (
     {"_version", "collecting", "errors", "links", "filters", "hits", "urls", "text", "vectors", "embeddings"},
-    {"extraction", "lexical", "plans", "order"},
+    {"drawing", "extraction", "lexical", "plans", "order"},
     {"strategies", "backends.base", "neighbours"},
     {"backends.cassandra", "backends.embedded", "operations"},
     {"store", "retriever"},
-    {"drawing", "ingest", "migration"},
+    {"ingest", "migration"},
     {"testing"},
     {"demo", "cli"},
 )
