@@ -4,6 +4,9 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.ready
 DEV := $(VENV)/.ready-dev
 BENCH := $(VENV)/.ready-bench
+DOCS := $(VENV)/.ready-docs
+SITE := site
+PAGES := $(shell find docs linkstore extractors notebooks -name '*.md' -o -name '*.py' -o -name '.nav.yml')
 DEMO_STORE := .demo/docs
 ARGS ?=
 WORKERS ?= 2
@@ -15,9 +18,9 @@ DATA ?= $(LINKSTORE_EVAL_DATA)
 help: ## Say what there is to make
 	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-demo: $(RUN) ## Show what links find; then index this project's docs and ask them
+demo: $(RUN) $(SITE)/index.html ## Show what links find; then index this project's documentation and ask it
 	$(BIN)/linkstore demo
-	$(BIN)/linkstore index docs --store $(DEMO_STORE)
+	$(BIN)/linkstore index $(SITE) --store $(DEMO_STORE)
 	$(BIN)/linkstore query "What is a hub, and why is it not followed?" \
 		--store $(DEMO_STORE) -k 2 --depth 1 --limit 4
 
@@ -37,8 +40,13 @@ format: $(DEV) ## Mend what the formatter can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(DEV) ## Write docs/cli.md anew from --help
-	$(BIN)/python docs/generate_cli.py
+docs: $(DOCS) ## Write what is generated of docs/ and notebooks/ anew, and build the site
+	$(BIN)/python notebooks/build.py
+	$(BIN)/python docs/generate.py
+	$(BIN)/zensical build --strict --clean
+
+$(SITE)/index.html: zensical.toml $(PAGES) | $(DOCS)
+	$(BIN)/zensical build --strict --clean
 
 bench: $(BENCH) ## Run the benchmarks; DATA is the folder of the data sets
 	@for script in benchmarks/[a-z]*.py; do \
@@ -49,7 +57,7 @@ cassandra: $(DEV) ## Start a Cassandra server, until Ctrl-C; ARGS go to it
 	PYTHONPATH=tests $(BIN)/python -m cassandra_server $(ARGS)
 
 clean: ## Remove what was made
-	rm -rf $(VENV) .demo dist build
+	rm -rf $(VENV) .cache .demo $(SITE) dist build
 
 $(VENV)/bin/python:
 	@if command -v uv >/dev/null 2>&1; then \
@@ -80,6 +88,9 @@ $(RUN): pyproject.toml | $(VENV)/bin/python
 
 $(DEV): pyproject.toml | $(RUN)
 	$(call install,--editable . --group dev)
+
+$(DOCS): pyproject.toml | $(RUN)
+	$(call install,--editable . --group docs)
 
 $(BENCH): pyproject.toml | $(RUN)
 	$(call install,--editable . --group dev --group bench)

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FLOORS = (
     {"_version", "collecting", "errors", "links", "filters", "hits", "urls", "text", "vectors", "embeddings"},
-    {"extraction", "lexical", "plans", "order"},
+    {"drawing", "extraction", "lexical", "plans", "order"},
     {"strategies", "backends.base", "neighbours"},
     {"backends.cassandra", "backends.embedded", "operations"},
     {"store", "retriever"},

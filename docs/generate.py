@@ -1,0 +1,40 @@
+"""Writes all pages of docs/ that are made from something else; a test fails when one is out of date."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS))
+
+import generate_api  # noqa: E402
+import generate_cli  # noqa: E402
+import generate_notebooks  # noqa: E402
+import generate_schema  # noqa: E402
+
+
+def pages() -> dict[str, str]:
+    """Every generated page: name below docs/ → text."""
+    return {
+        "cli.md": "\n".join(generate_cli.pages()),
+        **generate_api.pages(),
+        **generate_schema.pages(),
+        **generate_notebooks.pages(),
+    }
+
+
+def write() -> None:
+    """Write the pages, and remove those of the Python reference that are no longer made."""
+    made = pages()
+    for name, text in made.items():
+        target = DOCS / name
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(text)
+    for path in (DOCS / "api").glob("*.md"):
+        if f"api/{path.name}" not in made:
+            path.unlink()
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,114 @@
+"""Writes the pages of the Python reference: which modules are public, and in what order they are read."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from pathlib import Path
+
+import linkstore
+from linkstore import _HOME_OF
+
+ROOT = Path(__file__).parents[1]
+ORDER = (
+    "linkstore.store",
+    "linkstore.links",
+    "linkstore.hits",
+    "linkstore.strategies",
+    "linkstore.filters",
+    "linkstore.retriever",
+    "linkstore.ingest",
+    "linkstore.extraction",
+    "linkstore.embeddings",
+    "linkstore.drawing",
+    "linkstore.migration",
+    "linkstore.migration.community",
+    "linkstore.backends.cassandra.settings",
+    "linkstore.errors",
+    "linkstore.neighbours",
+    "linkstore.urls",
+    "linkstore.text",
+    "linkstore.lexical",
+    "linkstore.plans",
+    "linkstore.backends.base",
+    "linkstore.backends.embedded",
+    "linkstore.vectors",
+    "linkstore.testing",
+    "linkstore.testing.conformance",
+)
+"""Modules for users come first, those for authors of backends last; packages not named here in between."""
+LAST = ORDER.index("linkstore.neighbours")
+ELSEWHERE = {"linkstore", "linkstore.cli"}
+"""Its names are those of its modules; it has a reference of its own."""
+INHERITING = {"linkstore.store"}
+"""Those whose classes are shown with what they inherit within linkstore."""
+INTRODUCTION = """# Python
+
+What is public, module by module. These names are also at hand in `linkstore` itself:
+
+{facade}
+
+| module | what it holds |
+|---|---|
+{modules}
+
+This page and those it leads to are written by `make docs` from the docstrings.
+"""
+
+
+def modules() -> list[str]:
+    """The modules with public names: those above, packages that say what they export, and the extractors."""
+    packages = [module for module in _exporting() if module not in (*ORDER, *ELSEWHERE)]
+    return [*ORDER[:LAST], *packages, *_extractors(), *ORDER[LAST:]]
+
+
+def pages() -> dict[str, str]:
+    """The pages of the reference: name below docs/ → text."""
+    written = {"api/index.md": _index()}
+    for module in modules():
+        options = "    options:\n      inherited_members: true\n" if module in INHERITING else ""
+        written[f"api/{_file(module)}"] = f"# {module} {{ #{module} }}\n\n::: {module}\n{options}"
+    return written
+
+
+def _file(module: str) -> str:
+    """The page of a module; without dots, as one that ends in .html would pass for a file of the site."""
+    return f"{module.replace('.', '-')}.md"
+
+
+def _exporting() -> list[str]:
+    """The packages of linkstore whose ``__init__`` has an ``__all__``."""
+    found = (ROOT / "linkstore").rglob("__init__.py")
+    exporting = [path.parent for path in found if "\n__all__ = " in path.read_text()]
+    return sorted(".".join(path.relative_to(ROOT).parts) for path in exporting)
+
+
+def _extractors() -> list[str]:
+    """The modules of the link extractors that are found by name."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return sorted(
+        {place.partition(":")[0] for place in project["entry-points"]["linkstore.extractors"].values()}
+    )
+
+
+def _index() -> str:
+    facade = " ·\n".join(
+        f"[`{name}`]({_file(f'linkstore.{_HOME_OF[name]}')}#linkstore.{_HOME_OF[name]}.{name})"
+        for name in linkstore.__all__
+        if name in _HOME_OF
+    )
+    rows = "\n".join(f"| [{module}]({_file(module)}) | {_says(module)} |" for module in modules())
+    return INTRODUCTION.format(facade=facade, modules=rows)
+
+
+def _says(module: str) -> str:
+    """The first line of a module's docstring, without its full stop."""
+    base = next(
+        found
+        for root in (ROOT, ROOT / "extractors")
+        for found in (root.joinpath(*module.split(".")),)
+        if found.is_dir() or found.with_suffix(".py").exists()
+    )
+    path = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+    docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
+    return docstring.partition("\n")[0].rstrip(".").replace("``", "`")

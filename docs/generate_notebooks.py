@@ -1,0 +1,30 @@
+"""Writes docs/notebooks.md: what notebooks there are, from their own sources."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+BUILD = Path(__file__).parents[1] / "notebooks" / "build.py"
+PAGE = """# Notebooks
+
+Each runs from top to bottom in under two minutes, here or in Colab, and ends with something to look at. They
+need no key and no server unless they say so. The sources are in `notebooks/sources`; `make docs` makes the
+notebooks of them, and the tests run each in a real kernel.
+
+{notebooks}
+
+This page is written by `make docs`.
+"""
+
+
+def pages() -> dict[str, str]:
+    """The page: name below docs/ → text."""
+    build = runpy.run_path(str(BUILD))
+    entries = [
+        f"## {source.title}\n\n{source.summary}\n\n"
+        f"[![Open in Colab]({build['BADGE']})]({build['colab_address'](source.name)})\n"
+        f"`notebooks/{source.name}.ipynb`"
+        for source in build["sources"]()
+    ]
+    return {"notebooks.md": PAGE.format(notebooks="\n\n".join(entries))}

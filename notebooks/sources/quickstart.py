@@ -1,0 +1,67 @@
+# %% [markdown]
+# # Quickstart: what links find
+#
+# Four documents about Seattle, one link, one question that similarity alone does not answer. No key, no server.
+# %% [markdown]
+# ## Documents and a link
+#
+# A link has a kind, a tag and a direction. The page about the Space Needle points at `/uptown`; the page about
+# Uptown says that whoever points at `/uptown` points at it.
+# %%
+from langchain_core.documents import Document
+
+from linkstore import Link, LinkStore, add_links
+
+needle = Document(id="needle", page_content="The Space Needle is a tower, the landmark of Seattle.")
+fair = Document(id="fair", page_content="The World's Fair of 1962 left Seattle the Space Needle.")
+train = Document(id="monorail", page_content="The monorail runs from downtown to the Space Needle.")
+uptown = Document(id="uptown", page_content="Uptown has theatres, record shops and late bars.")
+
+add_links(needle, Link.outgoing(kind="hyperlink", tag="/uptown", label="the neighbourhood around it"))
+add_links(uptown, Link.incoming(kind="hyperlink", tag="/uptown"))
+
+store = LinkStore.open(":memory:")  # a path instead keeps it
+store.add_documents([needle, fair, train, uptown])
+# %% [markdown]
+# ## The same question, without and with links
+# %%
+from linkstore.strategies import Eager
+
+question = "Where can I go out near the Space Needle?"
+for depth in (0, 1):
+    hits = store.search(question, strategy=Eager(k=3, depth=depth))
+    print(f"depth {depth}:", *(hit.document.id for hit in hits))
+# %% [markdown]
+# The page about Uptown answers, but never mentions the tower. The tower's page links to it. Each hit says how it
+# was reached:
+# %%
+print(hits[-1].path)
+# %% [markdown]
+# ## In LangChain
+#
+# The store is a LangChain `VectorStore`; what its retriever gives carries score, depth and path.
+# %%
+retriever = store.as_retriever(search_kwargs={"k": 3, "depth": 1})
+for document in retriever.invoke(question):
+    found = document.metadata["linkstore"]
+    print(f"{found['score']:5.2f}  depth {found['depth']}  {document.page_content}")
+# %% [markdown]
+# ## A site
+#
+# linkstore ships with a small site of 15 pages, so that there is something to index. Its hyperlinks become links,
+# section by section.
+# %%
+from linkstore.demo import QUESTION, site
+from linkstore.ingest import index_folder
+
+city = LinkStore.open(":memory:")
+with site() as folder:
+    summary = index_folder(city, folder)
+print(f"{summary.pages.added} pages, {summary.chunks} chunks, links: {dict(summary.links)}")
+# %% [markdown]
+# And a picture of what a search found: columns are links followed, the path to the answer is blue.
+# %%
+from linkstore.drawing import draw
+
+hits = city.search(QUESTION, strategy=Eager(k=3, depth=2, kinds={"hyperlink": 1.0}, limit=12))
+draw(hits, QUESTION, to="uptown.html")

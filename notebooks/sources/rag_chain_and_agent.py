@@ -1,0 +1,189 @@
+# extras: openai
+# installs: langgraph>=1 (langgraph)
+# %% [markdown]
+# # A RAG chain and an agent that follow links
+#
+# A chain that answers from what a search with links found, and a LangGraph agent that decides itself when to search and
+# which links to follow. With `OPENAI_API_KEY` in the environment a model of OpenAI answers; without it a scripted one
+# does, so that everything runs.
+# %% [markdown]
+# ## A store
+# %%
+from linkstore import LinkStore
+from linkstore.demo import QUESTION, site
+from linkstore.ingest import index_folder
+
+store = LinkStore.open(":memory:")
+with site() as folder:
+    summary = index_folder(store, folder)
+print(summary.pages.added, "pages about Seattle")
+# %% [markdown]
+# ## A model
+#
+# The scripted model does what a model would do here, by rule: asked with tools at hand it searches, then follows the
+# links of the best page; asked for an answer it quotes the passage whose link is worded like the question.
+# %%
+import os
+import re
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+
+
+class Scripted(BaseChatModel):
+    """Stands in for a model where there is no key."""
+
+    tools: list[str] = []
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Runnable[Any, AIMessage]:
+        return self.model_copy(update={"tools": [tool.name for tool in tools]})
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        message = self._next_call(messages) or AIMessage(quoted(messages))
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    def _next_call(self, messages: list[BaseMessage]) -> AIMessage | None:
+        """First a search, then the links of what it found, then no call."""
+        answers = [message for message in messages if isinstance(message, ToolMessage)]
+        if len(answers) >= len(self.tools):
+            return None
+        name = self.tools[len(answers)]
+        if name == "search":
+            arguments = {"question": messages[-1].text}
+        else:
+            arguments = {"page": re.findall(r"^\[(\S+)\]", answers[-1].text, re.MULTILINE)[0]}
+        return AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": f"call-{len(answers)}"}])
+
+
+def quoted(messages: list[BaseMessage]) -> str:
+    """The passage that a link led to whose words are those of the question, else the first."""
+    question = next(message.text for message in messages if isinstance(message, HumanMessage))
+    text = "\n".join(message.text for message in messages)
+    passages = re.findall(r"^\[(\S+)\] (?:\(by “(.*?)”\) )?(.*)$", text, re.MULTILINE)
+    url, _, passage = max(passages, key=lambda found: len(words(found[1]) & words(question)))
+    return f"{passage} [{url}]"
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"\w{5,}", text.lower()))
+
+
+if os.environ.get("OPENAI_API_KEY"):
+    from langchain_openai import ChatOpenAI
+
+    model: BaseChatModel = ChatOpenAI(model="gpt-4o-mini", temperature=0)
+else:
+    model = Scripted()
+print(type(model).__name__)
+# %% [markdown]
+# ## A chain
+#
+# The retriever follows links; each passage is shown to the model with its URL and, where a link led to it, the words of
+# that link, which often say what the passage itself does not.
+# %%
+from langchain_core.documents import Document
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnablePassthrough
+
+
+def passage(document: Document) -> str:
+    found = document.metadata.get("linkstore")  # how a search with links came to it
+    label = found["path"][-1]["label"] if found else None
+    text = " ".join(document.page_content.split())
+    return f"[{document.metadata['url']}] {f'(by “{label}”) ' if label else ''}{text}"
+
+
+def passages(documents: list[Document]) -> str:
+    return "\n".join(map(passage, documents))
+
+
+prompt = ChatPromptTemplate.from_messages(
+    [
+        ("system", "Answer from these passages alone, and name the URL.\n\n{passages}"),
+        ("human", "{question}"),
+    ]
+)
+retriever = store.as_retriever(search_kwargs={"k": 3, "depth": 1, "kinds": ["hyperlink"], "limit": 8})
+
+
+def answering(retriever: Runnable[str, list[Document]]) -> Runnable[str, str]:
+    given = {"passages": retriever | passages, "question": RunnablePassthrough()}
+    return given | prompt | model | StrOutputParser()
+
+
+print(QUESTION)
+print(answering(retriever).invoke(QUESTION))
+# %% [markdown]
+# ## The same chain without links
+#
+# From the same three passages that the search above starts from, without following their links:
+# %%
+plain = store.as_retriever(search_type="similarity", search_kwargs={"k": 3})
+for name, asked in (("with links", retriever), ("without", plain)):
+    print(f"{name:11}", *(document.metadata["url"] for document in asked.invoke(QUESTION)))
+print(answering(plain).invoke(QUESTION))
+# %% [markdown]
+# ## An agent
+#
+# Two tools: search, and go where a page's links lead. The agent decides what to call.
+# %%
+from langchain_core.tools import tool
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
+
+
+@tool
+def search(question: str) -> str:
+    """Find passages about a question. Each line is a page in brackets, then what it says."""
+    return passages(store.traversal_search(question, k=3, depth=0))
+
+
+@tool
+def follow(page: str) -> str:
+    """Read what a page links to. Each line is a page in brackets, the words of the link, what it says."""
+    lines = []
+    for near in store.neighbours(page).outgoing:
+        if near.link.kind == "hyperlink":
+            for document in store.get_by_ids(list(near.ids)):
+                text = " ".join(document.page_content.split())
+                lines.append(f"[{document.id}] (by “{near.link.label}”) {text}")
+    return "\n".join(lines)
+
+
+tools = [search, follow]
+deciding = model.bind_tools(tools)
+
+
+def decide(state: MessagesState) -> dict[str, list[BaseMessage]]:
+    return {"messages": [deciding.invoke(state["messages"])]}
+
+
+graph = StateGraph(MessagesState)
+graph.add_node("model", decide)
+graph.add_node("tools", ToolNode(tools))
+graph.add_edge(START, "model")
+graph.add_conditional_edges("model", tools_condition)
+graph.add_edge("tools", "model")
+agent = graph.compile()
+
+answer = agent.invoke({"messages": [("human", QUESTION)]})
+for message in answer["messages"]:
+    for call in getattr(message, "tool_calls", []):
+        print(f"calls {call['name']}({', '.join(map(repr, call['args'].values()))})")
+print()
+print(answer["messages"][-1].text)
+# %% [markdown]
+# ## What the chain's passages were found by
+# %%
+from linkstore.drawing import draw
+from linkstore.strategies import Eager
+
+draw(store.search(QUESTION, strategy=Eager(k=3, depth=1, kinds=["hyperlink"], limit=8)), QUESTION)

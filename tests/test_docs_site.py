@@ -1,0 +1,129 @@
+"""The site built from docs/ has no warning, no broken link and no page that its navigation forgets."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from urllib.parse import unquote, urljoin, urlsplit
+
+import pytest
+from documented import ROOT
+from selectolax.lexbor import LexborHTMLParser
+
+HOME = "https://docs.invalid/"
+"""Where the site is taken to lie, to resolve its links."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The built site: path from its root → page."""
+    if find_spec("zensical") is None:
+        pytest.skip("needs zensical, of the dependency group docs, which is not installed")
+    root = tmp_path_factory.mktemp("site")
+    for name in ("docs", "linkstore", "extractors"):
+        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "data"))
+    shutil.copy(ROOT / "zensical.toml", root)
+    command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
+    built = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=300)
+    assert built.returncode == 0, plain(built.stdout + built.stderr)
+    return {
+        path.relative_to(root / "site").as_posix(): LexborHTMLParser(path.read_text())
+        for path in (root / "site").rglob("*.html")
+    }
+
+
+def plain(text) -> str:
+    """Without the colours of a terminal."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def file_of(path) -> str:
+    """The file that a path of the site shows."""
+    path = unquote(path).lstrip("/")
+    return f"{path}index.html" if not path or path.endswith("/") else path
+
+
+def test_every_page_of_the_folder_is_a_page_of_the_site(site):
+    written = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
+    expected = {
+        (path.parent if path.stem == "index" else path.with_suffix("")) / "index.html" for path in written
+    }
+
+    assert {path.as_posix() for path in expected} == set(site) - {"404.html"}
+
+
+def test_every_link_leads_to_a_page_and_to_an_anchor_that_is_there(site):
+    """Links out of the site can only be looked at: they are https."""
+    ids = {
+        name: {node.attributes["id"] for node in page.css("[id]")} | {"", "__top"}
+        for name, page in site.items()
+    }
+    broken = []
+    for name, page in site.items():
+        for link in page.css("article a[href], nav a[href]"):
+            target = urljoin(HOME + name, link.attributes["href"])
+            parts = urlsplit(target)
+            if not target.startswith(HOME):
+                ok = parts.scheme == "https" and "." in parts.netloc
+            else:
+                ok = unquote(parts.fragment) in ids.get(file_of(parts.path), ())
+            if not ok:
+                broken.append(f"{name}: {link.attributes['href']}")
+    assert not broken
+
+
+def test_the_navigation_names_every_page(site):
+    home = site["index.html"]
+    named = {
+        file_of(urlsplit(urljoin(HOME, link.attributes["href"])).path)
+        for link in home.css("nav.md-nav--primary a[href]")
+    }
+
+    assert named >= set(site) - {"404.html"}
+
+
+def test_the_python_reference_describes_every_public_name(site):
+    import linkstore
+    from linkstore import strategies
+
+    described = {node.attributes["id"] for page in site.values() for node in page.css("article [id]")}
+    for module in (linkstore, strategies):
+        for name in set(module.__all__) - {"__version__"}:
+            assert any(anchor.endswith(f".{name}") for anchor in described), name
+
+
+def test_no_page_loads_anything_from_elsewhere(site):
+    """It can be read where there is no network, and tells nobody who reads it."""
+    for name, page in site.items():
+        sources = [node.attributes.get("src") for node in page.css("script[src], img[src]")]
+        styles = [node.attributes.get("href") for node in page.css("link[rel=stylesheet]")]
+        outside = [found for found in (*sources, *styles) if found and "://" in found]
+        assert [found for found in outside if "colab-badge" not in found] == [], name
+
+
+def test_what_docstrings_say_of_parameters_fits_the_signatures(caplog):
+    """griffe warns of a parameter that a function does not have, where keywords are not taken on."""
+    griffe = pytest.importorskip("griffe", reason="needs griffe, of the dependency group docs")
+    loader = griffe.GriffeLoader(search_paths=[str(ROOT)], docstring_parser="google")
+    with caplog.at_level("WARNING", logger="griffe"):
+        for described in walk(loader.load("linkstore")):
+            if described.docstring is not None and not takes_any(described):
+                _ = described.docstring.parsed
+    assert [record.getMessage() for record in caplog.records] == []
+
+
+def walk(item):
+    if not item.is_alias:
+        yield item
+        for member in item.members.values():
+            yield from walk(member)
+
+
+def takes_any(item) -> bool:
+    """Whether keywords are passed on, or fields of a model from elsewhere are arguments."""
+    if item.is_class:
+        return any("Retriever" in str(base) for base in item.bases)
+    return item.is_function and any(parameter.name == "kwargs" for parameter in item.parameters)
