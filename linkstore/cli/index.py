@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 Links = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAMES", help="Link extractors [hyperlink,section,citation]; keyword is another."),
+    typer.Option(
+        metavar="NAMES", help="Link extractors [hyperlink,section,citation]; also: mention, entity, keyword."
+    ),
 ]
 Embedding = Annotated[
     str | None,
@@ -46,9 +48,9 @@ def index(
     """
     if not Path(site).is_dir():
         raise UsageError(f"there is no folder {site}; give the folder of a built site")
-    chosen = _extractors(links)
-    from linkstore.ingest import index_folder
+    from linkstore.ingest import DEFAULT_LINKS, index_folder
 
+    chosen = extractors(links or DEFAULT_LINKS)
     with opened(store, create=True, embedding=embedding) as opened_store, _progress() as progress:
         summary = index_folder(opened_store, site, source=source, links=chosen, progress=progress)
     if json:
@@ -57,12 +59,11 @@ def index(
         show_summary(summary)
 
 
-def _extractors(names: Sequence[str] | None) -> tuple[str, ...]:
+def extractors(names: Sequence[str]) -> tuple[str, ...]:
     """The extractors to use, all of them installed."""
     from linkstore.extraction import extractor_names
-    from linkstore.ingest import DEFAULT_LINKS
 
-    chosen = listed(names or DEFAULT_LINKS)
+    chosen = listed(names)
     installed = extractor_names()
     unknown = [name for name in chosen if name not in installed]
     if unknown:

@@ -9,6 +9,7 @@ from langchain_core.documents import Document
 
 from linkstore.errors import ExtractionError
 from linkstore.extraction import Chunk, CorpusExtractor, LinkExtractor, load_extractor
+from linkstore.extraction.upkeep import UpkeepExtractor
 from linkstore.ingest.chunks import unused
 from linkstore.links import LINKS_KEY, merge_links
 from linkstore.urls import Site, quote_fragment, with_fragment
@@ -35,6 +36,7 @@ class Linkers:
         self._of_chunks: list[LinkExtractor[Chunk]] = []
         self._of_documents: list[LinkExtractor[Document]] = []
         self._of_corpus: list[CorpusExtractor[Document]] = []
+        self.kept_up: list[UpkeepExtractor] = []
         for one in chosen:
             self._sort(_loaded(one, site))
 
@@ -76,6 +78,8 @@ class Linkers:
             raise ExtractionError(
                 f"the extractor {type(extractor).__name__} reads {source}; ingest offers Chunk or Document"
             )
+        elif isinstance(extractor, UpkeepExtractor):
+            self.kept_up.append(extractor)
         elif isinstance(extractor, CorpusExtractor):
             self._of_corpus.append(extractor)
         else:

@@ -21,6 +21,7 @@ from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, make_chunks
 from linkstore.ingest.documents import Linkers, extractor_name, page_documents
 from linkstore.ingest.html_pages import PageContent, UnreadablePageError, read_html_page
 from linkstore.ingest.markdown_pages import read_markdown_page
+from linkstore.ingest.relink import Upkeep
 from linkstore.ingest.sink import PageDocuments, PageStore
 from linkstore.ingest.sources import PageFile, detect_bases, page_files
 from linkstore.ingest.summary import PageCounts, Progress, Summary, count_dangling
@@ -75,7 +76,9 @@ def index_folder(
         path: The folder.
         source: Names the folder within the store; default its absolute path.
         links: Names of link extractors, or extractors. With one that needs the corpus, such as
-            ``"keyword"``, the documents of the run are held in memory until all are read.
+            ``"keyword"``, the documents of the run are held in memory until all are read; those of
+            ``"mention"`` and ``"entity"`` are linked once they are stored, see
+            :class:`~linkstore.ingest.relink.Upkeep`.
         settings: How pages are read.
         progress: Called after each page.
 
@@ -89,10 +92,15 @@ def index_folder(
     name = source if source is not None else root.resolve().as_posix()
     known = store.pages(name)
     tally = _Tally()
-    _store(store, name, run, _changed(run, known, tally, progress), tally)
+    upkeep = Upkeep(store, run.linkers.kept_up)
+    pages = _changed(run, known, tally, progress)
+    if run.linkers.need_corpus:
+        pages = _with_corpus(store, run.linkers, pages)
+    _store(upkeep, name, pages, tally)
     gone = sorted(set(known) - {file.url for file in files})
     if gone:
-        store.remove_pages(name, gone)
+        upkeep.remove_pages(name, gone)
+    tally.links.update(upkeep.settle().links)
     return tally.summary(store, removed=len(gone))
 
 
@@ -202,17 +210,15 @@ def _changed(
             progress(done, len(run.files), file.page)
 
 
-def _store(store: PageStore, source: str, run: _Run, pages: Iterator[PageDocuments], tally: _Tally) -> None:
+def _store(upkeep: Upkeep, source: str, pages: Iterator[PageDocuments], tally: _Tally) -> None:
     """Write pages in batches, so that they are embedded together, while the next pages are read.
 
     Embedding leaves Python free, so one thread reads pages while another embeds and writes.
     """
-    if run.linkers.need_corpus:
-        pages = _with_corpus(store, run.linkers, pages)
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="linkstore-index") as writer:
         writing: deque[Future[object]] = deque()
         for batch in _batches(pages, tally):
-            writing.append(writer.submit(store.put_pages, source, batch))
+            writing.append(writer.submit(upkeep.put_pages, source, batch))
             if len(writing) > _WAITING:
                 writing.popleft().result()
         for future in writing:

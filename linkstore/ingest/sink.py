@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from langchain_core.documents import Document
 
 from linkstore.backends.base import Survey
+from linkstore.links import Link
 from linkstore.operations import PageDocuments
 
 __all__ = ["PageDocuments", "PageStore"]
@@ -20,12 +21,24 @@ class PageStore(Protocol):
         """The pages stored for a source: URL → digest of what was indexed."""
         ...
 
+    def page_ids(self, source: str) -> dict[str, tuple[str, ...]]:
+        """The documents made of each page of a source: URL → ids."""
+        ...
+
     def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> object:
         """Add pages, each replaced as a whole, in one transaction."""
         ...
 
     def remove_pages(self, source: str, urls: Sequence[str]) -> object:
         """Remove pages with their documents, in one transaction."""
+        ...
+
+    def replace_links(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> object:
+        """Give documents, by id, other links of these kinds; all else of them stays as it is."""
+        ...
+
+    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """The documents with these ids; unknown ids are left out."""
         ...
 
     def scan(self) -> Iterator[Document]:

@@ -1,0 +1,52 @@
+"""Capitalised phrases: people, places, works and organisations, by how their names are written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from linkstore.text import STOP_WORDS, tokens
+
+MOST_WORDS: Final = 8
+"""Longer phrases are headlines."""
+_CAPITAL: Final = "[A-Z\u00c0-\u00d6\u00d8-\u00de\u0386-\u038f\u0391-\u03ab\u0400-\u042f\u0531-\u0556]"
+"""Of Latin, Greek, Cyrillic and Armenian."""
+_SMALL: Final = (
+    "a|al|and|av|bin|da|de|del|della|den|der|des|di|do|dos|du|e|el|et|for|ibn|in|la|las|le|les|los|of|on"
+    "|ten|ter|the|und|van|von|y|zu|zur"
+)
+"""Words that may stand inside a name, as in "Leonardo da Vinci" or "University of the West"."""
+_WORD: Final = (
+    rf"{_CAPITAL}\w*(?:['\u2019.-]\w+)*"
+    rf"(?:(?:(?<=\b{_CAPITAL})|(?<=\b(?:Dr|Ft|Jr|Mr|Mt|Sr|St)))\.)?"
+)
+"""A full stop belongs to an initial and to a few abbreviations; after all others a sentence ends."""
+_GAP: Final = "[ \u00a0\n]"
+_PHRASE: Final = re.compile(rf"\b{_WORD}(?:{_GAP}(?:(?:(?:{_SMALL}){_GAP}){{0,2}}{_WORD}|\d{{4}}\b))+")
+
+
+def phrases(text: str) -> Iterator[tuple[str, str]]:
+    """The capitalised phrases of at least two words, in order: (tag, as written).
+
+    Words follow each other with a single space or line break between; up to two small words ("of the")
+    and years may stand inside. Words that open sentences ("The", "After") are taken off the front.
+    """
+    for match in _PHRASE.finditer(text):
+        written = _without_openers(match[0])
+        if written is None:
+            continue
+        words = tokens(written)
+        if len(words) <= MOST_WORDS:
+            yield " ".join(words), written
+
+
+def _without_openers(phrase: str) -> str | None:
+    """The phrase without stop words at its front; None if not two words are left."""
+    parts = re.split(_GAP, phrase)
+    start = 0
+    while start < len(parts) and parts[start].lower() in STOP_WORDS:
+        start += 1
+    if len(parts) - start < 2:
+        return None
+    return phrase[sum(map(len, parts[:start])) + start :]
