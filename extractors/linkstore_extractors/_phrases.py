@@ -13,10 +13,12 @@ MOST_WORDS: Final = 8
 _CAPITAL: Final = "[A-Z\u00c0-\u00d6\u00d8-\u00de\u0386-\u038f\u0391-\u03ab\u0400-\u042f\u0531-\u0556]"
 """Of Latin, Greek, Cyrillic and Armenian."""
 _SMALL: Final = (
-    "a|al|and|av|bin|da|de|del|della|den|der|des|di|do|dos|du|e|el|et|for|ibn|in|la|las|le|les|los|of|on"
-    "|ten|ter|the|und|van|von|y|zu|zur"
+    "al|and|av|bin|da|de|del|della|den|der|des|di|do|dos|du|el|et|ibn|la|las|le|les|los|of|ten|ter|the"
+    "|van|von|zu|zur"
 )
-"""Words that may stand inside a name, as in "Leonardo da Vinci" or "University of the West"."""
+"""Words that may stand inside a name, as in "Leonardo da Vinci" or "University of the West".
+
+Not "in", "on" and the like, which more often stand between two names: "Steven Spielberg in New York"."""
 _WORD: Final = (
     rf"{_CAPITAL}\w*(?:['\u2019.-]\w+)*"
     rf"(?:(?:(?<=\b{_CAPITAL})|(?<=\b(?:Dr|Ft|Jr|Mr|Mt|Sr|St)))\.)?"

@@ -58,7 +58,7 @@ class EntityExtractor:
     - **Titles count** for the documents that bear them, also titles of one word, so that two passages
       of the same title meet.
 
-    Links go both ways; the tag is the phrase's words joined by spaces, the label how the text first writes it.
+    Links go both ways; the tag is the phrase's words joined by spaces, the label how it is first written.
     Made for English and other languages that write names with capitals, and common nouns without; German
     gives too many phrases, scripts without capitals none.
 

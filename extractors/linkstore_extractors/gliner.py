@@ -94,11 +94,13 @@ class GlinerExtractor:
 
 
 def _windows(text: str) -> Iterator[str]:
-    """The text in pieces that the model can read, cut between words."""
+    """The text in pieces that the model can read, cut between lines, else sentences, else words."""
     start = 0
     while start < len(text):
-        end = len(text) if len(text) - start <= _WINDOW else text.rfind(" ", start, start + _WINDOW)
-        end = end if end > start else start + _WINDOW
+        end = start + _WINDOW
+        if end < len(text):
+            places = (text.rfind(gap, start + _WINDOW // 2, end) for gap in ("\n", ". ", " "))
+            end = next((place + 1 for place in places if place >= 0), end)
         if text[start:end].strip():
             yield text[start:end]
         start = end
