@@ -61,7 +61,9 @@ def test_aliases_are_names_too():
     ]
 
 
-@pytest.mark.parametrize("metadata", [{}, {"title": None}, {"title": 3}, {"title": "A b", "aliases": "Gotham"}])
+@pytest.mark.parametrize(
+    "metadata", [{}, {"title": None}, {"title": 3}, {"title": "A b", "aliases": "Gotham"}]
+)
 def test_what_is_no_name_is_passed_over(metadata):
     assert MentionExtractor().keys(Document(page_content="", metadata=metadata)) == frozenset()
 

@@ -23,7 +23,7 @@ _TO_WORDS: Final = (
     bytes(ord(low) if (low := chr(code).lower()) in _IN_WORDS else ord(" ") for code in range(128))
     + b" " * 128
 )
-_LONE_APOSTROPHE: Final = re.compile(rb"'(?![a-z0-9_])|(?<![a-z0-9_])'")
+_LONE_APOSTROPHE: Final = re.compile(rb"'(?:(?![a-z0-9_])|(?<![a-z0-9_]'))")
 _PLAIN: Final = {"\u2019": "'", **dict.fromkeys("\u2018\u201c\u201d\u2013\u2014\u2026\u00a0", " ")}
 """Typography of texts that are else ASCII, by what it means for words; each a character for a character."""
 

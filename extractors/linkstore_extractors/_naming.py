@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Final
 
 from langchain_core.documents import Document
@@ -31,6 +32,7 @@ def names_of(document: Document) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag for tag in found if tag is not None))
 
 
+@lru_cache(maxsize=4096)
 def name_tag(name: str) -> str | None:
     """The tag of a name; None for one too trivial to mean anything in a text.
 

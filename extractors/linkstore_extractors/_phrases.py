@@ -27,28 +27,38 @@ _WORD: Final = (
 _GAP: Final = "[ \u00a0\n]"
 _PHRASE: Final = re.compile(rf"\b{_WORD}(?:{_GAP}(?:(?:(?:{_SMALL}){_GAP}){{0,2}}{_WORD}|\d{{4}}\b))+")
 
+_SMALL_WORDS: Final = re.compile(rf"(?:{_GAP}(?:{_SMALL})(?={_GAP}))+{_GAP}")
+
 
 def phrases(text: str) -> Iterator[tuple[str, str]]:
     """The capitalised phrases of at least two words, in order: (tag, as written).
 
     Words follow each other with a single space or line break between; up to two small words ("of the")
-    and years may stand inside. Words that open sentences ("The", "After") are taken off the front.
+    and years may stand inside. What stands between small words is a phrase too, since only the sense
+    tells "University of the West Indies" from "Home of the Space Needle". Words that open sentences
+    ("The", "After") and numbers are taken off the front.
     """
     for match in _PHRASE.finditer(text):
-        written = _without_openers(match[0])
-        if written is None:
-            continue
+        whole = match[0]
+        yield from _tagged(whole)
+        parts = _SMALL_WORDS.split(whole)
+        if len(parts) > 1:
+            for part in parts:
+                yield from _tagged(part)
+
+
+def _tagged(phrase: str) -> Iterator[tuple[str, str]]:
+    written = _without_openers(phrase)
+    if written is not None:
         words = tokens(written)
         if len(words) <= MOST_WORDS:
             yield " ".join(words), written
 
 
 def _without_openers(phrase: str) -> str | None:
-    """The phrase without stop words at its front; None if not two words are left."""
-    parts = re.split(_GAP, phrase)
-    start = 0
-    while start < len(parts) and parts[start].lower() in STOP_WORDS:
-        start += 1
-    if len(parts) - start < 2:
-        return None
-    return phrase[sum(map(len, parts[:start])) + start :]
+    """The phrase without stop words and numbers at its front; None if not two words are left."""
+    word, *others = phrase.split(None, 1)
+    while others and (word.lower() in STOP_WORDS or word.isdigit()):
+        phrase = others[0]
+        word, *others = phrase.split(None, 1)
+    return phrase if others else None
