@@ -95,7 +95,7 @@ def test_trivial_names_are_none(title, tag):
 def test_names_are_what_queries_are_searched_for():
     assert MentionExtractor().kinds == {MENTION}
     assert MOST_WORDS == LONGEST
-    assert name_tag("The  Café–Société (film)") == " ".join(tokens("the café société"))
+    assert name_tag("The  Café - Société (film)") == " ".join(tokens("the café société"))
 
 
 def test_the_longest_name_counts_and_names_may_stand_side_by_side():
