@@ -17,7 +17,7 @@ from linkstore_extractors._haystack import as_written, haystack
 from linkstore_extractors._naming import MOST_WORDS, name_tag
 from linkstore_extractors.mentions import MentionExtractor, MentionSettings
 
-WORDS = ["New", "York", "City", "new", "york", "O'Neill", "Élan", "is", "İzmir", "ß", "½", "1984"]
+WORDS = ["\u037a", "New", "York", "City", "new", "york", "O'Neill", "Élan", "is", "İzmir", "ß", "½", "1984"]
 TEXTS = st.text(max_size=40) | st.lists(
     st.sampled_from([*WORDS, ",", " ", "  ", "-", "\u2019", "'", "—", "\n"]), max_size=30
 ).map(" ".join)

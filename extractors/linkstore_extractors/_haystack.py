@@ -95,7 +95,7 @@ def _folded(character: str) -> str | None:
         return "'"
     if category(character).startswith("M") or ord(character) in _JAMO:
         return None
-    folded = fold(character)
+    folded = fold(f"a{character}a")[1:-1]
     if not tokens(folded):
         return "'" if folded == "'" else None if "'" in folded else " "
     return folded if len(folded) == 1 else None
