@@ -19,6 +19,7 @@ from linkstore.ingest import CORPUS_LINKS, Relinked, index_folder, link_corpus, 
 from linkstore.ingest.documents import Linkers
 from linkstore.ingest.relink import BEGUN, Upkeep
 from linkstore.operations import PageDocuments
+from linkstore.testing import OracleBackend
 from linkstore.urls import Site
 from linkstore_extractors.entities import EntityExtractor, EntitySettings
 from linkstore_extractors.mentions import MentionExtractor, MentionSettings
@@ -34,8 +35,9 @@ SENTENCES = [
 ]
 
 
-def kept_up():
-    return [MentionExtractor(MentionSettings(shared=2)), EntityExtractor(EntitySettings(most_documents=2))]
+def kept_up(kinds=("mention", "entity")):
+    made = [MentionExtractor(MentionSettings(shared=2)), EntityExtractor(EntitySettings(most_documents=2))]
+    return [one for one in made if one.kinds & set(kinds)]
 
 
 def links_of(store, kinds=("mention", "entity")):
@@ -61,9 +63,10 @@ def page(number, title, sentences):
     return PageDocuments(url=name, digest="1", documents=(made,))
 
 
-@pytest.fixture
-def store():
-    with LinkStore.open(":memory:", embedding()) as opened:
+@pytest.fixture(params=["embedded", "oracle"])
+def store(request):
+    backend = OracleBackend() if request.param == "oracle" else None
+    with LinkStore(backend, embedding()) as opened:
         yield opened
 
 
@@ -79,14 +82,18 @@ STEP = st.lists(PAGE, max_size=3, unique_by=lambda one: one.url) | st.sets(
 RUN = st.lists(STEP, min_size=1, max_size=3)
 
 
-@settings(deadline=None, max_examples=times(20, 500))
-@given(st.lists(RUN, min_size=1, max_size=4), st.sampled_from([3, 10_000]))
-def test_following_changes_gives_the_links_of_linking_from_scratch(runs, many):
+@settings(deadline=None, max_examples=times(30, 500))
+@given(
+    st.lists(RUN, min_size=1, max_size=4),
+    st.sampled_from([3, 10_000]),
+    st.sampled_from([["mention"], ["entity"], ["mention", "entity"]]),
+)
+def test_following_changes_gives_the_links_of_linking_from_scratch(runs, many, kinds):
     """In any order of adds, updates and removals, in runs of any length."""
     with LinkStore.open(":memory:", embedding()) as store, pytest.MonkeyPatch.context() as patch:
         patch.setattr(relink, "MANY", many)
         for run in runs:
-            upkeep = Upkeep(store, kept_up())
+            upkeep = Upkeep(store, kept_up(kinds))
             for step in run:
                 if isinstance(step, set):
                     upkeep.remove_pages("site", sorted(step))
@@ -95,12 +102,12 @@ def test_following_changes_gives_the_links_of_linking_from_scratch(runs, many):
             upkeep.settle()
             followed = links_of(store)
             assert store.pages(BEGUN) == {}
-            assert link_corpus(store, kept_up()).changed == 0
+            assert link_corpus(store, kept_up(kinds)).changed == 0
             assert links_of(store) == followed
         with LinkStore.open(":memory:", embedding()) as fresh:
             bare = [document(one.id, one.metadata["title"], one.page_content) for one in store.scan()]
             fresh.add_documents(bare)
-            link_corpus(fresh, kept_up())
+            link_corpus(fresh, kept_up(kinds))
             assert links_of(fresh) == followed
         assert store.verify().sound
 
