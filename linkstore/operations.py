@@ -6,7 +6,7 @@ The faces in ``store`` drive them, sync and async.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -19,7 +19,7 @@ from linkstore.errors import DocumentError, EmbeddingError, SourceConflictError
 from linkstore.filters import Filter, parse_filter
 from linkstore.hits import Hits
 from linkstore.links import LINKS_KEY, AnyLink, Link, as_link, links_in, merge_links
-from linkstore.plans import Operation, Plan
+from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored, Vectors
 from linkstore.strategies import Question, Strategy
 from linkstore.vectors import Floats, unit_vector, unit_vectors
 
@@ -171,6 +171,45 @@ def remove_pages(backend: Backend, source: str, urls: Sequence[str]) -> Operatio
         remove_pages=[(source, entry.url) for entry in gone],
     )
     return (yield Engine(backend.write(change)))  # type: ignore[no-any-return]
+
+
+def replace_links(
+    backend: Backend, kinds: Collection[str], links: Mapping[str, Sequence[Link]]
+) -> Operation[Written]:
+    """Give documents other links of these kinds, in one change; all else of them stays as it is.
+
+    Nothing is embedded. Documents that are not there, or have these very links, are left alone.
+    """
+    stored: list[tuple[Stored, Floats]] = yield from answer(backend, _stored(tuple(links)))
+    changed = [
+        record
+        for one, vector in stored
+        if (record := _relinked(one, vector, kinds, links[one.id])) is not None
+    ]
+    if not changed:
+        return Written(unchanged=len(stored))
+    return (yield Engine(backend.write(Change(put=changed))))  # type: ignore[no-any-return]
+
+
+def _stored(ids: tuple[str, ...]) -> Plan[list[tuple[Stored, Floats]]]:
+    """Documents with their vectors."""
+    found: Candidates = yield Find(ids=ids)
+    documents: list[Stored] = yield Documents(refs=found.refs)
+    vectors: Floats = yield Vectors(refs=found.refs)
+    return list(zip(documents, vectors, strict=True))
+
+
+def _relinked(stored: Stored, vector: Floats, kinds: Collection[str], links: Sequence[Link]) -> Record | None:
+    """The record with other links of these kinds; None if it has them already."""
+    known = stored.metadata.get(LINKS_KEY) or ()
+    written = [link for link in known if link["kind"] not in kinds]
+    written += [link.to_dict() for link in links]
+    if written == list(known):
+        return None
+    metadata = {**stored.metadata, LINKS_KEY: written}
+    return Record(
+        id=stored.id, text=stored.text, metadata=metadata, vector=vector, links=links_in(metadata, stored.id)
+    )
 
 
 @dataclass(frozen=True, slots=True)

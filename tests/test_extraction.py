@@ -12,10 +12,10 @@ from linkstore.extraction import ENTRY_POINT_GROUP, LinkExtractor, extractor_nam
 from linkstore.links import Link
 
 
-class Mentions:
+class Nicknames:
     """What a third party might register."""
 
-    def __init__(self, *, kind: str = "mention") -> None:
+    def __init__(self, *, kind: str = "nickname") -> None:
         self.kind = kind
 
     def extract(self, source: str) -> tuple[Link, ...]:
@@ -31,7 +31,7 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three more entry points beside the installed ones."""
     installed = extraction.entry_points
     ours = [
-        EntryPoint("mention", f"{__name__}:Mentions", ENTRY_POINT_GROUP),
+        EntryPoint("nickname", f"{__name__}:Nicknames", ENTRY_POINT_GROUP),
         EntryPoint("nothing", f"{__name__}:no_extractor", ENTRY_POINT_GROUP),
         EntryPoint("citation", "linkstore_extractors.citations:CitationExtractor", ENTRY_POINT_GROUP),
         EntryPoint("keyword", "linkstore_extractors.keywords:KeywordExtractor", ENTRY_POINT_GROUP),
@@ -44,12 +44,12 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_third_party_extractor_is_found_by_its_entry_point_and_gets_the_options() -> None:
-    extractor = load_extractor("mention", kind="person")
+    extractor = load_extractor("nickname", kind="person")
     assert extractor.extract("Ada") == (Link.outgoing(kind="person", tag="Ada"),)
 
 
 def test_an_unknown_name_lists_the_installed_ones() -> None:
-    with pytest.raises(ExtractionError, match=r"no extractor named 'keywrd' .*citation.*keyword.*mention"):
+    with pytest.raises(ExtractionError, match=r"no extractor named 'keywrd' .*citation.*keyword.*nickname"):
         load_extractor("keywrd")
 
 
@@ -60,13 +60,13 @@ def test_a_factory_that_makes_no_extractor_is_refused() -> None:
 
 def test_an_option_the_factory_does_not_know_is_refused() -> None:
     with pytest.raises(TypeError, match="knd"):
-        load_extractor("mention", knd="person")
+        load_extractor("nickname", knd="person")
 
 
 def test_names_are_sorted_and_each_stands_once() -> None:
     names = extractor_names()
     assert list(names) == sorted(set(names))
-    assert {"citation", "keyword", "mention"} <= set(names)
+    assert {"citation", "keyword", "nickname"} <= set(names)
 
 
 @pytest.mark.parametrize("name", ["citation", "keyword"])

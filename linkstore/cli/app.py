@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from linkstore._version import __version__
-from linkstore.cli import delete, demo, index, links, maintain, migrate, query, stats
+from linkstore.cli import delete, demo, index, links, maintain, migrate, query, relink, stats
 from linkstore.cli.exits import exit_code
 from linkstore.cli.output import note
 from linkstore.errors import LinkStoreError
@@ -31,6 +31,7 @@ for _command in (
     links.links,
     stats.stats,
     delete.delete,
+    relink.relink,
     maintain.verify,
     maintain.repair,
     migrate.migrate,

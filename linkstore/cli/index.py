@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 Links = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAMES", help="Link extractors [hyperlink,section,citation]; keyword is another."),
+    typer.Option(
+        metavar="NAMES", help="Link extractors [hyperlink,section,citation]; also: mention, entity, keyword."
+    ),
 ]
 Embedding = Annotated[
     str | None,
@@ -104,7 +106,9 @@ def index(
         "allow_private": allow_private,
     }
     options = options_of(found, {"prefix": prefix, **crawling})
-    chosen = _extractors(links)
+    from linkstore.ingest import DEFAULT_LINKS
+
+    chosen = extractors(links or DEFAULT_LINKS)
     run = found.index()
     place = opened_or_empty(store) if dry_run else opened(store, create=True, embedding=embedding)
     with place as opened_store, _progress() as progress:
@@ -117,12 +121,11 @@ def index(
         show_summary(summary)
 
 
-def _extractors(names: Sequence[str] | None) -> tuple[str, ...]:
+def extractors(names: Sequence[str]) -> tuple[str, ...]:
     """The extractors to use, all of them installed."""
     from linkstore.extraction import extractor_names
-    from linkstore.ingest import DEFAULT_LINKS
 
-    chosen = listed(names or DEFAULT_LINKS)
+    chosen = listed(names)
     installed = extractor_names()
     unknown = [name for name in chosen if name not in installed]
     if unknown:

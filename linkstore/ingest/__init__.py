@@ -8,6 +8,7 @@ from linkstore.ingest.html_pages import UnreadablePageError
 from linkstore.ingest.jsonl import JsonlSource, index_jsonl
 from linkstore.ingest.loaded import DocumentsSource, index_documents
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
+from linkstore.ingest.relink import CORPUS_LINKS, Relinked, link_corpus
 from linkstore.ingest.sink import PageStore
 from linkstore.ingest.source import BadInput, Source, SourcePage
 from linkstore.ingest.sources import SourceNotFoundError
@@ -17,8 +18,9 @@ from linkstore.ingest.zim import MissingLibzimError, ZimSource, index_zim
 
 __all__ = [
     "BadInput",
-    "ChunkLimits",
+    "CORPUS_LINKS",
     "DEFAULT_LINKS",
+    "ChunkLimits",
     "Dangling",
     "DocumentsSource",
     "FolderSource",
@@ -29,6 +31,7 @@ __all__ = [
     "PageStore",
     "Progress",
     "Source",
+    "Relinked",
     "SourceNotFoundError",
     "SourcePage",
     "Summary",
@@ -41,4 +44,5 @@ __all__ = [
     "index_source",
     "index_vault",
     "index_zim",
+    "link_corpus",
 ]

@@ -9,6 +9,7 @@ from langchain_core.documents import Document
 
 from linkstore.errors import ExtractionError, LinkError
 from linkstore.extraction import Chunk, CorpusExtractor, LinkExtractor, load_extractor
+from linkstore.extraction.upkeep import UpkeepExtractor
 from linkstore.ingest.chunks import unused
 from linkstore.ingest.html_pages import UnreadablePageError
 from linkstore.links import LINKS_KEY, get_links, merge_links
@@ -37,6 +38,7 @@ class Linkers:
         self._of_chunks: list[LinkExtractor[Chunk]] = []
         self._of_documents: list[LinkExtractor[Document]] = []
         self._of_corpus: list[CorpusExtractor[Document]] = []
+        self.kept_up: list[UpkeepExtractor] = []
         for one in chosen:
             self._sort(_loaded(one, site))
 
@@ -111,6 +113,8 @@ class Linkers:
             raise ExtractionError(
                 f"the extractor {type(extractor).__name__} reads {source}; ingest offers Chunk or Document"
             )
+        elif isinstance(extractor, UpkeepExtractor):
+            self.kept_up.append(extractor)
         elif isinstance(extractor, CorpusExtractor):
             self._of_corpus.append(extractor)
         else:

@@ -19,6 +19,7 @@ from linkstore.extraction import LinkExtractor
 from linkstore.ingest.documents import Linkers, extractor_name, page_documents
 from linkstore.ingest.handover import handed_over, looked_over, with_corpus
 from linkstore.ingest.html_pages import UnreadablePageError
+from linkstore.ingest.relink import Upkeep
 from linkstore.ingest.sink import PageDocuments, PageStore
 from linkstore.ingest.source import BadInput, Source, SourcePage
 from linkstore.ingest.summary import Dangling, PageCounts, Progress, Summary, count_dangling
@@ -55,7 +56,9 @@ def index_source(
         source: Where they come from.
         name: Names the source within the store; default the name it has by itself.
         links: Names of link extractors, or extractors. With one that needs the corpus, such as
-            ``"keyword"``, the documents of the run are held in memory until all are read.
+            ``"keyword"``, the documents of the run are held in memory until all are read; those of
+            ``"mention"`` and ``"entity"`` are linked once they are stored, see
+            :class:`~linkstore.ingest.relink.Upkeep`.
         progress: Called after each page.
         dry_run: Say what would be done, and write nothing. Pages are read, but nothing is embedded.
 
@@ -74,15 +77,18 @@ def index_source(
     pages = _changed(source, last, linkers, tally, progress)
     if linkers.need_corpus:
         pages = with_corpus(store, linkers, pages)
-    hand_over = looked_over if dry_run else handed_over
-    for page, problem in hand_over(store, name, pages):
+    upkeep = Upkeep(store, linkers.kept_up)
+    outcomes = looked_over(store, name, pages) if dry_run else handed_over(upkeep, name, pages)
+    for page, problem in outcomes:
         if problem is None:
             tally.stored(page, before=last.had(page.url))
         else:
             tally.skipped[page.url.removeprefix(last.lead)] = problem
     gone = [] if last.hidden else sorted(last.left)
     for start in range(0, 0 if dry_run else len(gone), _REMOVED_AT_ONCE):
-        store.remove_pages(name, gone[start : start + _REMOVED_AT_ONCE])
+        upkeep.remove_pages(name, gone[start : start + _REMOVED_AT_ONCE])
+    if not dry_run:
+        tally.links.update(upkeep.settle().links)
     return tally.summary(None if dry_run else store, removed=len(gone))
 
 

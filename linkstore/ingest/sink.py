@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from langchain_core.documents import Document
 
 from linkstore.backends.base import LinkedPage, Survey
+from linkstore.links import Link
 from linkstore.operations import PageDocuments
 
-__all__ = ["PageDocuments", "PageStore"]
+__all__ = ["PageDocuments", "PageSink", "PageStore"]
 
 
-class PageStore(Protocol):
+class PageSink(Protocol):
+    """Where pages go."""
+
+    def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> object:
+        """Add pages, each replaced as a whole, in one transaction."""
+        ...
+
+
+class PageStore(PageSink, Protocol):
     """A store that remembers which documents make up a page."""
 
     def pages(self, source: str) -> dict[str, str]:
@@ -24,12 +33,20 @@ class PageStore(Protocol):
         """Raise SourceConflictError if another source has one of these pages."""
         ...
 
-    def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> object:
-        """Add pages, each replaced as a whole, in one transaction."""
+    def page_ids(self, source: str, urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """The documents made of those of these pages that are there: URL → ids, in order."""
         ...
 
     def remove_pages(self, source: str, urls: Sequence[str]) -> object:
         """Remove pages with their documents, in one transaction."""
+        ...
+
+    def replace_links(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> object:
+        """Give documents, by id, other links of these kinds; all else of them stays as it is."""
+        ...
+
+    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """The documents with these ids; unknown ids are left out."""
         ...
 
     def scan(self) -> Iterator[Document]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,6 +14,7 @@ from linkstore import operations
 from linkstore.backends.base import Backend, LinkedPage, Report, Survey, Written
 from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.errors import DocumentError
+from linkstore.links import Link
 from linkstore.neighbours import Neighbours, neighbours
 from linkstore.operations import PageDocuments
 from linkstore.store.searching import Searching
@@ -208,6 +209,10 @@ class LinkStore(Searching, Writing):
         """
         self._run(operations.check_pages(self.backend, source, urls))
 
+    def page_ids(self, source: str, urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """The documents made of those of these pages that are there: url → ids, in order."""
+        return {entry.url: entry.ids for entry in self.backend.run(self.backend.pages(source, urls))}
+
     def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> Written:
         """Replace pages as wholes, in one change: documents they no longer have go.
 
@@ -219,3 +224,20 @@ class LinkStore(Searching, Writing):
     def remove_pages(self, source: str, urls: Sequence[str]) -> Written:
         """Remove pages with their documents, in one change."""
         return self._run(operations.remove_pages(self.backend, source, urls))
+
+    def replace_links(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Written:
+        """Give documents other links of these kinds, in one change; all else of them stays as it is.
+
+        Nothing is embedded. :func:`linkstore.ingest.link_corpus` finds out which links these are.
+
+        Args:
+            kinds: Links of these kinds that the documents have are taken away.
+            links: By document id, the links of these kinds that it shall have. Ids that are not there are
+                ignored.
+
+        Raises:
+            StoreBusyError: If another writer holds the store for more than 5 s.
+            StoreFullError: If there is no space left.
+            StoreUnavailableError: If a server below does not answer; replacing again completes it.
+        """
+        return self._run(operations.replace_links(self.backend, kinds, links))

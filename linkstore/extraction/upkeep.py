@@ -1,0 +1,48 @@
+"""What an extractor must tell so that the links it makes of a corpus can be kept up to date.
+
+The links of such an extractor depend on a document, and on how many documents of the corpus have each of
+certain *keys*: names they bear, phrases they hold. When documents come and go, the only others whose links
+may change are those that have to do with a key whose count changed. A *review* finds them in one pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol, runtime_checkable
+
+from langchain_core.documents import Document
+
+from linkstore.extraction import CorpusExtractor
+
+Review = Callable[[Document], bool]
+"""Shown a stored document, takes it into account and says whether its links may have changed."""
+
+
+@runtime_checkable
+class UpkeepExtractor(CorpusExtractor[Document], Protocol):
+    """A corpus extractor whose links are kept up to date as documents come and go.
+
+    Whoever links a store with it replaces all links of its kinds, whoever wrote them: give links of your
+    own another kind.
+    """
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of the links it makes; they are its own."""
+        ...
+
+    def keys(self, document: Document) -> frozenset[str]:
+        """What the document adds to the corpus, 1 to the count of each."""
+        ...
+
+    def review(self, before: Mapping[str, int], after: Mapping[str, int]) -> Review:
+        """Begin a pass over the whole corpus, instead of :meth:`observe`, by an extractor that is new.
+
+        Once every document was shown to the review, :meth:`extract` gives the links of those it named, and
+        of those whose keys are in ``after``.
+
+        Args:
+            before: How many of the documents that were replaced or removed had each key.
+            after: How many of those that were added or came in their place have it.
+        """
+        ...

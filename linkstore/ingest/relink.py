@@ -1,0 +1,202 @@
+"""Links that extractors make of the whole corpus, brought up to date in a store.
+
+Such links change in documents that did not: a new title finds its mentions in old texts, and they go when
+its document goes. :func:`link_corpus` makes them from scratch, in two passes over the stored texts; an
+:class:`Upkeep` follows what an indexing run changes, in one. Neither embeds anything, both write only the
+documents whose links differ, and hold in memory what the extractors count, not documents.
+
+Two writers that change the same documents at the same moment may undo each other's change: index and link
+a store from one process at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Final, TypeVar
+
+from langchain_core.documents import Document
+
+from linkstore.errors import ExtractionError
+from linkstore.extraction import LinkExtractor, load_extractor
+from linkstore.extraction.upkeep import UpkeepExtractor
+from linkstore.ingest.sink import PageDocuments, PageStore
+from linkstore.links import Link, get_links, merge_links
+
+T = TypeVar("T")
+CORPUS_LINKS: Final = ("mention", "entity")
+"""The installed extractors whose links are kept up to date."""
+BEGUN: Final = "linkstore:linking"
+"""The source of the page entries by which a store remembers a run whose linking is not done yet."""
+MANY: Final = 5_000
+"""When a run changes more documents than this, the store is linked from scratch."""
+_BATCH: Final = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relinked:
+    """What bringing links up to date did.
+
+    Args:
+        documents: How many documents the store holds; 0 if none had to be looked at.
+        changed: How many of them had other links than they have now.
+        links: The links those have now, by kind.
+    """
+
+    documents: int = 0
+    changed: int = 0
+    links: Mapping[str, int] = field(default_factory=dict)
+
+
+def link_corpus(store: PageStore, links: Sequence[str | LinkExtractor[Any]] = CORPUS_LINKS) -> Relinked:
+    """Make the links that need the whole corpus, for whatever is in the store.
+
+    Links of the extractors' own kinds are replaced, whoever wrote them; all others stay. Two passes over the
+    stored texts, and a write of each document whose links differ; nothing is embedded.
+
+    Args:
+        store: Such as a :class:`~linkstore.store.LinkStore`, however its documents came into it.
+        links: Names of installed extractors, or extractors that have seen nothing yet.
+
+    Raises:
+        ExtractionError: If an extractor is not installed, or is none whose links can be kept up to date.
+    """
+    extractors = [_loaded(one) for one in links]
+    total = 0
+    for document in store.scan():
+        total += 1
+        for extractor in extractors:
+            extractor.observe((document,))
+    return _written(store, extractors, store.scan(), total)
+
+
+class Upkeep:
+    """Keeps the links up to date that extractors make of the whole corpus, around a run that changes pages.
+
+    The run changes pages through this object, and calls :meth:`settle` in the end. Until then the new
+    documents are without those links. A run that was interrupted is remembered in the store: the next one
+    links from scratch. Documents that came into the store otherwise take part once :func:`link_corpus`
+    has linked them.
+
+    Args:
+        store: Where pages go.
+        extractors: New ones, which have seen nothing. With none, pages are passed on and that is all.
+    """
+
+    def __init__(self, store: PageStore, extractors: Sequence[UpkeepExtractor]) -> None:
+        self._store = store
+        self._extractors = tuple(extractors)
+        self._kinds = sorted(kind for extractor in extractors for kind in extractor.kinds)
+        self._before: list[Counter[str]] = [Counter() for _ in extractors]
+        self._after: list[Counter[str]] = [Counter() for _ in extractors]
+        self._put: set[str] = set()
+        self._changes = 0
+        self._unfinished = bool(extractors) and not store.pages(BEGUN).keys().isdisjoint(self._kinds)
+
+    def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> None:
+        """Replace pages as wholes, as the store does."""
+        if self._extractors:
+            known = self._store.page_ids(source, [page.url for page in pages])
+            ids = [name for names in known.values() for name in names]
+            documents = [document for page in pages for document in page.documents]
+            self._note([*ids, *(document.id or "" for document in documents)], documents)
+        self._store.put_pages(source, pages)
+
+    def remove_pages(self, source: str, urls: Sequence[str]) -> None:
+        """Remove pages with their documents, as the store does."""
+        if self._extractors:
+            known = self._store.page_ids(source, urls)
+            self._note([name for names in known.values() for name in names], ())
+        self._store.remove_pages(source, urls)
+
+    def settle(self) -> Relinked:
+        """Bring the links of the whole store up to date.
+
+        Costs nothing if no page changed; else one pass over the stored texts, or two after many changes.
+        """
+        if not self._changes and not self._unfinished:
+            return Relinked()
+        if self._unfinished or self._changes > MANY:
+            done = link_corpus(self._store, self._extractors)
+        else:
+            done = self._followed()
+        self._store.remove_pages(BEGUN, self._kinds)
+        self._changes, self._unfinished = 0, False
+        return done
+
+    def _note(self, replaced: Iterable[str], documents: Sequence[Document]) -> None:
+        """Take down what goes and what comes, before it does."""
+        if not self._changes:
+            marks = [PageDocuments(url=kind, digest="begun", documents=()) for kind in self._kinds]
+            self._store.put_pages(BEGUN, marks)
+        gone = self._store.get_by_ids(list(dict.fromkeys(replaced)))
+        self._changes += max(1, len(gone), len(documents))
+        if self._unfinished or self._changes > MANY:  # all will be linked from scratch
+            for counts in (*self._before, *self._after):
+                counts.clear()
+            return
+        self._put.difference_update(document.id or "" for document in gone)
+        self._put.update(document.id or "" for document in documents)
+        for extractor, before, after in zip(self._extractors, self._before, self._after, strict=True):
+            before.update(key for document in gone for key in extractor.keys(document))
+            after.update(key for document in documents for key in extractor.keys(document))
+
+    def _followed(self) -> Relinked:
+        """One pass to find whose links may have changed, then those."""
+        reviews = [
+            extractor.review(before, after)
+            for extractor, before, after in zip(self._extractors, self._before, self._after, strict=True)
+        ]
+        touched = self._put
+        total = 0
+        for document in self._store.scan():
+            total += 1
+            verdicts = [review(document) for review in reviews]  # each must see the document
+            if any(verdicts):
+                touched.add(document.id or "")
+        ids = sorted(touched)
+        found = (document for batch in _batches(ids) for document in self._store.get_by_ids(batch))
+        return _written(self._store, self._extractors, found, total)
+
+
+def _written(
+    store: PageStore, extractors: Sequence[UpkeepExtractor], documents: Iterable[Document], total: int
+) -> Relinked:
+    """Replace the links of those documents that should have others."""
+    kinds = frozenset(kind for extractor in extractors for kind in extractor.kinds)
+    changed = 0
+    counts: Counter[str] = Counter()
+    for batch in _batches(documents):
+        links: dict[str, tuple[Link, ...]] = {}
+        for document in batch:
+            made = merge_links(link for extractor in extractors for link in extractor.extract(document))
+            if _written_out(made) != _written_out(x for x in get_links(document) if x.kind in kinds):
+                links[document.id or ""] = made
+                counts.update(link.kind for link in made)
+        if links:
+            store.replace_links(kinds, links)
+            changed += len(links)
+    return Relinked(documents=total, changed=changed, links=dict(sorted(counts.items())))
+
+
+def _written_out(links: Iterable[Link]) -> list[tuple[object, ...]]:
+    """All that is stored of links, in one order; comparing links themselves passes over label and weight."""
+    return sorted((link.kind, link.tag, link.direction, link.label or "", link.weight) for link in links)
+
+
+def _loaded(chosen: str | LinkExtractor[Any]) -> UpkeepExtractor:
+    extractor = load_extractor(chosen) if isinstance(chosen, str) else chosen
+    if not isinstance(extractor, UpkeepExtractor):
+        raise ExtractionError(
+            f"the links of {type(extractor).__name__} cannot be made anew from a store: it does not say which"
+            f" kinds are its own; those of {' and '.join(CORPUS_LINKS)} can"
+        )
+    return extractor
+
+
+def _batches(items: Iterable[T]) -> Iterator[list[T]]:
+    remaining = iter(items)
+    while batch := list(islice(remaining, _BATCH)):
+        yield batch
