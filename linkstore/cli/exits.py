@@ -6,6 +6,7 @@ from typing import Final
 
 from linkstore.errors import (
     EmbeddingError,
+    EvaluationError,
     FilterError,
     LinkStoreError,
     MissingExtraError,
@@ -47,6 +48,7 @@ _CODES: Final[tuple[tuple[type[LinkStoreError], int], ...]] = (
     (MissingExtraError, EMBEDDING),
     (FilterError, USAGE),
     (StrategyError, USAGE),
+    (EvaluationError, USAGE),
     (UsageError, USAGE),
 )
 

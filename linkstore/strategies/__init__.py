@@ -5,5 +5,6 @@ from linkstore.strategies.eager import Eager
 from linkstore.strategies.mmr import Mmr
 from linkstore.strategies.pagerank import PageRank
 from linkstore.strategies.similarity import Similarity
+from linkstore.strategies.words import Words
 
-__all__ = ["Eager", "Mmr", "PageRank", "Question", "Similarity", "Strategy", "Traversing"]
+__all__ = ["Eager", "Mmr", "PageRank", "Question", "Similarity", "Strategy", "Traversing", "Words"]
