@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from linkstore._version import __version__
-from linkstore.cli import delete, demo, evaluate, index, links, maintain, migrate, query, stats
+from linkstore.cli import delete, demo, evaluate, index, links, maintain, migrate, profile, query, stats
 from linkstore.cli.exits import exit_code
 from linkstore.cli.output import note
 from linkstore.errors import LinkStoreError
@@ -30,6 +30,7 @@ for _command in (
     query.query,
     links.links,
     stats.stats,
+    profile.profile,
     delete.delete,
     maintain.verify,
     maintain.repair,

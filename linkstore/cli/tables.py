@@ -32,7 +32,7 @@ def show_evaluation(evaluation: Evaluation) -> None:
             for name, one in outcome.measures.items()
         ]
         table.add_row(printable(outcome.name), *values, *_beside_dense(outcome))
-    _wide(console).print(table)
+    wide(console).print(table)
     console.print(
         "Gains with 95 % intervals of a paired bootstrap over questions. Rescued: of the gold documents that"
         " dense search misses among 20, the share among the first 10. ms: median time a query, with and"
@@ -61,7 +61,7 @@ def _heading(measure: str) -> str:
     return measure.replace("recall@", "R@").replace("mrr", "MRR")
 
 
-def _wide(console: Console) -> Console:
+def wide(console: Console) -> Console:
     """The console, wide enough for a table also where it is no terminal."""
     if not console.is_terminal:
         console.width = max(console.width, _WIDTH)
