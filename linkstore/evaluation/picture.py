@@ -65,7 +65,7 @@ def _draw_links(axes: Axes, profile: Profile) -> None:
     axes.barh(kinds, dangling, left=joined, color=_GREY, label="lead to no document")
     axes.set_title("links by kind")
     axes.invert_yaxis()
-    axes.legend()
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=2, frameon=False)
 
 
 def _draw_sizes(axes: Axes, profile: Profile) -> None:
@@ -73,8 +73,10 @@ def _draw_sizes(axes: Axes, profile: Profile) -> None:
     bars = axes.bar(labels, profile.sizes, color=[*[_BLUE] * (len(labels) - 1), _ORANGE])
     axes.bar_label(bars, fontsize=8)
     axes.set_yscale("symlog")
-    axes.set_title("link groups by documents on the larger side (orange: hubs)")
-    axes.tick_params(axis="x", labelsize=8)
+    axes.margins(y=0.15)
+    axes.set_title("link groups by size (orange: hubs)")
+    axes.set_xlabel("documents on the larger side")
+    axes.tick_params(axis="x", labelsize=8, rotation=30)
 
 
 def _draw_documents(axes: Axes, profile: Profile) -> None:
@@ -85,17 +87,19 @@ def _draw_documents(axes: Axes, profile: Profile) -> None:
         "isolated": (profile.isolated, _ORANGE),
     }
     bars = axes.barh(list(parts), [n for n, _ in parts.values()], color=[one for _, one in parts.values()])
-    axes.bar_label(bars)
+    axes.bar_label(bars, padding=3)
+    axes.margins(x=0.15)
     axes.set_title("documents")
     axes.invert_yaxis()
 
 
 def _draw_gold(axes: Axes, profile: Profile) -> None:
-    axes.set_title("edges at gold documents that join two of one question, %")
+    axes.set_title("edge precision at gold documents, %")
     kinds = {} if profile.gold is None else profile.gold.kinds
     shares = {kind: 100 * one.precision for kind, one in kinds.items() if one.precision is not None}
     if shares:
-        axes.bar_label(axes.barh(list(shares), list(shares.values()), color=_BLUE), fmt="%.1f")
+        axes.bar_label(axes.barh(list(shares), list(shares.values()), color=_BLUE), fmt="%.1f", padding=3)
+        axes.margins(x=0.15)
         axes.invert_yaxis()
     else:
         axes.text(0.5, 0.5, "no question with two gold documents", ha="center", va="center")
