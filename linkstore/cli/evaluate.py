@@ -40,7 +40,7 @@ Links = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAMES",
-        help="Links to have: kinds that the corpus carries, and extractors such as mention,entity [all].",
+        help="Links to have: kinds that the corpus carries, extractors to run [carried, or mention,entity].",
     ),
 ]
 

@@ -12,7 +12,7 @@ from linkstore.extraction import CorpusExtractor, LinkExtractor, extractor_names
 from linkstore.links import LINKS_KEY, copy_with_links
 
 DERIVED: Final = ("mention", "entity")
-"""The extractors that find links in texts, and that a corpus gets unless links are named."""
+"""The extractors that find links in texts: what a corpus without links gets unless others are named."""
 
 
 def with_links(documents: Sequence[Document], links: Sequence[str] | None = None) -> list[Document]:
@@ -20,24 +20,26 @@ def with_links(documents: Sequence[Document], links: Sequence[str] | None = None
 
     Args:
         documents: A corpus.
-        links: Names. Links of these kinds that the documents carry are kept, all others dropped; link
-            extractors of these names that read documents are run over the corpus. None: all that the
-            documents carry, and the links that :data:`DERIVED` find.
+        links: Names. Links of these kinds are kept, all others dropped. Where no document carries links of
+            a name, the link extractor of that name is run over the corpus, if it reads documents. None: all
+            that the documents carry; if they carry none, what :data:`DERIVED` find.
 
     Raises:
         EvaluationError: If a name is neither a kind that is carried nor an installed extractor.
     """
     carried = {link["kind"] for document in documents for link in document.metadata.get(LINKS_KEY, ())}
+    if links is None and carried:
+        return list(documents)
     installed = extractor_names()
-    wanted = (*carried, *(name for name in DERIVED if name in installed)) if links is None else tuple(links)
+    wanted = [name for name in DERIVED if name in installed] if links is None else list(links)
     unknown = [name for name in wanted if name not in carried and name not in installed]
     if unknown:
         raise EvaluationError(
             f"no document carries links of kind {', '.join(unknown)}, and no extractor of that name is"
             f" installed; carried: {', '.join(sorted(carried)) or 'none'}; installed: {', '.join(installed)}"
         )
+    extractors = [load_extractor(name) for name in dict.fromkeys(wanted) if name not in carried]
     kept = [_only(document, frozenset(wanted)) for document in documents]
-    extractors = [load_extractor(name) for name in dict.fromkeys(wanted) if name in installed]
     return _derived(kept, [one for one in extractors if getattr(one, "source", Document) is Document])
 
 
