@@ -10,6 +10,7 @@
     ├── SourceConflictError     two sources with a page of the same name
     ├── EmbeddingError          an embedding that is missing, unknown, or not the recorded one
     ├── ExtractionError         an extractor that is missing or failed
+    ├── EvaluationError         a corpus or questions that nothing can be measured with
     ├── MissingExtraError       an optional dependency that is not installed
     └── BackendError            the engine below could not do its work
         ├── StoreNotFoundError  no store at this path
@@ -62,6 +63,10 @@ class EmbeddingError(LinkStoreError, ValueError):
 
 class ExtractionError(LinkStoreError):
     """A link extractor is not installed, not well made, or failed on its source."""
+
+
+class EvaluationError(LinkStoreError, ValueError):
+    """A corpus, or questions with gold answers, cannot be used; the message names the file and line."""
 
 
 class MissingExtraError(LinkStoreError, ImportError):

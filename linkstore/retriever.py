@@ -36,15 +36,20 @@ class LinkRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        return self.store.search(query, strategy=self._strategy(k), filter=self.filter).documents()
+        return self.store.search(query, strategy=self.strategy_for(k), filter=self.filter).documents()
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        hits = await self.store.asearch(query, strategy=self._strategy(k), filter=self.filter)
+        hits = await self.store.asearch(query, strategy=self.strategy_for(k), filter=self.filter)
         return hits.documents()
 
-    def _strategy(self, k: int | None) -> Strategy:
+    def strategy_for(self, k: int | None = None) -> Strategy:
+        """The strategy that a query is answered with.
+
+        Args:
+            k: How many documents at most; default this retriever's ``k``, or what the strategy says.
+        """
         wanted = self.k if k is None else k
         strategy = self.strategy or DEFAULT_STRATEGY
         return strategy if wanted is None else strategy.limited(wanted)

@@ -17,7 +17,7 @@ FLOORS = (
     {"strategies", "backends.base", "neighbours"},
     {"backends.cassandra", "backends.embedded", "operations"},
     {"store", "retriever"},
-    {"ingest", "migration"},
+    {"ingest", "evaluation", "migration"},
     {"testing"},
     {"demo", "cli"},
 )

@@ -9,7 +9,19 @@ from typing import Annotated
 import typer
 
 from linkstore._version import __version__
-from linkstore.cli import delete, demo, index, links, maintain, migrate, query, relink, stats
+from linkstore.cli import (
+    delete,
+    demo,
+    evaluate,
+    index,
+    links,
+    maintain,
+    migrate,
+    profile,
+    query,
+    relink,
+    stats,
+)
 from linkstore.cli.exits import exit_code
 from linkstore.cli.output import note
 from linkstore.errors import LinkStoreError
@@ -30,6 +42,7 @@ for _command in (
     query.query,
     links.links,
     stats.stats,
+    profile.profile,
     delete.delete,
     relink.relink,
     maintain.verify,
@@ -38,6 +51,7 @@ for _command in (
     demo.demo,
 ):
     app.command()(_command)
+app.command("eval")(evaluate.evaluate)
 
 
 def _print_version(wanted: bool) -> None:

@@ -6,6 +6,7 @@ from typing import Final
 
 from linkstore.errors import (
     EmbeddingError,
+    EvaluationError,
     FilterError,
     LinkStoreError,
     MissingExtraError,
@@ -49,6 +50,7 @@ _CODES: Final[tuple[tuple[type[LinkStoreError], int], ...]] = (
     (SourceConflictError, USAGE),
     (FilterError, USAGE),
     (StrategyError, USAGE),
+    (EvaluationError, USAGE),
     (UsageError, USAGE),
 )
 

@@ -43,15 +43,16 @@ class RateColumn(ProgressColumn):
 
 
 @contextmanager
-def progress_bar(console: Console | None = None) -> Iterator[Advance]:
+def progress_bar(console: Console | None = None, unit: str = "pages") -> Iterator[Advance]:
     """A bar that is shown while the context lasts; it gives the function that moves it.
 
     Args:
         console: Where it is shown; default stderr.
+        unit: What is counted.
     """
-    columns = (BarColumn(), MofNCompleteColumn(), RateColumn("pages"), TimeRemainingColumn())
+    columns = (BarColumn(), MofNCompleteColumn(), RateColumn(unit), TimeRemainingColumn())
     with Progress(*columns, console=console or Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("pages", total=None)
+        task = bar.add_task(unit, total=None)
 
         def advance(done: int, total: int, page: str) -> None:
             bar.update(task, completed=done, total=total or None, description=page)

@@ -9,11 +9,13 @@ from linkstore.strategies.pagerank import PageRank
 from linkstore.strategies.pathbeam import PathBeam
 from linkstore.strategies.reranking import Reranker
 from linkstore.strategies.similarity import Similarity
+from linkstore.strategies.words import Words
 
 DEFAULT_STRATEGY: Final[Strategy] = PageRank()
 """What searches by itself: it ranks best over all sets of docs/benchmarks.md."""
 
 __all__ = [
+    "DEFAULT_STRATEGY",
     "Eager",
     "Mmr",
     "PageRank",
@@ -23,4 +25,5 @@ __all__ = [
     "Similarity",
     "Strategy",
     "Traversing",
+    "Words",
 ]

@@ -1,0 +1,107 @@
+"""What a query costs beside a bare search of the same vectors.
+
+100,000 pieces of real text of at most 200 characters: a site of PEPs with its hyperlinks, sections and
+citations, then passages of Wikipedia with mentions and entities. Questions are those of the sets.
+"""
+
+from __future__ import annotations
+
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from _report import milliseconds
+from _retrieval_sets import ROW_SETS, RowSet
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+from usearch.index import Index
+
+from linkstore import LinkRetriever, LinkStore
+from linkstore.backends.base import Backend
+from linkstore.evaluation import with_links
+from linkstore.ingest import ChunkLimits, IngestSettings, index_folder
+from linkstore.strategies import Question
+from linkstore.vectors import unit_vector
+
+PIECES: Final = 100_000
+LENGTH: Final = 200
+K: Final = 20
+_LIMITS: Final = IngestSettings(limits=ChunkLimits(longest=LENGTH, shortest=LENGTH // 4))
+
+
+def cost(data: Path, embedding: Embeddings, questions: int = 300) -> dict[str, Any]:
+    """Median time of the default's plan and of usearch, in turns, over the same questions."""
+    sets = [make(data) for name, make in ROW_SETS.items() if name != "single_hop"]
+    asked = [row["question"] for one in sets for row in one.questions]
+    asked = asked[:: max(1, len(asked) // questions)]
+    with tempfile.TemporaryDirectory(prefix="linkstore-cost-") as folder:
+        with LinkStore.open(Path(folder) / "kb", embedding) as store:
+            _fill(store, data, sets, Path(folder))
+            store.flush()
+        with LinkStore.open(Path(folder) / "kb", embedding, create=False) as store:
+            return _measured(store, [unit_vector(embedding.embed_query(text)) for text in asked], asked)
+
+
+def _fill(store: LinkStore, data: Path, sets: Sequence[RowSet], folder: Path) -> None:
+    with tarfile.open(data / "docs_site" / "peps_html.tar.xz") as tar:
+        tar.extractall(folder / "site", filter="data")
+    index_folder(store, folder / "site", settings=_LIMITS)
+    missing = PIECES - store.survey().documents
+    pieces = [piece for one in sets for piece in _pieces(one)][: max(0, missing)]
+    if len(pieces) != missing:
+        raise SystemExit(f"{missing:,} pieces were wanted beside the site, there are {len(pieces):,}")
+    store.add_documents(with_links(pieces, ["mention", "entity"]))
+
+
+def _pieces(rows: RowSet) -> Iterator[Document]:
+    splitter = RecursiveCharacterTextSplitter(chunk_size=LENGTH, chunk_overlap=0)
+    for row in rows.corpus:
+        for n, text in enumerate(splitter.split_text(row["text"])):
+            title = row["title"] if n == 0 else ""
+            name = f"{rows.name}/{row['id']}/{n}"
+            yield Document(id=name, page_content=f"{row['title']}\n{text}", metadata={"title": title})
+
+
+def _measured(store: LinkStore, vectors: Sequence[Any], asked: Sequence[str]) -> dict[str, Any]:
+    index, count = _index(store.backend)
+    strategy = LinkRetriever(store=store).strategy_for().limited(K)
+    ours: list[float] = []
+    bare: list[float] = []
+    for round_ in range(2):  # the first warms both up
+        for vector, text in zip(vectors, asked, strict=True):
+            question = Question(vector=vector, text=text)
+            started = time.perf_counter()
+            store.backend.run(store.backend.answer(strategy.plan(question)))
+            between = time.perf_counter()
+            index.search(vector, K)
+            ended = time.perf_counter()
+            if round_:
+                ours.append(between - started)
+                bare.append(ended - between)
+    linkstore_ms, usearch_ms = milliseconds(ours), milliseconds(bare)
+    survey = store.survey()
+    return {
+        "pieces": count,
+        "links": sum(survey.links.values()),
+        "questions": len(asked),
+        "strategy": str(strategy),
+        "default, ms": linkstore_ms,
+        "usearch alone, ms": usearch_ms,
+        "times": linkstore_ms / usearch_ms,
+    }
+
+
+def _index(backend: Backend) -> tuple[Index, int]:
+    """usearch alone over all vectors of the store, as the store itself keeps them."""
+    after, vectors = None, []
+    while batch := backend.run(backend.scan(after, 2000)):
+        vectors += [record.vector for record in batch]
+        after = batch[-1].id
+    index = Index(ndim=len(vectors[0]), metric="ip", dtype="f16")
+    index.add(np.arange(len(vectors)), np.array(vectors))
+    return index, len(vectors)

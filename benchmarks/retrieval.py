@@ -1,0 +1,215 @@
+"""What following links finds that dense search misses, on questions with known answers.
+
+Run: ``python benchmarks/retrieval.py --data DIR``, where DIR (or LINKSTORE_EVAL_DATA) holds the folders
+``hotpotqa_train``, ``musique_train``, ``ottqa_links``, ``docs_faq`` and ``docs_site``, as their SOURCE.txt
+describes. ``docs_faq`` needs its three Debian packages unpacked into one folder, given by ``--sites``:
+``apt-get download python-django-doc git-doc sqlite3-doc`` and ``dpkg-deb -x PACKAGE FOLDER`` for each.
+
+Sets: hotpotqa_train, musique_train, ottqa_links, single_hop (a control), docs_faq, and cost, which times
+the default beside usearch alone. ``--convert FOLDER`` keeps the sets in the form of ``linkstore eval``.
+``dense+bm25`` is the first stage of PageRank alone, without a link.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from _report import listed, versions
+from _retrieval_sets import ROW_SETS, SITES, faq_documents, site_questions
+from langchain_core.embeddings import Embeddings
+
+from linkstore import LinkRetriever, LinkStore
+from linkstore.embeddings import get_embedding
+from linkstore.evaluation import (
+    STRATEGIES,
+    Evaluation,
+    GoldQuestion,
+    evaluate,
+    read_corpus,
+    read_questions,
+    with_links,
+)
+from linkstore.evaluation.contenders import strategies_named
+from linkstore.ingest import index_folder
+from linkstore.strategies import PageRank, Strategy
+
+DOCS: Final = "docs_faq"
+COST: Final = "cost"
+SETS: Final = (*ROW_SETS, DOCS, COST)
+FIRST_STAGE: Final = "dense+bm25"
+Row = dict[str, Any]
+
+
+def main() -> None:
+    """Run the sets with each embedding; print tables, write JSON, Markdown and plots."""
+    options = _options()
+    rows: list[Row] = []
+    costs: list[Row] = []
+    for name in options.embeddings.split(","):
+        embedding = get_embedding(name)
+        for chosen in options.sets.split(","):
+            if chosen == COST:
+                costs.append({"embedding": name, **_cost(Path(options.data), embedding)})
+            else:
+                found = _set_rows(chosen, options, embedding)
+                rows += [{"embedding": name, **row} for row in found]
+                _show([row for row in rows if row["embedding"] == name and row["from"] == chosen])
+    if costs:
+        listed("a query over 100,000 pieces of text", costs, as_json=False)
+    _write(options, rows, costs)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    data = os.environ.get("LINKSTORE_EVAL_DATA")
+    parser.add_argument("--data", default=data, required=data is None, help="folder of data sets")
+    parser.add_argument("--sets", default=",".join(SETS), help=f"some of {','.join(SETS)} (default all)")
+    parser.add_argument("--embeddings", default="wordllama,minilm", help="default wordllama,minilm")
+    parser.add_argument("--sites", help="folder with the unpacked packages of docs_faq")
+    parser.add_argument("--convert", help="folder to keep the converted sets in")
+    parser.add_argument("--json", metavar="FILE", help="write all figures there")
+    parser.add_argument("--markdown", metavar="FILE", help="write tables there")
+    parser.add_argument("--plots", metavar="FOLDER", help="write plots there (needs matplotlib)")
+    options = parser.parse_args()
+    unknown = set(options.sets.split(",")) - set(SETS)
+    if unknown:
+        parser.error(f"unknown sets {', '.join(sorted(unknown))}; known: {', '.join(SETS)}")
+    if DOCS in options.sets.split(",") and not options.sites:
+        parser.error("docs_faq needs --sites; or name other --sets")
+    return options
+
+
+def _set_rows(name: str, options: argparse.Namespace, embedding: Embeddings) -> Iterator[Row]:
+    if name == DOCS:
+        for site in SITES:
+            for row in _site_rows(Path(options.data), Path(options.sites), site, embedding):
+                yield {"from": name, **row}
+    else:
+        with tempfile.TemporaryDirectory(prefix="linkstore-retrieval-") as folder:
+            kept = Path(options.convert or folder)
+            kept.mkdir(parents=True, exist_ok=True)
+            for row in _converted_rows(name, Path(options.data), kept, embedding):
+                yield {"from": name, **row}
+
+
+def _converted_rows(name: str, data: Path, folder: Path, embedding: Embeddings) -> Iterator[Row]:
+    """All strategies with the set's own links, then the default with other kinds of links."""
+    rows = ROW_SETS[name](data)
+    corpus, asked = rows.write(folder)
+    documents, questions = read_corpus(corpus), read_questions(asked)
+    for links in rows.links:
+        with LinkStore.open(":memory:", embedding) as store:
+            store.add_documents(with_links(documents, links))
+            whole = links == rows.links[0]
+            yield from _rows(name, "+".join(links), _measured(store, questions, whole=whole))
+
+
+def _site_rows(data: Path, sites: Path, site: str, embedding: Embeddings) -> Iterator[Row]:
+    """All strategies on a site as it is indexed, then without the pages where its questions stand."""
+    with LinkStore.open(":memory:", embedding) as store:
+        index_folder(store, sites / SITES[site], source=site)
+        questions = site_questions(data, site, store)
+        yield from _rows(f"docs_faq {site}", "as indexed", _measured(store, questions, whole=True))
+        store.delete(faq_documents(data, site, store))
+        alone = _measured(store, questions, whole=False)
+        yield from _rows(f"docs_faq {site}", "as indexed, without the FAQ", alone)
+
+
+def _measured(store: LinkStore, questions: Sequence[GoldQuestion], *, whole: bool) -> Evaluation:
+    return evaluate(store, questions, _contenders(store) if whole else _two(store))
+
+
+def _contenders(store: LinkStore) -> Mapping[str, Strategy]:
+    """All that are compared; the first stage stands behind what it joins."""
+    named = strategies_named(STRATEGIES, store)
+    first = {name: named.pop(name) for name in ("dense", "bm25")}
+    return {**first, FIRST_STAGE: PageRank(kinds=(), named=0), **named}
+
+
+def _two(store: LinkStore) -> Mapping[str, Strategy]:
+    return {"default": LinkRetriever(store=store).strategy_for()}
+
+
+def _rows(name: str, links: str, evaluation: Evaluation) -> Iterator[Row]:
+    found: Mapping[str, Row] = evaluation.to_dict()["strategies"]
+    for strategy, values in found.items():
+        yield {
+            "set": name,
+            "links": links,
+            "questions": evaluation.questions,
+            "strategy": strategy,
+            **values,
+        }
+
+
+def _cost(data: Path, embedding: Embeddings) -> Row:
+    from _retrieval_cost import cost
+
+    return cost(data, embedding)
+
+
+def _show(rows: Sequence[Row]) -> None:
+    title = f"{rows[0]['from']}, {rows[0]['embedding']}: recall and MRR in %"
+    listed(title, [_printed(row) for row in rows], as_json=False)
+
+
+def _printed(row: Row) -> Mapping[str, str]:
+    """What tables show of a row."""
+    gain = row["gain_over_dense"]["recall@5"]
+    low, high = gain["interval"]
+    rescued = row["rescue_rate"]
+    return {
+        "set": row["set"],
+        "links": row["links"],
+        "strategy": row["strategy"],
+        **{f"R@{k}": f"{100 * row[f'recall@{k}']:.1f}" for k in (2, 5, 10, 20)},
+        "MRR": f"{100 * row['mrr']:.1f}",
+        "gain R@5": f"{100 * gain['value']:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]",
+        "rescued": "-" if rescued is None else f"{100 * rescued:.0f}",
+        "ms": f"{row['ms_without_embedding']:.1f}",
+    }
+
+
+def _write(options: argparse.Namespace, rows: Sequence[Row], costs: Sequence[Row]) -> None:
+    if options.json:
+        found = {"versions": versions(), "rows": rows, "cost": costs}
+        Path(options.json).write_text(json.dumps(found, indent=2))
+    if options.markdown:
+        Path(options.markdown).write_text("\n\n".join(_markdown(rows, costs)) + "\n")
+    if options.plots and rows:
+        from _retrieval_plots import draw_curves, draw_gains
+
+        for name in options.embeddings.split(","):
+            own = [row for row in rows if row["embedding"] == name and "," not in row["links"]]
+            own = [row for row in own if row["links"] == _first_links(rows, row["set"])]
+            draw_curves(own, Path(options.plots) / f"recall-{name}.svg")
+            draw_gains(own, Path(options.plots) / f"gain-{name}.svg")
+
+
+def _first_links(rows: Sequence[Row], name: str) -> str:
+    return next(row["links"] for row in rows if row["set"] == name)
+
+
+def _markdown(rows: Sequence[Row], costs: Sequence[Row]) -> Iterator[str]:
+    """A table for each embedding, and one of costs."""
+    for name in dict.fromkeys(row["embedding"] for row in rows):
+        yield f"### {name}"
+        yield _table([_printed(row) for row in rows if row["embedding"] == name])
+    if costs:
+        yield _table([{key: str(value) for key, value in row.items()} for row in costs])
+    yield ", ".join(f"{package} {number}" for package, number in versions().items())
+
+
+def _table(rows: Sequence[Mapping[str, str]]) -> str:
+    lines = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""``linkstore eval``: how well strategies find what answers questions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from linkstore.cli.exits import UsageError
+from linkstore.cli.options import JsonOption, listed
+from linkstore.cli.output import write_json
+from linkstore.cli.stores import opened
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+    from linkstore.evaluation import Evaluation, GoldQuestion, Progress
+
+Corpus = Annotated[
+    str | None, typer.Option(metavar="FILE", help='JSON Lines of {"id", "title", "text", "links"?}.')
+]
+Questions = Annotated[str, typer.Option(metavar="FILE", help='JSON Lines of {"question", "gold": [ids]}.')]
+Store = Annotated[
+    str | None,
+    typer.Option("--store", "-s", metavar="PLACE", help="Instead of --corpus: a store that is there."),
+]
+Embedding = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="wordllama, minilm or openai:MODEL [wordllama, or the store's]."),
+]
+Strategies = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAMES", help="Which to compare, such as dense,bm25,default [all]."),
+]
+Links = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Links to have: kinds that the corpus carries, extractors to run [carried, or mention,entity].",
+    ),
+]
+
+
+def evaluate(
+    questions: Questions,
+    corpus: Corpus = None,
+    store: Store = None,
+    embedding: Embedding = None,
+    strategies: Strategies = None,
+    links: Links = None,
+    json: JsonOption = False,
+) -> None:
+    """Measure how well strategies find the documents that answer questions.
+
+    Recall among the first 2, 5, 10 and 20 hits and mean reciprocal rank, with 95 % intervals; the gain over
+    dense search; the share of what dense search misses among 20 that is among the first 10; time a query.
+    """
+    _require_one_source(corpus, store, links)
+    _require_file(questions, "--questions")
+    from linkstore.evaluation import STRATEGIES, read_questions
+
+    names = listed(strategies or STRATEGIES)
+    unknown = [name for name in names if name not in STRATEGIES]
+    if unknown:
+        raise UsageError(f"--strategies: unknown {', '.join(unknown)}; known: {', '.join(STRATEGIES)}")
+    asked = read_questions(questions)
+    if corpus is not None:
+        found = _on_corpus(_linked(corpus, links), asked, names, embedding)
+    else:
+        found = _on_store(str(store), asked, names, embedding)
+    if json:
+        write_json(found.to_dict())
+    else:
+        from linkstore.cli.tables import show_evaluation
+
+        show_evaluation(found)
+
+
+def _require_one_source(corpus: str | None, store: str | None, links: Sequence[str] | None) -> None:
+    if (corpus is None) == (store is None):
+        raise UsageError("give either --corpus or --store: what the questions are asked of")
+    if store is not None and links:
+        raise UsageError("--links chooses the links of a --corpus; a store keeps those it has")
+    if corpus is not None:
+        _require_file(corpus, "--corpus")
+
+
+def _require_file(path: str, option: str) -> None:
+    if not Path(path).is_file():
+        raise UsageError(f"{option}: there is no file {path}")
+
+
+def _linked(corpus: str, links: Sequence[str] | None) -> list[Document]:
+    from linkstore.evaluation import read_corpus, with_links
+
+    return with_links(read_corpus(corpus), None if links is None else listed(links))
+
+
+def _on_corpus(
+    documents: Sequence[Document],
+    questions: Sequence[GoldQuestion],
+    names: Sequence[str],
+    embedding: str | None,
+) -> Evaluation:
+    from linkstore.embeddings import DEFAULT_EMBEDDING, get_embedding
+    from linkstore.evaluation import evaluate
+
+    chosen = get_embedding(embedding or DEFAULT_EMBEDDING)
+    with _progress() as progress:
+        return evaluate(documents, questions, names, embedding=chosen, progress=progress)
+
+
+def _on_store(
+    place: str, questions: Sequence[GoldQuestion], names: Sequence[str], embedding: str | None
+) -> Evaluation:
+    from linkstore.evaluation import evaluate
+
+    with opened(place, embedding=embedding) as store, _progress() as progress:
+        return evaluate(store, questions, names, progress=progress)
+
+
+@contextmanager
+def _progress() -> Iterator[Progress | None]:
+    """A progress bar on stderr, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from linkstore.cli.progress import progress_bar
+
+    with progress_bar(unit="questions") as advance:
+        yield lambda done, total, question: advance(done, total, question)

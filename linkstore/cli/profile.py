@@ -1,0 +1,50 @@
+"""``linkstore profile``: will this corpus profit from links?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from linkstore.cli.exits import UsageError
+from linkstore.cli.options import JsonOption, StoreOption
+from linkstore.cli.output import note, write_json
+from linkstore.cli.stores import opened
+
+
+def profile(
+    store: StoreOption,
+    questions: Annotated[
+        str | None, typer.Option(metavar="FILE", help='JSON Lines of {"question", "gold": [ids]}.')
+    ] = None,
+    plot: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Also draw it, as .png or .svg; needs the extra plot.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Say whether a store will profit from links.
+
+    Links by kind, link groups by size, hubs, dangling links, documents that links leave alone or reach;
+    with questions whose answers are known, how often links join the answers, and what that could bring.
+    """
+    if questions is not None and not Path(questions).is_file():
+        raise UsageError(f"--questions: there is no file {questions}")
+    from linkstore.evaluation import profile as profiled
+    from linkstore.evaluation import read_questions
+    from linkstore.evaluation.picture import draw_profile, require_picture
+
+    if plot is not None:
+        require_picture(plot)
+    asked = () if questions is None else read_questions(questions)
+    with opened(store) as opened_store:
+        found = profiled(opened_store, asked)
+    if plot is not None:
+        draw_profile(found, plot)
+        note(f"drawn in {plot}")
+    if json:
+        write_json(found.to_dict())
+    else:
+        from linkstore.cli.profiled import show_profile
+
+        show_profile(found)

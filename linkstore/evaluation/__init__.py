@@ -1,0 +1,39 @@
+"""Does a search find what answers a question, and would links help? Measured on questions with known answers.
+
+:func:`evaluate` compares strategies on a corpus or a store. :func:`read_corpus` and :func:`read_questions`
+read their JSON Lines; :func:`with_links` gives a corpus the links to compare. :func:`profile` says what the
+links of a store look like and whether they help; :func:`draw_profile` draws it.
+"""
+
+from __future__ import annotations
+
+from linkstore.evaluation.contenders import STRATEGIES
+from linkstore.evaluation.linking import with_links
+from linkstore.evaluation.metrics import Estimate
+from linkstore.evaluation.outcomes import Evaluation, Outcome
+from linkstore.evaluation.picture import draw_profile
+from linkstore.evaluation.profiles import GoldEdges, GoldProfile, KindProfile, LinkGroup, Profile, size_labels
+from linkstore.evaluation.profiling import profile
+from linkstore.evaluation.rows import GoldQuestion, read_corpus, read_questions
+from linkstore.evaluation.running import Progress, evaluate
+
+__all__ = [
+    "STRATEGIES",
+    "Estimate",
+    "Evaluation",
+    "GoldEdges",
+    "GoldProfile",
+    "GoldQuestion",
+    "KindProfile",
+    "LinkGroup",
+    "Outcome",
+    "Profile",
+    "Progress",
+    "draw_profile",
+    "evaluate",
+    "profile",
+    "read_corpus",
+    "read_questions",
+    "size_labels",
+    "with_links",
+]

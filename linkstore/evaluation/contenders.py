@@ -1,0 +1,45 @@
+"""Strategies by the names under which they are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from linkstore.errors import EvaluationError
+from linkstore.retriever import LinkRetriever
+from linkstore.store import LinkStore
+from linkstore.strategies import Eager, Mmr, PageRank, Similarity, Strategy, Words
+
+DENSE: Final = "dense"
+"""Plain similarity search, which all others are compared with."""
+DEFAULT: Final = "default"
+
+_MADE_BY: Final[Mapping[str, Callable[[], Strategy]]] = {
+    DENSE: Similarity,
+    "bm25": Words,
+    "eager": Eager,
+    "mmr": Mmr,
+    "pagerank": PageRank,
+}
+STRATEGIES: Final = (*_MADE_BY, DEFAULT)
+"""The names that are known; ``"default"`` is what a LinkRetriever uses by itself."""
+
+
+def strategies_named(names: Sequence[str], store: LinkStore) -> dict[str, Strategy]:
+    """Strategies with their own settings, each once, in order.
+
+    Args:
+        names: Some of :data:`STRATEGIES`.
+        store: Whose retriever says what the default is.
+
+    Raises:
+        EvaluationError: If a name is unknown, or none is given.
+    """
+    unknown = [name for name in names if name not in STRATEGIES]
+    if unknown or not names:
+        problem = f"unknown strategy {', '.join(unknown)}" if unknown else "no strategy is named"
+        raise EvaluationError(f"{problem}; known: {', '.join(STRATEGIES)}")
+    return {
+        name: LinkRetriever(store=store).strategy_for() if name == DEFAULT else _MADE_BY[name]()
+        for name in names
+    }

@@ -1,0 +1,200 @@
+"""What a profile says of a store's links: values, and their form in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from linkstore.strategies.base import DEFAULT_HUB_CAP
+
+HUB_CAP: Final = DEFAULT_HUB_CAP
+"""A side of a link group with more documents is a hub: searches do not arrive there."""
+SIZE_BOUNDS: Final = (1, 2, 5, 10, 20, 50, 100, HUB_CAP)
+"""The largest link group of each class of sizes; larger ones are the last class."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindProfile:
+    """The links of one kind.
+
+    Args:
+        links: How many; a bidirectional link counts once.
+        groups: Link groups.
+        hubs: Link groups with more than 200 documents on a side.
+        edges: Pairs of documents where the one leads to the other through a link group; none lead to
+            the hub side of one.
+        dangling: Links that lead to no document of the store.
+    """
+
+    links: int
+    groups: int
+    hubs: int
+    edges: int
+    dangling: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkGroup:
+    """A link group and how many documents lie on it.
+
+    Args:
+        kind: Its kind.
+        tag: Its tag.
+        out: Documents that point at the tag.
+        in_: Documents that the tag points at.
+    """
+
+    kind: str
+    tag: str
+    out: int
+    in_: int
+
+    @property
+    def hub(self) -> bool:
+        """Whether a side has more documents than a search arrives at."""
+        return max(self.out, self.in_) > HUB_CAP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldEdges:
+    """How often the links of one kind lead from one answer of a question to another.
+
+    Counted over questions with at least two gold documents; edges count in both directions, each pair
+    of documents once.
+
+    Args:
+        edges: Pairs of a gold document and another document that links of this kind join.
+        joining: Of these, pairs of two gold documents of one question.
+        gold: Gold documents, of all questions.
+        linked: Of these, how many are joined to another gold document of their question.
+    """
+
+    edges: int
+    joining: int
+    gold: int
+    linked: int
+
+    @property
+    def precision(self) -> float | None:
+        """Share of the edges at gold documents that join two of one question; None if there is none."""
+        return self.joining / self.edges if self.edges else None
+
+    @property
+    def linked_share(self) -> float | None:
+        """Share of gold documents joined to another one; None if no question has two."""
+        return self.linked / self.gold if self.gold else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldProfile:
+    """What links could add to dense search, on questions with known answers.
+
+    Args:
+        questions: How many.
+        recall_at_5: Of dense search, averaged over questions.
+        missed: Gold documents that dense search does not have among its first 5, in all questions.
+        within_reach: Of these, how many one link joins to one of its first 10.
+        kinds: By kind of link; and under ``"all"`` all kinds together.
+    """
+
+    questions: int
+    recall_at_5: float
+    missed: int
+    within_reach: int
+    kinds: Mapping[str, GoldEdges]
+
+    @property
+    def headroom(self) -> float:
+        """What dense search leaves to be found among the first 5."""
+        return 1 - self.recall_at_5
+
+    @property
+    def reach(self) -> float:
+        """Share of what dense search misses that one link would find."""
+        return self.within_reach / self.missed if self.missed else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """The links of a store, and what they may be good for.
+
+    Args:
+        documents: How many documents.
+        links: By kind.
+        sizes: How many link groups have up to 1, 2, 5, … documents on their larger side; in the order of
+            :data:`SIZE_BOUNDS`, then those with more.
+        largest: The largest link groups, largest first.
+        isolated: Documents that no link joins to another.
+        reached: Documents that some other document leads to by one link.
+        gold: What questions with known answers say; None without such.
+        verdict: Whether links help, in words.
+    """
+
+    documents: int
+    links: Mapping[str, KindProfile]
+    sizes: tuple[int, ...]
+    largest: tuple[LinkGroup, ...]
+    isolated: int
+    reached: int
+    gold: GoldProfile | None
+    verdict: str
+
+    @property
+    def reached_share(self) -> float:
+        """Share of documents that some other document leads to by one link."""
+        return self.reached / self.documents if self.documents else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The profile as plain JSON."""
+        return {
+            "documents": self.documents,
+            "links": {kind: _fields(one) for kind, one in self.links.items()},
+            "group_sizes": dict(zip(size_labels(), self.sizes, strict=True)),
+            "largest_groups": [
+                {"kind": one.kind, "tag": one.tag, "out": one.out, "in": one.in_, "hub": one.hub}
+                for one in self.largest
+            ],
+            "isolated": self.isolated,
+            "reached_in_one_hop": self.reached,
+            "reached_share": self.reached_share,
+            "gold": None if self.gold is None else _gold(self.gold),
+            "verdict": self.verdict,
+        }
+
+
+def size_labels() -> tuple[str, ...]:
+    """The classes of sizes in words, such as ``3-5``."""
+    lows = (1, *(bound + 1 for bound in SIZE_BOUNDS))
+    ranges = zip(lows[:-1], SIZE_BOUNDS, strict=True)
+    return (*(str(low) if low == high else f"{low}-{high}" for low, high in ranges), f">{SIZE_BOUNDS[-1]}")
+
+
+def _fields(one: KindProfile) -> dict[str, int]:
+    return {
+        "links": one.links,
+        "groups": one.groups,
+        "hubs": one.hubs,
+        "edges": one.edges,
+        "dangling": one.dangling,
+    }
+
+
+def _gold(one: GoldProfile) -> dict[str, Any]:
+    return {
+        "questions": one.questions,
+        "dense_recall@5": one.recall_at_5,
+        "missed": one.missed,
+        "within_reach": one.within_reach,
+        "kinds": {
+            kind: {
+                "edges": edges.edges,
+                "joining": edges.joining,
+                "precision": edges.precision,
+                "gold": edges.gold,
+                "linked": edges.linked,
+                "linked_share": edges.linked_share,
+            }
+            for kind, edges in one.kinds.items()
+        },
+    }

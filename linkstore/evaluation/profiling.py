@@ -1,0 +1,56 @@
+"""Will a corpus profit from links? What its links look like, and what they do for questions with answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from linkstore.evaluation.counting import counted, largest_groups
+from linkstore.evaluation.gold import gold_profile
+from linkstore.evaluation.profiles import KindProfile, Profile
+from linkstore.evaluation.rows import GoldQuestion
+from linkstore.evaluation.verdict import verdict
+from linkstore.store import LinkStore
+
+
+def profile(store: LinkStore, questions: Sequence[GoldQuestion] = ()) -> Profile:
+    """Look at the links of a store.
+
+    Reads the store three times (more often where it has many millions of links), in batches, on any
+    backend. What is written meanwhile may or may not be counted.
+
+    Args:
+        store: Is not changed.
+        questions: With the ids that answer them, to see what links do for them. Without, the verdict
+            can only say how well documents are linked.
+
+    Raises:
+        EvaluationError: If a gold document is not in the store.
+    """
+    survey = store.survey()
+    counts = counted(store.backend, sum(survey.links.values()))
+    dangling = Counter[str]()
+    for kind, _, links in survey.dangling:
+        dangling[kind] += links
+    found = gold_profile(store, questions) if questions else None
+    joined, reached = int(counts.joined.sum()), int(counts.reached.sum())
+    documents = len(counts.joined)
+    return Profile(
+        documents=documents,
+        links={
+            kind: KindProfile(
+                links=links,
+                groups=counts.groups[kind],
+                hubs=counts.hubs[kind],
+                edges=counts.edges[kind],
+                dangling=dangling[kind],
+            )
+            for kind, links in sorted(survey.links.items())
+        },
+        sizes=tuple(counts.sizes.tolist()),
+        largest=largest_groups(store.backend, counts),
+        isolated=documents - joined,
+        reached=reached,
+        gold=found,
+        verdict=verdict(reached / documents if documents else 0.0, found),
+    )

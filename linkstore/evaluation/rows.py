@@ -1,0 +1,130 @@
+"""Reading a corpus and questions with gold answers from JSON Lines.
+
+A corpus has one document a line, ``{"id", "title", "text", "links"?}``, where links are a list of
+``{"kind", "tag", "direction", "label"?, "weight"?}``. Questions have one a line, ``{"question", "gold"}``,
+where gold is a list of the ids that answer it. Further keys are ignored, and so are empty lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+from langchain_core.documents import Document
+
+from linkstore.errors import EvaluationError, LinkError
+from linkstore.links import LINKS_KEY, merge_links
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldQuestion:
+    """A question, and the documents that answer it.
+
+    Args:
+        question: In words.
+        gold: Ids, each once; at least one.
+    """
+
+    question: str
+    gold: tuple[str, ...]
+
+
+def read_corpus(path: str | Path) -> list[Document]:
+    """Documents ready to be stored, from a file of rows.
+
+    A document's text is its title, a line break and its text; that is what is embedded. The title is also
+    ``metadata["title"]``, the links are ``metadata["links"]``.
+
+    Raises:
+        EvaluationError: If a row cannot be used or an id comes twice; the message names file and line.
+        OSError: If the file cannot be read.
+    """
+    documents = []
+    line_of: dict[str, int] = {}
+    for line, document in _rows(Path(path), _document):
+        name = str(document.id)
+        if name in line_of:
+            raise EvaluationError(f"{path}, line {line}: the id {name!r} is already on line {line_of[name]}")
+        line_of[name] = line
+        documents.append(document)
+    if not documents:
+        raise EvaluationError(f"{path} has no rows; a corpus needs at least one document")
+    return documents
+
+
+def read_questions(path: str | Path) -> list[GoldQuestion]:
+    """Questions with their gold, from a file of rows; a gold id that comes twice counts once.
+
+    Raises:
+        EvaluationError: If a row cannot be used; the message names file and line.
+        OSError: If the file cannot be read.
+    """
+    questions = [question for _, question in _rows(Path(path), _question)]
+    if not questions:
+        raise EvaluationError(f"{path} has no rows; nothing can be measured without a question")
+    return questions
+
+
+def _rows(path: Path, read: Callable[[Mapping[str, Any]], T]) -> Iterator[tuple[int, T]]:
+    """What each row says, with its line from 1."""
+    with path.open("rb") as file:
+        for line, text in enumerate(file, 1):
+            if not text.strip():
+                continue
+            try:
+                value = read(_object(orjson.loads(text)))
+            except orjson.JSONDecodeError as error:
+                raise EvaluationError(f"{path}, line {line}: no JSON: {error}") from error
+            except (EvaluationError, LinkError) as error:
+                raise EvaluationError(f"{path}, line {line}: {error}") from error
+            yield line, value
+
+
+def _object(row: object) -> Mapping[str, Any]:
+    if not isinstance(row, dict):
+        raise EvaluationError(f"expected a JSON object, but this is {_shown(row)}")
+    return row
+
+
+def _document(row: Mapping[str, Any]) -> Document:
+    name, title, text = _string(row, "id"), _string(row, "title"), _string(row, "text")
+    if not name or "\0" in name:
+        raise EvaluationError(f"'id' must not be empty or hold a NUL, but is {name!r}")
+    whole = f"{title}\n{text}".strip()
+    if not whole:
+        raise EvaluationError(f"document {name!r} has neither a title nor a text")
+    links = row.get("links", [])
+    if not isinstance(links, list) or not all(isinstance(link, dict) for link in links):
+        raise EvaluationError(
+            "'links' must be a list of objects with kind, tag and direction, but is " + _shown(links)
+        )
+    carried = [link.to_dict() for link in merge_links(links)]
+    return Document(id=name, page_content=whole, metadata={"title": title, LINKS_KEY: carried})
+
+
+def _question(row: Mapping[str, Any]) -> GoldQuestion:
+    question, gold = _string(row, "question"), row.get("gold")
+    if not question.strip():
+        raise EvaluationError("'question' is empty")
+    if not isinstance(gold, list) or not gold or not all(isinstance(name, str) and name for name in gold):
+        raise EvaluationError("'gold' must be a list of at least one id, but is " + _shown(gold))
+    return GoldQuestion(question=question, gold=tuple(dict.fromkeys(gold)))
+
+
+def _string(row: Mapping[str, Any], key: str) -> str:
+    if key not in row:
+        raise EvaluationError(f"the row has no {key!r}")
+    value = row[key]
+    if not isinstance(value, str):
+        raise EvaluationError(f"{key!r} must be a string, but is {_shown(value)}")
+    return value
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}…"

@@ -1,0 +1,63 @@
+"""Plain search by words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from linkstore.errors import StrategyError
+from linkstore.hits import Hits
+from linkstore.lexical import terms
+from linkstore.plans import Lexical, Plan, Vectors, Worded
+from linkstore.strategies.base import Question, Strategy, require_at_least
+from linkstore.strategies.paths import hits_of
+from linkstore.strategies.trail import Found, Trail
+from linkstore.vectors import Floats, similarities
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words(Strategy):
+    """The ``k`` documents that match the query's words best, by BM25; no link is followed.
+
+    A hit's score is its BM25, as :mod:`linkstore.lexical` defines it. On a backend without lexical search
+    it raises CapabilityError.
+
+    Args:
+        k: How many documents; default 4.
+    """
+
+    k: int = 4
+
+    def __post_init__(self) -> None:
+        require_at_least(1, k=self.k)
+
+    def limited(self, k: int) -> Words:
+        """The same search for ``k`` documents."""
+        return replace(self, k=k)
+
+    def plan(self, question: Question) -> Plan[Hits]:
+        """One fetch by words, one of their vectors, one of their texts."""
+        if question.roots or question.links:
+            raise StrategyError(
+                "Words starts from the query alone; with initial_roots or initial_links use Eager(depth=0)"
+            )
+        asked = tuple(dict.fromkeys(terms(question.text)))
+        if not asked:
+            reason = "the query has no words to look up: it is a vector, or stop words alone"
+            return Hits(hits=(), reason=reason, strategy=str(self))
+        condition = question.filter & question.seed_filter & question.result_filter
+        found: Worded = yield Lexical(terms=asked, k=self.k, filter=condition)
+        trail = Trail()
+        left = ", ".join(found.left_out)
+        trail.cut("lexical", len(found.left_out), 0, f"words in too many documents: {left}")
+        if not len(found.refs):
+            reason = "no document has any of the query's words" + (
+                "" if condition.always else " and passes the filter"
+            )
+            return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
+        vectors: Floats = yield Vectors(refs=found.refs)
+        similarity = similarities(vectors, question.vector)
+        weight = np.ones(len(found.refs), dtype=np.float32)
+        positions = trail.add(Found(refs=found.refs, similarity=similarity, weight=weight))
+        return (yield from hits_of(trail, positions, self, question, found.score, {"words": found.score}))
