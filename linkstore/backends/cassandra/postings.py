@@ -6,8 +6,8 @@ goes by its stamp, a hash of title and text: whoever has read the document knows
 is now.
 
 Words are spread over a number of partitions by their hash: the words of many documents so go to few
-partitions, of which each is one write. The documents of a word are in the order of a hash of their ids. So the
-first of them are a random sample, and how near to each other these lie tells how many there are in all.
+partitions, of which each is one write. The documents of a word are in the order of a hash of their ids. So
+the first of them are a random sample, and how near to each other these lie tells how many there are in all.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SIZES: Final = (8, 4, 2, 1)
 HEAD: Final = np.dtype([("hash", ">u8"), ("count", ">u4"), ("length", ">u4"), ("stamp", ">u8")])
 """Hash of the id, how often the document has the word, how many words it has, stamp."""
 _DEFINITION: Final = 1
-"""To be raised if other words are made of a text: no stamp is right then, and ``repair`` makes all rows anew."""
+"""To be raised if other words are made of a text: then no stamp is right, and ``repair`` makes all anew."""
 _LONG_ID: Final = 256
 PostingKey = tuple[int, int, str, bytes, str]
 """The primary key of a row: shard, bucket, word, head, document id."""
