@@ -352,7 +352,7 @@ def test_a_store_may_be_made_without(made) -> None:
 def as_before(backend: CassandraBackend) -> None:
     """Make it what linkstore made before it indexed words."""
     run_cql(backend, "DROP TABLE T_words")
-    run_cql(backend, "DELETE FROM T_settings WHERE name = 'words'")
+    run_cql(backend, f"DELETE FROM T_settings USING TIMESTAMP {1 << 62} WHERE name = 'words'")
     run_cql(
         backend, f"INSERT INTO T_settings (name, value) VALUES ('version', '1') USING TIMESTAMP {1 << 62}"
     )

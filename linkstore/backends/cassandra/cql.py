@@ -242,6 +242,11 @@ def read_more_postings(tables: Tables) -> str:
     return f"SELECT head, id FROM {tables.words} {_OF_WORD} AND (head, id) > (?, ?)"
 
 
+def read_partitions_of_words(tables: Tables) -> str:
+    """(shard, bucket) of all partitions that there are."""
+    return f"SELECT DISTINCT shard, bucket FROM {tables.words}"
+
+
 def read_partition_of_words(tables: Tables) -> str:
     """All of a partition: (word, head, id); values: shard, bucket."""
     return f"SELECT word, head, id FROM {tables.words} WHERE shard = ? AND bucket = ?"

@@ -6,18 +6,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from linkstore.backends.base import Finding
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.nearest import SCAN_PAGE, scan_page
-from linkstore.backends.cassandra.postings import HEAD, SHARDS, DocumentWords, PostingKey, PostingStatements
-from linkstore.backends.cassandra.reading import LANES, Fetcher
+from linkstore.backends.cassandra.postings import (
+    HEAD,
+    DocumentWords,
+    Partition,
+    PostingKey,
+    PostingStatements,
+)
+from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.requests import Requests, Statement
 from linkstore.plans import Operation
 
 _EXAMPLES: Final = 5
+_AT_ONCE: Final = 8
+"""So many partitions are read at once: of 256, so a small part of all rows is held at a time."""
+_WHAT: Final = "compare words with documents"
 _STAMP: Final = slice(HEAD.fields["stamp"][1], HEAD.itemsize)  # type: ignore[index]
 
 
@@ -72,10 +79,12 @@ class WordInspection:
         while page := (yield from scan_page(self._tables, after, SCAN_PAGE)):
             for row in page:
                 words = DocumentWords.of(row.id, row.text, row.metadata())
-                right[row.id] = np.uint64(words.stamp).astype(">u8").tobytes(), len(words.counts) + 1
+                right[row.id] = words.stamp.to_bytes(8, "big"), len(words.counts) + 1
             after = page[-1].id
         missing, strays = {name: count for name, (_, count) in right.items()}, []
-        for requests in self._partitions():
+        whole = Statement(cql=cql.read_partitions_of_words(self._tables))
+        (partitions,) = yield Requests(statements=(whole,), what=_WHAT)
+        for requests in self._reading(partitions):
             answers = yield requests
             for statement, rows in zip(requests.statements, answers, strict=True):
                 for word, head, name in rows:
@@ -95,13 +104,12 @@ class WordInspection:
             keys = (key for each in words for key in each.keys(self._buckets))
             yield from self._run(tuple(self._statements.write(keys, now)))
 
-    def _partitions(self) -> Iterator[Requests]:
+    def _reading(self, partitions: Sequence[Partition]) -> Iterator[Requests]:
         """All partitions, a few at a time."""
         text = cql.read_partition_of_words(self._tables)
-        keys = [(shard, at) for shard in range(SHARDS) for at in range(self._buckets)]
-        for start in range(0, len(keys), LANES):
-            statements = tuple(Statement(cql=text, values=key) for key in keys[start : start + LANES])
-            yield Requests(statements=statements, what="compare words with documents")
+        for start in range(0, len(partitions), _AT_ONCE):
+            keys = partitions[start : start + _AT_ONCE]
+            yield Requests(statements=tuple(Statement(cql=text, values=key) for key in keys), what=_WHAT)
 
     def _run(self, statements: tuple[Statement, ...]) -> Operation[None]:
         if statements:
