@@ -1,9 +1,9 @@
 """What it costs to search by words on Cassandra, and what other layouts of the same postings would.
 
 Run: ``python benchmarks/cassandra_words.py --size 10000``; it starts a server of its own (Java 17 and Maven
-are needed). Documents have 60 to 180 words from a vocabulary of 50,000, the r-th with weight 1 / (r + 20). They
-are added to a store with and to one without lexical search, in turns; the postings of some of them are also
-written alone, in the layouts that were compared, and read again.
+are needed). Documents have 60 to 180 words from a vocabulary of 50,000, the r-th with weight 1 / (r + 20).
+They are added to a store with and to one without lexical search, in turns; the postings of some of them are
+also written alone, in the layouts that were compared, and read again.
 """
 
 from __future__ import annotations

@@ -253,11 +253,9 @@ def assert_answers(
 
 def questions_of(case: Case) -> list[tuple[str, ...]]:
     """Words that the change is about: those that come, go and stay, and all of them."""
+    before, after = case.before, case.after
     changed = [
-        r
-        for of in (case.before, case.after)
-        for r in of.values()
-        if r not in case.before.values() or r not in case.after.values()
+        r for of in (before, after) for name, r in of.items() if before.get(name) is not after.get(name)
     ]
     every = sorted({word for record in changed for word in document_terms(record.text, record.metadata)})
     return [*((word,) for word in every), tuple(every)]

@@ -104,7 +104,9 @@ class WordSearch:
     def _first(self, words: Sequence[str]) -> Operation[tuple[Mapping[str, WordRows], Totals]]:
         """The first documents of each word, and the count of all."""
         totals, a_part = self._corpus.known(), rows_a_part(self._buckets)
-        limits = dict.fromkeys(words, FIRST) | ({EVERY_DOCUMENT: a_part} if totals is None else {})
+        limits = dict.fromkeys(words, -(-FIRST // self._buckets))
+        if totals is None:
+            limits[EVERY_DOCUMENT] = a_part
         keys = [(word, one) for word in limits for one in partitions_of(word, self._buckets)]
         text = cql.read_first_postings(self._tables)
         answers = yield from self._read(
