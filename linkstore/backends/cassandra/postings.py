@@ -12,11 +12,12 @@ the first of them are a random sample, and how near to each other these lie tell
 
 from __future__ import annotations
 
-from collections import Counter
+import struct
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
+from functools import lru_cache
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -45,11 +46,12 @@ HEAD: Final = np.dtype([("hash", ">u8"), ("count", ">u4"), ("length", ">u4"), ("
 _DEFINITION: Final = 1
 """To be raised if other words are made of a text: then no stamp is right, and ``repair`` makes all anew."""
 _LONG_ID: Final = 256
+_INT: Final = struct.Struct(">I")
+_LONG: Final = struct.Struct(">Q")
 PostingKey = tuple[int, int, str, bytes, str]
 """The primary key of a row: shard, bucket, word, head, document id."""
 Partition = tuple[int, int]
 """Shard and bucket."""
-_partition = itemgetter(0, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +80,10 @@ class DocumentWords:
         """The rows that say so."""
         name, hashed = self.id, _hash(self.id)
         at = bucket(name, buckets)
-        heads = np.empty(len(self.counts) + 1, HEAD)
-        heads["hash"], heads["length"], heads["stamp"] = hashed, self.length, self.stamp
-        heads["count"][0], heads["count"][1:] = 0, list(self.counts.values())
-        packed, size = heads.tobytes(), HEAD.itemsize
-        yield (hashed >> 32) % PARTS, at, EVERY_DOCUMENT, packed[:size], name
-        for place, word in enumerate(self.counts, 1):
-            yield shard_of(word), at, word, packed[place * size : (place + 1) * size], name
+        start, end = _LONG.pack(hashed), _INT.pack(self.length) + _LONG.pack(self.stamp)
+        yield (hashed >> 32) % PARTS, at, EVERY_DOCUMENT, start + _INT.pack(0) + end, name
+        for word, count in self.counts.items():
+            yield shard_of(word), at, word, start + _INT.pack(count) + end, name
 
 
 def stamp_of(text: str, metadata: Mapping[str, Any]) -> int:
@@ -96,6 +95,7 @@ def stamp_of(text: str, metadata: Mapping[str, Any]) -> int:
     return stamp.intdigest()
 
 
+@lru_cache(maxsize=100_000)
 def shard_of(word: str) -> int:
     """Where a word lies."""
     return _hash(word) % SHARDS
@@ -123,30 +123,38 @@ class PostingStatements:
 
     def write(self, keys: Iterable[PostingKey], at: int) -> Iterator[Statement]:
         """Many rows a statement, each statement to a node that has them."""
+        lifetime = [_INT.pack(seconds) for seconds in self._lifetime]
         for rows, routing in self._batches(keys):
-            text = cql.write_postings(self._tables, len(rows), lifetime=bool(self._lifetime))
-            values = (at, *(value for row in rows for value in (*row, *self._lifetime)))
-            yield Statement(cql=text, values=values, level="write", routing=routing)
+            text = cql.write_postings(self._tables, len(rows), lifetime=bool(lifetime))
+            yield _packed(text, at, (_values(row) + lifetime for row in rows), routing)
 
     def delete(self, keys: Iterable[PostingKey], at: int) -> Iterator[Statement]:
         """Likewise."""
         for rows, routing in self._batches(keys):
-            values = (at, *(value for row in rows for value in row))
-            text = cql.delete_postings(self._tables, len(rows))
-            yield Statement(cql=text, values=values, level="write", routing=routing)
+            yield _packed(cql.delete_postings(self._tables, len(rows)), at, map(_values, rows), routing)
 
     def _batches(self, keys: Iterable[PostingKey]) -> Iterator[tuple[Sequence[PostingKey], bytes | None]]:
-        ordered = sorted(keys, key=_partition)
-        rows_of = {partition: list(rows) for partition, rows in groupby(ordered, _partition)}
+        rows_of: defaultdict[Partition, list[PostingKey]] = defaultdict(list)
+        for key in keys:
+            rows_of[key[:2]].append(key)
         partitions = list(rows_of)
         for share in self._fetcher.by_replica(self._tables.words_name, partitions):
             loose: list[PostingKey] = []
             for position in share.positions:
-                rows = rows_of[partitions[position]]
-                for part in _large_batches(rows, loose):
+                for part in _large_batches(rows_of[partitions[position]], loose):
                     yield part, None
             for part in batches(loose, SIZES):
                 yield part, share.routing
+
+
+def _values(row: PostingKey) -> list[bytes]:
+    shard, at, word, head, name = row
+    return [_INT.pack(shard), _INT.pack(at), word.encode(), head, name.encode()]
+
+
+def _packed(text: str, at: int, rows: Iterable[list[bytes]], routing: bytes | None) -> Statement:
+    values = [_LONG.pack(at), *chain.from_iterable(rows)]
+    return Statement(cql=text, values=values, packed=True, level="write", routing=routing)
 
 
 def _large_batches(rows: Sequence[PostingKey], loose: list[PostingKey]) -> Iterator[Sequence[PostingKey]]:
