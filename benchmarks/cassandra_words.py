@@ -9,6 +9,7 @@ also written alone, in the layouts that were compared, and read again.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -205,15 +206,16 @@ def _stores(server: Server, session: Any, texts: Texts, size: int) -> tuple[Row,
     }
     for store in stores.values():
         store.run(store.claim(CLAIM))
-    seconds = dict.fromkeys(stores, 0.0)
+    spent = {name: Spent(server) for name in stores}
     for start in range(0, size, BATCH):
         change = Change(put=texts.records(range(start, min(start + BATCH, size))))
         for name, store in stores.items():
-            seconds[name] += _timed(lambda store=store, change=change: store.run(store.write(change)))
+            spent[name].on(lambda store=store, change=change: store.run(store.write(change)))
     server.nodetool("flush", KEYSPACE)
     row: Row = {"documents": size}
-    row |= {f"{name}, documents/s": size / spent for name, spent in seconds.items()}
-    row["with / without"] = seconds["without"] / seconds["with words"]
+    row |= {f"{name}, documents/s": size / each.seconds for name, each in spent.items()}
+    row["with / without"] = spent["without"].seconds / spent["with words"].seconds
+    row |= {f"{name}, ms of CPU/document": each.cpu / size * 1e3 for name, each in spent.items()}
     row |= {f"{name}, bytes/document": _bytes(server, table) / size for name, table in tables.items()}
     return row, stores
 
@@ -234,10 +236,8 @@ def _compared(server: Server, session: Any, texts: Texts, size: int) -> list[Row
     for layout in compared:
         for text in layout.create:
             executor.run(Requests(statements=(Statement(cql=text, level="schema"),), what="make tables"))
-    seconds, sent = (
-        dict.fromkeys([one.name for one in compared], 0.0),
-        dict.fromkeys([one.name for one in compared], 0),
-    )
+    spent = {one.name: Spent(server) for one in compared}
+    sent = dict.fromkeys(spent, 0)
     for start in range(0, size, BATCH):
         records = texts.records(range(start, min(start + BATCH, size)))
         words = [DocumentWords.of(record.id, record.text, record.metadata) for record in records]
@@ -245,13 +245,14 @@ def _compared(server: Server, session: Any, texts: Texts, size: int) -> list[Row
             statements = tuple(layout.write(words))
             sent[layout.name] += len(statements)
             requests = Requests(statements=statements, what="write postings")
-            seconds[layout.name] += _timed(lambda requests=requests: executor.run(requests))
+            spent[layout.name].on(lambda requests=requests: executor.run(requests))
     server.nodetool("flush", KEYSPACE)
     return [
         {
             "layout": layout.name,
             "documents": size,
-            "documents/s": size / seconds[layout.name],
+            "documents/s": size / spent[layout.name].seconds,
+            "ms of CPU/document": spent[layout.name].cpu / size * 1e3,
             "statements/document": sent[layout.name] / size,
             **_read(executor, layout),
         }
@@ -273,6 +274,28 @@ def _read(executor: Executor, layout: Layout) -> Row:
 def _bytes(server: Server, table: str) -> int:
     folders = (server.node.folder / "data" / KEYSPACE).glob(f"{table}*")
     return sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
+
+
+class Spent:
+    """What actions took.
+
+    Args:
+        server: Whose work counts too.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.seconds = self.cpu = 0.0
+
+    def on(self, action: Callable[[], object]) -> None:
+        """Do something and add what it took: time, and computing by client and server."""
+        before = self._computed()
+        self.seconds += _timed(action)
+        self.cpu += self._computed() - before
+
+    def _computed(self) -> float:
+        fields = Path(f"/proc/{self._server.pid}/stat").read_text().rpartition(")")[2].split()
+        return time.process_time() + (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _timed(action: Callable[[], object]) -> float:

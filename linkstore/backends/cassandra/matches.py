@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from linkstore.backends.cassandra.postings import HEAD, DocumentWords, stamp_of
 from linkstore.backends.cassandra.reading import Documents
@@ -65,7 +66,9 @@ class Matches:
                 " and to look at all takes more than scan_limit: ask for rarer words, or raise scan_limit"
             )
         first = self._best(self._wanted)
-        unread = list(dict.fromkeys(self.refs[first[~self._settled[first]]].tolist()))[:_AT_ONCE]
+        unread = list(dict.fromkeys(self.refs[first[~self._settled[first]]].tolist()))[
+            : min(_AT_ONCE, self._may_read)
+        ]
         self._wanted *= _FASTER
         self._may_read -= len(unread)
         return unread
@@ -79,16 +82,15 @@ class Matches:
         """One entry for each document and state."""
         names = [name for word in found.taken for _, name in word.rows]
         heads = np.frombuffer(b"".join([head for word in found.taken for head, _ in word.rows]), HEAD)
-        rows = np.empty(len(names), [("ref", np.int64), ("stamp", np.uint64)])
-        rows["ref"], rows["stamp"] = self._known.refs(names), heads["stamp"]
-        entries, entry = np.unique(rows, return_inverse=True)
-        scores, start = np.zeros(len(entries)), 0
+        refs, stamps = self._known.refs(names), heads["stamp"].astype(np.uint64)
+        first, entry = _distinct(refs, stamps)
+        scores, start = np.zeros(len(first)), 0
         for word, frequency in zip(found.taken, self._frequency, strict=True):
             part = slice(start, start := start + sum(map(len, word.parts.values())))
             counts, lengths = (heads[name][part].astype(np.float64) for name in ("count", "length"))
             scores[entry[part]] += frequency * weight(counts, lengths, self._average)
-        self.refs: Ints = entries["ref"]
-        self._stamp, self._score = entries["stamp"], scores.astype(np.float32)
+        self.refs: Ints = refs[first]
+        self._stamp, self._score = stamps[first], scores.astype(np.float32)
 
     def _learn(self) -> None:
         """Take in what was read: of each document one entry stays, or none."""
@@ -122,3 +124,13 @@ class Matches:
     def _best(self, take: int) -> Ints:
         names = self._known.names
         return with_names(best(self._score, take), lambda at: names(self.refs[at]))
+
+
+def _distinct(refs: Ints, stamps: npt.NDArray[np.uint64]) -> tuple[Ints, Ints]:
+    """Where each pair of a ref and a stamp is met first, and for each position which pair it is."""
+    order = np.lexsort((stamps, refs))
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (np.diff(refs[order]) != 0) | (stamps[order][1:] != stamps[order][:-1])
+    pair = np.empty(len(order), np.int64)
+    pair[order] = np.cumsum(new) - 1
+    return order[new], pair
