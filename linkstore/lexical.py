@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from linkstore.text import STOP_WORDS, tokens
 
@@ -24,6 +27,7 @@ POSTINGS: Final = 20_000
 """The words of a question are looked up in so many documents at most, in all."""
 LONGEST_WORD: Final = 64
 """Longer ones, in characters, are no words."""
+Counts = TypeVar("Counts", float, npt.NDArray[np.float64])
 
 
 def terms(text: str) -> tuple[str, ...]:
@@ -53,8 +57,11 @@ def inverse_frequency(documents: int, having: int) -> float:
     return max(LEAST_IDF, math.log((documents - having + 0.5) / (having + 0.5)))
 
 
-def weight(count: int, length: int, average: float) -> float:
-    """How much ``count`` times a word count in a document of ``length`` words, where the average is known."""
+def weight(count: Counts, length: Counts, average: float) -> Counts:
+    """How much ``count`` times a word count in a document of ``length`` words, where the average is known.
+
+    Of many documents at once, if counts and lengths are float64 arrays.
+    """
     return (count * (K1 + 1.0)) / (count + K1 * (1 - B + B * length / average))
 
 

@@ -49,6 +49,7 @@ class Counting:
     """
 
     def __init__(self, executor: Any) -> None:
+        self.session = executor.session
         self._executor = executor
         self._ran: list[tuple[str, int, int]] = []
 

@@ -38,6 +38,11 @@ def empty(session: Any, keyspace: str, name: str) -> None:
         _delete(session, f"SELECT id FROM {tables.documents}", delete_document(tables))
         keys = "kind, tag, side, bucket, id"
         _delete(session, f"SELECT {keys} FROM {tables.members}", delete_member(tables))
+    if tables.words_name in there:
+        partitions = session.execute(f"SELECT DISTINCT shard, bucket FROM {tables.words}")
+        prepared = session.prepare(f"DELETE FROM {tables.words} WHERE shard = ? AND bucket = ?")
+        for waiting in [session.execute_async(prepared, tuple(row)) for row in partitions]:
+            waiting.result()
     if tables.settings_name in there:
         session.execute(f"TRUNCATE {tables.pages}")
         session.execute(f"TRUNCATE {tables.settings}")

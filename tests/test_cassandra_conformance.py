@@ -6,7 +6,7 @@ import pytest
 from stores import times
 
 from linkstore.testing import OracleBackend, assert_congruent
-from linkstore.testing.conformance import BackendConformance
+from linkstore.testing.conformance import BackendConformance, LexicalCases
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def backend(place):
     backend.close()
 
 
-class TestCassandra(BackendConformance):
+class TestCassandra(BackendConformance, LexicalCases):
     @pytest.fixture
     def backend(self, backend):
         return backend

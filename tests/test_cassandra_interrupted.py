@@ -24,12 +24,13 @@ from cassandra_tables import empty, own_keyspace
 
 from linkstore import Link
 from linkstore.backends.base import Change, Manifest, Record
-from linkstore.backends.cassandra import members
+from linkstore.backends.cassandra import members, postings
 from linkstore.backends.cassandra.backend import CassandraBackend
 from linkstore.hits import Hits
+from linkstore.lexical import document_terms
 from linkstore.links import links_in
 from linkstore.neighbours import neighbours
-from linkstore.plans import Plan
+from linkstore.plans import Lexical, Names, Plan, Worded
 from linkstore.strategies import Eager, Mmr, Question
 from linkstore.strategies.base import Traversing
 from linkstore.testing import OracleBackend, compare_hits
@@ -60,6 +61,12 @@ class Case:
         """What makes the store again what it was."""
         put = [r for name, r in self.before.items() if self.after.get(name) is not r]
         return Change(put=put, remove=[name for name in self.after if name not in self.before])
+
+
+def worded(record: Record, text: str, title: str | None = None) -> Record:
+    """A record with this text and title, and its links."""
+    metadata = {**record.metadata, "title": title} if title else record.metadata
+    return replace(record, text=text, metadata=metadata)
 
 
 def linked(record: Record, *links: Link, turned: bool = False) -> Record:
@@ -135,7 +142,8 @@ def made(kind: str, seed: int) -> Case:
         Link.incoming(**tag[5], weight=0.25),
         Link.incoming(kind="hyperlink", tag="nobody"),
     )
-    one = linked(subject, *old)
+    one = worded(linked(subject, *old), "needle needle text", "hay")
+    other_words = worded(linked(subject, *old), "needle of text and straw, text", "a barn")
     there = {one.id: one} | {record.id: record for record in others}
     first, *rest = old
     changes: dict[str, tuple[Records, Change]] = {
@@ -145,6 +153,7 @@ def made(kind: str, seed: int) -> Case:
         "turn": (there, Change(put=[linked(one, *old, turned=True)])),
         "raise a weight": (there, Change(put=[linked(one, replace(first, weight=1.0), *rest)])),
         "lower a weight": (there, Change(put=[linked(one, replace(first, weight=0.125), *rest)])),
+        "reword": (there, Change(put=[other_words])),
         "delete": (there, Change(remove=[one.id])),
         "several": (
             {name: r for name, r in there.items() if name != others[0].id},
@@ -158,7 +167,7 @@ def made(kind: str, seed: int) -> Case:
     return Case(before=before, change=change, searches=searches_of(graph, one, others))
 
 
-KINDS = ("insert", "relink", "turn", "raise a weight", "lower a weight", "delete", "several")
+KINDS = ("insert", "relink", "turn", "raise a weight", "lower a weight", "reword", "delete", "several")
 LONG_KINDS = ("relink and turn",) if LONG else ()
 
 
@@ -173,6 +182,8 @@ def place(cassandra_session):
 def clients(place, monkeypatch):
     """One that is stopped and one that is not; every row that is written is a statement of its own."""
     monkeypatch.setattr(members, "BATCH_SIZES", (1,))
+    monkeypatch.setattr(postings, "SIZES", (1,))
+    monkeypatch.setattr(postings, "LARGE_SIZES", ())
     empty(*place)
     clients = [CassandraBackend(*place) for _ in range(2)]
     for one in clients:
@@ -213,18 +224,48 @@ def found_in(backend: CassandraBackend, case: Case) -> Records:
     return found
 
 
-def assert_answers(backend: CassandraBackend, records: Records, case: Case) -> None:
-    """All searches, and the neighbours of all documents concerned, are as the oracle has them."""
+def assert_answers(
+    backend: CassandraBackend, records: Records, case: Case, *, repaired: bool = False
+) -> None:
+    """All searches, and the neighbours of all documents concerned, are as the oracle has them.
+
+    Scores by words are made of numbers of documents too, among which postings that were left over count until
+    the store is repaired.
+    """
     oracle = OracleBackend()
     oracle.run(oracle.claim(CLAIM))
     write(oracle, Change(put=list(records.values())))
     names = [record.id for record in case.change.put] + list(case.change.remove)
     plans = [lambda search=search: search.strategy.plan(search.question) for search in case.searches]
     plans += [lambda name=name: neighbours(name) for name in names]
+    questions = questions_of(case)
+    plans += [lambda words=words: by_words(words) for words in questions]
     found, expected = (asyncio.run(answers(one, plans)) for one in (backend, oracle))
     for search, *hits in zip(case.searches, found, expected, strict=False):
         assert compare_hits(*map(without_cuts, hits)) == [], f"{search.strategy} {search.question.roots}"
-    assert found[len(case.searches) :] == expected[len(case.searches) :]
+    others = slice(len(case.searches), -len(questions))
+    assert found[others] == expected[others]
+    for words, *scored in zip(questions, found[others.stop :], expected[others.stop :], strict=True):
+        if repaired:
+            assert scored[0] == scored[1], words
+        assert dict(scored[0]).keys() == dict(scored[1]).keys(), words
+
+
+def questions_of(case: Case) -> list[tuple[str, ...]]:
+    """Words that the change is about: those that come, go and stay, and all of them."""
+    before, after = case.before, case.after
+    changed = [
+        r for of in (before, after) for name, r in of.items() if before.get(name) is not after.get(name)
+    ]
+    every = sorted({word for record in changed for word in document_terms(record.text, record.metadata)})
+    return [*((word,) for word in every), tuple(every)]
+
+
+def by_words(words: tuple[str, ...]) -> Plan[list[tuple[str, float]]]:
+    """Ids and scores of all that have any of the words, best first."""
+    found: Worded = yield Lexical(terms=words, k=1000)
+    names: list[str] = yield Names(refs=found.refs)
+    return list(zip(names, found.score.tolist(), strict=True))
 
 
 async def answers(backend: Any, plans: list[Callable[[], Plan[Any]]]) -> list[Any]:
@@ -272,7 +313,7 @@ def test_a_client_may_stop_after_any_statement(clients, kind, seed) -> None:
         if at % 2:
             other.run(other.repair())
             assert other.run(other.verify()).sound
-            assert_answers(other, records, case)
+            assert_answers(other, records, case, repaired=True)
         write(other, case.change)
         if at % 2 == 0:
             assert_answers(other, case.after, case)

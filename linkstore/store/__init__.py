@@ -102,11 +102,11 @@ class LinkStore(Searching, Writing):
         Args:
             embedding: See :class:`LinkStore`.
             table: The store's name in the keyspace: a letter and up to 37 letters, digits and underscores.
-                It has tables of this name and of three that begin with it.
+                It has tables of this name and of four that begin with it.
             session: Of cassandra-driver; None: the one that ``cassio.init`` made.
             keyspace: None: the session's own, else the one given to ``cassio.init``.
             create: Make the tables if they are not there.
-            settings: Consistency, timeouts, lifetime; see
+            settings: Consistency, timeouts, lifetime, lexical search or not; see
                 :class:`linkstore.backends.cassandra.settings.CassandraSettings`.
 
         Raises:

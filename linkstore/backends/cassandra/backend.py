@@ -32,6 +32,7 @@ from linkstore.backends.cassandra.reader import CassandraReader
 from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.requests import Requests
 from linkstore.backends.cassandra.settings import CassandraSettings
+from linkstore.backends.cassandra.words import Words
 from linkstore.backends.cassandra.writing import ChangeWriter, Clock, prepare
 from linkstore.errors import StoreClosedError
 from linkstore.plans import Operation, Plan, answered
@@ -75,14 +76,17 @@ class CassandraBackend(Backend):
         self._clock = Clock()
         self._close_session = close_session
         self._closed = False
-        buckets = self._settings.buckets
+        buckets, lexical = self._settings.buckets, self._settings.lexical
         now = self._clock.now()
-        recorded = self.run(schema.set_up(self._tables, create=create, buckets=buckets, now=now))
+        recorded = self.run(
+            schema.set_up(self._tables, create=create, buckets=buckets, lexical=lexical, now=now)
+        )
         self._buckets = recorded.buckets
         self._manifest = recorded.manifest
         self._placement = Placement(session, keyspace)
         self._fetcher = Fetcher(self._tables, self._placement)
         self._members = GroupReader(self._tables, self._fetcher, self._buckets)
+        self._words = Words(self._tables, self._fetcher, recorded, self._settings)
         self._inspection = Inspection(self._tables, self._buckets)
         if recorded.manifest.dimension is not None and create:
             self.run(schema.claim(self._tables, recorded.manifest, now))
@@ -112,8 +116,9 @@ class CassandraBackend(Backend):
             remove_pages=tuple(change.remove_pages),
         )
         check_dimension(put, dimension)
+        words = yield from self._words.writer()
         lifetime = self._settings.ttl
-        writer = ChangeWriter(self._tables, self._fetcher, self._clock, self._buckets, lifetime)
+        writer = ChangeWriter(self._tables, self._fetcher, self._clock, self._buckets, lifetime, words)
         return (yield from writer.apply(change, prepare(put)))
 
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> Operation[list[PageEntry]]:
@@ -148,13 +153,14 @@ class CassandraBackend(Backend):
         yield from ()
 
     def verify(self) -> Operation[Report]:
-        """Compare members with the links of documents."""
+        """Compare members with the links of documents, and postings with their words."""
         if not (yield from self._is_claimed()):
             return Report()
-        return (yield from self._inspection.compare()).report()
+        found = (yield from self._inspection.compare()).findings()
+        return Report(findings=(*found, *(yield from self._words.verify())))
 
     def repair(self) -> Operation[Report]:
-        """Delete members without a document, write those that are missing or unfinished."""
+        """Delete members and postings without a document, write those that are missing or unfinished."""
         if not (yield from self._is_claimed()):
             return Report()
         now = self._clock.now()
@@ -168,7 +174,8 @@ class CassandraBackend(Backend):
         )
         if mending:
             yield Requests(statements=mending, what="mend members")
-        return found.report()
+        words = yield from self._words.repair(now)
+        return Report(findings=(*found.findings(), *words))
 
     def run(self, operation: Operation[T]) -> T:
         """In the caller's thread."""
@@ -184,7 +191,7 @@ class CassandraBackend(Backend):
         claimed = yield from self._is_claimed()
         limit, replicated = self._settings.scan_limit, self._placement.is_replicated
         search = NearestSearch(self._tables, self._fetcher, limit, replicated=replicated)
-        reader = CassandraReader(self._fetcher, self._members, search, empty=not claimed)
+        reader = CassandraReader(self._fetcher, self._members, search, self._words, empty=not claimed)
         return (yield from answered(plan, reader.answer))
 
     def close(self) -> None:

@@ -1,8 +1,9 @@
 """All CQL: functions of the tables' names that give texts, and nothing else.
 
-A store in Cassandra has four tables. ``T`` holds documents by id and is the truth. ``T_members`` holds, for
+A store in Cassandra has five tables. ``T`` holds documents by id and is the truth. ``T_members`` holds, for
 each side of each link group, who lies there, with a small copy of the vector: a partition for each, so that
-a link group is followed by reading one partition. ``T_pages`` and ``T_settings`` are small.
+a link group is followed by reading one partition. ``T_words`` holds, for each word, who has it; it is left
+out of stores without lexical search. ``T_pages`` and ``T_settings`` are small.
 """
 
 from __future__ import annotations
@@ -49,6 +50,11 @@ class Tables:
         return self._quoted("_members")
 
     @property
+    def words(self) -> str:
+        """The table of who has a word, quoted."""
+        return self._quoted("_words")
+
+    @property
     def pages(self) -> str:
         """The table of indexed pages, quoted."""
         return self._quoted("_pages")
@@ -62,6 +68,11 @@ class Tables:
     def members_name(self) -> str:
         """The table of members as the schema names it."""
         return f"{self.name}_members"
+
+    @property
+    def words_name(self) -> str:
+        """The table of words as the schema names it."""
+        return f"{self.name}_words"
 
     @property
     def settings_name(self) -> str:
@@ -94,6 +105,17 @@ def create_tables(tables: Tables, dimension: int) -> tuple[str, ...]:
         " USING 'StorageAttachedIndex' WITH OPTIONS = {'similarity_function': 'DOT_PRODUCT'}",
         f'CREATE CUSTOM INDEX IF NOT EXISTS "{tables.name}_by_entry" ON {tables.documents}'
         " (entries(searchable)) USING 'StorageAttachedIndex'",
+    )
+
+
+def create_words(tables: Tables) -> str:
+    """The table of words: many words in a partition, so that few partitions are written for a document.
+
+    A row has no other columns than its key; what ``head`` holds says :mod:`.postings`.
+    """
+    return (
+        f"CREATE TABLE IF NOT EXISTS {tables.words} (shard int, bucket int, word text, head blob, id text,"
+        " PRIMARY KEY ((shard, bucket), word, head, id))"
     )
 
 
@@ -200,6 +222,53 @@ def delete_member(tables: Tables) -> str:
         f"DELETE FROM {tables.members} USING TIMESTAMP ?"
         " WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id = ?"
     )
+
+
+def read_texts(tables: Tables) -> str:
+    """What the words of documents follow from: (id, body, attributes); values: list of ids."""
+    return f"SELECT id, body, attributes FROM {tables.documents} WHERE id IN ?"
+
+
+_OF_WORD: Final = "WHERE shard = ? AND bucket = ? AND word = ?"
+
+
+def read_first_postings(tables: Tables) -> str:
+    """The first who have a word: (head, id); values: shard, bucket, word, limit."""
+    return f"SELECT head, id FROM {tables.words} {_OF_WORD} LIMIT ?"
+
+
+def read_more_postings(tables: Tables) -> str:
+    """All others: (head, id); values: shard, bucket, word, head and id of the last one."""
+    return f"SELECT head, id FROM {tables.words} {_OF_WORD} AND (head, id) > (?, ?)"
+
+
+def read_partitions_of_words(tables: Tables) -> str:
+    """(shard, bucket) of all partitions that there are."""
+    return f"SELECT DISTINCT shard, bucket FROM {tables.words}"
+
+
+def read_partition_of_words(tables: Tables) -> str:
+    """All of a partition: (word, head, id); values: shard, bucket."""
+    return f"SELECT word, head, id FROM {tables.words} WHERE shard = ? AND bucket = ?"
+
+
+def write_postings(tables: Tables, count: int, *, lifetime: bool) -> str:
+    """Postings; values: timestamp, and for each shard, bucket, word, head, id, lifetime."""
+    one = (
+        f"INSERT INTO {tables.words} (shard, bucket, word, head, id) VALUES (?, ?, ?, ?, ?)"
+        f"{' USING TTL ?' if lifetime else ''}"
+    )
+    return _stamped_batch(one, count)
+
+
+def delete_postings(tables: Tables, count: int) -> str:
+    """Values: timestamp, and for each shard, bucket, word, head, id."""
+    return _stamped_batch(f"DELETE FROM {tables.words} {_OF_WORD} AND head = ? AND id = ?", count)
+
+
+def _stamped_batch(one: str, count: int) -> str:
+    """Statements as one, unlogged: it saves requests and promises nothing more."""
+    return f"BEGIN UNLOGGED BATCH USING TIMESTAMP ? {'; '.join([one] * count)}; APPLY BATCH"
 
 
 def read_pages(tables: Tables) -> str:

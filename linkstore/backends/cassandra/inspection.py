@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final
 
-from linkstore.backends.base import Finding, LinkedPage, PageEntry, Report, Survey
+from linkstore.backends.base import Finding, LinkedPage, PageEntry, Survey
 from linkstore.backends.cassandra import codes, cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.members import MemberKey, bucket
@@ -33,7 +33,7 @@ class Comparison:
     missing: AbstractSet[MemberKey]
     unfinished: AbstractSet[MemberKey]
 
-    def report(self) -> Report:
+    def findings(self) -> tuple[Finding, ...]:
         """The same in words."""
         problems = {
             "members of link groups without a document that has the link": self.strays,
@@ -41,7 +41,7 @@ class Comparison:
             "members of link groups that an interrupted write left unfinished": self.unfinished,
         }
         found = ((problem, keys) for problem, keys in problems.items() if keys)
-        return Report(findings=tuple(_finding(problem, keys) for problem, keys in found))
+        return tuple(_finding(problem, keys) for problem, keys in found)
 
 
 class Inspection:

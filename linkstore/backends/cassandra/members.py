@@ -7,15 +7,15 @@ unfinished before, which has readers read the document, and written anew after.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
 import xxhash
 
 from linkstore.backends.cassandra import cql
+from linkstore.backends.cassandra.batching import batches
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.requests import UNSET, Statement
@@ -28,9 +28,6 @@ BATCH_SIZES: Final = (9, 6, 3, 2, 1)
 
 9 rows fit with vectors of 256 dimensions, 6 with 384; more than 10 partitions make the server warn.
 """
-BATCH_BYTES: Final = 4_500
-"""A batch of more than 5 KiB makes the server warn."""
-_ROW_BYTES: Final = 60
 _KEY_COLUMNS: Final = 4
 MemberKey = tuple[str, str, Side, int, str]
 """The primary key of a row: kind, tag, side, bucket, document id."""
@@ -112,7 +109,7 @@ class MemberStatements:
         ordered = sorted(rows, key=lambda row: row[:_KEY_COLUMNS])
         keys = [row[:_KEY_COLUMNS] for row in ordered]
         for share in self._fetcher.by_replica(self._tables.members_name, keys):
-            for part in _batches([ordered[position] for position in share.positions]):
+            for part in batches([ordered[position] for position in share.positions], BATCH_SIZES):
                 text = cql.write_members(self._tables, len(part), lifetime=bool(self._stamp))
                 values = tuple(value for row in part for value in (*row, at, *self._stamp))
                 yield Statement(cql=text, values=values, level="write", routing=share.routing)
@@ -135,22 +132,3 @@ def _changing(now: Placed, before: Placed | None) -> set[Membership]:
 def bucket(name: str, buckets: int) -> int:
     """The partition of a side of a link group in which a document lies."""
     return xxhash.xxh3_64_intdigest(name.encode()) % buckets if buckets > 1 else 0
-
-
-def _batches(rows: Sequence[_Row]) -> Iterator[Sequence[_Row]]:
-    """Rows in batches that the server takes without a warning: so many, or so many bytes."""
-    ends = list(accumulate(map(_bytes, rows), initial=0))
-    start = 0
-    while start < len(rows):
-        fitting = (
-            count
-            for count in BATCH_SIZES
-            if start + count < len(ends) and ends[start + count] - ends[start] <= BATCH_BYTES
-        )
-        count = next(fitting, 1)
-        yield rows[start : start + count]
-        start += count
-
-
-def _bytes(row: _Row) -> int:
-    return sum(len(value) if isinstance(value, str | bytes) else 8 for value in row) + _ROW_BYTES

@@ -7,18 +7,21 @@ from typing import Final
 
 import numpy as np
 
-from linkstore.backends.base import Reader, immediate
+from linkstore.backends.base import LexicalReader, immediate
 from linkstore.backends.cassandra.groups import GroupReader
+from linkstore.backends.cassandra.matches import Matches
 from linkstore.backends.cassandra.nearest import NearestSearch
 from linkstore.backends.cassandra.pool import Pool
 from linkstore.backends.cassandra.reading import Documents as Known
 from linkstore.backends.cassandra.reading import Fetcher, LinkGroups
+from linkstore.backends.cassandra.words import Words
 from linkstore.filters import Condition
 from linkstore.plans import (
     Candidates,
     Documents,
     Find,
     Groups,
+    Lexical,
     Matching,
     Members,
     Memberships,
@@ -31,27 +34,32 @@ from linkstore.plans import (
     Stored,
     Tags,
     Vectors,
+    Worded,
 )
 from linkstore.vectors import Bools, Floats, Ints, similarities
 
 _NO_FLOATS: Final = np.empty(0, np.float32)
 
 
-class CassandraReader(Reader):
+class CassandraReader(LexicalReader):
     """Reads each document once, whole, when it is first needed.
 
     Args:
         fetcher: Reads documents by id.
         members: Reads link groups.
         search: Finds documents by similarity.
+        words: Finds documents by words, if the store can.
         empty: Whether the store never had a document, and so has no tables to read.
     """
 
-    def __init__(self, fetcher: Fetcher, members: GroupReader, search: NearestSearch, *, empty: bool) -> None:
+    def __init__(
+        self, fetcher: Fetcher, members: GroupReader, search: NearestSearch, words: Words, *, empty: bool
+    ) -> None:
         self._empty = empty
         self._fetcher = fetcher
         self._members = members
         self._search = search
+        self._words = words
         self._known = Known()
         self._groups = LinkGroups()
 
@@ -113,6 +121,14 @@ class CassandraReader(Reader):
         while undecided := pool.undecided():
             yield from self._read(undecided)
         return pool.reached()
+
+    def lexical(self, fetch: Lexical) -> Operation[Worded]:
+        """From the partitions of the words; documents are read until the best are sure."""
+        found = yield from self._words.look_up(() if self._empty else fetch.terms)
+        matches = Matches(self._known, found, fetch, self._words.scan_limit)
+        while undecided := matches.undecided():
+            yield from self._read(undecided)
+        return matches.worded()
 
     @immediate
     def matching(self, fetch: Matching) -> Bools:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Literal
@@ -30,6 +31,8 @@ class Statement:
         cql: Its text, with ``?`` for values; prepared once per session by this text. The text of a
             ``schema`` statement takes no values.
         values: One for each ``?``. Vectors may be float arrays.
+        packed: Whether the values are bytes as the native protocol has them. For statements of hundreds of
+            values, each of which the driver takes longer to turn into bytes than all else takes.
         level: How it is run.
         routing: The routing key of a replica to send it to, for statements whose partition keys stand in
             an IN. None: the driver derives it from the values.
@@ -37,7 +40,8 @@ class Statement:
     """
 
     cql: str
-    values: tuple[Any, ...] = ()
+    values: Sequence[Any] = ()
+    packed: bool = False
     level: Level = "read"
     routing: bytes | None = None
     page_limit: int | None = None

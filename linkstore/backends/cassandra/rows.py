@@ -20,8 +20,10 @@ Membership = tuple[str, str, Side]
 """A side of a link group: kind, tag, side."""
 StoredLink = tuple[str, str, str, float]
 """A link as a row has it: kind, tag, direction, weight."""
-LONGEST_ID: Final = 65_535
-"""Bytes of UTF-8 that a key may have."""
+LONGEST_KEY: Final = 65_535
+"""Bytes that a key may have."""
+LONGEST_ID: Final = 65_000
+"""Bytes of UTF-8 that an id may have: with a word and its head, it must fit into a key."""
 UNFINISHED: Final = 2.0
 """The weight of a member whose document is being changed: believe the document alone."""
 LONGEST_TERM: Final = 512
@@ -171,7 +173,7 @@ def term(value: object) -> str | None:
 
 def is_possible(name: str) -> bool:
     """Whether a document can have this id; none is asked for by another."""
-    return len(name) <= LONGEST_ID and len(name.encode()) <= LONGEST_ID
+    return len(name) <= LONGEST_KEY and len(name.encode()) <= LONGEST_KEY
 
 
 def attributes_of(record: Record) -> str:
@@ -180,10 +182,10 @@ def attributes_of(record: Record) -> str:
     Raises:
         DocumentError: If it is none, or the id is too long; the message names the document.
     """
-    if not is_possible(record.id):
+    if len(record.id) > LONGEST_ID or len(record.id.encode()) > LONGEST_ID:
         raise DocumentError(
             f"document {record.id[:60]!r}… cannot be stored: its id has {len(record.id.encode()):,} bytes,"
-            f" and Cassandra's keys have {LONGEST_ID:,} at most"
+            f" and in Cassandra it may have {LONGEST_ID:,} at most"
         )
     try:
         record.text.encode()

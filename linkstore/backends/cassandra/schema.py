@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, cast
 
 from linkstore.backends.base import Manifest
 from linkstore.backends.cassandra import cql
@@ -12,9 +12,16 @@ from linkstore.backends.cassandra.requests import Requests, Statement
 from linkstore.errors import StoreFormatError, StoreNotFoundError
 from linkstore.plans import Operation
 
-VERSION: Final = 1
+VERSION: Final = 2
+"""Since 2 a store may have a table of words."""
+_KNOWN: Final = {1, VERSION, None}
 _FIRST_WINS: Final = 1 << 62
 """Of two writes the one with the higher timestamp counts; counting down from here, the earlier does."""
+_REPLACES: Final = 1 << 62
+"""Counting up from here, the later does, over all that counts down too."""
+WordState = Literal["built", "building", "none", "absent"]
+"""Whether the words of all documents are indexed, or are about to be; whether the store is without, for good
+or because it is of version 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,16 +31,25 @@ class Recorded:
     Args:
         version: Of the schema; None in a new store.
         manifest: The embedding.
-        buckets: Into how many partitions a side of a link group is split.
+        buckets: Into how many partitions a side of a link group is split, and a word.
+        words: Whether words are indexed.
     """
 
     version: int | None
     manifest: Manifest
     buckets: int
+    words: WordState
 
 
-def set_up(tables: Tables, *, create: bool, buckets: int, now: int) -> Operation[Recorded]:
+def set_up(tables: Tables, *, create: bool, buckets: int, lexical: bool, now: int) -> Operation[Recorded]:
     """Make the small tables if they are not there, and read what they say.
+
+    Args:
+        tables: Of the store.
+        create: Make them if they are not there.
+        buckets: Of a new store.
+        lexical: Whether a new store indexes words.
+        now: The timestamp.
 
     Raises:
         StoreNotFoundError: If there is no store and none shall be made.
@@ -48,13 +64,14 @@ def set_up(tables: Tables, *, create: bool, buckets: int, now: int) -> Operation
         yield from _schema(cql.create_small_tables(tables))
     recorded = yield from read(tables)
     if recorded.version is None and create:
-        values = {"version": str(VERSION), "buckets": str(buckets)}
-        yield from _record(tables, values, now)
+        words: WordState = "built" if lexical else "none"
+        values = {"version": str(VERSION), "buckets": str(buckets), "words": words}
+        yield from _record(tables, values, _FIRST_WINS - now)
         recorded = yield from read(tables)
-    if recorded.version not in {VERSION, None}:
+    if recorded.version not in _KNOWN:
         raise StoreFormatError(
             f"the linkstore {tables.name!r} in the keyspace {tables.keyspace!r} has schema version"
-            f" {recorded.version}; this linkstore knows {VERSION}: upgrade linkstore, or migrate the store"
+            f" {recorded.version}; this linkstore knows up to {VERSION}: upgrade linkstore"
         )
     return recorded
 
@@ -71,28 +88,42 @@ def read(tables: Tables) -> Operation[Recorded]:
             embedding=found.get("embedding"), dimension=int(dimension) if dimension is not None else None
         ),
         buckets=int(found.get("buckets", "1")),
+        words=cast("WordState", found.get("words", "absent")),
     )
 
 
 def claim(tables: Tables, manifest: Manifest, now: int) -> Operation[Manifest]:
     """Record an embedding if none is recorded, and make the tables for its vectors; what is recorded then."""
-    known = (yield from read(tables)).manifest
+    recorded = yield from read(tables)
+    known = recorded.manifest
     if known.dimension is None and manifest.dimension is not None:
         values = {"dimension": str(manifest.dimension)}
         if manifest.embedding is not None:
             values["embedding"] = manifest.embedding
-        yield from _record(tables, values, now)
+        yield from _record(tables, values, _FIRST_WINS - now)
         known = (yield from read(tables)).manifest
     if known.dimension is not None:
         yield from _schema(cql.create_tables(tables, known.dimension))
+        if recorded.words in {"built", "building"}:
+            yield from _schema((cql.create_words(tables),))
     return known
 
 
-def _record(tables: Tables, values: dict[str, str], now: int) -> Operation[None]:
+def begin_words(tables: Tables, now: int) -> Operation[None]:
+    """Make the table of words of a store of version 1: whoever writes from now on writes there too."""
+    yield from _schema((cql.create_words(tables),))
+    yield from _record(tables, {"version": str(VERSION), "words": "building"}, _REPLACES + now)
+
+
+def end_words(tables: Tables, now: int) -> Operation[None]:
+    """Record that the words of all documents are indexed."""
+    yield from _record(tables, {"words": "built"}, _REPLACES + now)
+
+
+def _record(tables: Tables, values: dict[str, str], at: int) -> Operation[None]:
     text = cql.write_setting(tables)
     statements = tuple(
-        Statement(cql=text, values=(name, value, _FIRST_WINS - now), level="write")
-        for name, value in values.items()
+        Statement(cql=text, values=(name, value, at), level="write") for name, value in values.items()
     )
     yield Requests(statements=statements, what="record what the store is")
 

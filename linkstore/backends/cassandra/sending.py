@@ -93,6 +93,10 @@ class Sender:
         if statement.level == "schema":
             return SimpleStatement(statement.cql)
         prepared = self._prepared[statement.cql]
+        if statement.packed:
+            bound = _Routed(prepared, statement.routing)
+            bound.values = list(statement.values)
+            return bound
         values = [UNSET_VALUE if value is UNSET else value for value in statement.values]
         try:
             return _Routed(prepared, statement.routing).bind(values)
@@ -102,6 +106,8 @@ class Sender:
 
 class _Routed(BoundStatement):
     """A bound statement whose routing key may be given, also where the driver cannot derive one."""
+
+    values: list[Any]
 
     def __init__(self, prepared: PreparedStatement, routing: bytes | None) -> None:
         super().__init__(prepared)

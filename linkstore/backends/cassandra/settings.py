@@ -30,8 +30,10 @@ class CassandraSettings:
             comes back within a minute.
         scan_limit: How many documents a search looks at, at most, where a filter leaves fewer among the 1,000
             nearest than were asked for. Default 100,000.
-        buckets: Into how many partitions one side of a link group is split; fixed when the store is made.
-            Default 1.
+        buckets: Into how many partitions one side of a link group is split, and one word; fixed when the
+            store is made. Default 1.
+        lexical: Whether the words of documents are indexed, so that they can be searched by words; fixed when
+            the store is made. Default True.
         ttl: Seconds until documents written through this store expire, with their links. None, the
             default: never.
 
@@ -47,6 +49,7 @@ class CassandraSettings:
     in_flight: int = 64
     scan_limit: int = 100_000
     buckets: int = 1
+    lexical: bool = True
     ttl: int | None = None
 
     def __post_init__(self) -> None:
@@ -54,7 +57,7 @@ class CassandraSettings:
         _check_level("write_consistency", self.write_consistency, WRITE_LEVELS)
         for field in fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, int | float) and not value > 0:
+            if isinstance(value, int | float) and not isinstance(value, bool) and not value > 0:
                 raise BackendError(f"{field.name} is {value!r}; it must be more than 0")
 
 

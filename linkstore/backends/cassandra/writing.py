@@ -1,8 +1,9 @@
-"""Writes: members first, then the document, then the members that changed or went.
+"""Writes: members and postings first, then the document, then the members and postings that changed or went.
 
 So a client that is stopped between any two statements leaves a store that answers right: a member whose
 document does not have the link is not believed, one that is marked as unfinished has its document read, and
-no document has a link without a member. ``repair`` completes what was left.
+no document has a link without a member. A posting of a state that its document is not in is not believed
+either, and all postings of the state that it is in are there. ``repair`` completes what was left.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from linkstore.backends.cassandra.rows import (
     searchable,
     stored_links,
 )
+from linkstore.backends.cassandra.wordwriting import WordChange, WordWriter
 from linkstore.plans import Operation
 
 
@@ -100,12 +102,19 @@ class ChangeWriter:
         tables: Of the store.
         fetcher: Reads what was stored.
         clock: Gives timestamps.
-        buckets: Into how many partitions a side of a link group is split.
+        buckets: Into how many partitions a side of a link group is split, and a word.
         lifetime: Seconds until what is written expires; None: never.
+        words: Writes postings; None in a store without lexical search.
     """
 
     def __init__(
-        self, tables: Tables, fetcher: Fetcher, clock: Clock, buckets: int, lifetime: int | None
+        self,
+        tables: Tables,
+        fetcher: Fetcher,
+        clock: Clock,
+        buckets: int,
+        lifetime: int | None,
+        words: WordWriter | None = None,
     ) -> None:
         self._tables = tables
         self._fetcher = fetcher
@@ -113,6 +122,7 @@ class ChangeWriter:
         self._lifetime = lifetime
         self._members = MemberRows(buckets, renew=lifetime is not None)
         self._statements = MemberStatements(tables, fetcher, lifetime)
+        self._words = words
 
     def apply(self, change: Change, prepared: Sequence[Prepared]) -> Operation[Written]:
         """Write the change, step by step."""
@@ -122,15 +132,19 @@ class ChangeWriter:
         changed = [item for item in prepared if self._differs(item, before.get(item.record.id))]
         removed = [name for name in removals if name in before]
         steps = [(item, _placed(before.get(item.record.id))) for item in changed]
-        yield from self._run("write members", self._members_before(steps))
+        updated = [item.record.id for item in changed if item.record.id in before]
+        words = yield from self._word_change(changed, [*updated, *removed])
+        first = chain(self._members_before(steps), words.before(self._at))
+        last = chain(self._members_after(steps, [before[name] for name in removed]), words.after(self._at))
+        yield from self._run("write members and words", first)
         yield from self._run("write documents", (self._document(*step) for step in steps))
         yield from self._run("delete documents", map(self._deletion, removed))
-        yield from self._run("finish members", self._members_after(steps, [before[one] for one in removed]))
+        yield from self._run("finish members and words", last)
         yield from self._run("write page entries", self._pages(change))
-        updated = sum(item.record.id in before for item in changed)
+        words.note()
         return Written(
-            added=len(changed) - updated,
-            updated=updated,
+            added=len(changed) - len(updated),
+            updated=len(updated),
             unchanged=len(prepared) - len(changed),
             removed=len(removed),
         )
@@ -144,6 +158,11 @@ class ChangeWriter:
             )
             for name, digest, links, vector in rows
         }
+
+    def _word_change(self, changed: Sequence[Prepared], known: Sequence[str]) -> Operation[WordChange]:
+        if self._words is None:
+            return WordChange()
+        return (yield from self._words.change([item.record for item in changed], known))
 
     def _differs(self, item: Prepared, before: Before | None) -> bool:
         """Whether it must be written; with a lifetime always, for that begins anew."""

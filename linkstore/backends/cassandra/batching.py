@@ -1,0 +1,40 @@
+"""Rows in batches: few sizes, for each is a statement to prepare, and none that makes the server warn.
+
+A batch of several partitions may have ten of them and 5 KiB; one of a single partition is one write to the
+server, and may have any number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any, Final, TypeVar
+
+BATCH_BYTES: Final = 4_500
+"""A batch of more than 5 KiB makes the server warn."""
+_ROW_BYTES: Final = 60
+Row = TypeVar("Row", bound=tuple[Any, ...])
+
+
+def batches(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Row]]:
+    """Rows in batches of any partitions: so many, or so many bytes.
+
+    Args:
+        rows: In any order, which is kept.
+        sizes: Of batches, descending to 1.
+    """
+    ends = list(accumulate(map(_bytes, rows), initial=0))
+    start = 0
+    while start < len(rows):
+        fitting = (
+            count
+            for count in sizes
+            if start + count < len(ends) and ends[start + count] - ends[start] <= BATCH_BYTES
+        )
+        count = next(fitting, 1)
+        yield rows[start : start + count]
+        start += count
+
+
+def _bytes(row: tuple[Any, ...]) -> int:
+    return sum(len(value) if isinstance(value, str | bytes) else 8 for value in row) + _ROW_BYTES

@@ -1,0 +1,101 @@
+"""How many documents there are and how long they are, as a client knows it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstore.backends.cassandra.postings import HEAD, PARTS
+
+ALWAYS_COUNTED: Final = 1_000
+"""Up to so many documents they are counted for every question."""
+SECONDS: Final = 60.0
+"""With more, what was counted holds so long."""
+SAMPLE: Final = 20_000
+"""With more than some so many, they are not counted but estimated from so many."""
+_HASHES: Final = float(1 << 64)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Of all documents.
+
+    Args:
+        documents: How many there are.
+        words: How many words they have in all.
+    """
+
+    documents: float = 0.0
+    words: float = 0.0
+
+    @property
+    def average(self) -> float:
+        """Words of a document."""
+        return self.words / self.documents if self.words > 0 and self.documents > 0 else 1.0
+
+
+class Corpus:
+    """The last count, kept up with what the same client writes.
+
+    Threads may use it without a lock: at worst, what one of them wrote is counted with the next count only.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[Totals, float] | None = None
+
+    def known(self) -> Totals | None:
+        """The last count, if it still holds."""
+        if self._last is None:
+            return None
+        totals, until = self._last
+        return totals if totals.documents > ALWAYS_COUNTED and time.monotonic() < until else None
+
+    def learn(self, totals: Totals) -> None:
+        """Take in a new count."""
+        self._last = totals, time.monotonic() + SECONDS
+
+    def add(self, documents: int, words: int) -> None:
+        """Take in what was written; negative numbers for what went."""
+        if self._last is not None:
+            totals, until = self._last
+            self._last = Totals(totals.documents + documents, totals.words + words), until
+
+
+def rows_a_part(buckets: int) -> int:
+    """How many documents of each partition are looked at."""
+    return -(-SAMPLE // (PARTS * buckets))
+
+
+def how_many(hashes: npt.NDArray[np.uint64], most: int) -> float:
+    """How many documents a partition has, of which the first ``most`` are given; exact if that is all.
+
+    Hashes are spread evenly, so the ``n``-th of all lies as far up as ``n`` is among all. Source: Z.
+    Bar-Yossef et al., "Counting Distinct Elements in a Data Stream", RANDOM 2002; in the unbiased form of
+    K. Beyer et al., "On Synopses for Distinct-Value Estimation under Multiset Operations", SIGMOD 2007. The
+    standard error is a little over 1/sqrt(n).
+
+    Args:
+        hashes: (n,) ascending.
+        most: How many were asked for.
+    """
+    distinct = len(np.unique(hashes))
+    if len(hashes) < most:
+        return distinct
+    return (distinct - 1) / ((float(hashes[-1]) + 1) / _HASHES)
+
+
+def count(parts: Sequence[Sequence[bytes]], most: int) -> Totals:
+    """All documents, from the heads of the first ``most`` of each part."""
+    documents = words = 0.0
+    for part in parts:
+        heads = np.frombuffer(b"".join(part), HEAD)
+        _, places = np.unique(heads["hash"], return_index=True)
+        number = how_many(heads["hash"], most)
+        documents += number
+        words += float(heads["length"][places].sum()) * (number / max(1, len(places)))
+    return Totals(documents, words)

@@ -1,0 +1,136 @@
+"""Documents that have any of some words: scored from the postings, believed once they were read."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstore.backends.cassandra.postings import HEAD, DocumentWords, stamp_of
+from linkstore.backends.cassandra.reading import Documents
+from linkstore.backends.cassandra.rows import DocumentRow
+from linkstore.backends.cassandra.wordsearch import Lookup
+from linkstore.errors import FilterError
+from linkstore.lexical import inverse_frequency, weight
+from linkstore.order import best, with_names
+from linkstore.plans import Lexical, Worded
+from linkstore.vectors import Ints
+
+_AT_ONCE: Final = 1_000
+"""So many documents are read at once, at most."""
+_FASTER: Final = 4
+"""By so much grows, where documents are not as their entries have them, how many are read."""
+
+
+class Matches:
+    """All that may match: an entry for each document and state of it that has one of the words.
+
+    A posting may be of a state that is no more, or is not yet. Of the state that a document is in all
+    postings are there, so it scores no higher than the best of its entries. Documents are read, best first,
+    until as many as were asked for are known to be as their entries have them.
+
+    Args:
+        known: Gives refs, and the documents that were read.
+        found: What was looked up.
+        fetch: What was asked.
+        scan_limit: How many documents may be read.
+    """
+
+    def __init__(self, known: Documents, found: Lookup, fetch: Lexical, scan_limit: int) -> None:
+        self._known = known
+        self._fetch = fetch
+        self._may_read = scan_limit
+        self._left = tuple(found.left)
+        self._words = [rows.word for rows in found.taken]
+        having = [rows.having() for rows in found.taken]
+        documents = max([round(found.totals.documents), *having])  # it may have been counted a little earlier
+        self._average = found.totals.average
+        self._frequency = [inverse_frequency(documents, each) for each in having]
+        self._score_all(found)
+        self._settled = np.zeros(len(self.refs), np.bool_)
+        self._wanted = fetch.k
+
+    def undecided(self) -> list[int]:
+        """Documents to be read next; none if the best are known.
+
+        Raises:
+            FilterError: If more documents would have to be read than the limit allows.
+        """
+        self._learn()
+        if self._settled[self._best(self._fetch.k)].all():
+            return []
+        if self._may_read <= 0:
+            raise FilterError(
+                f"the filter leaves fewer than {self._fetch.k} of the documents that match the words best,"
+                " and to look at all takes more than scan_limit: ask for rarer words, or raise scan_limit"
+            )
+        first = self._best(self._wanted)
+        unread = list(dict.fromkeys(self.refs[first[~self._settled[first]]].tolist()))[
+            : min(_AT_ONCE, self._may_read)
+        ]
+        self._wanted *= _FASTER
+        self._may_read -= len(unread)
+        return unread
+
+    def worded(self) -> Worded:
+        """The best, in order; nothing is undecided."""
+        order = self._best(self._fetch.k)
+        return Worded(refs=self.refs[order], score=self._score[order], left_out=self._left)
+
+    def _score_all(self, found: Lookup) -> None:
+        """One entry for each document and state."""
+        names = [name for word in found.taken for _, name in word.rows]
+        heads = np.frombuffer(b"".join([head for word in found.taken for head, _ in word.rows]), HEAD)
+        refs, stamps = self._known.refs(names), heads["stamp"].astype(np.uint64)
+        first, entry = _distinct(refs, stamps)
+        scores, start = np.zeros(len(first)), 0
+        for word, frequency in zip(found.taken, self._frequency, strict=True):
+            part = slice(start, start := start + sum(map(len, word.parts.values())))
+            counts, lengths = (heads[name][part].astype(np.float64) for name in ("count", "length"))
+            scores[entry[part]] += frequency * weight(counts, lengths, self._average)
+        self.refs: Ints = refs[first]
+        self._stamp, self._score = stamps[first], scores.astype(np.float32)
+
+    def _learn(self) -> None:
+        """Take in what was read: of each document one entry stays, or none."""
+        news = np.flatnonzero(~self._settled & self._known.read(self.refs))
+        kept = np.ones(len(self.refs), np.bool_)
+        for ref in dict.fromkeys(self.refs[news].tolist()):
+            entries = news[self.refs[news] == ref]
+            kept[entries] = False
+            row = self._known.rows[ref]
+            if row is not None and self._fetch.filter.matches(row.metadata()):
+                right = entries[self._stamp[entries] == stamp_of(row.text, row.metadata())]
+                at = right[0] if len(right) else entries[0]
+                if not len(right):
+                    self._score[at] = self._scored(row)
+                kept[at] = self._score[at] > 0
+                self._settled[at] = True
+        self.refs, self._stamp = self.refs[kept], self._stamp[kept]
+        self._score, self._settled = self._score[kept], self._settled[kept]
+
+    def _scored(self, row: DocumentRow) -> np.float32:
+        """The score of a document that changed since its postings were read; 0 if it has no such word."""
+        words = DocumentWords.of(row.id, row.text, row.metadata())
+        return np.float32(
+            sum(
+                frequency * weight(words.counts[word], words.length, self._average)
+                for word, frequency in zip(self._words, self._frequency, strict=True)
+                if word in words.counts
+            )
+        )
+
+    def _best(self, take: int) -> Ints:
+        names = self._known.names
+        return with_names(best(self._score, take), lambda at: names(self.refs[at]))
+
+
+def _distinct(refs: Ints, stamps: npt.NDArray[np.uint64]) -> tuple[Ints, Ints]:
+    """Where each pair of a ref and a stamp is met first, and for each position which pair it is."""
+    order = np.lexsort((stamps, refs))
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (np.diff(refs[order]) != 0) | (stamps[order][1:] != stamps[order][:-1])
+    pair = np.empty(len(order), np.int64)
+    pair[order] = np.cumsum(new) - 1
+    return order[new], pair

@@ -1,0 +1,139 @@
+"""Reads who has which word, as far as the rarest words of a question go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from linkstore.backends.cassandra import cql
+from linkstore.backends.cassandra.corpus import Corpus, Totals, count, how_many, rows_a_part
+from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.postings import EVERY_DOCUMENT, HEAD, Partition, partitions_of
+from linkstore.backends.cassandra.requests import Requests, Statement
+from linkstore.lexical import LONGEST_WORD, POSTINGS, affordable
+from linkstore.plans import Operation
+
+FIRST: Final = 500
+"""So many documents of a word are read at first: enough to know within 5 % how many there are."""
+_SURELY: Final = 0.75
+"""There are at least so many times as many as estimated: 5.5 standard errors less."""
+PostingRow = tuple[bytes, str]
+"""Head and document id."""
+
+
+@dataclass(slots=True)
+class WordRows:
+    """Who has a word, as far as it was read.
+
+    Args:
+        word: The word.
+        parts: Rows by partition.
+        unfinished: Partitions that have more.
+    """
+
+    word: str
+    parts: dict[Partition, list[PostingRow]]
+    unfinished: set[Partition] = field(default_factory=set)
+
+    @property
+    def rows(self) -> Iterator[PostingRow]:
+        """All that was read."""
+        return (row for rows in self.parts.values() for row in rows)
+
+    def having(self) -> int:
+        """How many documents have the word; if not all were read, how many there are at least."""
+        low = 0
+        for partition, rows in self.parts.items():
+            if partition in self.unfinished:
+                hashes = np.frombuffer(b"".join([head for head, _ in rows]), HEAD)["hash"]
+                low += max(len(np.unique(hashes)), int(_SURELY * how_many(hashes, len(rows))))
+            else:
+                low += len({name for _, name in rows})
+        return low
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """What was read for a question.
+
+    Args:
+        taken: The words that are looked up, in the order asked, each with all who have it.
+        left: Those that too many documents have.
+        totals: Of all documents.
+    """
+
+    taken: Sequence[WordRows]
+    left: Sequence[str]
+    totals: Totals
+
+
+class WordSearch:
+    """Looks words up.
+
+    A word is left out as :func:`linkstore.lexical.affordable` says, and for that not read to its end: its
+    first documents tell how many there are.
+
+    Args:
+        tables: Of the store.
+        buckets: Into how many partitions a word is split.
+        corpus: How many documents there are.
+    """
+
+    def __init__(self, tables: Tables, buckets: int, corpus: Corpus) -> None:
+        self._tables = tables
+        self._buckets = buckets
+        self._corpus = corpus
+
+    def look_up(self, words: Sequence[str]) -> Operation[Lookup]:
+        """Read who has the words that can be afforded, and count all documents if that is due."""
+        asked = [word for word in dict.fromkeys(words) if 0 < len(word) <= LONGEST_WORD]
+        if not asked:
+            return Lookup(taken=(), left=(), totals=Totals())
+        found, totals = yield from self._first(asked)
+        while True:
+            having = {word: min(rows.having(), POSTINGS + 1) for word, rows in found.items()}
+            taken, left = affordable(having)
+            unfinished = [found[word] for word in taken if found[word].unfinished]
+            if not unfinished:
+                return Lookup(taken=[found[word] for word in taken], left=left, totals=totals)
+            yield from self._finish(unfinished)
+
+    def _first(self, words: Sequence[str]) -> Operation[tuple[Mapping[str, WordRows], Totals]]:
+        """The first documents of each word, and the count of all."""
+        totals, a_part = self._corpus.known(), rows_a_part(self._buckets)
+        limits = dict.fromkeys(words, -(-FIRST // self._buckets))
+        if totals is None:
+            limits[EVERY_DOCUMENT] = a_part
+        keys = [(word, one) for word in limits for one in partitions_of(word, self._buckets)]
+        text = cql.read_first_postings(self._tables)
+        answers = yield from self._read(
+            [Statement(cql=text, values=(*at, word, limits[word])) for word, at in keys]
+        )
+        found = {word: WordRows(word, {}) for word in limits}
+        for (word, at), rows in zip(keys, answers, strict=True):
+            found[word].parts[at] = rows
+            if len(rows) == limits[word]:
+                found[word].unfinished.add(at)
+        every = found.pop(EVERY_DOCUMENT, None)
+        if every is not None:
+            totals = count([[head for head, _ in rows] for rows in every.parts.values()], a_part)
+            self._corpus.learn(totals)
+        return found, totals or Totals()
+
+    def _finish(self, words: Sequence[WordRows]) -> Operation[None]:
+        """Read words to their end."""
+        keys = [(rows, at) for rows in words for at in sorted(rows.unfinished)]
+        text = cql.read_more_postings(self._tables)
+        answers = yield from self._read(
+            [Statement(cql=text, values=(*at, rows.word, *rows.parts[at][-1])) for rows, at in keys]
+        )
+        for (rows, at), more in zip(keys, answers, strict=True):
+            rows.parts[at] += more
+            rows.unfinished.discard(at)
+
+    def _read(self, statements: Sequence[Statement]) -> Operation[list[list[Any]]]:
+        answers: list[list[Any]] = yield Requests(statements=tuple(statements), what="look words up")
+        return answers

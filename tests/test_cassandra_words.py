@@ -1,0 +1,405 @@
+"""Search by words in Cassandra beyond the contract: what is read, what is stale, what was made without."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
+
+from cassandra_executors import Counting
+from cassandra_tables import new_name, own_keyspace
+
+from linkstore import lexical
+from linkstore.backends.base import Change, Record
+from linkstore.backends.cassandra import corpus, postings, wordsearch
+from linkstore.backends.cassandra.backend import CassandraBackend
+from linkstore.backends.cassandra.batching import batches
+from linkstore.backends.cassandra.corpus import Corpus, Totals, how_many
+from linkstore.backends.cassandra.postings import HEAD, DocumentWords, stamp_of
+from linkstore.backends.cassandra.settings import CassandraSettings
+from linkstore.errors import CapabilityError, FilterError
+from linkstore.filters import EVERYTHING, Filter, parse_filter
+from linkstore.plans import Documents, Lexical, Names, Nearest, Plan, Stored, Worded
+from linkstore.strategies import Question
+from linkstore.strategies.pagerank import PageRank
+from linkstore.testing import OracleBackend, oracle
+from linkstore.testing.conformance.probe import ASKED, CLAIM, record
+
+Scored = list[tuple[str, float]]
+
+
+@pytest.fixture(scope="module")
+def space(cassandra_session) -> Iterator[str]:
+    """A keyspace of this module."""
+    with own_keyspace(cassandra_session, "words") as name:
+        yield name
+
+
+@pytest.fixture
+def made(cassandra_session, space):
+    """Opens a new store, or the same again: backends, claimed unless told otherwise."""
+    name = new_name("t")
+
+    def make(*, claim: bool = True, **settings: Any) -> CassandraBackend:
+        given = CassandraSettings(**settings)
+        backend = CassandraBackend(cassandra_session, space, name, settings=given)
+        if claim:
+            backend.run(backend.claim(CLAIM))
+        return backend
+
+    return make
+
+
+def held(*records: Record) -> OracleBackend:
+    """An oracle of these records."""
+    made = OracleBackend()
+    made.run(made.claim(CLAIM))
+    put(made, *records)
+    return made
+
+
+def put(backend: Any, *records: Record) -> None:
+    backend.run(backend.write(Change(put=records)))
+
+
+def remove(backend: Any, *names: str) -> None:
+    backend.run(backend.write(Change(remove=names)))
+
+
+def asked(backend: Any, *words: str, k: int = 1000, condition: Filter | None = None) -> tuple[Scored, Any]:
+    """Ids with scores, and the words left out."""
+
+    def plan() -> Plan[tuple[Scored, Any]]:
+        parsed = parse_filter(condition) if condition else EVERYTHING
+        found: Worded = yield Lexical(terms=words, k=k, filter=parsed)
+        names: list[str] = yield Names(refs=found.refs)
+        return list(zip(names, found.score.tolist(), strict=True)), found.left_out
+
+    return backend.run(backend.answer(plan()))
+
+
+def ids(backend: Any, *words: str) -> set[str]:
+    return {name for name, _ in asked(backend, *words)[0]}
+
+
+def run_cql(backend: CassandraBackend, text: str, *values: Any) -> list[Any]:
+    """Behind the backend's back; ``T`` stands for the table of documents, ``T_words`` for that of words."""
+    tables = backend._tables
+    named = re.sub(r"\bT(_\w+)?\b", rf'"{tables.keyspace}"."{tables.name}\1"', text)
+    return list(backend._executor.session.execute(named, values or None))
+
+
+# --- without a server ---------------------------------------------------------------------------
+
+
+class TestEstimates:
+    """How many there are, by the hashes of the first."""
+
+    @pytest.mark.parametrize("documents", [0, 1, 499])
+    def test_all_that_were_read_are_counted(self, documents):
+        assert how_many(np.arange(documents, dtype=np.uint64), 500) == documents
+
+    def test_two_states_of_a_document_are_one(self):
+        assert how_many(np.array([3, 3, 9], dtype=np.uint64), 500) == 2
+
+    @pytest.mark.parametrize("documents", [500, 3_000, 100_000, 1_000_000])
+    def test_more_are_estimated_within_five_standard_errors(self, documents):
+        hashes = np.sort(np.random.default_rng(documents).integers(0, 1 << 63, documents, np.uint64) * 2)
+        assert how_many(hashes[:500], 500) == pytest.approx(documents, rel=5 / 500**0.5)
+
+    def test_a_word_has_at_least_what_was_read(self):
+        heads = np.zeros(4, HEAD)
+        heads["hash"] = np.arange(4) << 60
+        rows = [(head.tobytes(), f"{n}") for n, head in enumerate(heads)]
+        assert wordsearch.WordRows("w", {(0, 0): rows}, {(0, 0)}).having() >= 4
+
+    def test_totals_hold_for_a_while_and_follow_what_is_written(self, monkeypatch):
+        now = [100.0]
+        monkeypatch.setattr(corpus.time, "monotonic", lambda: now[0])
+        known = Corpus()
+        assert known.known() is None
+        known.learn(Totals(corpus.ALWAYS_COUNTED, 5_000))
+        assert known.known() is None, "so few are counted anew"
+        known.learn(Totals(4_000, 40_000))
+        known.add(-1, -30)
+        assert known.known() == Totals(3_999, 39_970)
+        now[0] += corpus.SECONDS
+        assert known.known() is None
+
+    def test_the_average_of_no_words_divides(self):
+        assert Totals(3, 0).average == Totals().average == 1
+
+
+class TestRows:
+    """Postings of a document."""
+
+    def test_a_stamp_stands_for_title_and_text(self):
+        stamps = {
+            stamp_of(text, metadata)
+            for text in ("a", "b", "1\0a")
+            for metadata in ({}, {"title": "a"}, {"title": "b"}, {"title": "a\0"})
+        }
+        assert len(stamps) == 12
+        assert stamp_of("a", {"title": ["no", "title"]}) == stamp_of("a", {"other": 1}) == stamp_of("a", {})
+
+    def test_a_document_has_a_row_for_each_word_and_one_for_itself(self):
+        keys = list(DocumentWords.of("é" * 9, "Red red green", {"title": "The red"}).keys(3))
+        assert [word for _, _, word, _, _ in keys] == ["", "red", "green"]
+        heads = np.frombuffer(b"".join(head for *_, head, _ in keys), HEAD)
+        assert heads["count"].tolist() == [0, 3, 1]
+        assert set(heads["length"].tolist()) == {4}
+        assert len(set(heads["hash"].tolist())) == len(set(heads["stamp"].tolist())) == 1
+        for shard, at, word, _, _ in keys:
+            assert (shard, at) in postings.partitions_of(word, 3)
+
+    def test_batches_hold_all_rows_once(self):
+        rows = [(n, "x" * (n % 7) * 300) for n in range(200)]
+        parts = list(batches(rows, postings.SIZES))
+        assert [row for part in parts for row in part] == rows
+        assert {len(part) for part in parts} <= set(postings.SIZES)
+        large = [(1, 0, f"w{n}", b"", "a" * (300 * (n % 50 == 0) + 1)) for n in range(333)]
+        loose: list[Any] = []
+        whole = list(postings._large_batches(large, loose))
+        assert sorted([row for part in whole for row in part] + loose) == sorted(large)
+        assert {len(part) for part in whole} <= set(postings.LARGE_SIZES)
+        assert all(row in loose for row in large if len(row[-1]) > 256)
+
+
+# --- what is read -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tight(monkeypatch):
+    """Few documents may be looked up, so that words are left out of small stores too."""
+    for module in (lexical, wordsearch, oracle):
+        monkeypatch.setattr(module, "POSTINGS", 300)
+    monkeypatch.setattr(wordsearch, "FIRST", 100)
+    monkeypatch.setattr(wordsearch, "_SURELY", 0.5)
+
+
+def of_many_sizes(count: int) -> list[Record]:
+    """Documents with words that all have, that half of them have, and so on."""
+    chance = random.Random(7)
+    shares = {f"w{n}": 0.8**n for n in range(30)}
+    texts = [[word for word, share in shares.items() if chance.random() < share] for _ in range(count)]
+    return [record(f"{n}", text=" ".join(words * (1 + n % 3))) for n, words in enumerate(texts)]
+
+
+@pytest.mark.parametrize("buckets", [1, 3])
+def test_common_words_are_left_out_as_the_oracle_does_and_not_read(made, tight, buckets) -> None:
+    """B-7: whichever words are asked together; of one that is left out only the first documents are read."""
+    records = of_many_sizes(900)
+    backend, oracle_backend = made(buckets=buckets), held(*records)
+    put(backend, *records)
+    backend._executor = counting = Counting(backend._executor)
+    chance = random.Random(3)
+    left = set()
+    for _ in range(25):
+        words = tuple(chance.sample([f"w{n}" for n in range(32)], chance.randrange(1, 6)))
+        found, expected = (asked(one, *words, k=20) for one in (backend, oracle_backend))
+        assert found == expected, words
+        left |= set(found[1])
+    assert {"w0", "w1"} <= left
+    counting.reset()
+    assert asked(backend, "w0", "w1", "w2", "w20", k=1)[1] == ("w0", "w1", "w2")
+    assert sum(counting.rows("look words up")) <= 900 + 4 * 100 * buckets
+
+
+def test_one_word_that_most_documents_have_is_looked_up_alone(made, tight) -> None:
+    records = of_many_sizes(700)
+    backend = made()
+    put(backend, *records)
+    found, expected = (asked(one, "w0", "w1", k=30) for one in (backend, held(*records)))
+    assert found == expected
+    assert found[1] == ("w1",)
+
+
+def test_the_documents_of_more_than_a_few_are_counted_now_and_then(made, monkeypatch) -> None:
+    """And what the client itself writes is counted at once."""
+    monkeypatch.setattr(corpus, "ALWAYS_COUNTED", 10)
+    records = [record(f"{n}", text="needle " * (n % 3) + "hay") for n in range(40)]
+    backend, oracle_backend = made(), held(*records)
+    put(backend, *records)
+    assert asked(backend, "needle") == asked(oracle_backend, "needle")
+    backend._executor = counting = Counting(backend._executor)
+    for one in (backend, oracle_backend):
+        put(one, record("0", text="needle straw straw straw"), record("more", text="straw"))
+        remove(one, "1", "nobody")
+    assert asked(backend, "needle", "straw") == asked(oracle_backend, "needle", "straw")
+    assert max(counting.rows("look words up")) < 40, "not all documents"
+
+
+def test_very_many_documents_are_estimated(made, monkeypatch) -> None:
+    monkeypatch.setattr(corpus, "SAMPLE", 400)
+    records = [record(f"{n}", text="needle" if n % 50 == 0 else "hay hay") for n in range(1_200)]
+    backend = made()
+    put(backend, *records)
+    found, expected = (asked(one, "needle")[0] for one in (backend, held(*records)))
+    assert {name for name, _ in found} == {name for name, _ in expected}
+    assert found[0][1] == pytest.approx(expected[0][1], rel=0.1)
+
+
+def test_a_filter_that_would_read_too_much_is_refused(made) -> None:
+    backend = made(scan_limit=20)
+    put(backend, *(record(f"{n}", text="needle", n=n) for n in range(60)))
+    assert len(asked(backend, "needle", k=5, condition={"n": {"$lt": 55}})[0]) == 5
+    with pytest.raises(FilterError, match=r"fewer than 5 .*raise scan_limit"):
+        asked(backend, "needle", k=5, condition={"n": 59})
+
+
+# --- what is stale ------------------------------------------------------------------------------
+
+
+def test_a_document_that_changed_behind_its_postings_is_as_it_is(made) -> None:
+    """Whatever postings say of another state, the document decides; verify finds them, repair mends them."""
+    backend = made()
+    records = [record(f"{n}", text="needle " * n + "hay") for n in range(1, 8)]
+    put(backend, *records)
+    run_cql(backend, "UPDATE T SET body = %s WHERE id = %s", "straw hay", "7")
+    run_cql(backend, "DELETE FROM T WHERE id = %s", "6")
+    assert ids(backend, "needle") == {"1", "2", "3", "4", "5"}
+    assert {one.problem: one.count for one in backend.run(backend.verify()).findings} == {
+        "words without a document that has them": 6,
+        "documents whose words are not all indexed": 1,
+    }
+    backend.run(backend.repair())
+    assert backend.run(backend.verify()).sound
+    right = held(*records[:5], record("7", text="straw hay"))
+    for words in (("needle",), ("straw",), ("hay", "needle")):
+        assert asked(backend, *words) == asked(right, *words)
+
+
+def test_words_that_went_missing_are_found_and_written_again(made) -> None:
+    backend = made()
+    records = [record("a", text="needle hay"), record("b", text="needle")]
+    put(backend, *records)
+    for row in run_cql(backend, "SELECT shard, bucket, word, head, id FROM T_words"):
+        if row.id == "a" and row.word == "needle":
+            key = "shard = %s AND bucket = %s AND word = %s AND head = %s AND id = %s"
+            run_cql(backend, f"DELETE FROM T_words WHERE {key}", *row)
+    (finding,) = backend.run(backend.verify()).findings
+    assert (finding.problem, finding.examples) == ("documents whose words are not all indexed", ("a",))
+    backend.run(backend.repair())
+    assert asked(backend, "needle", "hay") == asked(held(*records), "needle", "hay")
+
+
+def test_a_plan_that_has_read_a_document_keeps_to_it(made) -> None:
+    """R-1: what is written meanwhile changes neither its words nor its text for the plan."""
+    backend = made()
+    put(backend, record("a", text="needle"), record("b", text="hay"))
+
+    def plan() -> Plan[list[Stored]]:
+        yield Nearest(vector=ASKED, k=2)
+        put(backend, record("a", text="hay"), record("b", text="needle needle"))
+        found: Worded = yield Lexical(terms=("needle", "hay"), k=9)
+        stored: list[Stored] = yield Documents(refs=found.refs)
+        return stored
+
+    assert {one.id: one.text for one in backend.run(backend.answer(plan()))} == {"a": "needle", "b": "hay"}
+
+
+def test_metadata_and_links_may_change_without_a_posting_being_written(made) -> None:
+    backend = made()
+    put(backend, record("a", text="needle", n=1))
+    before = run_cql(backend, "SELECT * FROM T_words")
+    backend._executor = counting = Counting(backend._executor)
+    put(backend, record("a", text="needle", n=2))
+    assert counting.rows("write members and words") == []
+    assert run_cql(backend, "SELECT * FROM T_words") == before
+    assert asked(backend, "needle", condition={"n": 2})[0]
+
+
+def test_postings_expire_with_their_documents(made) -> None:
+    lasting, brief = made(), made(ttl=5)
+    put(lasting, record("a", text="needle"), record("c", text="hay"))
+    put(brief, record("b", text="needle"))
+    assert ids(lasting, "needle") == {"a", "b"}
+    until = time.monotonic() + 15
+    while ids(lasting, "needle") != {"a"} and time.monotonic() < until:
+        time.sleep(0.1)
+    rest = held(record("a", text="needle"), record("c", text="hay"))
+    assert asked(lasting, "needle") == asked(rest, "needle")
+    assert lasting.run(lasting.verify()).sound
+
+
+# --- stores without words, and of before ----------------------------------------------------------
+
+
+def test_a_store_may_be_made_without(made) -> None:
+    """That is fixed; strategies go on without words and say so, and repair adds none."""
+    backend, later = made(lexical=False), made()
+    put(later, record("a", text="needle"))
+    for one in (backend, later):
+        with pytest.raises(CapabilityError, match="made with lexical=False"):
+            asked(one, "needle")
+        hits = one.run(one.answer(PageRank(k=1).plan(Question(vector=ASKED, text="needle"))))
+        assert [hit.document.id for hit in hits] == ["a"]
+        assert "lexical" in {cut.reason for cut in hits.cuts}
+        assert one.run(one.verify()).sound
+        assert one.run(one.repair()).sound
+    names = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
+    there = {row.table_name for row in run_cql(backend, names, backend._tables.keyspace)}
+    assert f"{backend._tables.name}_words" not in there
+
+
+def as_before(backend: CassandraBackend) -> None:
+    """Make it what linkstore made before it indexed words."""
+    run_cql(backend, "DROP TABLE T_words")
+    run_cql(backend, f"DELETE FROM T_settings USING TIMESTAMP {1 << 62} WHERE name = 'words'")
+    run_cql(
+        backend, f"INSERT INTO T_settings (name, value) VALUES ('version', '1') USING TIMESTAMP {1 << 62}"
+    )
+
+
+def test_a_store_of_before_works_and_says_what_to_do_until_it_is_repaired(made) -> None:
+    first = made()
+    put(first, record("a", text="needle"), record("b", text="hay"))
+    as_before(first)
+    old, other = made(), made()
+    put(old, record("c", text="needle needle"))
+    assert old.run(old.survey()).documents == 3
+    with pytest.raises(CapabilityError, match="before linkstore indexed words: repair it once"):
+        asked(old, "needle")
+    assert not old.run(old.verify()).sound
+    assert not old.run(old.repair()).sound
+    right = [record("a", text="needle"), record("b", text="hay"), record("c", text="needle needle")]
+    for one in (old, other, made()):
+        assert asked(one, "needle", "hay") == asked(held(*right), "needle", "hay")
+        assert one.run(one.verify()).sound
+    put(other, record("d", text="needle"))
+    assert ids(old, "needle") == {"a", "c", "d"}
+    assert {row.value for row in run_cql(old, "SELECT * FROM T_settings") if row.name == "version"} == {"2"}
+
+
+def test_an_indexing_that_was_interrupted_answers_nothing_until_it_is_done(made) -> None:
+    """But what is written meanwhile is indexed."""
+    from linkstore.backends.cassandra import schema
+
+    first = made()
+    put(first, record("a", text="needle"))
+    as_before(first)
+    old = made()
+    old.run(schema.begin_words(old._tables, time.time_ns() // 1000))
+    put(old, record("b", text="needle"))
+    with pytest.raises(CapabilityError, match="interrupted: repair it again"):
+        asked(old, "needle")
+    assert len(run_cql(old, "SELECT * FROM T_words")) == 2
+    assert not old.run(old.repair()).sound
+    assert ids(old, "needle") == {"a", "b"}
+
+
+def test_a_store_of_before_may_be_left_without(made) -> None:
+    as_before(made())
+    old = made(lexical=False)
+    put(old, record("a", text="needle"))
+    assert old.run(old.repair()).sound
+    assert old.run(old.verify()).sound
+    with pytest.raises(CapabilityError):
+        asked(old, "needle")
