@@ -7,6 +7,7 @@
     ├── FilterError             a metadata filter that cannot be understood
     ├── StrategyError           a strategy with settings that cannot work
     ├── DocumentError           a document, id or vector that cannot be stored
+    ├── SourceConflictError     two sources with a page of the same name
     ├── EmbeddingError          an embedding that is missing, unknown, or not the recorded one
     ├── ExtractionError         an extractor that is missing or failed
     ├── MissingExtraError       an optional dependency that is not installed
@@ -49,6 +50,10 @@ class StrategyError(LinkStoreError, ValueError):
 
 class DocumentError(LinkStoreError, ValueError):
     """A document cannot be stored: its id, metadata or vector is not acceptable."""
+
+
+class SourceConflictError(LinkStoreError, ValueError):
+    """A page has the name of one that another source has stored; one would replace the other."""
 
 
 class EmbeddingError(LinkStoreError, ValueError):

@@ -15,7 +15,7 @@ from langchain_core.documents import Document
 
 from linkstore.backends.base import Backend, Change, Manifest, PageEntry, Record, Written
 from linkstore.collecting import collection_paused
-from linkstore.errors import DocumentError, EmbeddingError
+from linkstore.errors import DocumentError, EmbeddingError, SourceConflictError
 from linkstore.filters import Filter, parse_filter
 from linkstore.hits import Hits
 from linkstore.links import LINKS_KEY, AnyLink, Link, as_link, links_in, merge_links
@@ -118,10 +118,14 @@ class PageDocuments:
 
 
 def put_pages(backend: Backend, name: str, source: str, pages: Sequence[PageDocuments]) -> Operation[Written]:
-    """Replace pages as wholes, in one change: documents they no longer have go."""
-    entries: list[PageEntry] = yield Engine(backend.pages(source))
-    urls = {page.url for page in pages}
-    before = {one for entry in entries if entry.url in urls for one in entry.ids}
+    """Replace pages as wholes, in one change: documents they no longer have go.
+
+    Raises:
+        SourceConflictError: If another source has a page of the same name.
+    """
+    entries: list[PageEntry] = yield Engine(backend.pages(None, [page.url for page in pages]))
+    _refuse_others(entries, source)
+    before = {one for entry in entries for one in entry.ids}
     documents = [document for page in pages for document in page.documents]
     records = yield from _embedded(backend, name, _prepared(documents, [d.id for d in documents]))
     change = Change(
@@ -140,11 +144,18 @@ def put_pages(backend: Backend, name: str, source: str, pages: Sequence[PageDocu
     return (yield Engine(backend.write(change)))  # type: ignore[no-any-return]
 
 
+def _refuse_others(entries: Sequence[PageEntry], source: str) -> None:
+    for entry in entries:
+        if entry.source != source:
+            raise SourceConflictError(
+                f"the page {entry.url!r} is in the store already, from the source {entry.source!r}; to go on"
+                f" with that one, name the source so; to keep both, give one of them a prefix"
+            )
+
+
 def remove_pages(backend: Backend, source: str, urls: Sequence[str]) -> Operation[Written]:
     """Remove pages with their documents, in one change."""
-    entries: list[PageEntry] = yield Engine(backend.pages(source))
-    wanted = set(urls)
-    gone = [entry for entry in entries if entry.url in wanted]
+    gone: list[PageEntry] = yield Engine(backend.pages(source, urls))
     change = Change(
         remove=[name for entry in gone for name in entry.ids],
         remove_pages=[(source, entry.url) for entry in gone],

@@ -9,7 +9,8 @@ Whoever writes a tag and whoever looks it up must agree, so both come here. Ther
 - :class:`Site` names the pages of a **site** by their path from its root: ``pep-0008/``,
   ``pep-0008/index.html`` and, when the site's public base is known, the page's canonical URL all have
   the tag ``/pep-0008``. On disk no file and folder share a name, so an internal tag never ends in a
-  slash (but the root, ``/``). Links that leave the site are normalised absolute URLs.
+  slash (but the root, ``/``). Links that leave the site are normalised absolute URLs. Sites that share
+  a store lie side by side below prefixes: ``/3.12/pep-0008`` and ``/3.13/pep-0008``.
 
 A link that leads to no page (``mailto:``, ``javascript:``, garbage) has no tag: the answer is None.
 """
@@ -41,6 +42,7 @@ _PLAIN_FRAGMENT: Final = re.compile(r"[\w.~-]+", re.ASCII)
 _UNSAFE_IN_FRAGMENT: Final = re.compile(r'[\x00-\x20"#%<>\\^`{|}\x7f-\x9f\s]')
 _ABSOLUTE: Final = re.compile(r"\s*[a-z][a-z0-9+.-]*:", re.IGNORECASE | re.ASCII)
 _NOT_IN_HOSTS: Final = re.compile(r'[\x00-\x20"#%/<>?@\\^`{|}\x7f-\xa0]')
+_FROM_ROOT: Final = re.compile(r"[/\\](?![/\\])")
 _STRAY_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NOT_IN_URLS: Final = re.compile(r"[\t\r\n]")
 
@@ -139,20 +141,29 @@ class Site:
             below one of them are pages of the site, whether by http or https. The first one also says
             where a link such as ``/docs/`` starts from. Without, the folder is the root.
         policy: For URLs that leave the site. Inside, the query is dropped (a file has none).
+        prefix: Where the site lies beside others, such as ``3.13`` or ``en/3.13``: all its tags begin
+            with it. Without bases, a link such as ``../3.12/`` leads to the site beside it. With bases,
+            its pages also answer to their public URLs, which is how other sites link to them.
 
     Raises:
-        LinkError: If a base is no absolute URL.
+        LinkError: If a base is no absolute URL, or the prefix no path.
     """
 
     bases: tuple[str, ...] = ()
     policy: UrlPolicy = DEFAULT_POLICY
-    _root: str = field(init=False, repr=False, compare=False)
-    _prefixes: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    prefix: str = ""
+    _roots: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _mounts: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        roots = tuple(_folder(base) for base in self.bases) or (_NO_BASE,)
-        object.__setattr__(self, "_root", roots[0])
-        object.__setattr__(self, "_prefixes", tuple(root.partition("://")[2] for root in roots))
+        prefix = _mount(self.prefix)
+        roots = tuple(_folder(base) for base in self.bases) or (f"{_NO_BASE}{_lead(prefix)}",)
+        mounts = [(root.partition("://")[2], prefix) for root in roots]
+        if prefix and not self.bases:
+            mounts.append((_NO_BASE.partition("://")[2], ""))
+        object.__setattr__(self, "prefix", prefix)
+        object.__setattr__(self, "_roots", roots)
+        object.__setattr__(self, "_mounts", tuple(mounts))
 
     def tag(self, href: str, *, page: str = "", base: str | None = None) -> str | None:
         """The tag of what a link leads to.
@@ -167,17 +178,41 @@ class Site:
             :func:`normalize_url` gives None.
         """
         address, _, fragment = _scrubbed(href).partition("#")
-        url = _page_url(address, _origin(self._root, page, base), self.policy)
+        if self.prefix and not self.bases and _FROM_ROOT.match(address):
+            address = f"/{self.prefix}{address}"
+        url = _page_url(address, _origin(self._roots[0], page, base), self.policy)
         if url is None:
             return None
-        tag = _named(url, self._prefixes, self.policy.index_files)
+        tag = _named(url, self._mounts, self.policy.index_files)
         if fragment and self.policy.fragment == "keep":
             tag = with_fragment(tag, normalize_fragment(fragment))
         return tag if is_short(tag) else None
 
     def page_tag(self, url: str) -> str | None:
         """The tag of a page, by its URL path from the root, its public URL, or its tag."""
-        return self.tag(url if _ABSOLUTE.match(url) else f"./{url.lstrip('/')}")
+        return self.tag(url if _ABSOLUTE.match(url) else f"./{self._from_root(url)}")
+
+    def page_tags(self, url: str) -> tuple[str, ...]:
+        """All tags that lead to a page: its own, and in a site with prefix and bases its public URLs.
+
+        Args:
+            url: As for :meth:`page_tag`.
+        """
+        tags = [self.page_tag(url)]
+        if self.prefix and self.bases:
+            path = url if _ABSOLUTE.match(url) else f"./{self._from_root(url)}"
+            tags += [normalize_url(path, base=root, policy=self.policy) for root in self._roots]
+        return tuple(dict.fromkeys(split_tag(tag)[0] for tag in tags if tag))
+
+    def placed(self, path: str) -> str:
+        """A page's path below the prefix, which is how it is named in a store; URLs stay as they are."""
+        return path if "://" in path else f"{_lead(self.prefix)}{path}"
+
+    def _from_root(self, url: str) -> str:
+        """A path from the site's root, of the same or of a tag, which begins with a slash."""
+        if self.prefix and f"{url}/".startswith(f"/{self.prefix}/"):
+            url = url[len(self.prefix) + 1 :]
+        return url.lstrip("/")
 
 
 def _folder(base: str) -> str:
@@ -185,6 +220,22 @@ def _folder(base: str) -> str:
     if url is None:
         raise LinkError(f"the site's base {base!r} is no absolute URL; give one like 'https://docs.org/'")
     return url if url.endswith("/") else f"{url}/"
+
+
+def _mount(prefix: str) -> str:
+    """A prefix in its one spelling, without slashes around it."""
+    if not prefix:
+        return ""
+    url = normalize_url(f"{_NO_BASE}{prefix.strip('/')}/", policy=UrlPolicy(index_files=()))
+    path = (url or "").removeprefix(_NO_BASE).strip("/")
+    if "" in path.split("/") or path.count("/") != prefix.strip("/").count("/") or {"?", "#"} & set(prefix):
+        raise LinkError(f"the prefix {prefix!r} is no path; give one like '3.13' or 'en/3.13'")
+    return path
+
+
+def _lead(prefix: str) -> str:
+    """A prefix as it stands before a path."""
+    return f"{prefix}/" if prefix else ""
 
 
 @lru_cache(maxsize=_CACHED_URLS)
@@ -244,14 +295,14 @@ def _origin(root: str, page: str, base: str | None) -> str:
 
 
 @lru_cache(maxsize=_CACHED_URLS)
-def _named(url: str, prefixes: tuple[str, ...], index_files: tuple[str, ...]) -> str:
-    """A normal URL without fragment as a site names it: by its path if it lies below a prefix."""
+def _named(url: str, mounts: tuple[tuple[str, str], ...], index_files: tuple[str, ...]) -> str:
+    """A normal URL without fragment as a site names it: by its path if it lies below a root."""
     address = url.partition("://")[2]
     path = address.partition("?")[0]
-    for prefix in prefixes:
-        if path.startswith(prefix) or path == prefix[:-1]:
-            segments = filter(None, path[len(prefix) :].split("/"))
-            return f"/{_bare('/'.join(segments), index_files)}"
+    for root, prefix in mounts:
+        if path.startswith(root) or path == root[:-1]:
+            segments = filter(None, path[len(root) :].split("/"))
+            return f"/{_lead(prefix)}{_bare('/'.join(segments), index_files)}".rstrip("/") or "/"
     return url
 
 

@@ -66,12 +66,67 @@ def test_only_the_links_asked_for_are_extracted(folder):
     assert set(index(folder, "--links", "section")["links"]) <= {"section"}
 
 
-def test_two_sources_share_a_store(folder):
-    index(folder, "--source", "one")
-    index(folder, "--source", "two", "--links", "hyperlink")
+def test_two_sources_share_a_store_below_prefixes(folder):
+    index(folder, "--source", "one", "--prefix", "v1")
+    index(folder, "--source", "two", "--prefix", "v2", "--links", "hyperlink")
 
     code, out, _ = linkstore("stats", "--store", str(folder.parent / "kb"), "--json")
-    assert (code, json.loads(out)["pages"]) == (0, 4)
+    counts = json.loads(out)
+    assert (code, counts["pages"], counts["documents"]) == (0, 4, 4)
+
+
+def test_a_second_source_does_not_replace_the_pages_of_the_first(folder):
+    index(folder, "--source", "one")
+    code, _, err = linkstore("index", str(folder), "--store", str(folder.parent / "kb"), "--source", "two")
+
+    assert (code, err.count("\n")) == (exits.USAGE, 1)
+    assert "'a.html' is in the store already, from the source 'one'" in err
+    assert "prefix" in err
+
+
+def test_a_dry_run_says_what_would_be_done_and_makes_no_store(folder):
+    summary = index(folder, "--dry-run")
+
+    assert summary["dry_run"]
+    assert (summary["pages"]["added"], summary["chunks"], list(summary["skipped"])) == (2, 2, ["broken.html"])
+    assert not (folder.parent / "kb").exists()
+
+
+def test_a_dry_run_leaves_a_store_as_it_is(folder):
+    index(folder)
+    (folder / "a.html").write_text("<h1>Alpha</h1><p>Another text.</p>")
+    (folder / "b.html").unlink()
+
+    for _ in range(2):
+        assert index(folder, "--dry-run")["pages"] == {
+            "added": 0,
+            "updated": 1,
+            "unchanged": 0,
+            "removed": 1,
+        }
+    code, out, _ = linkstore("index", str(folder), "--store", str(folder.parent / "kb"), "--dry-run")
+    assert (code, out.splitlines()[0]) == (0, "dry run   nothing was written")
+    assert index(folder)["pages"]["updated"] == 1
+
+
+def test_the_most_linked_pages_are_named(folder):
+    (folder / "c.html").write_text('<h1>C</h1><p>See <a href="b.html">b</a>, <a href="a.html">a</a>.</p>')
+
+    linked = index(folder)["linked"]
+    assert [(page["url"], page["links"]) for page in linked] == [("b.html", 2), ("a.html", 1)]
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [("site.txt", "cannot tell what it is"), ("missing", "there is nothing"), ("missing.jsonl", "no ")],
+)
+def test_what_is_no_source_is_refused_with_what_is(folder, place, words):
+    (folder.parent / "site.txt").write_text("x")
+    code, _, err = linkstore("index", str(folder.parent / place), "--store", str(folder.parent / "kb"))
+
+    assert (code, err.count("\n")) == (exits.USAGE, 1)
+    assert words in err
+    assert not (folder.parent / "kb").exists()
 
 
 @pytest.mark.parametrize("options", [("--links", "nosuch"), ("--links", "hyperlink,nosuch")])

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from linkstore.extraction import Chunk
 from linkstore.links import Link, merge_links
-from linkstore.urls import Site, is_short, quote_fragment, split_tag, with_fragment
+from linkstore.urls import Site, is_short, quote_fragment, with_fragment
 
 _DEFAULT_SITE = Site()
 
@@ -56,5 +56,4 @@ class HyperlinkExtractor:
 @lru_cache(maxsize=64)
 def _names(site: Site, url: str, aliases: tuple[str, ...]) -> tuple[str, ...]:
     """The tags of a page under all its URLs."""
-    tags = (site.page_tag(one) for one in (url, *aliases))
-    return tuple(dict.fromkeys(split_tag(tag)[0] for tag in tags if tag))
+    return tuple(dict.fromkeys(tag for one in (url, *aliases) for tag in site.page_tags(one)))

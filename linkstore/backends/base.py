@@ -81,6 +81,21 @@ class PageEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedPage:
+    """How often an indexed page is linked.
+
+    Args:
+        source: The site or folder it belongs to.
+        url: The page within its source.
+        links: How many links lead to its documents from others than its own.
+    """
+
+    source: str
+    url: str
+    links: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One write: each document whole or not at all; see W-7 of the contract for the change as a whole.
 
@@ -266,8 +281,15 @@ class Backend(ABC):
         """Apply a change; acknowledged means durable."""
 
     @abstractmethod
-    def pages(self, source: str | None) -> Operation[list[PageEntry]]:
-        """The page entries of one source (None: of all), by source and url."""
+    def pages(self, source: str | None, urls: Sequence[str] | None = None) -> Operation[list[PageEntry]]:
+        """The page entries of one source (None: of all) with these urls (None: all), by source and url.
+
+        With urls, the cost follows their number, and that of the sources.
+        """
+
+    @abstractmethod
+    def linked(self, kind: str, take: int) -> Operation[list[LinkedPage]]:
+        """The pages that most links of a kind lead to, most first; its cost follows the size of the store."""
 
     @abstractmethod
     def scan(self, after: str | None, limit: int) -> Operation[list[Record]]:

@@ -1,4 +1,4 @@
-"""``linkstore index``: from a folder of pages to a store."""
+"""``linkstore index``: from a source of pages to a store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +13,8 @@ import typer
 from linkstore.cli.exits import UsageError
 from linkstore.cli.options import JsonOption, StoreOption, listed
 from linkstore.cli.output import printable, stdout, write_json
-from linkstore.cli.stores import opened
+from linkstore.cli.sources import kind_of, options_of
+from linkstore.cli.stores import opened, opened_or_empty
 
 if TYPE_CHECKING:
     from linkstore.ingest import Progress, Summary
@@ -29,28 +29,53 @@ Embedding = Annotated[
 ]
 
 
+Kind = Annotated[
+    str | None,
+    typer.Option("--as", metavar="KIND", help="What SOURCE is: folder, vault or jsonl [by its looks]."),
+]
+Prefix = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH", help="Put the pages below this path, beside other sites in the store, such as 3.13."
+    ),
+]
+
+
 def index(
-    site: Annotated[str, typer.Argument(metavar="SITE_DIR", help="A folder of built HTML or Markdown.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE", help="A folder of built HTML or Markdown, a vault, or a file of JSON lines."
+        ),
+    ],
     store: StoreOption,
+    kind: Kind = None,
     links: Links = None,
     embedding: Embedding = None,
-    source: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What the site is called in the store [its path].")
+    name: Annotated[
+        str | None,
+        typer.Option("--source", metavar="NAME", help="What the source is called in the store [its path]."),
     ] = None,
+    prefix: Prefix = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, and write nothing.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Index a folder of HTML or Markdown.
+    """Index a source of pages: what it is, is seen by its looks.
 
-    Makes the store if it is not there. Run again, it takes up what changed and removes what is gone.
-    Pages that cannot be read are named and skipped.
+    Makes the store if it is not there. Run again, it takes up what changed and removes what is gone; ended
+    early, it keeps what it has and goes on from there. Pages that cannot be read are named and skipped.
     """
-    if not Path(site).is_dir():
-        raise UsageError(f"there is no folder {site}; give the folder of a built site")
+    found = kind_of(source, kind)
+    options = options_of(found, {"prefix": prefix})
     chosen = _extractors(links)
-    from linkstore.ingest import index_folder
-
-    with opened(store, create=True, embedding=embedding) as opened_store, _progress() as progress:
-        summary = index_folder(opened_store, site, source=source, links=chosen, progress=progress)
+    run = found.index()
+    place = opened_or_empty(store) if dry_run else opened(store, create=True, embedding=embedding)
+    with place as opened_store, _progress() as progress:
+        summary = run(
+            opened_store, source, source=name, links=chosen, progress=progress, dry_run=dry_run, **options
+        )
     if json:
         write_json(asdict(summary))
     else:
@@ -86,13 +111,20 @@ def show_summary(summary: Summary) -> None:
     """Print what a run did."""
     console = stdout()
     pages, dangling = summary.pages, summary.dangling
+    done = "to write" if summary.dry_run else "written"
+    if summary.dry_run:
+        console.print("dry run   nothing was written")
     console.print(
         f"pages     {pages.added:,} added, {pages.updated:,} updated,"
         f" {pages.unchanged:,} unchanged, {pages.removed:,} removed"
     )
-    console.print(f"chunks    {summary.chunks:,} written")
+    console.print(f"chunks    {summary.chunks:,} {done}")
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in summary.links.items())
-    console.print(f"links     {printable(kinds) or 'none'} written")
-    console.print(f"dangling  {dangling.internal:,} internal, {dangling.external:,} external")
-    for page, reason in summary.skipped.items():
-        console.print(printable(f"skipped   {page}: {reason}"), style="yellow")
+    console.print(f"links     {printable(kinds) or 'none'} {done}")
+    if not summary.dry_run:
+        console.print(f"dangling  {dangling.internal:,} internal, {dangling.external:,} external")
+    for number, page in enumerate(summary.linked):
+        title = "linked  " if number == 0 else " " * 8
+        console.print(printable(f"{title}{page.links:>6,}  {page.url}"))
+    for name, reason in summary.skipped.items():
+        console.print(printable(f"skipped   {name}: {reason}"), style="yellow")

@@ -54,7 +54,7 @@ def progress_bar(console: Console | None = None) -> Iterator[Advance]:
         task = bar.add_task("pages", total=None)
 
         def advance(done: int, total: int, page: str) -> None:
-            bar.update(task, completed=done, total=total, description=page)
+            bar.update(task, completed=done, total=total or None, description=page)
 
         yield advance
 

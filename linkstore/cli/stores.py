@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from linkstore.cli.exits import UsageError
-from linkstore.errors import BackendError
+from linkstore.errors import BackendError, StoreNotFoundError
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -41,6 +41,25 @@ def opened(place: str, *, create: bool = False, embedding: str | None = None) ->
     else:
         with LinkStore.open(place, embedding=chosen, create=create) as store:
             yield store
+
+
+@contextmanager
+def opened_or_empty(place: str) -> Iterator[LinkStore]:
+    """The store at ``place``, or an empty one in memory where there is none: to look at, not to write to.
+
+    Raises:
+        UsageError: As for :func:`opened`.
+        StoreUnavailableError: If no server answers.
+        MissingExtraError: If ``place`` needs an extra that is not installed.
+    """
+    from linkstore.store import LinkStore
+
+    with ExitStack() as stack:
+        try:
+            store = stack.enter_context(opened(place))
+        except StoreNotFoundError:
+            store = stack.enter_context(LinkStore())
+        yield store
 
 
 @contextmanager

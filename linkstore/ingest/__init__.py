@@ -1,22 +1,31 @@
-"""From a folder of built HTML and Markdown to documents with links in a store."""
+"""From sources of pages, such as a folder of built HTML, to documents with links in a store."""
 
 from __future__ import annotations
 
 from linkstore.ingest.chunks import ChunkLimits
-from linkstore.ingest.pipeline import DEFAULT_LINKS, IngestSettings, index_folder
+from linkstore.ingest.folder import FolderSource, IngestSettings, index_folder
+from linkstore.ingest.html_pages import UnreadablePageError
+from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
 from linkstore.ingest.sink import PageStore
+from linkstore.ingest.source import BadInput, Source, SourcePage
 from linkstore.ingest.sources import SourceNotFoundError
 from linkstore.ingest.summary import Dangling, PageCounts, Progress, Summary
 
 __all__ = [
-    "DEFAULT_LINKS",
+    "BadInput",
     "ChunkLimits",
+    "DEFAULT_LINKS",
     "Dangling",
+    "FolderSource",
     "IngestSettings",
     "PageCounts",
     "PageStore",
     "Progress",
+    "Source",
     "SourceNotFoundError",
+    "SourcePage",
     "Summary",
+    "UnreadablePageError",
     "index_folder",
+    "index_source",
 ]

@@ -6,7 +6,7 @@ an anchor stands (as before each question of an FAQ), so that each part owns its
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import ceil
@@ -16,7 +16,8 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from linkstore.extraction import Chunk, Hyperlink, Page
 from linkstore.ingest.blocks import Block
-from linkstore.urls import quote_fragment
+from linkstore.links import Link
+from linkstore.urls import is_short, quote_fragment
 
 TRAIL: Final = " > "
 """Stands between the headings above a chunk."""
@@ -88,6 +89,27 @@ def make_chunks(page: Page, blocks: Sequence[Block], limits: ChunkLimits = DEFAU
             next=names[index + 1] if index + 1 < len(names) else None,
         )
         for index, part in enumerate(parts)
+    ]
+
+
+def answering(chunks: Sequence[Chunk], names: Mapping[str, Mapping[str, Sequence[str]]]) -> list[Chunk]:
+    """The chunks of a page, each with incoming links for the further names of the anchors in it.
+
+    Args:
+        chunks: In order.
+        names: Kind of link → fragment → tags. A fragment that is on no chunk belongs to the first one, the
+            empty one to none.
+    """
+    lying = {quote_fragment(anchor): at for at, chunk in enumerate(chunks) for anchor in chunk.anchors}
+    found: dict[int, list[Link]] = {}
+    for kind, tags_at in names.items():
+        for fragment, tags in tags_at.items():
+            if fragment:
+                links = [Link.incoming(kind=kind, tag=tag) for tag in tags if is_short(tag)]
+                found.setdefault(lying.get(fragment, 0), []).extend(links)
+    return [
+        replace(chunk, links=(*chunk.links, *found[at])) if at in found else chunk
+        for at, chunk in enumerate(chunks)
     ]
 
 

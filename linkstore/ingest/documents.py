@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from langchain_core.documents import Document
 
-from linkstore.errors import ExtractionError
+from linkstore.errors import ExtractionError, LinkError
 from linkstore.extraction import Chunk, CorpusExtractor, LinkExtractor, load_extractor
 from linkstore.ingest.chunks import unused
-from linkstore.links import LINKS_KEY, merge_links
+from linkstore.ingest.html_pages import UnreadablePageError
+from linkstore.links import LINKS_KEY, get_links, merge_links
 from linkstore.urls import Site, quote_fragment, with_fragment
 
 _SITE_AWARE: Final = frozenset({"hyperlink", "section"})
@@ -25,13 +26,14 @@ class Linkers:
 
     Args:
         chosen: Names of installed extractors, or extractors.
-        site: How the site names its pages.
+        site: How the site names its pages, and documents.
 
     Raises:
         ExtractionError: If an extractor is not installed, or reads something else.
     """
 
     def __init__(self, chosen: Sequence[str | LinkExtractor[Any]], site: Site) -> None:
+        self.site = site
         self._of_chunks: list[LinkExtractor[Chunk]] = []
         self._of_documents: list[LinkExtractor[Document]] = []
         self._of_corpus: list[CorpusExtractor[Document]] = []
@@ -45,7 +47,7 @@ class Linkers:
 
     def document(self, chunk: Chunk, name: str) -> Document:
         """The document stored for a chunk, with all links but those that need the corpus."""
-        document = _document(chunk, name)
+        document = self._document(chunk, name)
         links = list(chunk.links)
         for of_chunk in self._of_chunks:
             links.extend(of_chunk.extract(chunk))
@@ -53,6 +55,20 @@ class Linkers:
             links.extend(of_document.extract(document))
         document.metadata[LINKS_KEY] = [link.to_dict() for link in merge_links(links)]
         return document
+
+    def linked(self, document: Document) -> Document:
+        """A copy of a document that is stored as it is, with the links that are read from documents.
+
+        Raises:
+            LinkError: If a link it carries is invalid.
+        """
+        links = list(get_links(document))
+        for of_document in self._of_documents:
+            links.extend(of_document.extract(document))
+        written = [link.to_dict() for link in merge_links(links)]
+        metadata = {**document.metadata, **self._own_fields(), LINKS_KEY: written}
+        name = self.site.placed(document.id or "")
+        return document.model_copy(update={"id": name, "metadata": metadata})
 
     def observe(self, documents: Iterable[Document]) -> None:
         """Show documents to the extractors that need the corpus."""
@@ -68,6 +84,25 @@ class Linkers:
             merged = merge_links((*document.metadata[LINKS_KEY], *links))
             document.metadata[LINKS_KEY] = [link.to_dict() for link in merged]
 
+    def _document(self, chunk: Chunk, name: str) -> Document:
+        placed = self.site.placed
+        return Document(
+            id=placed(name),
+            page_content=chunk.text,
+            metadata={
+                **chunk.page.metadata,
+                **self._own_fields(),
+                "url": placed(_url(chunk)),
+                "title": chunk.page.title,
+                "headings": list(chunk.headings),
+                "page": placed(chunk.page.url),
+            },
+        )
+
+    def _own_fields(self) -> dict[str, str]:
+        """What tells the documents of this site from others, where several share a store."""
+        return {"site": self.site.prefix} if self.site.prefix else {}
+
     def _sort(self, extractor: LinkExtractor[Any]) -> None:
         source = getattr(extractor, "source", Document)
         if source is Chunk:
@@ -82,10 +117,31 @@ class Linkers:
             self._of_documents.append(extractor)
 
 
-def page_documents(chunks: Iterable[Chunk], linkers: Linkers) -> tuple[Document, ...]:
-    """The documents of a page, in order; each id is the chunk's URL, numbered where that is taken."""
+def page_documents(read: Iterable[Chunk | Document], linkers: Linkers) -> tuple[Document, ...]:
+    """The documents of a page, in order.
+
+    Args:
+        read: What its source read. A chunk's id is its URL, numbered where that is taken; a document has
+            one already.
+        linkers: Find the links.
+
+    Raises:
+        UnreadablePageError: If a document has no id, or an invalid link.
+    """
     taken: set[str] = set()
-    return tuple(linkers.document(chunk, unused(_url(chunk), taken)) for chunk in chunks)
+    return tuple(
+        linkers.document(one, unused(_url(one), taken)) if isinstance(one, Chunk) else _as_it_is(one, linkers)
+        for one in read
+    )
+
+
+def _as_it_is(document: Document, linkers: Linkers) -> Document:
+    if not document.id:
+        raise UnreadablePageError("it has a document without id")
+    try:
+        return linkers.linked(document)
+    except LinkError as error:
+        raise UnreadablePageError(str(error)) from error
 
 
 def extractor_name(chosen: str | LinkExtractor[Any]) -> str:
@@ -97,20 +153,6 @@ def _loaded(chosen: str | LinkExtractor[Any], site: Site) -> LinkExtractor[Any]:
     if not isinstance(chosen, str):
         return chosen
     return load_extractor(chosen, site=site) if chosen in _SITE_AWARE else load_extractor(chosen)
-
-
-def _document(chunk: Chunk, name: str) -> Document:
-    return Document(
-        id=name,
-        page_content=chunk.text,
-        metadata={
-            **chunk.page.metadata,
-            "url": _url(chunk),
-            "title": chunk.page.title,
-            "headings": list(chunk.headings),
-            "page": chunk.page.url,
-        },
-    )
 
 
 def _url(chunk: Chunk) -> str:

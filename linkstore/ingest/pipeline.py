@@ -1,99 +1,130 @@
-"""Index a folder: read what changed, store it page by page, remove what is gone.
+"""Index a source: read what changed, store it page by page, remove what is gone.
 
-Whether a page changed is decided by a hash of its bytes, not by its size and time of change: reading
-and hashing costs little beside embedding, and a build may well write another text in the same second.
+Pages stream from the source to the store. What is held of each page, beside those on their way, is its
+URL and digest as of the last run: about 300 bytes a page, none on a first run.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import xxhash
 from langchain_core.documents import Document
 
-from linkstore.extraction import LinkExtractor, Page
-from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, make_chunks
+from linkstore.extraction import LinkExtractor
 from linkstore.ingest.documents import Linkers, extractor_name, page_documents
-from linkstore.ingest.html_pages import PageContent, UnreadablePageError, read_html_page
-from linkstore.ingest.markdown_pages import read_markdown_page
+from linkstore.ingest.handover import handed_over, with_corpus
+from linkstore.ingest.html_pages import UnreadablePageError
 from linkstore.ingest.sink import PageDocuments, PageStore
-from linkstore.ingest.sources import PageFile, detect_bases, page_files
-from linkstore.ingest.summary import PageCounts, Progress, Summary, count_dangling
+from linkstore.ingest.source import BadInput, Source, SourcePage
+from linkstore.ingest.summary import Dangling, PageCounts, Progress, Summary, count_dangling
 from linkstore.links import LINKS_KEY
-from linkstore.urls import DEFAULT_POLICY, Site, UrlPolicy, split_tag
+from linkstore.urls import Site
 
-PIPELINE_VERSION: Final = 1
+PIPELINE_VERSION: Final = 2
 """Raised whenever the same page would give other documents, so that all are read again."""
 
 DEFAULT_LINKS: Final = ("hyperlink", "section", "citation")
 """The extractors used unless others are named; ``"keyword"`` is there for the asking."""
 
-_BATCH: Final = 512
-_WAITING: Final = 2
+_REMOVED_AT_ONCE: Final = 512
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IngestSettings:
-    """How pages are read; a change makes the next run read all of them again.
-
-    Args:
-        bases: Where the site lies in public; None (default) finds it by ``rel=canonical``.
-        policy: For URLs that leave the site.
-        limits: How long chunks are.
-        max_bytes: A larger file is skipped; default 16 MiB.
-        encoding: Of pages that declare none; default UTF-8.
-    """
-
-    bases: tuple[str, ...] | None = None
-    policy: UrlPolicy = DEFAULT_POLICY
-    limits: ChunkLimits = DEFAULT_LIMITS
-    max_bytes: int = 16 * 2**20
-    encoding: str = "utf-8"
-
-
-def index_folder(
+def index_source(
     store: PageStore,
-    path: str | Path,
+    source: Source,
     *,
-    source: str | None = None,
+    name: str | None = None,
     links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
-    settings: IngestSettings | None = None,
     progress: Progress | None = None,
+    dry_run: bool = False,
 ) -> Summary:
-    """Index the pages of a folder of built HTML and Markdown.
+    """Bring a store up to date with a source of pages.
 
-    Each page is replaced as a whole; pages that have not changed since the last run are left alone,
-    and pages that are gone are removed. A page that cannot be read is reported and skipped.
+    Each page is replaced as a whole or not at all; pages that have not changed since the last run are
+    left alone, and pages that are gone are removed with their links. What cannot be read or stored is
+    reported by name, and what was stored of it before stays. A run that ends early keeps what was
+    written; the next one goes on from there.
 
     Args:
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
-        path: The folder.
-        source: Names the folder within the store; default its absolute path.
+        source: Where they come from.
+        name: Names the source within the store; default the name it has by itself.
         links: Names of link extractors, or extractors. With one that needs the corpus, such as
             ``"keyword"``, the documents of the run are held in memory until all are read.
-        settings: How pages are read.
         progress: Called after each page.
+        dry_run: Say what would be done, and write nothing. Pages are read, but nothing is embedded.
+
+    Returns:
+        What was done; counts of a dry run are of what would have been.
 
     Raises:
-        SourceNotFoundError: If there is no such folder.
+        SourceNotFoundError: If there is no such source.
+        SourceConflictError: If another source of the store has a page of the same name.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
-    root = Path(path)
-    files = page_files(root)
-    run = _Run.prepare(files, links, settings or IngestSettings())
-    name = source if source is not None else root.resolve().as_posix()
-    known = store.pages(name)
+    name = source.name if name is None else name
+    linkers = Linkers(links, source.site)
+    last = _LastRun.read(store, name, _salt(source, links), source.site)
     tally = _Tally()
-    _store(store, name, run, _changed(run, known, tally, progress), tally)
-    gone = sorted(set(known) - {file.url for file in files})
-    if gone:
-        store.remove_pages(name, gone)
-    return tally.summary(store, removed=len(gone))
+    pages = _changed(source, last, linkers, tally, progress)
+    if linkers.need_corpus:
+        pages = with_corpus(store, linkers, pages)
+    outcomes = ((page, None) for page in pages) if dry_run else handed_over(store, name, pages)
+    for page, problem in outcomes:
+        if problem is None:
+            tally.stored(page, before=last.had(page.url))
+        else:
+            tally.skipped[page.url] = problem
+    gone = sorted(last.left)
+    for start in range(0, 0 if dry_run else len(gone), _REMOVED_AT_ONCE):
+        store.remove_pages(name, gone[start : start + _REMOVED_AT_ONCE])
+    return tally.summary(None if dry_run else store, removed=len(gone))
+
+
+def _salt(source: Source, links: Sequence[str | LinkExtractor[Any]]) -> str:
+    """Stands before each stored digest: of what the run says about how pages become documents."""
+    names = [extractor_name(one) for one in links]
+    said = repr((PIPELINE_VERSION, source.site, names))
+    return f"{xxhash.xxh3_64(said.encode(errors='replace')).hexdigest()}:"
+
+
+@dataclass(slots=True)
+class _LastRun:
+    """What the store knows of a source's pages, by their names in the store.
+
+    Args:
+        lead: What stands before the URLs of the source in their names.
+        salt: Of this run.
+        known: URL within the source → the source's digest, of pages that were indexed as they would be now.
+        outdated: Pages that were indexed otherwise.
+        left: Stored pages that the source has not offered yet.
+    """
+
+    lead: str
+    salt: str
+    known: Mapping[str, str]
+    outdated: frozenset[str]
+    left: set[str]
+
+    @classmethod
+    def read(cls, store: PageStore, name: str, salt: str, site: Site) -> _LastRun:
+        stored = store.pages(name)
+        lead = site.placed("")
+        known = {
+            page.removeprefix(lead): digest.removeprefix(salt)
+            for page, digest in stored.items()
+            if digest.startswith(salt)
+        }
+        outdated = frozenset(page for page, digest in stored.items() if not digest.startswith(salt))
+        return cls(lead=lead, salt=salt, known=known, outdated=outdated, left=set(stored))
+
+    def had(self, page: str) -> bool:
+        """Whether a page was there."""
+        return page in self.outdated or page.removeprefix(self.lead) in self.known
 
 
 @dataclass(slots=True)
@@ -107,144 +138,55 @@ class _Tally:
     links: Counter[str] = field(default_factory=Counter)
     skipped: dict[str, str] = field(default_factory=dict)
 
-    def written(self, documents: Sequence[Document]) -> None:
-        self.chunks += len(documents)
-        self.links.update(link["kind"] for document in documents for link in document.metadata[LINKS_KEY])
+    def stored(self, page: PageDocuments, *, before: bool) -> None:
+        self.updated += before
+        self.added += not before
+        self.chunks += len(page.documents)
+        self.links.update(
+            link["kind"] for document in page.documents for link in document.metadata[LINKS_KEY]
+        )
 
-    def summary(self, store: PageStore, *, removed: int) -> Summary:
+    def summary(self, store: PageStore | None, *, removed: int) -> Summary:
+        """The summary; without a store nothing was written."""
         return Summary(
             pages=PageCounts(
                 added=self.added, updated=self.updated, unchanged=self.unchanged, removed=removed
             ),
             chunks=self.chunks,
             links=dict(sorted(self.links.items())),
-            dangling=count_dangling(store.survey()),
             skipped=self.skipped,
+            dangling=Dangling() if store is None else count_dangling(store.survey()),
+            linked=() if store is None else tuple(store.linked()),
+            dry_run=store is None,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
-    """What all pages of a run have in common."""
-
-    files: Sequence[PageFile]
-    site: Site
-    linkers: Linkers
-    settings: IngestSettings
-    salt: str
-    own_tags: frozenset[str]
-
-    @classmethod
-    def prepare(
-        cls, files: Sequence[PageFile], links: Sequence[str | LinkExtractor[Any]], settings: IngestSettings
-    ) -> _Run:
-        bases = detect_bases(files) if settings.bases is None else settings.bases
-        site = Site(bases=bases, policy=settings.policy)
-        names = [extractor_name(one) for one in links]
-        return cls(
-            files=files,
-            site=site,
-            linkers=Linkers(links, site),
-            settings=settings,
-            salt=repr((PIPELINE_VERSION, site, settings.limits, settings.encoding, names)),
-            own_tags=frozenset(filter(None, (site.page_tag(file.url) for file in files))),
-        )
-
-    def read(self, file: PageFile) -> bytes:
-        size = file.path.stat().st_size
-        if size > self.settings.max_bytes:
-            raise UnreadablePageError(
-                f"it has {size:,} bytes, more than the {self.settings.max_bytes:,} allowed"
-            )
-        return file.path.read_bytes()
-
-    def digest(self, file: PageFile, content: bytes) -> str:
-        digest = xxhash.xxh3_128(f"{self.salt}{file.url}{file.aliases}".encode())
-        digest.update(content)
-        return digest.hexdigest()
-
-    def documents(self, file: PageFile, content: bytes) -> tuple[Document, ...]:
-        reader = read_markdown_page if file.is_markdown else read_html_page
-        found = reader(content, encoding=self.settings.encoding)
-        page = Page(
-            url=file.url,
-            title=found.title or file.page,
-            base=found.base,
-            aliases=(*file.aliases, *self._canonical(file, found)),
-        )
-        return page_documents(make_chunks(page, found.blocks, self.settings.limits), self.linkers)
-
-    def _canonical(self, file: PageFile, found: PageContent) -> tuple[str, ...]:
-        """The page's canonical URL, unless it is another page of the folder (as where all name the home)."""
-        tag = self.site.tag(found.canonical, page=file.url, base=found.base) if found.canonical else None
-        if tag is None or split_tag(tag)[0] in self.own_tags:
-            return ()
-        return (split_tag(tag)[0],)
 
 
 def _changed(
-    run: _Run, known: dict[str, str], tally: _Tally, progress: Progress | None
+    source: Source, last: _LastRun, linkers: Linkers, tally: _Tally, progress: Progress | None
 ) -> Iterator[PageDocuments]:
-    """The pages that are new or changed, read; counts all."""
-    for done, file in enumerate(run.files, start=1):
-        try:
-            content = run.read(file)
-            digest = run.digest(file, content)
-            if known.get(file.url) == digest:
-                tally.unchanged += 1
-            else:
-                yield PageDocuments(url=file.url, digest=digest, documents=run.documents(file, content))
-                tally.updated += file.url in known
-                tally.added += file.url not in known
-        except (UnreadablePageError, OSError) as error:
-            tally.skipped[file.page] = str(error)
+    """The pages that are new or changed, read; counts the others."""
+    about = len(source)
+    for done, offered in enumerate(source.pages(last.known), start=1):
+        name = offered.name if isinstance(offered, BadInput) else offered.url
+        placed = source.site.placed(name)
+        last.left.discard(placed)
+        if isinstance(offered, BadInput):
+            tally.skipped[name] = offered.reason
+        elif last.known.get(name) == offered.digest:
+            tally.unchanged += 1
+        elif documents := _read(offered, linkers, tally):
+            yield PageDocuments(url=placed, digest=f"{last.salt}{offered.digest}", documents=documents)
         if progress is not None:
-            progress(done, len(run.files), file.page)
+            progress(done, max(about, done) if about else 0, name)
 
 
-def _store(store: PageStore, source: str, run: _Run, pages: Iterator[PageDocuments], tally: _Tally) -> None:
-    """Write pages in batches, so that they are embedded together, while the next pages are read.
-
-    Embedding leaves Python free, so one thread reads pages while another embeds and writes.
-    """
-    if run.linkers.need_corpus:
-        pages = _with_corpus(store, run.linkers, pages)
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="linkstore-index") as writer:
-        writing: deque[Future[object]] = deque()
-        for batch in _batches(pages, tally):
-            writing.append(writer.submit(store.put_pages, source, batch))
-            if len(writing) > _WAITING:
-                writing.popleft().result()
-        for future in writing:
-            future.result()
-
-
-def _batches(pages: Iterator[PageDocuments], tally: _Tally) -> Iterator[list[PageDocuments]]:
-    """Pages in batches of about ``_BATCH`` documents, counted."""
-    batch: list[PageDocuments] = []
-    size = 0
-    for page in pages:
-        batch.append(page)
-        size += len(page.documents)
-        tally.written(page.documents)
-        if size >= _BATCH:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-def _with_corpus(
-    store: PageStore, linkers: Linkers, pages: Iterator[PageDocuments]
-) -> Iterator[PageDocuments]:
-    """The pages with the links that need the corpus: what is stored, and what is new."""
-    read = list(pages)
-    if not read:
-        return
-    replaced = {page.url for page in read}
-    linkers.observe(document for document in store.scan() if document.metadata.get("page") not in replaced)
-    linkers.observe(document for page in read for document in page.documents)
-    for page in read:
-        for document in page.documents:
-            linkers.complete(document)
-        yield page
+def _read(page: SourcePage, linkers: Linkers, tally: _Tally) -> tuple[Document, ...]:
+    """The page's documents; none if it cannot be read, which is noted."""
+    try:
+        documents = page_documents(page.read(), linkers)
+    except (UnreadablePageError, OSError) as error:
+        tally.skipped[page.url] = str(error)
+        return ()
+    if not documents:
+        tally.skipped[page.url] = "it has no text"
+    return documents

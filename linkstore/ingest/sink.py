@@ -7,7 +7,7 @@ from typing import Protocol
 
 from langchain_core.documents import Document
 
-from linkstore.backends.base import Survey
+from linkstore.backends.base import LinkedPage, Survey
 from linkstore.operations import PageDocuments
 
 __all__ = ["PageDocuments", "PageStore"]
@@ -30,6 +30,10 @@ class PageStore(Protocol):
 
     def scan(self) -> Iterator[Document]:
         """All stored documents, by id."""
+        ...
+
+    def linked(self, kind: str = ..., take: int = ...) -> Sequence[LinkedPage]:
+        """The pages that most links of a kind lead to, most first."""
         ...
 
     def survey(self) -> Survey:

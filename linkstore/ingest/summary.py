@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from linkstore.backends.base import Survey
+from linkstore.backends.base import LinkedPage, Survey
 from linkstore.urls import is_internal
 
 
@@ -14,7 +14,10 @@ class Progress(Protocol):
     """Called after each page."""
 
     def __call__(self, done: int, total: int, page: str) -> None:
-        """``done`` of ``total`` pages are read; the last one was ``page``."""
+        """``done`` of about ``total`` pages are read; the last one was ``page``.
+
+        ``total`` is 0 where it is not known.
+        """
         ...
 
 
@@ -43,22 +46,27 @@ class Dangling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a run of :func:`~linkstore.ingest.index_folder` did.
+    """What a run of :func:`~linkstore.ingest.index_source` did.
 
     Args:
-        pages: Counts of the folder's pages.
+        pages: Counts of the source's pages.
         chunks: Documents written.
         links: Links written, by kind.
-        dangling: Hyperlinks that lead to nothing, in the whole store.
-        skipped: Pages that could not be read, by path, with the reason. What was stored of them
+        dangling: Hyperlinks that lead to nothing, in the whole store; not counted by a dry run.
+        skipped: What could not be read or stored, by name, with the reason. What was stored of it
             before stays.
+        linked: The ten pages of the store that most hyperlinks lead to from other pages, most first; not
+            counted by a dry run.
+        dry_run: Whether nothing was written: the counts are of what would have been.
     """
 
     pages: PageCounts
     chunks: int
     links: Mapping[str, int]
-    dangling: Dangling
     skipped: Mapping[str, str]
+    dangling: Dangling = Dangling()
+    linked: tuple[LinkedPage, ...] = ()
+    dry_run: bool = False
 
 
 def count_dangling(survey: Survey, kind: str = "hyperlink") -> Dangling:

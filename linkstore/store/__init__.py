@@ -11,7 +11,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStoreRetriever
 
 from linkstore import operations
-from linkstore.backends.base import Backend, Report, Survey, Written
+from linkstore.backends.base import Backend, LinkedPage, Report, Survey, Written
 from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.errors import DocumentError
 from linkstore.neighbours import Neighbours, neighbours
@@ -196,8 +196,16 @@ class LinkStore(Searching, Writing):
         entries = self.backend.run(self.backend.pages(source))
         return {entry.url: entry.digest for entry in entries}
 
+    def linked(self, kind: str = "hyperlink", take: int = 10) -> list[LinkedPage]:
+        """The indexed pages that most links of a kind lead to; takes time with the size of the store."""
+        return self.backend.run(self.backend.linked(kind, take))
+
     def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> Written:
-        """Replace pages as wholes, in one change: documents they no longer have go."""
+        """Replace pages as wholes, in one change: documents they no longer have go.
+
+        Raises:
+            SourceConflictError: If another source has a page of the same name.
+        """
         return self._run(operations.put_pages(self.backend, self._embedding_name, source, pages))
 
     def remove_pages(self, source: str, urls: Sequence[str]) -> Written:

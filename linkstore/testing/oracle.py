@@ -15,6 +15,7 @@ from linkstore.backends.base import (
     Backend,
     Change,
     LexicalReader,
+    LinkedPage,
     Manifest,
     PageEntry,
     Record,
@@ -254,10 +255,25 @@ class OracleBackend(Backend):
         )
 
     @immediate
-    def pages(self, source: str | None) -> list[PageEntry]:
+    def pages(self, source: str | None, urls: Sequence[str] | None = None) -> list[PageEntry]:
         """Sorted by source and url."""
         entries = sorted(self._open().pages.items())
-        return [page for (of, _), page in entries if source is None or of == source]
+        return [
+            page
+            for (of, url), page in entries
+            if (source is None or of == source) and (urls is None or url in urls)
+        ]
+
+    @immediate
+    def linked(self, kind: str, take: int) -> list[LinkedPage]:
+        """Page by page, link by link."""
+        state = self._open()
+        found = [
+            LinkedPage(source=page.source, url=page.url, links=_linked(page, state.records, kind))
+            for page in state.pages.values()
+        ]
+        linked = [page for page in found if page.links]
+        return sorted(linked, key=lambda page: (-page.links, page.source, page.url))[:take]
 
     @immediate
     def scan(self, after: str | None, limit: int) -> list[Record]:
@@ -365,3 +381,11 @@ def _ints(values: Sequence[int]) -> Ints:
 
 def _floats(values: Sequence[float]) -> Floats:
     return np.array(values, dtype=np.float32)
+
+
+def _linked(page: PageEntry, records: Mapping[str, Record], kind: str) -> int:
+    """How many links of a kind lead to a page's documents from others."""
+    own = [records[name] for name in page.ids if name in records]
+    answered = {_tag(link) for record in own for link in record.links if link.leads_in and link.kind == kind}
+    others = [record for name, record in records.items() if name not in page.ids]
+    return sum(len({_tag(link) for link in record.links if link.leads_out} & answered) for record in others)

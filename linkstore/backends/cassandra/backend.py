@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from linkstore import plans
 from linkstore.backends.base import (
     Backend,
     Change,
+    LinkedPage,
     Manifest,
     PageEntry,
     Record,
@@ -17,9 +18,10 @@ from linkstore.backends.base import (
     Written,
     check_dimension,
 )
-from linkstore.backends.cassandra import cql, schema
+from linkstore.backends.cassandra import schema
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.driver import Session
+from linkstore.backends.cassandra.entries import read_entries
 from linkstore.backends.cassandra.execution import Executor
 from linkstore.backends.cassandra.groups import GroupReader
 from linkstore.backends.cassandra.inspection import Inspection
@@ -28,7 +30,7 @@ from linkstore.backends.cassandra.nearest import NearestSearch, scan_page
 from linkstore.backends.cassandra.placement import Placement
 from linkstore.backends.cassandra.reader import CassandraReader
 from linkstore.backends.cassandra.reading import Fetcher
-from linkstore.backends.cassandra.requests import Requests, Statement
+from linkstore.backends.cassandra.requests import Requests
 from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.backends.cassandra.writing import ChangeWriter, Clock, prepare
 from linkstore.errors import StoreClosedError
@@ -114,18 +116,17 @@ class CassandraBackend(Backend):
         writer = ChangeWriter(self._tables, self._fetcher, self._clock, self._buckets, lifetime)
         return (yield from writer.apply(change, prepare(put)))
 
-    def pages(self, source: str | None) -> Operation[list[PageEntry]]:
+    def pages(self, source: str | None, urls: Sequence[str] | None = None) -> Operation[list[PageEntry]]:
         """From the table of pages."""
         self._check_open()
-        every = Statement(cql=cql.read_all_pages(self._tables))
-        one = Statement(cql=cql.read_pages(self._tables), values=(source,))
-        statement = every if source is None else one
-        (rows,) = yield Requests(statements=(statement,), what="read page entries")
-        entries = [
-            PageEntry(source=of, url=url, digest=digest, ids=tuple(ids or ()))
-            for of, url, digest, ids in rows
-        ]
-        return sorted(entries, key=lambda entry: (entry.source, entry.url))
+        return (yield from read_entries(self._tables, source, urls))
+
+    def linked(self, kind: str, take: int) -> Operation[list[LinkedPage]]:
+        """By reading all links."""
+        entries = yield from self.pages(None)
+        if not (yield from self._is_claimed()):
+            return []
+        return (yield from self._inspection.linked(entries, kind, take))
 
     def scan(self, after: str | None, limit: int) -> Operation[list[Record]]:
         """In the order of the ring."""

@@ -207,6 +207,16 @@ def read_pages(tables: Tables) -> str:
     return f"SELECT source, url, digest, ids FROM {tables.pages} WHERE source = ?"
 
 
+def read_named_pages(tables: Tables) -> str:
+    """Page entries: (source, url, digest, ids); values: the source, list of urls."""
+    return f"{read_pages(tables)} AND url IN ?"
+
+
+def read_sources(tables: Tables) -> str:
+    """The sources that have pages: (source,)."""
+    return f"SELECT DISTINCT source FROM {tables.pages}"
+
+
 def read_all_pages(tables: Tables) -> str:
     """All page entries: (source, url, digest, ids)."""
     return f"SELECT source, url, digest, ids FROM {tables.pages}"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final
 
-from linkstore.backends.base import Finding, Report, Survey
+from linkstore.backends.base import Finding, LinkedPage, PageEntry, Report, Survey
 from linkstore.backends.cassandra import codes, cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.members import MemberKey, bucket
@@ -70,6 +70,31 @@ class Inspection:
             groups=len({(kind, tag) for kind, tag, _ in lying}),
             dangling=tuple((*tag, asked[tag]) for tag in dangling),
         )
+
+    def linked(self, entries: Iterable[PageEntry], kind: str, take: int) -> Operation[list[LinkedPage]]:
+        """The pages that most links of a kind lead to."""
+        (rows,) = yield self._all(cql.read_all_links(self._tables))
+        owners: dict[str, set[PageEntry]] = defaultdict(set)
+        for entry in entries:
+            for name in entry.ids:
+                owners[name].add(entry)
+        asking: dict[str, list[str]] = defaultdict(list)
+        answering: dict[str, set[PageEntry]] = defaultdict(set)
+        for name, of in rows:
+            for found, tag, side in memberships(links_of(of)):
+                if found == kind and side == "out":
+                    asking[tag].append(name)
+                elif found == kind:
+                    answering[tag].update(owners.get(name, ()))
+        counts = Counter(
+            (page.source, page.url)
+            for tag, pages in answering.items()
+            for page in pages
+            for name in asking.get(tag, ())
+            if page not in owners.get(name, ())
+        )
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:take]
+        return [LinkedPage(source=source, url=url, links=links) for (source, url), links in ranked]
 
     def compare(self) -> Operation[Comparison]:
         """Hold the members against the links of the documents."""

@@ -9,17 +9,17 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import orjson
 from filelock import FileLock, Timeout
 
 from linkstore.backends.base import (
     Backend,
     Change,
+    LinkedPage,
     Manifest,
     PageEntry,
     Record,
@@ -30,8 +30,9 @@ from linkstore.backends.base import (
     immediate,
 )
 from linkstore.backends.embedded import inspection
-from linkstore.backends.embedded.database import FILE_NAME, Database, rows_of, settings_of
+from linkstore.backends.embedded.database import FILE_NAME, Database, settings_of
 from linkstore.backends.embedded.mirror import Mirror
+from linkstore.backends.embedded.pages import most_linked, page_entries
 from linkstore.backends.embedded.reader import EmbeddedReader, View
 from linkstore.backends.embedded.sharing import Shared, StaleStateError, snapshot_of, stamp_of
 from linkstore.backends.embedded.snapshot import Builder, Snapshot, SnapshotFiles, record
@@ -157,19 +158,16 @@ class EmbeddedBackend(Backend):
         return written
 
     @immediate
-    def pages(self, source: str | None) -> list[PageEntry]:
+    def pages(self, source: str | None, urls: Sequence[str] | None = None) -> list[PageEntry]:
         """From the table of pages."""
         with self._current().reading() as connection:
-            rows = rows_of(
-                connection,
-                "SELECT source, url, digest, ids FROM page WHERE ?1 IS NULL OR source = ?1"
-                " ORDER BY source, url",
-                (source,),
-            )
-        return [
-            PageEntry(source=source, url=url, digest=digest, ids=tuple(orjson.loads(ids)))
-            for source, url, digest, ids in rows
-        ]
+            return page_entries(connection, source, urls)
+
+    @immediate
+    def linked(self, kind: str, take: int) -> list[LinkedPage]:
+        """From the tables of pages and links."""
+        with self._current().reading() as connection:
+            return most_linked(connection, kind, take)
 
     @immediate
     def scan(self, after: str | None, limit: int) -> list[Record]:

@@ -216,6 +216,43 @@ class PageCases(Cases):
         assert self._pages(probe, None) == [self.C, self.A, self.B]
         assert self._pages(probe, "unknown") == []
 
+    def test_entries_with_certain_urls(self, probe: Probe) -> None:
+        """[P-2] Of one source or of all; unknown urls are passed over, and none asked gives none."""
+        probe.write(put_pages=[self.A, self.B, self.C])
+        urls = ["a", "b", "?", "a", *map(str, range(300))]
+        ask = probe.backend.pages
+        assert probe.do(ask("site", ["b", "?"])) == [self.B]
+        assert probe.do(ask("site", urls)) == [self.A, self.B]
+        assert probe.do(ask(None, urls)) == [self.C, self.A, self.B]
+        assert probe.do(ask(None, [])) == probe.do(ask("site", [])) == probe.do(ask("?", urls)) == []
+
+    def test_the_most_linked_pages(self, probe: Probe) -> None:
+        """[P-4] A page is linked through any of its documents and tags, but not by itself."""
+        pages = [
+            PageEntry(source=source, url=name, digest="1", ids=(f"{name}1", f"{name}2"))
+            for source, name in (("s", "a"), ("s", "b"), ("r", "c"), ("s", "d"))
+        ]
+        probe.write(
+            put=[
+                record("a1", 0.5, at("a"), at("a#"), to("a#x"), to("b")),
+                record("a2", 0.5, at("a#x"), at("a"), to("a")),
+                record("b1", 0.5, at("b"), to("a"), to("a#x"), to("c", kind="other")),
+                record("b2", 0.5, on("both"), to("a")),
+                record("c1", 0.5, at("c"), on("both"), to("nowhere")),
+                record("none", 0.5, to("c"), to("a")),
+            ],
+            put_pages=pages,
+        )
+
+        def linked(take: int, kind: str = "k") -> list[tuple[str, str, int]]:
+            found = probe.do(probe.backend.linked(kind, take))
+            return [(page.source, page.url, page.links) for page in found]
+
+        expected = [("s", "a", 4), ("r", "c", 2), ("s", "b", 2)]
+        assert linked(9) == expected
+        assert linked(2) == expected[:2]
+        assert linked(9, kind="other") == linked(0) == []
+
     def test_entries_are_removed(self, probe: Probe) -> None:
         """[P-3] By source and url both; unknown ones are ignored."""
         probe.write(put_pages=[self.A, self.B, self.C])

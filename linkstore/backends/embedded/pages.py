@@ -1,0 +1,73 @@
+"""What the database remembers of indexed pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import apsw
+import orjson
+
+from linkstore.backends.base import LinkedPage, PageEntry
+from linkstore.backends.embedded.database import rows_of
+
+_ENTRIES: Final = "SELECT source, url, digest, ids FROM page"
+_OF_SOURCE: Final = f"{_ENTRIES} WHERE ?1 IS NULL OR source = ?1 ORDER BY source, url"
+_OF_SOURCE_NAMED: Final = (
+    f"{_ENTRIES} WHERE source = ?1 AND url IN (SELECT value FROM json_each(?2)) ORDER BY source, url"
+)
+# The sources one by one, each found by the key of the table, so that no entry is passed by.
+_NAMED: Final = f"""
+WITH RECURSIVE of(name) AS (
+  SELECT min(source) FROM page
+  UNION ALL
+  SELECT (SELECT min(source) FROM page WHERE source > name) FROM of WHERE name IS NOT NULL
+)
+{_ENTRIES} WHERE source IN (SELECT name FROM of WHERE name IS NOT NULL)
+  AND url IN (SELECT value FROM json_each(?1)) ORDER BY source, url
+"""
+_LINKED: Final = """
+WITH owner(document, source, url) AS MATERIALIZED (
+  SELECT document.key, source, url FROM page, json_each(page.ids) JOIN document ON document.id = value
+),
+answered(link_group, source, url) AS MATERIALIZED (
+  SELECT DISTINCT link_group, source, url FROM owner JOIN link USING (document)
+  JOIN link_group ON link_group.key = link_group WHERE kind = ?1 AND direction != 'out'
+),
+asking(document, link_group, source, url) AS (
+  SELECT DISTINCT link.document, link.link_group, answered.source, answered.url
+  FROM link JOIN answered USING (link_group)
+  WHERE direction != 'in' AND NOT EXISTS (
+    SELECT 1 FROM owner WHERE owner.document = link.document
+      AND owner.source = answered.source AND owner.url = answered.url
+  )
+)
+SELECT source, url, count(*) AS links FROM asking GROUP BY source, url
+ORDER BY links DESC, source, url LIMIT ?2
+"""
+
+
+def page_entries(
+    connection: apsw.Connection, source: str | None, urls: Sequence[str] | None
+) -> list[PageEntry]:
+    """The entries of a source (None: of all) with these urls (None: all), by source and url."""
+    if urls is None:
+        rows = rows_of(connection, _OF_SOURCE, (source,))
+    elif source is None:
+        rows = rows_of(connection, _NAMED, (_as_json(urls),))
+    else:
+        rows = rows_of(connection, _OF_SOURCE_NAMED, (source, _as_json(urls)))
+    return [
+        PageEntry(source=of, url=url, digest=digest, ids=tuple(orjson.loads(ids)))
+        for of, url, digest, ids in rows
+    ]
+
+
+def most_linked(connection: apsw.Connection, kind: str, take: int) -> list[LinkedPage]:
+    """The pages that most links of a kind lead to, most first."""
+    rows = rows_of(connection, _LINKED, (kind, take))
+    return [LinkedPage(source=source, url=url, links=links) for source, url, links in rows]
+
+
+def _as_json(urls: Sequence[str]) -> str:
+    return orjson.dumps(list(urls)).decode()

@@ -1,0 +1,82 @@
+"""Pages on their way to the store: in batches, which are embedded and written while the next are read."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final
+
+from linkstore.errors import DocumentError, LinkError
+from linkstore.ingest.documents import Linkers
+from linkstore.ingest.sink import PageDocuments, PageStore
+
+_BATCH_DOCUMENTS: Final = 512
+_BATCH_CHARACTERS: Final = 4 * 2**20
+_WAITING: Final = 2
+
+Outcome = tuple[PageDocuments, str | None]
+"""A page, and why it could not be stored: None if it was."""
+
+
+def handed_over(store: PageStore, source: str, pages: Iterator[PageDocuments]) -> Iterator[Outcome]:
+    """Write pages; gives each once the store has acknowledged or refused it.
+
+    Embedding leaves Python free, so one thread reads pages while another embeds and writes. If the run
+    is interrupted, the batches that were handed over are still written.
+    """
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="linkstore-index") as writer:
+        writing: deque[Future[list[Outcome]]] = deque()
+        for batch in _batches(pages):
+            writing.append(writer.submit(_put, store, source, batch))
+            if len(writing) > _WAITING:
+                yield from writing.popleft().result()
+        for future in writing:
+            yield from future.result()
+
+
+def with_corpus(
+    store: PageStore, linkers: Linkers, pages: Iterator[PageDocuments]
+) -> Iterator[PageDocuments]:
+    """The pages with the links that need the corpus: what is stored, and what is new."""
+    read = list(pages)
+    if not read:
+        return
+    replaced = {page.url for page in read}
+    new = {document.id for page in read for document in page.documents}
+    linkers.observe(
+        document
+        for document in store.scan()
+        if document.id not in new and document.metadata.get("page") not in replaced
+    )
+    linkers.observe(document for page in read for document in page.documents)
+    for page in read:
+        for document in page.documents:
+            linkers.complete(document)
+        yield page
+
+
+def _put(store: PageStore, source: str, batch: Sequence[PageDocuments]) -> list[Outcome]:
+    """Write a batch in one change; if one of its pages is not fit to be stored, page by page."""
+    try:
+        store.put_pages(source, batch)
+    except (DocumentError, LinkError) as error:
+        if len(batch) == 1:
+            return [(batch[0], str(error))]
+        return [outcome for page in batch for outcome in _put(store, source, [page])]
+    return [(page, None) for page in batch]
+
+
+def _batches(pages: Iterator[PageDocuments]) -> Iterator[list[PageDocuments]]:
+    """Pages in batches of about so many documents, or of so many characters."""
+    batch: list[PageDocuments] = []
+    documents = characters = 0
+    for page in pages:
+        batch.append(page)
+        documents += len(page.documents)
+        characters += sum(len(document.page_content) for document in page.documents)
+        if documents >= _BATCH_DOCUMENTS or characters >= _BATCH_CHARACTERS:
+            yield batch
+            batch, documents, characters = [], 0, 0
+    if batch:
+        yield batch

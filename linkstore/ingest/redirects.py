@@ -1,0 +1,148 @@
+"""Old URLs of a built site: pages that only send the reader on, and files of redirects.
+
+A page sends its reader on by ``<meta http-equiv="refresh">`` (HTML Living Standard, section 4.2.5.3). A
+``_redirects`` file (Netlify, Cloudflare Pages) or ``redirects`` file has a line ``from to [status]`` each;
+those with wildcards, placeholders or conditions, which name no single page, are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from linkstore.extraction.markup import Tree, decode_html, parse_html
+from linkstore.ingest.sources import PageFile
+from linkstore.urls import Site, split_tag
+
+FILES: Final = ("_redirects", "redirects", "_redirects.txt", "redirects.txt")
+"""What files of redirects are called, at the root of the site."""
+
+_REFRESH: Final = re.compile(rb"http-equiv\s*=\s*[\"']?refresh", re.IGNORECASE)
+_TARGET: Final = re.compile(
+    r"\s*[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?([\"']?)(.*)\1\s*", re.IGNORECASE | re.DOTALL
+)
+_SENDING: Final = frozenset({"301", "302", "303", "307", "308"})
+_LOOKED_AT: Final = 4096
+_MOST_TEXT: Final = 400
+_LONGEST_FILE: Final = 16 * 2**20
+_LARGEST_STUB: Final = 16 * 2**10
+_LONGEST_WAY: Final = 16
+
+
+def refresh_target(content: bytes) -> str | None:
+    """Where a page sends its reader on, if that is all it does.
+
+    Args:
+        content: HTML.
+
+    Returns:
+        The URL as written; None if the page stays, only reloads, or has more text than a notice.
+    """
+    if not _REFRESH.search(content[:_LOOKED_AT]):
+        return None
+    tree = parse_html(content)
+    node = tree.css_first("meta[http-equiv=refresh i][content]")
+    found = _TARGET.fullmatch(node.attributes.get("content") or "") if node else None
+    return found[2].strip() or None if found and _is_notice(tree) else None
+
+
+def _is_notice(tree: Tree) -> bool:
+    for node in tree.css("script, style, noscript"):
+        node.decompose()
+    return tree.body is None or len(tree.body.text(strip=True)) <= _MOST_TEXT
+
+
+def read_redirects(root: Path) -> Iterator[tuple[str, str]]:
+    """The redirects that the files at the root of a site name, from and to, as written."""
+    for name in FILES:
+        path = root / name
+        if path.is_file() and path.stat().st_size <= _LONGEST_FILE:
+            for line in decode_html(path.read_bytes(), errors="replace").splitlines():
+                yield from _redirect(line)
+
+
+def _redirect(line: str) -> Iterator[tuple[str, str]]:
+    """The redirect of a line, if it is one from one page to one page."""
+    words = line.split()
+    words = words[: next((at for at, word in enumerate(words) if word.startswith("#")), None)]
+    if len(words) not in {2, 3} or any("*" in word or "/:" in word for word in words[:2]):
+        return
+    if len(words) == 2 or words[2].rstrip("!") in _SENDING:
+        yield words[0], words[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redirects:
+    """What leads to the pages of a site by old URLs.
+
+    Args:
+        stubs: Those of the pages that only send the reader on to another one, by URL.
+        starts: Tag of a page → fragment, empty for the page as a whole → the tags that lead there.
+    """
+
+    stubs: frozenset[str]
+    starts: Mapping[str, Mapping[str, tuple[str, ...]]]
+
+    def to(self, tag: str) -> Mapping[str, tuple[str, ...]]:
+        """The tags that lead to a page, by fragment."""
+        return self.starts.get(tag, {})
+
+
+def find_redirects(root: Path, files: Sequence[PageFile], site: Site) -> Redirects:
+    """The redirects of a site.
+
+    A page that sends its reader to no other page of the site, or in a circle, stays a page.
+
+    Args:
+        root: The folder.
+        files: Its pages.
+        site: How they are named.
+    """
+    tags = {file.url: site.page_tag(file.url) or "" for file in files}
+    ways: dict[str, str] = {}
+    for start, end in read_redirects(root):
+        _add(ways, site.tag(start), site.tag(end))
+    sent_on = {file.url: _sent_on(file) for file in files}
+    for url, target in sent_on.items():
+        if target is not None:
+            _add(ways, tags[url], site.tag(target, page=url))
+    stubs = {url for url, target in sent_on.items() if target is not None}
+    stays = {tags[file.url] for file in files if file.url not in stubs}
+    ends = {start: end for start in sorted(ways) if (end := _end(start, ways, stays)) is not None}
+    starts: dict[str, dict[str, tuple[str, ...]]] = {}
+    for start, end in ends.items():
+        page, fragment = split_tag(end)
+        of_page = starts.setdefault(page, {})
+        of_page[fragment or ""] = (*of_page.get(fragment or "", ()), start)
+    return Redirects(stubs=frozenset(url for url in stubs if tags[url] in ends), starts=starts)
+
+
+def _add(ways: dict[str, str], start: str | None, end: str | None) -> None:
+    if start is not None and end is not None:
+        ways.setdefault(split_tag(start)[0], end)
+
+
+def _end(start: str, ways: Mapping[str, str], stays: AbstractSet[str]) -> str | None:
+    """Where a way ends; None if that is no page, or it goes in a circle or on and on."""
+    if start in stays:
+        return None
+    here = ways.get(start)
+    for _ in range(_LONGEST_WAY):
+        if here is None or split_tag(here)[0] in stays:
+            return here
+        here = ways.get(split_tag(here)[0])
+    return None
+
+
+def _sent_on(file: PageFile) -> str | None:
+    """Where a page sends its reader on; None if it stays, or cannot be read."""
+    try:
+        if file.is_markdown or file.path.stat().st_size > _LARGEST_STUB:
+            return None
+        return refresh_target(file.path.read_bytes())
+    except OSError:
+        return None  # it is read again, and then reported
