@@ -10,6 +10,7 @@ from linkstore.ingest.sink import PageStore
 from linkstore.ingest.source import BadInput, Source, SourcePage
 from linkstore.ingest.sources import SourceNotFoundError
 from linkstore.ingest.summary import Dangling, PageCounts, Progress, Summary
+from linkstore.ingest.wiki import WikiSettings, WikiSource, index_wiki
 
 __all__ = [
     "BadInput",
@@ -26,6 +27,9 @@ __all__ = [
     "SourcePage",
     "Summary",
     "UnreadablePageError",
+    "WikiSettings",
+    "WikiSource",
     "index_folder",
     "index_source",
+    "index_wiki",
 ]

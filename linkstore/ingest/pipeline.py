@@ -172,6 +172,8 @@ def _changed(
         last.left.discard(placed)
         if isinstance(offered, BadInput):
             tally.skipped[name] = offered.reason
+            if offered.ends:
+                last.left.clear()
         elif last.known.get(name) == offered.digest:
             tally.unchanged += 1
         elif documents := _read(offered, linkers, tally):

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-_NAMES: Final = re.compile(r"(?:cite|citation|cita|vcite|citar)\b|harvrefcol$|(?:literatur|internetquelle|ouvrage)$")
+_NAMES: Final = re.compile(
+    r"(?:cite|citation|cita|vcite|citar)\b|harvrefcol$|(?:literatur|internetquelle|ouvrage)$"
+)
 _MOST_AUTHORS: Final = 3
 _YEAR: Final = re.compile(r"\b(?:1[5-9]|20)\d\d[a-z]?\b")
 

@@ -16,13 +16,14 @@ from xml.parsers import expat
 
 from linkstore.errors import LinkStoreError
 from linkstore.ingest.sources import SourceNotFoundError
+from linkstore.ingest.wiki.redirects import is_redirect
 from linkstore.ingest.wiki.siteinfo import Namespace, SiteInfo
 
 _READ: Final = 2**18
 _LONGEST_NAME: Final = 4096
 """Titles have 255 bytes at most; nothing but a text is longer than this."""
 _LONGEST_PLACE: Final = 2048
-"""Of a redirect, this much of the text is read, for the section it leads to."""
+"""So much of a text tells where it redirects."""
 
 _TEXT, _TITLE, _NS, _MODEL = "text", "title", "ns", "model"
 _SITE: Final = frozenset({"sitename", "dbname", "base", "case", "namespace"})
@@ -39,9 +40,9 @@ class DumpPage:
     Args:
         title: Its full title, with spaces.
         namespace: The number of its namespace.
-        redirect: The title of the page it redirects to, if it is a redirect.
+        redirect: The title of the page it redirects to, if it is a redirect; empty if only its text says.
         model: Its content model; ``"wikitext"`` for articles.
-        text: Its text; empty if only redirects were asked for and it is none.
+        text: Its text; the beginning of it, if only redirects were asked for.
         oversized: Whether the text was longer than allowed, and is cut.
     """
 
@@ -78,7 +79,7 @@ def read_pages(path: Path, *, limit: int, only_redirects: bool = False) -> Itera
     Args:
         path: An ``.xml`` file, or one compressed with bzip2 (also in many streams).
         limit: The longest text, in characters; a longer one is cut.
-        only_redirects: Whether to read no texts but the beginnings of those of redirects.
+        only_redirects: Whether to read no more of texts than where redirects lead.
 
     Raises:
         SourceNotFoundError: If there is no such file.
@@ -106,7 +107,7 @@ def _events(path: Path, reader: _Reader) -> Iterator[None]:
     raise DumpCutShortError(f"it cannot be read beyond {reader.place}: {failure}") from failure
 
 
-def _opened(path: Path) -> BinaryIO:
+def _opened(path: Path) -> BinaryIO | bz2.BZ2File:
     try:
         file = path.open("rb")
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
@@ -154,8 +155,7 @@ class _Reader:
     """Handles the events of the XML parser; keeps the pages that are complete until they are taken."""
 
     def __init__(self, *, limit: int, only_redirects: bool = False) -> None:
-        self._limit = limit
-        self._only_redirects = only_redirects
+        self._limit = _LONGEST_PLACE if only_redirects else limit
         self._pages: list[DumpPage] = []
         self._page = _Draft()
         self._site = _Site()
@@ -209,7 +209,7 @@ class _Reader:
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if self._within == "revision":
             if name == _TEXT:
-                self._start_text()
+                self._collect(name, self._limit)
             elif name == _MODEL:
                 self._collect(name, _LONGEST_NAME)
             elif name == "content":  # a further slot of the revision, with a text of its own
@@ -233,21 +233,15 @@ class _Reader:
         elif name == "revision":
             self._within = name
 
-    def _start_text(self) -> None:
-        if not self._only_redirects:
-            self._collect(_TEXT, self._limit)
-        elif self._page.redirect is not None:
-            self._collect(_TEXT, _LONGEST_PLACE)
-
     def _collect(self, name: str, room: int) -> None:
         self._wanted, self._room = name, room
         self._parts.clear()
         self._parser.CharacterDataHandler = self._characters
 
     def _characters(self, data: str) -> None:
-        if self._room > 0:
+        if self._room >= 0:
             self._parts.append(data[: self._room])
-        self._room -= len(data)
+            self._room -= len(data)
 
     def _end(self, name: str) -> None:
         if name == self._wanted:
@@ -264,7 +258,9 @@ class _Reader:
     def _keep(self, name: str, value: str) -> None:
         page = self._page
         if name == _TEXT:
-            page.text, page.oversized = value, self._room < 0 and not self._only_redirects
+            page.text, page.oversized = value, self._room < 0
+            if page.redirect is None and is_redirect(value):
+                page.redirect = ""
         elif name == _TITLE:
             page.title = value.strip()
         elif name == _NS:
@@ -292,7 +288,5 @@ def _number(value: str) -> int:
         raise LinkStoreError(f"{value[:40]!r} is no number of a namespace") from error
 
 
-def _refuse_doctype(*declared: object) -> None:
+def _refuse_doctype(*_: object) -> None:
     raise LinkStoreError("it declares a document type, which no MediaWiki dump does")
-
-

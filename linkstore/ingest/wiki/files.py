@@ -5,23 +5,23 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_BESIDE: Final = frozenset(
-    """
+_BESIDE_WORDS: Final = """
     thumb thumbnail frame framed mini miniatur gerahmt vignette cadre miniatura miniaturadeimagen marco
     miniaturadaimagem sinistra destra мини миниатюра обрамить мініатюра miniatyr ram サムネイル 缩略图 縮圖
-    """.split()
-)
+"""
+_BESIDE: Final = frozenset(_BESIDE_WORDS.split())
 """Options by which a file stands beside the text, in MediaWiki's commoner languages."""
 
-_OPTIONS: Final = _BESIDE | frozenset(
-    """
+_OPTION_WORDS: Final = """
     frameless border left right center centre none upright baseline middle sub super text-top text-bottom top
     bottom rahmenlos rand links rechts zentriert ohne hochkant gauche droite centré néant redresse izquierda
     derecha centro no справа слева центр
-    """.split()
-)
+"""
+_OPTIONS: Final = _BESIDE | frozenset(_OPTION_WORDS.split())
 _LONGEST_OPTION: Final = 24
-_SETTING: Final = re.compile(r"\s*(?:[^\W\d]+\s*=.*|[\d.]*\s*x?\s*[\d.]*\s*px\s*|upright\s+[\d.]+\s*)", re.DOTALL)
+_SETTING: Final = re.compile(
+    r"\s*(?:[^\W\d]+\s*=.*|[\d.]*\s*x?\s*[\d.]*\s*px\s*|upright\s+[\d.]+\s*)", re.DOTALL
+)
 
 
 def caption(parts: list[str]) -> str:

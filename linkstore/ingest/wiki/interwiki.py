@@ -41,8 +41,7 @@ _FIXED: Final = {
     "https://pubmed.ncbi.nlm.nih.gov/$1": ("pmid",),
 }
 
-_LANGUAGES: Final = frozenset(
-    """
+_CODES: Final = """
     aa ab ace af ak als am an ang ar arc arz as ast av ay az azb ba bar bat-smg bcl be be-tarask be-x-old bg
     bh bi bjn bm bn bo bpy br bs bug bxr ca cbk-zam cdo ce ceb ch cho chr chy ckb co cr crh cs csb cu cv cy
     da de diq dsb dv dz ee el eml en eo es et eu ext fa ff fi fiu-vro fj fo fr frp frr fur fy ga gag gan gd
@@ -54,8 +53,8 @@ _LANGUAGES: Final = frozenset(
     sh si simple sk sl sm sn so sq sr srn ss st stq su sv sw szl ta tcy te tet tg th ti tk tl tn to tpi tr ts
     tt tum tw ty tyv udm ug uk ur uz ve vec vep vi vls vo vro wa war wo wuu xal xh xmf yi yo yue za zea zh
     zh-classical zh-min-nan zh-yue zu
-    """.split()
-)
+"""
+_LANGUAGES: Final = frozenset(_CODES.split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,7 +163,9 @@ class _Layout:
         if level:
             own = self._headings.of_heading(text)
             anchors, fragment = (*own, *anchors), next(iter(own), None)
-        self._blocks.append(Block(lead + text, level, anchors, links, bool(anchors) and self._starts, fragment, tight))
+        self._blocks.append(
+            Block(lead + text, level, anchors, links, bool(anchors) and self._starts, fragment, tight)
+        )
         self._starts = False
 
     def _without_marks(self, text: str) -> str:

@@ -35,7 +35,9 @@ ALL: Final = LINK + ANCHOR + SHIELD + PIPE + QUOTE + BREAK + SPACE + AMPERSAND +
 _WORDS: Final = str.maketrans({"\n": " ", "|": PIPE, "'": QUOTE})
 _LINES: Final = str.maketrans({"\n": BREAK, "|": PIPE, "'": QUOTE, " ": SPACE, "\t": SPACE * 4})
 _CODE: Final = _LINES | {ord("&"): AMPERSAND}
-_SHOWN: Final = str.maketrans({LINK: "", ANCHOR: "", SHIELD: "", GONE: "", PIPE: "|", QUOTE: "'", SPACE: " ", AMPERSAND: "&"})
+_SHOWN: Final = str.maketrans(
+    {LINK: "", ANCHOR: "", SHIELD: "", GONE: "", PIPE: "|", QUOTE: "'", SPACE: " ", AMPERSAND: "&"}
+)
 _LEFT_OUT: Final = str.maketrans(dict.fromkeys(ALL))
 _NEITHER: Final = re.compile(f"[^{LINK}{ANCHOR}]+")
 _NO_WORDS: Final = re.compile(r"\(\s*(?:[,;:]\s*)*\)|(?<=\()\s*(?:[,;:]\s*)+|\s+(?=[,.)](?:\s|$))")

@@ -13,6 +13,15 @@ from linkstore.ingest.wiki.anchors import anchor
 MOST_ALIASES: Final = 10_000
 """Of one page; further redirects to it are left out."""
 
+# $magicWords of MediaWiki's larger languages.
+_REDIRECT_WORDS: Final = """
+    redirect weiterleitung redirection redirección redirecionamento rinvia doorverwijzing patrz przekieruj tam
+    przekierowanie перенаправление перенапр перенаправлення ohjaus uudelleenohjaus omdirigering omdiriger
+    videresending přesměruj átirányítás yönlendirme alih lencong đổi 転送 リダイレクト 넘겨주기
+    重定向 تحويل הפניה
+"""
+_WORDS: Final = frozenset(_REDIRECT_WORDS.split())
+_WORD: Final = re.compile(r"\s*#([^\W\d_]+)\s*:?\s*\[\[")
 _PLACE: Final = re.compile(r"\[\[([^\[\]|{}<>\n]{1,1000})")
 
 # Redirects to redirects are followed; a circle ends, as UNION keeps no row twice. What is nearest to the
@@ -72,8 +81,14 @@ class Redirects:
         self._table.close()
 
 
-def section_of(text: str) -> str:
-    """The anchor of the section that a redirect's text names; empty if it names none."""
-    place = _PLACE.search(text)
-    return anchor(place[1].partition("#")[2]) if place else ""
+def is_redirect(text: str) -> bool:
+    """Whether a page's text makes it a redirect; newer dumps say so beside the text."""
+    word = _WORD.match(text)
+    return word is not None and word[1].casefold() in _WORDS
 
+
+def target_of(text: str) -> tuple[str, str]:
+    """The title that a redirect's text names, as written, and the anchor of the section; empty for none."""
+    place = _PLACE.search(text)
+    title, _, section = place[1].partition("#") if place else ("", "", "")
+    return " ".join(title.replace("_", " ").split()).removeprefix(":"), anchor(section)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from html import unescape
+from itertools import pairwise
 from typing import Final
 
 from linkstore.extraction import Hyperlink
@@ -38,9 +39,19 @@ _TOKEN: Final = re.compile(
     r"|<(!--)"
     r"|:(//)"
 )
-_PLAIN_LINK, _PLAIN_TEMPLATE, _BRACES, _END_BRACES, _OPEN, _EXTERNAL, _BRACKETS, _BAR, _TAG, _COMMENT, _URL = (
-    *(1, 5, 7, 8, 9, 10, 11, 12, 13, 17, 18),
-)
+(
+    _PLAIN_LINK,
+    _PLAIN_TEMPLATE,
+    _BRACES,
+    _END_BRACES,
+    _OPEN,
+    _EXTERNAL,
+    _BRACKETS,
+    _BAR,
+    _TAG,
+    _COMMENT,
+    _URL,
+) = (*(1, 5, 7, 8, 9, 10, 11, 12, 13, 17, 18),)
 _TRAIL: Final = re.compile(r"[a-z\u00df-\u00f6\u00f8-\u024f\u0430-\u045f]*")
 _PLAIN_REFERENCE: Final = re.compile(r"([^<]*+)</ref\s*>", re.IGNORECASE)
 _REST_OF_URL: Final = re.compile(r"[^\s\[\]<>\"{}|\x01-\x08]++")
@@ -161,7 +172,11 @@ class Scanner:
         """A link without markup in it, as most are."""
         written, label, trail = token.group(2, 3, 4)
         target = self._resolve(written)
-        if target is not None and target.role is _LINK and (label or (label is None and written[0] not in " :")):
+        if (
+            target is not None
+            and target.role is _LINK
+            and (label or (label is None and written[0] not in " :"))
+        ):
             text = (label or written) + trail
             self._found.links.append(hyperlink(target.href, shown(text)))
             self._out.append(LINK + text)
@@ -285,7 +300,9 @@ class Scanner:
     def _anchors(self, parts: list[str]) -> str:
         names = [name for part in parts[1:] if "=" not in part and (name := shown(part))]
         self._found.anchors += (name.replace(" ", "_") for name in names)
-        visible = names[0] if names and "visible" in parts[0].lower() + parts[0][:1].replace("v", "visible") else ""
+        visible = (
+            names[0] if names and "visible" in parts[0].lower() + parts[0][:1].replace("v", "visible") else ""
+        )
         return marks_in("".join(parts)) + ANCHOR * len(names) + visible
 
     def _bar(self, token: re.Match[str]) -> int:
@@ -326,7 +343,9 @@ class Scanner:
             return token.end()
         content = token.string[token.end() : end.start()]
         if name in tags.LITERAL or "inline" in attributes:
-            self._out.append(literal(unescape(content) if name == "nowiki" else content, code=name != "nowiki"))
+            self._out.append(
+                literal(unescape(content) if name == "nowiki" else content, code=name != "nowiki")
+            )
         elif name in tags.CODE:
             self._out.append(f"\n\n{literal(content.strip(chr(10)), lines=True, code=name != 'pre')}\n\n")
         return end.end()
@@ -350,7 +369,9 @@ class Scanner:
         frame = self._open.pop()
         content = "".join(self._out[frame.start + 1 :])
         if name == "gallery":
-            self._replace(frame, "\n\n".join(("", kept("\n\n".join(gallery_captions(content)), [content]), "")))
+            self._replace(
+                frame, "\n\n".join(("", kept("\n\n".join(gallery_captions(content)), [content]), ""))
+            )
         elif name == "poem":
             self._replace(frame, "\n\n", content.strip("\n").replace("\n", BREAK), "\n\n")
         else:
@@ -403,11 +424,10 @@ class Scanner:
     def _parts(self, frame: _Frame) -> list[str]:
         """What an open link or template holds, divided at each ``|``."""
         bounds = [frame.start, *frame.bars, len(self._out)]
-        return ["".join(self._out[begin + 1 : end]) for begin, end in zip(bounds, bounds[1:], strict=False)]
+        return ["".join(self._out[begin + 1 : end]) for begin, end in pairwise(bounds)]
 
     def _replace(self, frame: _Frame, *pieces: str) -> None:
         self._out[frame.start :] = pieces
-
 
 
 def hyperlink(href: str, label: str) -> Hyperlink:

@@ -14,12 +14,11 @@ LITERAL: Final = frozenset({"nowiki", "math", "chem", "ce"})
 CODE: Final = frozenset({"pre", "syntaxhighlight", "source"})
 """Likewise, line by line."""
 
-SILENT: Final = frozenset(
-    """
+_SILENT_NAMES: Final = """
     timeline score graph mapframe maplink templatedata hiero inputbox categorytree includeonly ask
     templatestyles dynamicpagelist
-    """.split()
-)
+"""
+SILENT: Final = frozenset(_SILENT_NAMES.split())
 """What stands between them is not for readers."""
 
 RAW: Final = LITERAL | CODE | SILENT
@@ -30,19 +29,19 @@ FRAMES: Final = frozenset({"ref", "references", "gallery", "imagemap", "poem"})
 
 HEADINGS: Final = {f"h{level}": "=" * level for level in range(1, 7)}
 
+_INLINE_NAMES: Final = """
+    b i u s em strong small big sub sup span font tt code kbd var samp cite q abbr dfn del ins strike bdi
+    bdo ruby rb rt rp mark time data wbr noinclude onlyinclude section translate languages tvar nobr
+"""
+_BLOCK_NAMES: Final = "p div blockquote center table ul ol dl hr aside"
+
 SHOWN: Final = {
     "br": BREAK,
-    **dict.fromkeys("p div blockquote center table ul ol dl hr section-block aside".split(), "\n\n"),
-    **dict.fromkeys("tr caption dd dt".split(), "\n"),
-    **dict.fromkeys("td th".split(), " "),
-    **dict.fromkeys(
-        """
-        b i u s em strong small big sub sup span font tt code kbd var samp cite q abbr dfn del ins strike bdi
-        bdo ruby rb rt rp mark time data wbr noinclude onlyinclude section translate languages tvar nobr
-        """.split(),
-        "",
-    ),
     "li": "\n* ",
+    **dict.fromkeys(_INLINE_NAMES.split(), ""),
+    **dict.fromkeys(_BLOCK_NAMES.split(), "\n\n"),
+    **dict.fromkeys(("tr", "caption", "dd", "dt"), "\n"),
+    **dict.fromkeys(("td", "th"), " "),
 }
 """What stands in the text for other tags; what is not here is no tag."""
 

@@ -143,7 +143,7 @@ def _last(call: Call) -> str:
 
 
 def _constant(text: str) -> Callable[[Call], str]:
-    return lambda call: text
+    return lambda _: text
 
 
 def _joined(separator: str) -> Callable[[Call], str]:
@@ -236,18 +236,21 @@ def _sorted_name(call: Call) -> Rendered:
     return (Mention(shown(call.value(3)) or call.fields.get("dab", "") or name, name),)
 
 
-_FIRST = (
-    "abbr abbrlink angbr angle_bracket big blue bold bracket code fontcolor gloss ipa italic kbd keypress linktext"
-    " math mono monospace mvar nobold nobr noitalic nowrap nowrap1 oldstyle pre red samp sc script serif sic small"
-    " smallcaps smaller smallsup strikethrough strong tooltip tt underline unicode var vanchor visible_anchor"
-    " keyboard_press not_a_typo typo not_typo larger resize em block_indent flag flagcountry flagu sup sub su"
-    " polytonic hebrew okina_word native_phrase wikt-lang large noflag country_flag chem chem2 music"
-)
+_FIRST = """
+    abbr abbrlink angbr angle_bracket big blue bold bracket code fontcolor gloss ipa italic kbd
+    keypress linktext math mono monospace mvar nobold nobr noitalic nowrap nowrap1 oldstyle pre red
+    samp sc script serif sic small smallcaps smaller smallsup strikethrough strong tooltip tt underline
+    unicode var vanchor visible_anchor keyboard_press not_a_typo typo not_typo larger resize em
+    block_indent flag flagcountry flagu sup sub su polytonic hebrew okina_word native_phrase wikt-lang
+    large noflag country_flag chem chem2 music
+"""
 _SECOND = "lang transl_text wikt-lang langx font color native_name rtl-lang ruby_text"
-_QUOTES = "quote quotation blockquote bquote cquote rquote quote_box quotebox centered_pull_quote pull_quote verse"
+_QUOTES = (
+    "quote quotation blockquote bquote cquote rquote quote_box quotebox centered_pull_quote pull_quote verse"
+)
 _DATES = (
-    "birth_date birth_date_and_age birth-date bda start_date start_date_and_age end_date film_date dob dts date"
-    " release_date birth_year_and_age"
+    "birth_date birth_date_and_age birth-date bda start_date start_date_and_age end_date film_date dob dts"
+    " date release_date birth_year_and_age"
 )
 _TEXT_FUNCTIONS: Final = frozenset({"formatnum", "lc", "uc", "lcfirst", "ucfirst", "urlencode"})
 

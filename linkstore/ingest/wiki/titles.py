@@ -32,7 +32,7 @@ _ESCAPED: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _NO_TITLE: Final = re.compile(
     r"[\x00-\x1f<>\[\]{|}\x7f\ufffd]|^\.{1,2}(?:/|$)|/\.{1,2}(?:/|$)|~~~|&(?:[A-Za-z]\w*|#\d+|#x[\da-f]+);"
 )
-_SUBPAGES: Final = frozenset({2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 15, 1})
+_SUBPAGES: Final = frozenset({1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 15})
 """Namespaces with subpages by default, in which ``[[/Sub]]`` is one of the page's own."""
 
 
@@ -83,11 +83,15 @@ class Titles:
         """The URL path of a page from the wiki's root; without a colon, so that it has no scheme."""
         return _quoted(title).replace(":", "%3A")
 
-    def within(self, target: str, page: str, namespace: int) -> str:
-        """A target that may be relative to a page (``[[/Sub]]``) as one that is not."""
-        if namespace in _SUBPAGES and target.startswith("/"):
-            return f"{page}/{target.strip('/ ')}"
-        return target
+    def at(self, page: str, namespace: int) -> Callable[[str], Target | None]:
+        """What targets name on a page: where there are subpages, ``[[/Sub]]`` is one of its own."""
+        if namespace not in _SUBPAGES:
+            return self.resolve
+
+        def resolve(written: str) -> Target | None:
+            return self.resolve(f":{page}/{written.strip('/ ')}" if written.startswith("/") else written)
+
+        return resolve
 
     def _resolve(self, written: str) -> Target | None:
         text, _, section = _decoded(written).partition("#")
