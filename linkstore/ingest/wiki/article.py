@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from linkstore.extraction import Hyperlink
 from linkstore.ingest.blocks import Block
+from linkstore.ingest.wiki.findings import Cited
 from linkstore.ingest.wiki.layout import lay_out
 from linkstore.ingest.wiki.marks import BREAK, shown, tidy
-from linkstore.ingest.wiki.scanner import Cited, Scanner
+from linkstore.ingest.wiki.scanner import Scanner
 from linkstore.ingest.wiki.titles import Target
 
 Resolve = Callable[[str], Target | None]

@@ -10,8 +10,8 @@ from typing import Final
 from linkstore.extraction import Hyperlink
 from linkstore.ingest.blocks import Block
 from linkstore.ingest.wiki.anchors import Anchors
+from linkstore.ingest.wiki.findings import Scanned
 from linkstore.ingest.wiki.marks import ANCHOR, BREAK, LINK, marks_in, shown, tidy
-from linkstore.ingest.wiki.scanner import Scanned
 from linkstore.ingest.wiki.tags import element_id
 
 _SPECIAL: Final = frozenset("=*#:;{|! -\t")

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from linkstore.extraction import Chunk, Hyperlink, LinkExtractor, load_extractor
 from linkstore.ingest.wiki.article import Article, Reference, Resolve, read_reference
-from linkstore.ingest.wiki.scanner import Cited
+from linkstore.ingest.wiki.findings import Cited
 from linkstore.links import Link, merge_links
 
 EXTRACTOR = "citation"

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from html import unescape
-from itertools import pairwise
 from typing import Final
 
-from linkstore.extraction import Hyperlink
 from linkstore.ingest.wiki import tags
+from linkstore.ingest.wiki.anchors import anchor
 from linkstore.ingest.wiki.files import caption, gallery_captions
-from linkstore.ingest.wiki.marks import ANCHOR, BREAK, LINK, cleared, literal, marks_in, shown
-from linkstore.ingest.wiki.templates import Mention, kept, render
+from linkstore.ingest.wiki.findings import Cited, Scanned, hyperlink
+from linkstore.ingest.wiki.frames import OPEN_EXTERNAL, OPEN_LINK, OPEN_TEMPLATE, Frame, Output
+from linkstore.ingest.wiki.marks import ANCHOR, BREAK, GONE, LINK, cleared, literal, marks_in, shown
+from linkstore.ingest.wiki.templates import ANCHORS, VISIBLE_ANCHORS, Mention, called, kept, render
 from linkstore.ingest.wiki.titles import Role, Target
-
-MOST_OPEN: Final = 100
-"""More than this many open links, templates and tags are no markup."""
 
 # Each alternative begins with a literal character: Python then looks for those first. What repeats stops at
 # the characters with which markup begins, and never goes back.
@@ -55,71 +52,11 @@ _TOKEN: Final = re.compile(
 _TRAIL: Final = re.compile(r"[a-z\u00df-\u00f6\u00f8-\u024f\u0430-\u045f]*")
 _PLAIN_REFERENCE: Final = re.compile(r"([^<]*+)</ref\s*>", re.IGNORECASE)
 _REST_OF_URL: Final = re.compile(r"[^\s\[\]<>\"{}|\x01-\x08]++")
+_ADDRESS: Final = re.compile(r"(?:https?:|ftp:)?//[^\x01-\x08|]+$")
 _BEHIND_URL: Final = ".,;:!?'"
 _PIPE_TRICK: Final = re.compile(r"^[^:]*:|\s*\([^()]*\)$|\s*\uff08[^\uff08\uff09]*\uff09$")
 _LINK: Final = Role.LINK
 _SCHEMES: Final = ("https", "http", "ftp")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cited(Hyperlink):
-    """Stands among the hyperlinks of a block where it refers to a work.
-
-    Args:
-        key: Names the reference on its page.
-    """
-
-    href: str = ""
-    key: str
-
-
-@dataclass(slots=True)
-class Scanned:
-    """What a page's wikitext holds.
-
-    Args:
-        text: The text, with marks.
-        links: What stands at the marks of links, in order.
-        anchors: What stands at the marks of anchors, in order.
-        categories: The categories it is in.
-        references: The wikitext of its references, by key.
-    """
-
-    text: str = ""
-    links: list[Hyperlink] = field(default_factory=list)
-    anchors: list[str] = field(default_factory=list)
-    categories: dict[str, None] = field(default_factory=dict)
-    references: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Frame:
-    """Something open.
-
-    Args:
-        kind: ``"[["``, ``"{{"``, ``"["`` or the name of a tag.
-        start: Where it begins in the output, itself included.
-        bars: Where its ``|`` stand in the output.
-        braces: How many braces it has.
-        inside: Where its content begins in the text.
-        name: Its own name: of a reference; the URL of an external link.
-    """
-
-    kind: str
-    start: int
-    bars: list[int] = field(default_factory=list)
-    braces: int = 0
-    inside: int = 0
-    name: str = ""
-
-
-_WEAKER: Final[dict[str, frozenset[str]]] = {
-    "[": frozenset(),
-    "[[": frozenset({"["}),
-    "{{": frozenset({"[", "[["}),
-    **dict.fromkeys(tags.FRAMES, frozenset({"[", "[[", "{{"})),
-}
-"""What was no markup after all if it is still open when something else closes."""
 
 
 class Scanner:
@@ -134,8 +71,7 @@ class Scanner:
         self._resolve = resolve
         self._page = page
         self._found = Scanned()
-        self._out: list[str] = []
-        self._open: list[_Frame] = []
+        self._out = Output()
         self._never_closed: set[str] = set()
         self._handlers: dict[int | None, Callable[[re.Match[str]], int]] = {
             _PLAIN_LINK: self._plain_link,
@@ -154,7 +90,7 @@ class Scanner:
     def scan(self, text: str) -> Scanned:
         """Read a text; a scanner reads one."""
         text = cleared(text)
-        handlers, append = self._handlers, self._out.append
+        handlers, append = self._handlers, self._out.pieces.append
         at = 0
         for token in _TOKEN.finditer(text):
             start = token.start()
@@ -163,7 +99,7 @@ class Scanner:
                     append(text[at:start])
                 at = handlers[token.lastindex](token)
         append(text[at:])
-        self._found.text = "".join(self._out)
+        self._found.text = "".join(self._out.pieces)
         return self._found
 
     # Links
@@ -179,46 +115,52 @@ class Scanner:
         ):
             text = (label or written) + trail
             self._found.links.append(hyperlink(target.href, shown(text)))
-            self._out.append(LINK + text)
+            self._out.pieces.append(LINK + text)
         else:
-            self._out.append(self._shown_link(written, [] if label is None else [label], trail) + trail)
+            self._out.pieces.append(
+                self._shown_link(written, [] if label is None else [label], trail) + trail
+            )
         return token.end()
 
     def _open_link(self, token: re.Match[str]) -> int:
-        return self._push(token, _Frame("[[", len(self._out)))
+        self._out.push(Frame(OPEN_LINK, len(self._out.pieces)), token[0])
+        return token.end()
 
     def _open_external(self, token: re.Match[str]) -> int:
-        return self._push(token, _Frame("[", len(self._out), name=token[_EXTERNAL]))
+        self._out.push(Frame(OPEN_EXTERNAL, len(self._out.pieces), name=token[_EXTERNAL]), token[0])
+        return token.end()
 
     def _close_brackets(self, token: re.Match[str]) -> int:
         left = len(token[_BRACKETS]) + 1
-        while left and self._open:
-            if self._open[-1].kind == "[":
-                self._close_external(self._open.pop())
+        while left and self._out.open:
+            if self._out.open[-1].kind == OPEN_EXTERNAL:
+                self._close_external(self._out.open.pop())
                 left -= 1
-            elif left >= 2 and self._is_open("[["):
-                frame = self._open.pop()
-                parts = self._parts(frame)
+            elif left >= 2 and self._out.can_close(OPEN_LINK):
+                frame = self._out.open.pop()
+                parts = self._out.parts(frame)
                 trail = _TRAIL.match(token.string, token.end())
                 shown_link = self._shown_link(parts[0], parts[1:], trail[0] if trail and left == 2 else "")
-                self._replace(frame, shown_link)
+                self._out.replace(frame, shown_link)
                 left -= 2
             else:
                 break
-        self._out.append("]" * left)
+        self._out.pieces.append("]" * left)
         return token.end()
 
-    def _close_external(self, frame: _Frame) -> None:
-        label = "".join(self._out[frame.start + 1 :])
+    def _close_external(self, frame: Frame) -> None:
+        label = self._out.content(frame)
         if "\n" in label:
-            self._out.append("]")
+            self._out.pieces.append("]")
             return
-        self._replace(frame, f"{label.strip()}{LINK}")
+        self._out.replace(frame, f"{label.strip()}{LINK}")
         self._found.links.append(hyperlink(unescape(frame.name), shown(label)))
 
     def _shown_link(self, written: str, labels: Sequence[str], trail: str) -> str:
         """What ``[[…]]`` shows; keeps what it links to."""
-        target = self._resolve(written)
+        target = self._resolve(written.replace(GONE, ""))
+        if target is None and _ADDRESS.match(written):
+            return self._in_brackets("|".join((written, *labels)))
         if target is None or (target.role is Role.LINK and any(LINK in label for label in labels)):
             return f"[[{'|'.join((written, *labels))}]]"
         if target.role is Role.LINK or target.role is Role.NONE:
@@ -236,51 +178,58 @@ class Scanner:
             return f"\n\n{kept(text, list(labels))}\n\n"
         return dropped
 
+    def _in_brackets(self, written: str) -> str:
+        """An external link in one pair of brackets too many."""
+        url, _, label = written.partition(" ")
+        self._found.links.append(hyperlink(unescape(url), shown(label)))
+        return f"[{LINK}{label or url}]"
+
     def _bare_url(self, token: re.Match[str]) -> int:
         text, start = token.string, token.start()
         scheme = next((one for one in _SCHEMES if text.endswith(one, 0, start)), None)
         rest = _REST_OF_URL.match(text, token.end()) if scheme else None
         if scheme is None or rest is None or text[start - len(scheme) - 1 : start - len(scheme)].isalnum():
-            self._out.append("://")
+            self._out.pieces.append("://")
             return token.end()
         url = rest[0].rstrip(_BEHIND_URL)
         if "(" not in url:
             url = url.partition(")")[0]
         self._found.links.append(hyperlink(unescape(f"{scheme}://{url}"), ""))
-        self._out.append(f"://{url}{LINK}")
+        self._out.pieces.append(f"://{url}{LINK}")
         return token.end() + len(url)
 
     # Templates
 
     def _plain_template(self, token: re.Match[str]) -> int:
-        self._out.append(self._rendered(token[_PLAIN_TEMPLATE + 1].split("|")))
+        self._out.pieces.append(self._rendered(token[_PLAIN_TEMPLATE + 1].split("|")))
         return token.end()
 
     def _open_braces(self, token: re.Match[str]) -> int:
-        return self._push(token, _Frame("{{", len(self._out), braces=len(token[_BRACES]) + 1))
+        self._out.push(Frame(OPEN_TEMPLATE, len(self._out.pieces), braces=len(token[_BRACES]) + 1), token[0])
+        return token.end()
 
     def _close_braces(self, token: re.Match[str]) -> int:
         left = len(token[_END_BRACES]) + 1
-        while left >= 2 and self._is_open("{{"):
-            frame = self._open[-1]
+        while left >= 2 and self._out.can_close(OPEN_TEMPLATE):
+            frame = self._out.open[-1]
             used = 3 if min(left, frame.braces) >= 3 else 2
-            parts = self._parts(frame)
+            parts = self._out.parts(frame)
             text = self._rendered(parts) if used == 2 else "".join(parts[1:2]) + marks_in("".join(parts[2:]))
             frame.braces -= used
-            self._replace(frame, "{" * frame.braces, text)
+            self._out.replace(frame, "{" * frame.braces, text)
             frame.bars.clear()
             if frame.braces < 2:
-                self._open.pop()
+                self._out.open.pop()
             left -= used
-        self._out.append("}" * left)
+        self._out.pieces.append("}" * left)
         return token.end()
 
     def _rendered(self, parts: list[str]) -> str:
-        if self._open and any(frame.kind == "ref" for frame in self._open):
+        if self._out.is_within("ref"):
             return marks_in("".join(parts))  # references are read when somebody asks for them
-        name = parts[0].strip()
-        if name.startswith(("anchor", "Anchor")) or name in {"vanchor", "Visible anchor", "visible anchor"}:
-            return self._anchors(parts)
+        name = called(parts[0])
+        if name in ANCHORS:
+            return self._anchors(parts, visible=name in VISIBLE_ANCHORS)
         rendered = render(parts, self._page)
         if isinstance(rendered, str):
             return kept(rendered, parts)
@@ -297,19 +246,16 @@ class Scanner:
         self._found.links.append(hyperlink(target.href, mention.label))
         return LINK + mention.label
 
-    def _anchors(self, parts: list[str]) -> str:
+    def _anchors(self, parts: list[str], *, visible: bool) -> str:
         names = [name for part in parts[1:] if "=" not in part and (name := shown(part))]
-        self._found.anchors += (name.replace(" ", "_") for name in names)
-        visible = (
-            names[0] if names and "visible" in parts[0].lower() + parts[0][:1].replace("v", "visible") else ""
-        )
-        return marks_in("".join(parts)) + ANCHOR * len(names) + visible
+        self._found.anchors += (anchor(name) for name in names)
+        return marks_in("".join(parts)) + ANCHOR * len(names) + (names[0] if names and visible else "")
 
     def _bar(self, token: re.Match[str]) -> int:
-        if not self._open or self._open[-1].kind not in {"[[", "{{"}:
+        if not self._out.open or self._out.open[-1].kind not in {OPEN_LINK, OPEN_TEMPLATE}:
             return token.start()  # it is text like what follows
-        self._open[-1].bars.append(len(self._out))
-        self._out.append("|")
+        self._out.open[-1].bars.append(len(self._out.pieces))
+        self._out.pieces.append("|")
         return token.end()
 
     # Tags
@@ -320,18 +266,18 @@ class Scanner:
         if name in tags.FRAMES:
             return self._close_tag(token, name) if is_end else self._open_tag(token, name, is_empty=is_empty)
         if name in tags.SHOWN:
-            anchor = "" if is_end else tags.element_id(attributes)
-            if anchor:
-                self._found.anchors.append(anchor.replace(" ", "_"))
-                self._out.append(ANCHOR)
-            self._out.append("" if is_end and name == "li" else tags.SHOWN[name])
+            element = "" if is_end else tags.element_id(attributes)
+            if element:
+                self._found.anchors.append(anchor(element))
+                self._out.pieces.append(ANCHOR)
+            self._out.pieces.append("" if is_end and name == "li" else tags.SHOWN[name])
         elif name in tags.HEADINGS:
             line = tags.HEADINGS[name]
-            self._out.append(f"{line}\n" if is_end else f"\n{line}")
+            self._out.pieces.append(f"{line}\n" if is_end else f"\n{line}")
         elif name in tags.RAW:
             return token.end() if is_end or is_empty else self._raw(token, name, attributes)
         else:
-            self._out.append(token[0])
+            self._out.pieces.append(token[0])
         return token.end()
 
     def _raw(self, token: re.Match[str], name: str, attributes: str) -> int:
@@ -339,15 +285,17 @@ class Scanner:
         end = None if name in self._never_closed else tags.end_tag(name).search(token.string, token.end())
         if end is None:
             self._never_closed.add(name)
-            self._out.append(token[0])
+            self._out.pieces.append(token[0])
             return token.end()
         content = token.string[token.end() : end.start()]
         if name in tags.LITERAL or "inline" in attributes:
-            self._out.append(
+            self._out.pieces.append(
                 literal(unescape(content) if name == "nowiki" else content, code=name != "nowiki")
             )
         elif name in tags.CODE:
-            self._out.append(f"\n\n{literal(content.strip(chr(10)), lines=True, code=name != 'pre')}\n\n")
+            self._out.pieces.append(
+                f"\n\n{literal(content.strip(chr(10)), lines=True, code=name != 'pre')}\n\n"
+            )
         return end.end()
 
     def _open_tag(self, token: re.Match[str], name: str, *, is_empty: bool) -> int:
@@ -360,22 +308,23 @@ class Scanner:
         if plain is not None and "[[" not in plain[1]:
             self._define(reference, plain[1])
             return plain.end()
-        frame = _Frame(name, len(self._out), inside=token.end(), name=reference)
-        return self._push(token, frame, shows="")
+        frame = Frame(name, len(self._out.pieces), inside=token.end(), name=reference)
+        self._out.push(frame, "")
+        return token.end()
 
     def _close_tag(self, token: re.Match[str], name: str) -> int:
-        if not self._is_open(name):
+        if not self._out.can_close(name):
             return token.end()
-        frame = self._open.pop()
-        content = "".join(self._out[frame.start + 1 :])
+        frame = self._out.open.pop()
+        content = self._out.content(frame)
         if name == "gallery":
-            self._replace(
+            self._out.replace(
                 frame, "\n\n".join(("", kept("\n\n".join(gallery_captions(content)), [content]), ""))
             )
         elif name == "poem":
-            self._replace(frame, "\n\n", content.strip("\n").replace("\n", BREAK), "\n\n")
+            self._out.replace(frame, "\n\n", content.strip("\n").replace("\n", BREAK), "\n\n")
         else:
-            self._replace(frame, marks_in(content))
+            self._out.replace(frame, marks_in(content))
         if name == "ref":
             self._define(frame.name, token.string[frame.inside : token.start()])
         return token.end()
@@ -386,12 +335,12 @@ class Scanner:
         key = name or f"\x00{len(references)}"
         if content.strip():
             references.setdefault(key, content)
-        if not any(frame.kind == "references" for frame in self._open):
+        if not self._out.is_within("references"):
             self._cite(key)
 
     def _cite(self, key: str) -> None:
         self._found.links.append(Cited(key=key))
-        self._out.append(LINK)
+        self._out.pieces.append(LINK)
 
     def _comment(self, token: re.Match[str]) -> int:
         text, start = token.string, token.start()
@@ -400,43 +349,3 @@ class Scanner:
             return len(text)
         own_line = text[start - 1 : start] in {"\n", ""} and text[end + 3 : end + 4] == "\n"
         return end + (4 if own_line else 3)
-
-    # What is open
-
-    def _push(self, token: re.Match[str], frame: _Frame, shows: str | None = None) -> int:
-        """Open something; what it is written as stays where it stands, in case it never closes."""
-        if len(self._open) >= MOST_OPEN:
-            self._open.clear()
-        self._open.append(frame)
-        self._out.append(token[0] if shows is None else shows)
-        return token.end()
-
-    def _is_open(self, kind: str) -> bool:
-        """Whether something of this kind can close here; what is open within it is then no markup."""
-        weaker, depth = _WEAKER[kind], len(self._open)
-        while depth and self._open[depth - 1].kind in weaker:
-            depth -= 1
-        if not depth or self._open[depth - 1].kind != kind:
-            return False
-        del self._open[depth:]
-        return True
-
-    def _parts(self, frame: _Frame) -> list[str]:
-        """What an open link or template holds, divided at each ``|``."""
-        bounds = [frame.start, *frame.bars, len(self._out)]
-        return ["".join(self._out[begin + 1 : end]) for begin, end in pairwise(bounds)]
-
-    def _replace(self, frame: _Frame, *pieces: str) -> None:
-        self._out[frame.start :] = pieces
-
-
-def hyperlink(href: str, label: str) -> Hyperlink:
-    """A hyperlink; a frozen dataclass makes itself six times more slowly, and articles are full of them."""
-    made = _new(Hyperlink)
-    _set_href(made, href)
-    _set_label(made, label)
-    return made
-
-
-_new = object.__new__
-_set_href, _set_label = (getattr(Hyperlink, name).__set__ for name in ("href", "label"))

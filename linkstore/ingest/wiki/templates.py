@@ -32,6 +32,10 @@ class Mention:
     external: bool = False
 
 
+VISIBLE_ANCHORS: Final = frozenset({"vanchor", "visible anchor"})
+ANCHORS: Final = VISIBLE_ANCHORS | {"anchor", "anchors", "anker", "ancre", "ancla"}
+"""Templates whose arguments are anchors; of some the first one is shown too."""
+
 Rendered = str | tuple[str | Mention, ...]
 """What a template shows: text, or text and links in order."""
 
@@ -240,7 +244,7 @@ _FIRST = """
     abbr abbrlink angbr angle_bracket big blue bold bracket code fontcolor gloss ipa italic kbd
     keypress linktext math mono monospace mvar nobold nobr noitalic nowrap nowrap1 oldstyle pre red
     samp sc script serif sic small smallcaps smaller smallsup strikethrough strong tooltip tt underline
-    unicode var vanchor visible_anchor keyboard_press not_a_typo typo not_typo larger resize em
+    unicode var keyboard_press not_a_typo typo not_typo larger resize em
     block_indent flag flagcountry flagu sup sub su polytonic hebrew okina_word native_phrase wikt-lang
     large noflag country_flag chem chem2 music
 """

@@ -27,6 +27,7 @@ _CACHED: Final = 65_536
 _LONGEST: Final = 255
 _SAFE: Final = "/:!$&'()*+,;=@~"
 _UNSEEN: Final = re.compile("[\u200e\u200f\u202a-\u202e]")
+_ADDRESS: Final = re.compile(r"(?:https?:|ftp:)?//", re.IGNORECASE)
 _ESCAPED: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 # Forbidden characters; relative paths; ~~~, a signature; what still looks like an entity.
 _NO_TITLE: Final = re.compile(
@@ -96,6 +97,8 @@ class Titles:
     def _resolve(self, written: str) -> Target | None:
         text, _, section = _decoded(written).partition("#")
         title, fragment = _spaced(text), quote_fragment(anchor(section))
+        if _ADDRESS.match(title):
+            return None
         plain = title.startswith(":")
         if plain:
             title = title[1:].lstrip()
