@@ -104,6 +104,13 @@ KINDS: Final = (
         options={"prefix": "--prefix"},
     ),
     SourceKind(
+        name="wiki",
+        title="a MediaWiki XML dump",
+        fits=_ends(".xml", ".xml.bz2"),
+        index=_load("index_wiki"),
+        options={"prefix": "--prefix"},
+    ),
+    SourceKind(
         name="vault",
         title="a vault of Markdown notes",
         fits=lambda place: (Path(place) / ".obsidian").is_dir(),

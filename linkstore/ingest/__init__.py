@@ -14,6 +14,7 @@ from linkstore.ingest.source import BadInput, Source, SourcePage
 from linkstore.ingest.sources import SourceNotFoundError
 from linkstore.ingest.summary import Dangling, PageCounts, Progress, Summary
 from linkstore.ingest.vault import VaultSource, index_vault
+from linkstore.ingest.wiki import WikiSettings, WikiSource, index_wiki
 from linkstore.ingest.zim import MissingLibzimError, ZimSource, index_zim
 
 __all__ = [
@@ -39,10 +40,13 @@ __all__ = [
     "VaultSource",
     "ZimSource",
     "index_documents",
+    "WikiSettings",
+    "WikiSource",
     "index_folder",
     "index_jsonl",
     "index_source",
     "index_vault",
     "index_zim",
     "link_corpus",
+    "index_wiki",
 ]

@@ -1,0 +1,292 @@
+"""A MediaWiki XML dump, read in constant memory.
+
+The format is that of https://www.mediawiki.org/xml/export-0.11/; older ones differ in nothing that is
+read here. Of a page with several revisions the last one counts.
+"""
+
+from __future__ import annotations
+
+import bz2
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Final
+from xml.parsers import expat
+
+from linkstore.errors import LinkStoreError
+from linkstore.ingest.sources import SourceNotFoundError
+from linkstore.ingest.wiki.redirects import is_redirect
+from linkstore.ingest.wiki.siteinfo import Namespace, SiteInfo
+
+_READ: Final = 2**18
+_LONGEST_NAME: Final = 4096
+"""Titles have 255 bytes at most; nothing but a text is longer than this."""
+_LONGEST_PLACE: Final = 2048
+"""So much of a text tells where it redirects."""
+
+_TEXT, _TITLE, _NS, _MODEL = "text", "title", "ns", "model"
+_SITE: Final = frozenset({"sitename", "dbname", "base", "case", "namespace"})
+
+
+class DumpCutShortError(LinkStoreError):
+    """A dump ends, or cannot be read on, before its last page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpPage:
+    """A page of a dump, as it stands there.
+
+    Args:
+        title: Its full title, with spaces.
+        namespace: The number of its namespace.
+        redirect: The title of the page it redirects to, if it is a redirect; empty if only its text says.
+        model: Its content model; ``"wikitext"`` for articles.
+        text: Its text; the beginning of it, if only redirects were asked for.
+        oversized: Whether the text was longer than allowed, and is cut.
+    """
+
+    title: str
+    namespace: int = 0
+    redirect: str | None = None
+    model: str = "wikitext"
+    text: str = ""
+    oversized: bool = False
+
+
+def read_siteinfo(path: Path) -> SiteInfo:
+    """What a dump says of its wiki, on its first lines.
+
+    Raises:
+        SourceNotFoundError: If there is no such file, or it is no dump.
+    """
+    reader = _Reader(limit=0)
+    try:
+        for _ in _events(path, reader):
+            if reader.site_done or reader.seen_page:
+                break
+    except DumpCutShortError as error:
+        if not reader.is_dump:
+            raise SourceNotFoundError(f"{str(path)!r} is no MediaWiki XML dump: {error}") from error
+    if not reader.is_dump:
+        raise SourceNotFoundError(f"{str(path)!r} is no MediaWiki XML dump: it has no <mediawiki> element")
+    return reader.siteinfo()
+
+
+def read_pages(path: Path, *, limit: int, only_redirects: bool = False) -> Iterator[DumpPage]:
+    """The pages of a dump, in order.
+
+    Args:
+        path: An ``.xml`` file, or one compressed with bzip2 (also in many streams).
+        limit: The longest text, in characters; a longer one is cut.
+        only_redirects: Whether to read no more of texts than where redirects lead.
+
+    Raises:
+        SourceNotFoundError: If there is no such file.
+        DumpCutShortError: After the last page that could be read, if the dump does not end there.
+    """
+    reader = _Reader(limit=limit, only_redirects=only_redirects)
+    for _ in _events(path, reader):
+        yield from reader.take()
+
+
+def _events(path: Path, reader: _Reader) -> Iterator[None]:
+    """Feed a reader piece by piece; pages that are complete can be taken after each."""
+    with closing(_opened(path)) as file:
+        try:
+            while piece := file.read(_READ):
+                reader.feed(piece)
+                yield
+            reader.finish()
+        except (expat.ExpatError, EOFError, OSError, LinkStoreError) as error:
+            failure = error
+        else:
+            yield
+            return
+    yield
+    raise DumpCutShortError(f"it cannot be read beyond {reader.place}: {failure}") from failure
+
+
+def _opened(path: Path) -> BinaryIO | bz2.BZ2File:
+    try:
+        file = path.open("rb")
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+        raise SourceNotFoundError(f"there is no dump {str(path)!r}; give an .xml or .xml.bz2 file") from error
+    head = file.read(3)
+    file.seek(0)
+    if head.startswith(b"7z"):
+        file.close()
+        raise SourceNotFoundError(f"{str(path)!r} is a 7z archive; unpack it, or take the .bz2 of the dump")
+    return bz2.open(file) if head == b"BZh" else file
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A page in the making."""
+
+    title: str = ""
+    namespace: int = 0
+    redirect: str | None = None
+    model: str = "wikitext"
+    text: str = ""
+    oversized: bool = False
+
+    def finished(self) -> DumpPage:
+        return DumpPage(
+            title=self.title,
+            namespace=self.namespace,
+            redirect=self.redirect,
+            model=self.model,
+            text=self.text,
+            oversized=self.oversized,
+        )
+
+
+@dataclass(slots=True)
+class _Site:
+    """What the dump says of its wiki, in the making."""
+
+    language: str = ""
+    said: dict[str, str] = field(default_factory=dict)
+    namespaces: dict[int, Namespace] = field(default_factory=dict)
+
+
+class _Reader:
+    """Handles the events of the XML parser; keeps the pages that are complete until they are taken."""
+
+    def __init__(self, *, limit: int, only_redirects: bool = False) -> None:
+        self._limit = _LONGEST_PLACE if only_redirects else limit
+        self._pages: list[DumpPage] = []
+        self._page = _Draft()
+        self._site = _Site()
+        self._attributes: dict[str, str] = {}
+        self._parts: list[str] = []
+        self._room = 0
+        self._wanted = ""
+        self._within = ""
+        self.is_dump = self.site_done = self.seen_page = False
+        self._parser = self._new_parser()
+
+    def _new_parser(self) -> expat.XMLParserType:
+        parser = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.buffer_size = _READ
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        # No dump declares a document type; whoever does wants its entities expanded.
+        parser.StartDoctypeDeclHandler = _refuse_doctype
+        return parser
+
+    @property
+    def place(self) -> str:
+        """Where reading is, for messages."""
+        last = f", in or after the page {self._page.title!r}" if self._page.title else ""
+        return f"line {self._parser.CurrentLineNumber}{last}"
+
+    def feed(self, piece: bytes) -> None:
+        self._parser.Parse(piece)
+
+    def finish(self) -> None:
+        self._parser.Parse(b"", True)
+
+    def take(self) -> list[DumpPage]:
+        """The pages completed since the last time."""
+        pages, self._pages = self._pages, []
+        return pages
+
+    def siteinfo(self) -> SiteInfo:
+        """What was read of the wiki."""
+        said = self._site.said
+        return SiteInfo(
+            name=said.get("sitename", ""),
+            database=said.get("dbname", ""),
+            base=said.get("base", ""),
+            language=self._site.language,
+            first_letter=said.get("case", "first-letter") == "first-letter",
+            namespaces=self._site.namespaces,
+        )
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if self._within == "revision":
+            if name == _TEXT:
+                self._collect(name, self._limit)
+            elif name == _MODEL:
+                self._collect(name, _LONGEST_NAME)
+            elif name == "content":  # a further slot of the revision, with a text of its own
+                self._within = name
+        elif self._within == "page":
+            self._start_in_page(name, attributes)
+        elif name == "page":
+            self._page, self._within, self.seen_page = _Draft(), name, True
+        elif name == "mediawiki":
+            self.is_dump = True
+            self._site.language = attributes.get("xml:lang", "")
+        elif name in _SITE:
+            self._attributes = attributes
+            self._collect(name, _LONGEST_NAME)
+
+    def _start_in_page(self, name: str, attributes: dict[str, str]) -> None:
+        if name in {_TITLE, _NS}:
+            self._collect(name, _LONGEST_NAME)
+        elif name == "redirect":
+            self._page.redirect = attributes.get("title", "")
+        elif name == "revision":
+            self._within = name
+
+    def _collect(self, name: str, room: int) -> None:
+        self._wanted, self._room = name, room
+        self._parts.clear()
+        self._parser.CharacterDataHandler = self._characters
+
+    def _characters(self, data: str) -> None:
+        if self._room >= 0:
+            self._parts.append(data[: self._room])
+            self._room -= len(data)
+
+    def _end(self, name: str) -> None:
+        if name == self._wanted:
+            self._keep(name, "".join(self._parts))
+            self._wanted = ""
+            self._parser.CharacterDataHandler = None
+        elif name == self._within:
+            if name == "page":
+                self._pages.append(self._page.finished())
+            self._within = _AROUND[name]
+        elif name == "siteinfo":
+            self.site_done = True
+
+    def _keep(self, name: str, value: str) -> None:
+        page = self._page
+        if name == _TEXT:
+            page.text, page.oversized = value, self._room < 0
+            if page.redirect is None and is_redirect(value):
+                page.redirect = ""
+        elif name == _TITLE:
+            page.title = value.strip()
+        elif name == _NS:
+            page.namespace = _number(value)
+        elif name == _MODEL:
+            page.model = value.strip() or page.model
+        elif name == "namespace":
+            number = _number(self._attributes.get("key", ""))
+            first_letter = self._attributes.get("case", "first-letter") == "first-letter"
+            self._site.namespaces[number] = Namespace(
+                number=number, name=value.strip(), first_letter=first_letter
+            )
+        else:
+            self._site.said[name] = value.strip()
+
+
+_AROUND: Final = {"page": "", "revision": "page", "content": "revision"}
+"""The element around each."""
+
+
+def _number(value: str) -> int:
+    try:
+        return int(value)
+    except ValueError as error:
+        raise LinkStoreError(f"{value[:40]!r} is no number of a namespace") from error
+
+
+def _refuse_doctype(*_: object) -> None:
+    raise LinkStoreError("it declares a document type, which no MediaWiki dump does")

@@ -1,0 +1,90 @@
+"""What is open while wikitext is scanned: links, templates and tags that may still close."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from linkstore.ingest.wiki.tags import FRAMES
+
+MOST_OPEN: Final = 100
+"""More than this many open links, templates and tags are no markup."""
+
+OPEN_LINK, OPEN_TEMPLATE, OPEN_EXTERNAL = "[[", "{{", "["
+
+
+@dataclass(slots=True)
+class Frame:
+    """Something open.
+
+    Args:
+        kind: OPEN_LINK, OPEN_TEMPLATE, OPEN_EXTERNAL or the name of a tag.
+        start: Where it begins in the output, itself included.
+        bars: Where its ``|`` stand in the output.
+        braces: How many braces it has.
+        inside: Where its content begins in the text.
+        name: Its own name: of a reference; the URL of an external link.
+    """
+
+    kind: str
+    start: int
+    bars: list[int] = field(default_factory=list)
+    braces: int = 0
+    inside: int = 0
+    name: str = ""
+
+
+_WEAKER: Final[dict[str, frozenset[str]]] = {
+    OPEN_EXTERNAL: frozenset(),
+    OPEN_LINK: frozenset({OPEN_EXTERNAL}),
+    OPEN_TEMPLATE: frozenset({OPEN_EXTERNAL, OPEN_LINK}),
+    **dict.fromkeys(FRAMES, frozenset({OPEN_EXTERNAL, OPEN_LINK, OPEN_TEMPLATE})),
+}
+"""What was no markup after all if it is still open when something else closes."""
+
+
+class Output:
+    """The pieces of the text so far, and what is open in it.
+
+    What opens stays in the text as it is written; only when it closes, what it shows takes its place. So
+    what never closes is text without anybody going back to it.
+    """
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.open: list[Frame] = []
+
+    def push(self, frame: Frame, written: str) -> None:
+        """Open something; with too much open, all of that is text."""
+        if len(self.open) >= MOST_OPEN:
+            self.open.clear()
+        self.open.append(frame)
+        self.pieces.append(written)
+
+    def can_close(self, kind: str) -> bool:
+        """Whether something of this kind can close here; what is open within it is then no markup."""
+        weaker, depth = _WEAKER[kind], len(self.open)
+        while depth and self.open[depth - 1].kind in weaker:
+            depth -= 1
+        if not depth or self.open[depth - 1].kind != kind:
+            return False
+        del self.open[depth:]
+        return True
+
+    def is_within(self, kind: str) -> bool:
+        """Whether something of this kind is open."""
+        return any(frame.kind == kind for frame in self.open)
+
+    def parts(self, frame: Frame) -> list[str]:
+        """What an open link or template holds, divided at each ``|``."""
+        bounds = [frame.start, *frame.bars, len(self.pieces)]
+        return ["".join(self.pieces[begin + 1 : end]) for begin, end in pairwise(bounds)]
+
+    def content(self, frame: Frame) -> str:
+        """What an open frame holds."""
+        return "".join(self.pieces[frame.start + 1 :])
+
+    def replace(self, frame: Frame, *pieces: str) -> None:
+        """Put what a frame shows in its place."""
+        self.pieces[frame.start :] = pieces

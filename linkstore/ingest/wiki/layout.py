@@ -1,0 +1,198 @@
+"""From marked text to blocks, line by line: headings, paragraphs, list items, table rows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import islice
+from typing import Final
+
+from linkstore.extraction import Hyperlink
+from linkstore.ingest.blocks import Block
+from linkstore.ingest.wiki.anchors import Anchors
+from linkstore.ingest.wiki.findings import Scanned
+from linkstore.ingest.wiki.marks import ANCHOR, BREAK, LINK, marks_in, shown, tidy
+from linkstore.ingest.wiki.tags import element_id
+
+_SPECIAL: Final = frozenset("=*#:;{|! -\t")
+_SWITCH: Final = re.compile(r"__[A-Z]{3,30}__")
+_BULLETS: Final = "*#:; \t"
+
+
+def lay_out(scanned: Scanned) -> list[Block]:
+    """The blocks of a scanned page, in order; each link and anchor is with the block it stands in."""
+    text = scanned.text
+    return _Layout(scanned).read(_SWITCH.sub("", text) if "__" in text else text)
+
+
+class _Layout:
+    def __init__(self, scanned: Scanned) -> None:
+        self._links = iter(scanned.links)
+        self._own_anchors = iter(scanned.anchors)
+        self._headings = Anchors()
+        self._blocks: list[Block] = []
+        self._lines: list[str] = []
+        self._cells: list[str] = []
+        self._tables = 0
+        self._waiting_links: list[Hyperlink] = []
+        self._waiting_anchors: list[str] = []
+        self._starts = False
+
+    def read(self, text: str) -> list[Block]:
+        lines = self._lines
+        for line in text.split("\n"):
+            if not line:
+                self._end_paragraph()
+            elif line[0] in _SPECIAL or self._tables:
+                self._special(line)
+            else:
+                lines.append(line)
+        self._end_row()
+        self._end_paragraph()
+        return self._finished()
+
+    def _special(self, line: str) -> None:
+        first = line[0]
+        if first == "=" and (stripped := line.rstrip())[-1] == "=" and len(stripped) > 2:
+            self._heading(stripped)
+        elif self._tables or line.startswith(("{|", ":{|", "::{|")):
+            self._in_table(line)
+        elif first in "*#:;":
+            self._item(line)
+        elif line.startswith("----"):
+            self._end_paragraph()
+            self._lines.append(line.lstrip("-"))
+        elif line.startswith("|}"):
+            self._end_paragraph()
+            self._lines.append(marks_in(line))
+        elif line.isspace():
+            self._end_paragraph()
+        else:
+            self._lines.append(BREAK + line if first in " \t" else line)
+
+    def _heading(self, line: str) -> None:
+        self._end_row()
+        self._end_paragraph()
+        self._tables = 0
+        level = min(len(line) - len(line.lstrip("=")), len(line) - len(line.rstrip("=")), 6)
+        if level * 2 >= len(line):
+            level = max(1, (len(line) - 1) // 2)
+        self._emit(line[level:-level], level=level)
+
+    def _item(self, line: str) -> None:
+        self._end_paragraph()
+        text = line.lstrip(_BULLETS)
+        bullets = line[: len(line) - len(text)].rstrip()
+        if text.startswith("{|"):
+            self._in_table(text)
+        else:
+            self._emit(text, lead="- " if bullets and bullets[-1] in "*#" else "", tight=True)
+
+    # Tables
+
+    def _in_table(self, line: str) -> None:
+        line = line.lstrip(": \t") if line[0] in ": \t" else line
+        if line.startswith("{|"):
+            self._end_row()
+            self._end_paragraph()
+            self._tables += 1
+            self._start_row(line)
+        elif line.startswith("|}"):
+            self._end_row()
+            self._tables -= 1
+            self._continue(marks_in(line) if self._tables else line[2:])
+        elif line.startswith("|-"):
+            self._end_row()
+            self._start_row(line)
+        elif line.startswith("|+"):
+            self._end_row()
+            self._cells.append(_content(line[2:]))
+            self._end_row()
+        elif line.startswith(("|", "!")):
+            self._row(line)
+        else:
+            self._continue(line)
+
+    def _start_row(self, line: str) -> None:
+        """Attributes show nothing, but rows and tables may have ids."""
+        if element := element_id(line):
+            self._waiting_anchors.append(element.replace(" ", "_"))
+        self._continue(marks_in(line))
+
+    def _row(self, line: str) -> None:
+        text = line[1:].replace("!!", "||") if line[0] == "!" else line[1:]
+        self._cells += map(_content, text.split("||"))
+
+    def _continue(self, line: str) -> None:
+        """More of the cell before; outside of tables, of a paragraph."""
+        if not line:
+            return
+        if not self._tables:
+            self._lines.append(line)
+        elif self._cells:
+            self._cells.append(f"{self._cells.pop()}{BREAK}{line.lstrip(_BULLETS)}")
+        else:
+            self._cells.append(line)
+
+    def _end_row(self) -> None:
+        if self._cells:
+            cells, self._cells = self._cells, []
+            shown_cells = (cell for cell in cells if cell and not cell.isspace())
+            self._emit(" | ".join(shown_cells).replace(BREAK, " "), tight=True)
+
+    # Blocks
+
+    def _end_paragraph(self) -> None:
+        if self._lines:
+            text = " ".join(self._lines)
+            self._lines.clear()
+            self._emit(text)
+
+    def _emit(self, marked: str, *, level: int = 0, lead: str = "", tight: bool = False) -> None:
+        """Add a block; what stands in one without words belongs to the next."""
+        text = self._without_marks(marked)
+        text = shown(tidy(text))
+        if not text.strip(" |"):
+            return
+        links, anchors = tuple(self._waiting_links), tuple(self._waiting_anchors)
+        if links:
+            self._waiting_links.clear()
+        if anchors:
+            self._waiting_anchors.clear()
+        fragment = None
+        if level:
+            own = self._headings.of_heading(text)
+            anchors, fragment = (*own, *anchors), next(iter(own), None)
+        self._blocks.append(
+            Block(lead + text, level, anchors, links, bool(anchors) and self._starts, fragment, tight)
+        )
+        self._starts = False
+
+    def _without_marks(self, text: str) -> str:
+        if LINK in text:
+            self._waiting_links += islice(self._links, text.count(LINK))
+            text = text.replace(LINK, "")
+        if ANCHOR in text:
+            self._starts = self._starts or text.lstrip().startswith(ANCHOR)
+            self._waiting_anchors += islice(self._own_anchors, text.count(ANCHOR))
+            text = text.replace(ANCHOR, "")
+        elif self._waiting_anchors:
+            self._starts = True
+        return text
+
+    def _finished(self) -> list[Block]:
+        """All blocks; what still waits belongs to the last one."""
+        if self._blocks and (self._waiting_links or self._waiting_anchors):
+            last = self._blocks[-1]
+            self._blocks[-1] = replace(
+                last,
+                anchors=(*last.anchors, *self._waiting_anchors),
+                links=(*last.links, *self._waiting_links),
+            )
+        return self._blocks
+
+
+def _content(cell: str) -> str:
+    """A table cell without its attributes."""
+    attributes, bar, content = cell.partition("|")
+    return marks_in(attributes) + content.strip() if bar else cell.strip()

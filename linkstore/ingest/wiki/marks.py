@@ -1,0 +1,82 @@
+"""Characters that stand in scanned text for what is no text.
+
+No XML can hold them, so a page of a dump cannot either. A link and an anchor are kept in lists in the order
+of their marks; text may be dropped on the way, marks may not.
+"""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Final
+
+LINK: Final = "\x01"
+"""Here stands a link, or a reference to a work."""
+ANCHOR: Final = "\x02"
+"""Here stands an anchor."""
+SHIELD: Final = "\x03"
+"""Nothing; keeps what follows from standing at the start of a line. The marks below stand behind one."""
+PIPE: Final = "\x04"
+"""A ``|`` that divides nothing."""
+QUOTE: Final = "\x05"
+"""A ``'`` that makes nothing bold."""
+BREAK: Final = "\x06"
+"""A line break within a block."""
+SPACE: Final = "\x07"
+"""A space that is kept."""
+AMPERSAND: Final = "\x08"
+"""A ``&`` that begins no entity."""
+
+GONE: Final = "\x0e"
+"""Here stood a template that shows nothing."""
+
+ALL: Final = LINK + ANCHOR + SHIELD + PIPE + QUOTE + BREAK + SPACE + AMPERSAND + GONE
+
+_WORDS: Final = str.maketrans({"\n": " ", "|": PIPE, "'": QUOTE})
+_LINES: Final = str.maketrans({"\n": BREAK, "|": PIPE, "'": QUOTE, " ": SPACE, "\t": SPACE * 4})
+_CODE: Final = _LINES | {ord("&"): AMPERSAND}
+_SHOWN: Final = str.maketrans(
+    {LINK: "", ANCHOR: "", SHIELD: "", GONE: "", PIPE: "|", QUOTE: "'", SPACE: " ", AMPERSAND: "&"}
+)
+_LEFT_OUT: Final = str.maketrans(dict.fromkeys(ALL))
+_NEITHER: Final = re.compile(f"[^{LINK}{ANCHOR}]+")
+_NO_WORDS: Final = re.compile(r"\(\s*(?:[,;:]\s*)*\)|(?<=\()\s*(?:[,;:]\s*)+|\s+(?=[,.)](?:\s|$))")
+_SHORT: Final = 100
+
+
+def cleared(text: str) -> str:
+    """Text without characters that are marks."""
+    return text.translate(_LEFT_OUT) if any(mark in text for mark in ALL) else text
+
+
+def literal(text: str, *, lines: bool = False, code: bool = False) -> str:
+    """Text in which nothing is markup; its lines are kept, or its entities too, if so asked."""
+    return SHIELD + text.translate(_CODE if code else _LINES if lines else _WORDS)
+
+
+def marks_in(text: str) -> str:
+    """The links and anchors of a text that is dropped."""
+    return _NEITHER.sub("", text) if LINK in text or ANCHOR in text else ""
+
+
+def shown(text: str) -> str:
+    """Text as people read it, links and anchors gone; only :data:`BREAK` ends a line."""
+    quotes, entities = "''" in text, "&" in text
+    if len(text) < _SHORT and not quotes and not entities and text.isprintable() and "  " not in text:
+        return text.strip(" ")
+    if quotes:
+        text = text.replace("'''", "").replace("''", "")
+    if entities:
+        text = unescape(text)
+    if BREAK in text:
+        text = "\n".join(line for part in text.split(BREAK) if (line := " ".join(part.split())))
+    else:
+        text = " ".join(text.split())
+    if SHIELD in text or LINK in text or ANCHOR in text or GONE in text:
+        text = text.translate(_SHOWN)
+    return text
+
+
+def tidy(text: str) -> str:
+    """Marked text without the brackets and spaces that dropped templates leave."""
+    return _NO_WORDS.sub("", text.replace(GONE, "")) if GONE in text else text

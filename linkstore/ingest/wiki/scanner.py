@@ -1,0 +1,351 @@
+"""Wikitext, read once from left to right: links, templates, tags and references become marked text.
+
+The scanner keeps a stack of what is open. What closes is replaced by what it shows; what never closes was
+no markup and stays as it is written. So nothing is read twice, and any text takes time in proportion to its
+length. The rules are those of MediaWiki's preprocessor and parser, as far as readers see them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from html import unescape
+from typing import Final
+
+from linkstore.ingest.wiki import tags
+from linkstore.ingest.wiki.anchors import anchor
+from linkstore.ingest.wiki.files import caption, gallery_captions
+from linkstore.ingest.wiki.findings import Cited, Scanned, hyperlink
+from linkstore.ingest.wiki.frames import OPEN_EXTERNAL, OPEN_LINK, OPEN_TEMPLATE, Frame, Output
+from linkstore.ingest.wiki.marks import ANCHOR, BREAK, GONE, LINK, cleared, literal, marks_in, shown
+from linkstore.ingest.wiki.templates import ANCHORS, VISIBLE_ANCHORS, Mention, called, kept, render
+from linkstore.ingest.wiki.titles import Role, Target
+
+# Each alternative begins with a literal character: Python then looks for those first. What repeats stops at
+# the characters with which markup begins, and never goes back.
+_TOKEN: Final = re.compile(
+    r"\[(\[([^\[\]{}|<>\n]++)(?:\|([^\[\]{}|<>\n]*+))?\]\]([a-z\u00df-\u00f6\u00f8-\u024f\u0430-\u045f]*+))"
+    r"|\{(\{([^{}\[\]<>]*+)\}\})"
+    r"|\{(\{++)"
+    r"|\}(\}++)"
+    r"|\[(\[(?!\[))"
+    r"|\[((?:https?:|ftp:)?//[^\s\[\]<>\"|{}]++)"
+    r"|\](\]*+)"
+    r"|\|()"
+    r"|<((/?)([a-zA-Z][a-zA-Z0-9-]*+)([^<>]*+)>)"
+    r"|<(!--)"
+    r"|:(//)"
+)
+(
+    _PLAIN_LINK,
+    _PLAIN_TEMPLATE,
+    _BRACES,
+    _END_BRACES,
+    _OPEN,
+    _EXTERNAL,
+    _BRACKETS,
+    _BAR,
+    _TAG,
+    _COMMENT,
+    _URL,
+) = (*(1, 5, 7, 8, 9, 10, 11, 12, 13, 17, 18),)
+_TRAIL: Final = re.compile(r"[a-z\u00df-\u00f6\u00f8-\u024f\u0430-\u045f]*")
+_PLAIN_REFERENCE: Final = re.compile(r"([^<]*+)</ref\s*>", re.IGNORECASE)
+_REST_OF_URL: Final = re.compile(r"[^\s\[\]<>\"{}|\x01-\x08]++")
+_ADDRESS: Final = re.compile(r"(?:https?:|ftp:)?//[^\x01-\x08|]+$")
+_BEHIND_URL: Final = ".,;:!?'"
+_PIPE_TRICK: Final = re.compile(r"^[^:]*:|\s*\([^()]*\)$|\s*\uff08[^\uff08\uff09]*\uff09$")
+_LINK: Final = Role.LINK
+_SCHEMES: Final = ("https", "http", "ftp")
+
+
+class Scanner:
+    """Scans the wikitext of one page.
+
+    Args:
+        resolve: What the target of a link names.
+        page: The page's title.
+    """
+
+    def __init__(self, resolve: Callable[[str], Target | None], page: str) -> None:
+        self._resolve = resolve
+        self._page = page
+        self._found = Scanned()
+        self._out = Output()
+        self._never_closed: set[str] = set()
+        self._handlers: dict[int | None, Callable[[re.Match[str]], int]] = {
+            _PLAIN_LINK: self._plain_link,
+            _PLAIN_TEMPLATE: self._plain_template,
+            _BRACES: self._open_braces,
+            _END_BRACES: self._close_braces,
+            _OPEN: self._open_link,
+            _EXTERNAL: self._open_external,
+            _BRACKETS: self._close_brackets,
+            _BAR: self._bar,
+            _TAG: self._tag,
+            _COMMENT: self._comment,
+            _URL: self._bare_url,
+        }
+
+    def scan(self, text: str) -> Scanned:
+        """Read a text; a scanner reads one."""
+        text = cleared(text)
+        handlers, append = self._handlers, self._out.pieces.append
+        at = 0
+        for token in _TOKEN.finditer(text):
+            start = token.start()
+            if start >= at:
+                if start > at:
+                    append(text[at:start])
+                at = handlers[token.lastindex](token)
+        append(text[at:])
+        self._found.text = "".join(self._out.pieces)
+        return self._found
+
+    # Links
+
+    def _plain_link(self, token: re.Match[str]) -> int:
+        """A link without markup in it, as most are."""
+        written, label, trail = token.group(2, 3, 4)
+        target = self._resolve(written)
+        if (
+            target is not None
+            and target.role is _LINK
+            and (label or (label is None and written[0] not in " :"))
+        ):
+            text = (label or written) + trail
+            self._found.links.append(hyperlink(target.href, shown(text)))
+            self._out.pieces.append(LINK + text)
+        else:
+            self._out.pieces.append(
+                self._shown_link(written, [] if label is None else [label], trail) + trail
+            )
+        return token.end()
+
+    def _open_link(self, token: re.Match[str]) -> int:
+        self._out.push(Frame(OPEN_LINK, len(self._out.pieces)), token[0])
+        return token.end()
+
+    def _open_external(self, token: re.Match[str]) -> int:
+        self._out.push(Frame(OPEN_EXTERNAL, len(self._out.pieces), name=token[_EXTERNAL]), token[0])
+        return token.end()
+
+    def _close_brackets(self, token: re.Match[str]) -> int:
+        left = len(token[_BRACKETS]) + 1
+        while left and self._out.open:
+            if self._out.open[-1].kind == OPEN_EXTERNAL:
+                self._close_external(self._out.open.pop())
+                left -= 1
+            elif left >= 2 and self._out.can_close(OPEN_LINK):
+                frame = self._out.open.pop()
+                parts = self._out.parts(frame)
+                trail = _TRAIL.match(token.string, token.end())
+                shown_link = self._shown_link(parts[0], parts[1:], trail[0] if trail and left == 2 else "")
+                self._out.replace(frame, shown_link)
+                left -= 2
+            else:
+                break
+        self._out.pieces.append("]" * left)
+        return token.end()
+
+    def _close_external(self, frame: Frame) -> None:
+        label = self._out.content(frame)
+        if "\n" in label:
+            self._out.pieces.append("]")
+            return
+        self._out.replace(frame, f"{label.strip()}{LINK}")
+        self._found.links.append(hyperlink(unescape(frame.name), shown(label)))
+
+    def _shown_link(self, written: str, labels: Sequence[str], trail: str) -> str:
+        """What ``[[…]]`` shows; keeps what it links to."""
+        target = self._resolve(written.replace(GONE, ""))
+        if target is None and _ADDRESS.match(written):
+            return self._in_brackets("|".join((written, *labels)))
+        if target is None or (target.role is Role.LINK and any(LINK in label for label in labels)):
+            return f"[[{'|'.join((written, *labels))}]]"
+        if target.role is Role.LINK or target.role is Role.NONE:
+            label = "|".join(labels) if labels else written.strip().removeprefix(":")
+            if labels and not label:
+                label = _PIPE_TRICK.sub("", written.strip().removeprefix(":"))
+            if target.role is Role.NONE:
+                return label
+            self._found.links.append(hyperlink(target.href, shown(label + trail)))
+            return LINK + label
+        dropped = marks_in("".join((written, *labels)))
+        if target.role is Role.CATEGORY:
+            self._found.categories[target.title] = None
+        elif target.role is Role.FILE and (text := caption(list(labels))):
+            return f"\n\n{kept(text, list(labels))}\n\n"
+        return dropped
+
+    def _in_brackets(self, written: str) -> str:
+        """An external link in one pair of brackets too many."""
+        url, _, label = written.partition(" ")
+        self._found.links.append(hyperlink(unescape(url), shown(label)))
+        return f"[{LINK}{label or url}]"
+
+    def _bare_url(self, token: re.Match[str]) -> int:
+        text, start = token.string, token.start()
+        scheme = next((one for one in _SCHEMES if text.endswith(one, 0, start)), None)
+        rest = _REST_OF_URL.match(text, token.end()) if scheme else None
+        if scheme is None or rest is None or text[start - len(scheme) - 1 : start - len(scheme)].isalnum():
+            self._out.pieces.append("://")
+            return token.end()
+        url = rest[0].rstrip(_BEHIND_URL)
+        if "(" not in url:
+            url = url.partition(")")[0]
+        self._found.links.append(hyperlink(unescape(f"{scheme}://{url}"), ""))
+        self._out.pieces.append(f"://{url}{LINK}")
+        return token.end() + len(url)
+
+    # Templates
+
+    def _plain_template(self, token: re.Match[str]) -> int:
+        self._out.pieces.append(self._rendered(token[_PLAIN_TEMPLATE + 1].split("|")))
+        return token.end()
+
+    def _open_braces(self, token: re.Match[str]) -> int:
+        self._out.push(Frame(OPEN_TEMPLATE, len(self._out.pieces), braces=len(token[_BRACES]) + 1), token[0])
+        return token.end()
+
+    def _close_braces(self, token: re.Match[str]) -> int:
+        left = len(token[_END_BRACES]) + 1
+        while left >= 2 and self._out.can_close(OPEN_TEMPLATE):
+            frame = self._out.open[-1]
+            used = 3 if min(left, frame.braces) >= 3 else 2
+            parts = self._out.parts(frame)
+            text = self._rendered(parts) if used == 2 else "".join(parts[1:2]) + marks_in("".join(parts[2:]))
+            frame.braces -= used
+            self._out.replace(frame, "{" * frame.braces, text)
+            frame.bars.clear()
+            if frame.braces < 2:
+                self._out.open.pop()
+            left -= used
+        self._out.pieces.append("}" * left)
+        return token.end()
+
+    def _rendered(self, parts: list[str]) -> str:
+        if self._out.is_within("ref"):
+            return marks_in("".join(parts))  # references are read when somebody asks for them
+        name = called(parts[0])
+        if name in ANCHORS:
+            return self._anchors(parts, visible=name in VISIBLE_ANCHORS)
+        rendered = render(parts, self._page)
+        if isinstance(rendered, str):
+            return kept(rendered, parts)
+        pieces = (self._mentioned(one) if isinstance(one, Mention) else one for one in rendered)
+        return marks_in("".join(parts)) + "".join(pieces)
+
+    def _mentioned(self, mention: Mention) -> str:
+        target = None if mention.external else self._resolve(mention.target)
+        if mention.external:
+            self._found.links.append(hyperlink(mention.target, mention.label))
+            return LINK
+        if target is None or target.role is not Role.LINK:
+            return mention.label
+        self._found.links.append(hyperlink(target.href, mention.label))
+        return LINK + mention.label
+
+    def _anchors(self, parts: list[str], *, visible: bool) -> str:
+        names = [name for part in parts[1:] if "=" not in part and (name := shown(part))]
+        self._found.anchors += (anchor(name) for name in names)
+        return marks_in("".join(parts)) + ANCHOR * len(names) + (names[0] if names and visible else "")
+
+    def _bar(self, token: re.Match[str]) -> int:
+        if not self._out.open or self._out.open[-1].kind not in {OPEN_LINK, OPEN_TEMPLATE}:
+            return token.start()  # it is text like what follows
+        self._out.open[-1].bars.append(len(self._out.pieces))
+        self._out.pieces.append("|")
+        return token.end()
+
+    # Tags
+
+    def _tag(self, token: re.Match[str]) -> int:
+        end, name, attributes = token.group(_TAG + 1, _TAG + 2, _TAG + 3)
+        name, is_end, is_empty = name.lower(), bool(end), attributes.endswith("/")
+        if name in tags.FRAMES:
+            return self._close_tag(token, name) if is_end else self._open_tag(token, name, is_empty=is_empty)
+        if name in tags.SHOWN:
+            element = "" if is_end else tags.element_id(attributes)
+            if element:
+                self._found.anchors.append(anchor(element))
+                self._out.pieces.append(ANCHOR)
+            self._out.pieces.append("" if is_end and name == "li" else tags.SHOWN[name])
+        elif name in tags.HEADINGS:
+            line = tags.HEADINGS[name]
+            self._out.pieces.append(f"{line}\n" if is_end else f"\n{line}")
+        elif name in tags.RAW:
+            return token.end() if is_end or is_empty else self._raw(token, name, attributes)
+        else:
+            self._out.pieces.append(token[0])
+        return token.end()
+
+    def _raw(self, token: re.Match[str], name: str, attributes: str) -> int:
+        """An element whose content is no wikitext; one that is never closed is no element."""
+        end = None if name in self._never_closed else tags.end_tag(name).search(token.string, token.end())
+        if end is None:
+            self._never_closed.add(name)
+            self._out.pieces.append(token[0])
+            return token.end()
+        content = token.string[token.end() : end.start()]
+        if name in tags.LITERAL or "inline" in attributes:
+            self._out.pieces.append(
+                literal(unescape(content) if name == "nowiki" else content, code=name != "nowiki")
+            )
+        elif name in tags.CODE:
+            self._out.pieces.append(
+                f"\n\n{literal(content.strip(chr(10)), lines=True, code=name != 'pre')}\n\n"
+            )
+        return end.end()
+
+    def _open_tag(self, token: re.Match[str], name: str, *, is_empty: bool) -> int:
+        reference = tags.reference_name(token[_TAG + 3]) if name == "ref" else ""
+        if is_empty:
+            if reference:
+                self._cite(reference)
+            return token.end()
+        plain = _PLAIN_REFERENCE.match(token.string, token.end()) if name == "ref" else None
+        if plain is not None and "[[" not in plain[1]:
+            self._define(reference, plain[1])
+            return plain.end()
+        frame = Frame(name, len(self._out.pieces), inside=token.end(), name=reference)
+        self._out.push(frame, "")
+        return token.end()
+
+    def _close_tag(self, token: re.Match[str], name: str) -> int:
+        if not self._out.can_close(name):
+            return token.end()
+        frame = self._out.open.pop()
+        content = self._out.content(frame)
+        if name == "gallery":
+            self._out.replace(
+                frame, "\n\n".join(("", kept("\n\n".join(gallery_captions(content)), [content]), ""))
+            )
+        elif name == "poem":
+            self._out.replace(frame, "\n\n", content.strip("\n").replace("\n", BREAK), "\n\n")
+        else:
+            self._out.replace(frame, marks_in(content))
+        if name == "ref":
+            self._define(frame.name, token.string[frame.inside : token.start()])
+        return token.end()
+
+    def _define(self, name: str, content: str) -> None:
+        """Keep a reference; it is cited here, but in a list of references."""
+        references = self._found.references
+        key = name or f"\x00{len(references)}"
+        if content.strip():
+            references.setdefault(key, content)
+        if not self._out.is_within("references"):
+            self._cite(key)
+
+    def _cite(self, key: str) -> None:
+        self._found.links.append(Cited(key=key))
+        self._out.pieces.append(LINK)
+
+    def _comment(self, token: re.Match[str]) -> int:
+        text, start = token.string, token.start()
+        end = text.find("-->", token.end())
+        if end < 0:
+            return len(text)
+        own_line = text[start - 1 : start] in {"\n", ""} and text[end + 3 : end + 4] == "\n"
+        return end + (4 if own_line else 3)

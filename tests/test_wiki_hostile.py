@@ -1,0 +1,251 @@
+"""Any text is wikitext, and takes time in proportion to its length."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from wikis import ENGLISH, article
+
+from linkstore.ingest.wiki.article import read_reference
+
+PIECES = [
+    *(
+        "[[",
+        "]]",
+        "[",
+        "]",
+        "{{",
+        "}}",
+        "{",
+        "}",
+        "{{{",
+        "}}}",
+        "|",
+        "||",
+        "=",
+        "==",
+        "\n",
+        "\n\n",
+        " ",
+        "''",
+        "'''",
+    ),
+    *(
+        "{|",
+        "|}",
+        "|-",
+        "|+",
+        "!",
+        "!!",
+        "*",
+        "#",
+        ":",
+        ";",
+        "----",
+        "<!--",
+        "-->",
+        "<ref>",
+        "</ref>",
+        "<ref name=a/>",
+    ),
+    *(
+        "<nowiki>",
+        "</nowiki>",
+        "<math>",
+        "</math>",
+        "<pre>",
+        "</pre>",
+        "<gallery>",
+        "</gallery>",
+        "<poem>",
+        "</poem>",
+    ),
+    *(
+        "<references>",
+        "</references>",
+        "<h2>",
+        "</h2>",
+        "<br>",
+        "<span id=x>",
+        "<li>",
+        "File:",
+        "Category:",
+        "thumb|",
+    ),
+    *(
+        "http://a.example",
+        "://",
+        "&amp;",
+        "&",
+        "%C3",
+        "\x01",
+        "\x02",
+        "\x0e",
+        "\ud800",
+        "é",
+        "anchor|",
+        "lang|",
+        "main|",
+    ),
+    *(
+        "cite web|url=http://a.example",
+        "a",
+        "word",
+        "__TOC__",
+        "fr:",
+        "#",
+        "/",
+        "~~~",
+        "\xa0",
+        "\u200e",
+        "1=",
+    ),
+]
+WIKITEXT = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=60).map("".join)
+
+
+@given(WIKITEXT)
+def test_any_text_is_read(text):
+    page = article(text)
+    for block in page.blocks:
+        assert block.text.strip()
+        assert not set("\x01\x02\x03\x04\x06\x07\x08\x0e") & set(block.text)
+    for key in page.references.values():
+        read_reference(key, title="", resolve=ENGLISH.resolve)
+
+
+@given(WIKITEXT)
+def test_each_link_that_is_found_stands_in_one_block(text):
+    """With a paragraph at the end, so that none is left without one."""
+    from linkstore.ingest.wiki.scanner import Scanner
+
+    scanned = Scanner(ENGLISH.resolve, "Here").scan(f"{text}-->\n\nend")
+    blocks = article(f"{text}-->\n\nend").blocks
+    placed = [link for block in blocks for link in block.links]
+    assert scanned.text.count("\x01") == len(scanned.links)
+    assert scanned.text.count("\x02") == len(scanned.anchors)
+    if blocks:
+        assert placed == scanned.links
+
+
+@given(WIKITEXT)
+def test_a_link_behind_closed_markup_is_found(text):
+    """Nothing before a heading can hide what comes after it, but comments and literal text."""
+    literal = any(
+        tag in text
+        for tag in ("<!--", "<nowiki", "<math", "<pre", "<ref", "<gallery", "<poem", "<references")
+    )
+    found = [link.href for block in article(f"{text}\n\n[[Needle tower]]").blocks for link in block.links]
+    assert literal or "/wiki/Needle_tower" in found or "[" in text or "{" in text
+
+
+REPEATED = [
+    *(
+        "[[",
+        "[[a|",
+        "[[a]] ",
+        "]]",
+        "{{",
+        "{{a|",
+        "{",
+        "}",
+        "{{{{",
+        "}}}}",
+        "{{a|{{nowrap|",
+        "[",
+        "[http://a.example ",
+        "]",
+    ),
+    *(
+        "<ref>",
+        "<ref>a</ref>",
+        "</ref>",
+        "<ref name=a>",
+        "<!--",
+        "<!-- -->",
+        "<nowiki>",
+        "<math>",
+        "<pre>",
+        "<",
+        "<a ",
+    ),
+    *(
+        "{|\n",
+        "{|\n|a\n",
+        "|}\n",
+        "|-\n",
+        "{|\n|\n{|\n",
+        "| a || b\n",
+        "== a ==\n",
+        "=",
+        "'",
+        "''",
+        "*",
+        "* a\n",
+        ":{|\n",
+    ),
+    *(
+        "<gallery>",
+        "<gallery>a|b</gallery>",
+        "<poem>a",
+        "&amp;",
+        "&",
+        "%",
+        "__",
+        "__A",
+        "http://",
+        "://",
+        "(",
+        "( ,",
+        " ",
+    ),
+    *(
+        "[[File:a.jpg|thumb|",
+        "[[File:a.jpg|thumb|b]]",
+        "{{cite web|title=",
+        "{{cite web|title=a}}",
+        "{{anchor|a}}",
+        "|",
+    ),
+    *(
+        "<span id=a>",
+        "<li>",
+        "\n",
+        "\n\n",
+        "a",
+        "a ",
+        "<references>",
+        "<ref name=a/>",
+        "[[a{{b|",
+        "{{a|[[",
+        "=a=\n",
+        "~~~",
+    ),
+]
+
+
+@pytest.mark.parametrize("piece", REPEATED, ids=repr)
+def test_time_grows_with_length_alone(piece):
+    """Eight times the text takes about eight times as long: 64 times would be quadratic."""
+
+    def seconds(count):
+        text = piece * (count // len(piece))
+        best = float("inf")
+        for _ in range(3):
+            start = time.process_time()
+            article(text)
+            best = min(best, time.process_time() - start)
+        return best
+
+    small = max(seconds(5_000), 1e-4)
+    assert seconds(40_000) < 24 * small + 0.02
+
+
+def test_a_line_of_a_million_characters_is_read():
+    start = time.process_time()
+    page = article("word [[link]] {{nowrap|x}} " * 40_000)
+    assert sum(len(block.links) for block in page.blocks) == 40_000
+    assert time.process_time() - start < 10
