@@ -22,7 +22,7 @@ from linkstore.ingest.documents import Linkers, extractor_name, page_documents
 from linkstore.ingest.html_pages import PageContent, UnreadablePageError, read_html_page
 from linkstore.ingest.markdown_pages import read_markdown_page
 from linkstore.ingest.relink import Upkeep
-from linkstore.ingest.sink import PageDocuments, PageStore
+from linkstore.ingest.sink import PageDocuments, PageStore, PageWriter
 from linkstore.ingest.sources import PageFile, detect_bases, page_files
 from linkstore.ingest.summary import PageCounts, Progress, Summary, count_dangling
 from linkstore.links import LINKS_KEY
@@ -210,7 +210,7 @@ def _changed(
             progress(done, len(run.files), file.page)
 
 
-def _store(upkeep: Upkeep, source: str, pages: Iterator[PageDocuments], tally: _Tally) -> None:
+def _store(store: PageWriter, source: str, pages: Iterator[PageDocuments], tally: _Tally) -> None:
     """Write pages in batches, so that they are embedded together, while the next pages are read.
 
     Embedding leaves Python free, so one thread reads pages while another embeds and writes.
@@ -218,7 +218,7 @@ def _store(upkeep: Upkeep, source: str, pages: Iterator[PageDocuments], tally: _
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="linkstore-index") as writer:
         writing: deque[Future[object]] = deque()
         for batch in _batches(pages, tally):
-            writing.append(writer.submit(upkeep.put_pages, source, batch))
+            writing.append(writer.submit(store.put_pages, source, batch))
             if len(writing) > _WAITING:
                 writing.popleft().result()
         for future in writing:
