@@ -14,7 +14,7 @@ from stores import embedding, times
 
 from linkstore import Link, LinkStore, get_links
 from linkstore.cli import exits
-from linkstore.errors import ExtractionError
+from linkstore.errors import DocumentError, ExtractionError
 from linkstore.ingest import CORPUS_LINKS, Relinked, index_folder, link_corpus, relink
 from linkstore.ingest.documents import Linkers
 from linkstore.ingest.relink import BEGUN, Upkeep
@@ -238,6 +238,20 @@ def test_an_interrupted_run_is_made_good_by_the_next(store):
     assert Upkeep(store, kept_up()).settle().changed == 2
     assert store.pages(BEGUN) == {}
     assert links_of(store)["p0.html"]
+
+
+def test_what_the_store_refuses_is_not_counted(store):
+    bad = Document(id="p0.html", page_content="New York City", metadata={"title": float("nan")})
+    upkeep = Upkeep(store, kept_up())
+    with pytest.raises(DocumentError):
+        upkeep.put_pages("site", [PageDocuments(url="p0.html", digest="1", documents=(bad,))])
+    assert store.pages(BEGUN)
+    assert upkeep.settle() == Relinked()
+    assert store.pages(BEGUN) == {}
+
+    upkeep.put_pages("site", [page(0, 1, [0])])
+    upkeep.settle()
+    assert link_corpus(store, kept_up()).changed == 0
 
 
 def test_a_document_that_another_page_replaces_is_counted_out(store):

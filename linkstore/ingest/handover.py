@@ -9,7 +9,7 @@ from typing import Final
 
 from linkstore.errors import DocumentError, LinkError
 from linkstore.ingest.documents import Linkers
-from linkstore.ingest.sink import PageDocuments, PageSink, PageStore
+from linkstore.ingest.sink import PageDocuments, PageStore, PageWriter
 
 _BATCH_DOCUMENTS: Final = 512
 _BATCH_CHARACTERS: Final = 4 * 2**20
@@ -19,7 +19,7 @@ Outcome = tuple[PageDocuments, str | None]
 """A page, and why it could not be stored: None if it was."""
 
 
-def handed_over(store: PageSink, source: str, pages: Iterator[PageDocuments]) -> Iterator[Outcome]:
+def handed_over(store: PageWriter, source: str, pages: Iterator[PageDocuments]) -> Iterator[Outcome]:
     """Write pages; gives each once the store has acknowledged or refused it.
 
     Embedding leaves Python free, so one thread reads pages while another embeds and writes. If the run
@@ -63,7 +63,7 @@ def with_corpus(
         yield page
 
 
-def _put(store: PageSink, source: str, batch: Sequence[PageDocuments]) -> list[Outcome]:
+def _put(store: PageWriter, source: str, batch: Sequence[PageDocuments]) -> list[Outcome]:
     """Write a batch in one change; if one of its pages is not fit to be stored, page by page."""
     try:
         store.put_pages(source, batch)

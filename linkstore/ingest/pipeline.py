@@ -77,7 +77,7 @@ def index_source(
     pages = _changed(source, last, linkers, tally, progress)
     if linkers.need_corpus:
         pages = with_corpus(store, linkers, pages)
-    upkeep = Upkeep(store, linkers.kept_up)
+    upkeep = Upkeep(store, () if dry_run else linkers.kept_up)
     outcomes = looked_over(store, name, pages) if dry_run else handed_over(upkeep, name, pages)
     for page, problem in outcomes:
         if problem is None:

@@ -73,7 +73,7 @@ def link_corpus(store: PageStore, links: Sequence[str | LinkExtractor[Any]] = CO
 
 
 class Upkeep:
-    """Keeps the links up to date that extractors make of the whole corpus, around a run that changes pages.
+    """Keeps the links up to date that extractors make of the whole corpus, around one run that changes pages.
 
     The run changes pages through this object, and calls :meth:`settle` in the end. Until then the new
     documents are without those links. A run that was interrupted is remembered in the store: the next one
@@ -93,46 +93,54 @@ class Upkeep:
         self._after: list[Counter[str]] = [Counter() for _ in extractors]
         self._put: set[str] = set()
         self._changes = 0
-        self._unfinished = bool(extractors) and not store.pages(BEGUN).keys().isdisjoint(self._kinds)
+        self._marked = bool(extractors) and not store.pages(BEGUN).keys().isdisjoint(self._kinds)
+        self._unfinished = self._marked
 
     def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> None:
         """Replace pages as wholes, as the store does."""
-        if self._extractors:
-            known = self._store.page_ids(source, [page.url for page in pages])
-            ids = [name for names in known.values() for name in names]
-            documents = [document for page in pages for document in page.documents]
-            self._note([*ids, *(document.id or "" for document in documents)], documents)
+        documents = [document for page in pages for document in page.documents]
+        gone = self._before_writing(source, [page.url for page in pages], documents)
         self._store.put_pages(source, pages)
+        self._note(gone, documents)
 
     def remove_pages(self, source: str, urls: Sequence[str]) -> None:
         """Remove pages with their documents, as the store does."""
-        if self._extractors:
-            known = self._store.page_ids(source, urls)
-            self._note([name for names in known.values() for name in names], ())
+        gone = self._before_writing(source, urls, ())
         self._store.remove_pages(source, urls)
+        self._note(gone, ())
 
     def settle(self) -> Relinked:
         """Bring the links of the whole store up to date.
 
         Costs nothing if no page changed; else one pass over the stored texts, or two after many changes.
         """
-        if not self._changes and not self._unfinished:
-            return Relinked()
         if self._unfinished or self._changes > MANY:
             done = link_corpus(self._store, self._extractors)
         else:
-            done = self._followed()
-        self._store.remove_pages(BEGUN, self._kinds)
-        self._changes, self._unfinished = 0, False
+            done = self._followed() if self._changes else Relinked()
+        if self._marked:
+            self._store.remove_pages(BEGUN, self._kinds)
+        self._changes, self._unfinished, self._marked = 0, False, False
         return done
 
-    def _note(self, replaced: Iterable[str], documents: Sequence[Document]) -> None:
-        """Take down what goes and what comes, before it does."""
-        if not self._changes:
+    def _before_writing(
+        self, source: str, urls: Iterable[str], documents: Iterable[Document]
+    ) -> list[Document]:
+        """Mark the run as begun; the documents that will be replaced or go."""
+        if not self._extractors:
+            return []
+        if not self._marked:
             marks = [PageDocuments(url=kind, digest="begun", documents=()) for kind in self._kinds]
             self._store.put_pages(BEGUN, marks)
-        gone = self._store.get_by_ids(list(dict.fromkeys(replaced)))
-        self._changes += max(1, len(gone), len(documents))
+            self._marked = True
+        ids = [name for names in self._store.page_ids(source, urls).values() for name in names]
+        return self._store.get_by_ids(list(dict.fromkeys([*ids, *(one.id or "" for one in documents)])))
+
+    def _note(self, gone: Sequence[Document], documents: Sequence[Document]) -> None:
+        """Take down what went and what came."""
+        if not self._extractors:
+            return
+        self._changes += len(gone) + len(documents)
         if self._unfinished or self._changes > MANY:  # all will be linked from scratch
             for counts in (*self._before, *self._after):
                 counts.clear()

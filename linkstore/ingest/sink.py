@@ -11,18 +11,22 @@ from linkstore.backends.base import LinkedPage, Survey
 from linkstore.links import Link
 from linkstore.operations import PageDocuments
 
-__all__ = ["PageDocuments", "PageSink", "PageStore"]
+__all__ = ["PageDocuments", "PageStore", "PageWriter"]
 
 
-class PageSink(Protocol):
-    """Where pages go."""
+class PageWriter(Protocol):
+    """Takes pages in."""
 
     def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> object:
         """Add pages, each replaced as a whole, in one transaction."""
         ...
 
+    def remove_pages(self, source: str, urls: Sequence[str]) -> object:
+        """Remove pages with their documents, in one transaction."""
+        ...
 
-class PageStore(PageSink, Protocol):
+
+class PageStore(PageWriter, Protocol):
     """A store that remembers which documents make up a page."""
 
     def pages(self, source: str) -> dict[str, str]:
@@ -35,10 +39,6 @@ class PageStore(PageSink, Protocol):
 
     def page_ids(self, source: str, urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The documents made of those of these pages that are there: URL → ids, in order."""
-        ...
-
-    def remove_pages(self, source: str, urls: Sequence[str]) -> object:
-        """Remove pages with their documents, in one transaction."""
         ...
 
     def replace_links(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> object:
