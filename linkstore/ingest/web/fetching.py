@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
 from linkstore.ingest.web.bodies import read_body
@@ -154,14 +154,7 @@ class Fetcher:
             asked = self._ask(target, (headers or {}) if not hops else {}, wanted, limit)
             location = _location(asked)
             if location is None or not follow(location):
-                return Response(
-                    url=url,
-                    status=asked.status,
-                    headers=asked.headers,
-                    body=asked.body,
-                    hops=tuple(hops),
-                    location=location,
-                )
+                return replace(asked, url=url, hops=tuple(hops), location=location)
             hops.append(url)
             if location in hops:
                 raise FetchError(f"it redirects in a circle, by {location}")

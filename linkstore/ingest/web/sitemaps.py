@@ -93,9 +93,7 @@ def listed(
         read += 1
         try:
             found = given if given is not None and url == given.url else _fetched(client, url, allowed)
-            if found is None:
-                continue
-            sitemap = read_sitemap(found.body)
+            sitemap = Sitemap() if found is None else read_sitemap(found.body)
         except SiteUnavailableError:
             raise
         except FetchError as error:
@@ -106,7 +104,7 @@ def listed(
             if isinstance(one, BadInput):
                 yield one
             elif depth < _DEEPEST and one not in seen and urlsplit(one).netloc == urlsplit(url).netloc:
-                seen.add(one)
+                seen[one] = None
                 waiting.append((one, depth + 1))
 
 

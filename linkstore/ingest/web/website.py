@@ -47,29 +47,15 @@ def open_website(
     settings = settings or WebSettings()
     start = _start_url(url)
     ports = frozenset({_port(one) for one in (start, *settings.allow) if "://" in one} - {0})
-    limits = FetchLimits(
-        max_bytes=settings.max_bytes, timeout=settings.timeout, max_redirects=settings.max_redirects
-    )
-    with Fetcher(
-        user_agent=settings.user_agent,
-        limits=limits,
-        allow_private=settings.allow_private,
-        ports=ports,
-        network=network,
-    ) as fetcher:
+    with _fetcher(settings, ports, network) as fetcher:
         client = Client(
-            fetcher,
-            rate=settings.rate,
-            retries=settings.retries,
-            patience=settings.patience,
-            network=network,
+            fetcher, rate=settings.rate, retries=settings.retries, patience=settings.patience, network=network
         )
         robots = Robots(client, settings.user_agent, ports)
         found = _start(client, robots, start)
         roots = site_root(start, found.url)
-        site = Site(
-            bases=(*roots, *settings.bases), policy=settings.policy, prefix=settings.prefix, query="keep"
-        )
+        bases = (*roots, *settings.bases)
+        site = Site(bases=bases, policy=settings.policy, prefix=settings.prefix, query="keep")
         scope = Scope(site, roots, found.url, settings)
         visitor = Visitor(client=client, robots=robots, scope=scope, settings=settings)
         yield WebSource(start, site, visitor, found)
@@ -108,13 +94,25 @@ def index_website(
         SiteUnavailableError: If it stops answering; what was stored stays.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
-    with open_website(url, settings, network=network) as website:
-        summary = index_source(store, website, name=source, links=links, progress=progress, dry_run=dry_run)
-        late = None if dry_run else website.late()
-        if late is None:
-            return summary
-        mended = index_source(store, late, name=source, links=links)
-    return replace(summary, dangling=mended.dangling, skipped={**summary.skipped, **mended.skipped})
+    with open_website(url, settings, network=network) as site:
+        summary = index_source(store, site, name=source, links=links, progress=progress, dry_run=dry_run)
+        late = None if dry_run else site.late()
+        mended = summary if late is None else index_source(store, late, name=source, links=links)
+    skipped = {**summary.skipped, **mended.skipped}
+    return replace(summary, dangling=mended.dangling, linked=mended.linked, skipped=skipped)
+
+
+def _fetcher(settings: WebSettings, ports: frozenset[int], network: Network | None) -> Fetcher:
+    limits = FetchLimits(
+        max_bytes=settings.max_bytes, timeout=settings.timeout, max_redirects=settings.max_redirects
+    )
+    return Fetcher(
+        user_agent=settings.user_agent,
+        limits=limits,
+        allow_private=settings.allow_private,
+        ports=ports,
+        network=network,
+    )
 
 
 def _start_url(url: str) -> str:
