@@ -3,33 +3,83 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from griffe import Extension, NameResolutionError, Object
+from griffe import Alias, AliasResolutionError, Extension, GriffeLoader, Module, NameResolutionError, Object
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from generate_api import modules
 
 ROLE = re.compile(r":(class|meth|func|attr|data|mod|exc):`(~?)([\w.]+)`")
 
 
 class Roles(Extension):
-    """Turns roles into references that mkdocs-autorefs resolves."""
+    """Turns roles into references that mkdocs-autorefs resolves, once a package is read.
 
-    def on_object(self, *, obj: Object, **_: Any) -> None:
-        """Rewrite the docstring of a module, class, function or attribute."""
-        if obj.docstring is not None:
-            obj.docstring.value = ROLE.sub(lambda role: _reference(obj, role), obj.docstring.value)
-
-
-def _reference(obj: Object, role: re.Match[str]) -> str:
-    """``[`name`][full.path]``; what lies elsewhere than where it is named is found as Python does.
-
-    Fields of dataclasses are described with their class, so a reference to one leads there.
+    What is there but not public is shown as code. What is not there stays a reference, so that building
+    the site fails.
     """
-    kind, short, name = role.groups()
-    shown = name.rpartition(".")[2] if short else name
-    return f"[`{shown}`][{_path(obj, name.rpartition('.')[0] if kind == 'attr' else name)}]"
+
+    def on_package(self, *, pkg: Module, loader: GriffeLoader, **_: Any) -> None:
+        """Rewrite the docstrings of a package."""
+        public = _Public(loader)
+        for obj in _objects(pkg):
+            if obj.docstring is not None:
+                obj.docstring.value = ROLE.sub(
+                    lambda role, obj=obj: public.reference(obj, role), obj.docstring.value
+                )
 
 
-def _path(obj: Object, name: str) -> str:
+class _Public:
+    """What the reference describes."""
+
+    def __init__(self, loader: GriffeLoader) -> None:
+        self._collection = loader.modules_collection
+        self._modules = set(filter(self._is_there, modules()))
+        self._paths = {path for name in self._modules for path in _described(self._collection[name])}
+
+    def reference(self, obj: Object, role: re.Match[str]) -> str:
+        """``[`name`][full.path]``; fields of dataclasses are described with their class."""
+        kind, short, name = role.groups()
+        shown = name.rpartition(".")[2] if short else name
+        path = _resolved(obj, name.rpartition(".")[0] if kind == "attr" else name)
+        return f"`{shown}`" if self._is_there(path) and not self._is_public(path) else f"[`{shown}`][{path}]"
+
+    def _is_there(self, path: str) -> bool:
+        try:
+            return self._collection[path] is not None
+        except (KeyError, AliasResolutionError):
+            return False
+
+    def _is_public(self, path: str) -> bool:
+        return path in self._modules or any(
+            path == known or path.startswith(f"{known}.") for known in self._paths
+        )
+
+
+def _objects(obj: Object) -> Iterator[Object]:
+    yield obj
+    for member in obj.members.values():
+        if not isinstance(member, Alias):
+            yield from _objects(member)
+
+
+def _described(module: Module) -> Iterator[str]:
+    """The paths of a module's public names, both where they are and where they come from."""
+    exported = None if module.exports is None else {str(name) for name in module.exports}
+    for name, member in module.members.items():
+        own = not isinstance(member, Alias) and not name.startswith("_")
+        if own if exported is None else name in exported:
+            yield f"{module.path}.{name}"
+            yield member.target_path if isinstance(member, Alias) else member.path
+
+
+def _resolved(obj: Object, name: str) -> str:
+    """The full path of a name, as Python finds it where the docstring stands."""
     first, _, rest = name.partition(".")
     try:
         found = obj.resolve(first)

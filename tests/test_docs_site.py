@@ -25,7 +25,8 @@ def site(tmp_path_factory):
     root = tmp_path_factory.mktemp("site")
     for name in ("docs", "linkstore", "extractors"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "data"))
-    shutil.copy(ROOT / "zensical.toml", root)
+    for name in ("zensical.toml", "pyproject.toml"):
+        shutil.copy(ROOT / name, root)
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
     built = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=300)
     assert built.returncode == 0, plain(built.stdout + built.stderr)

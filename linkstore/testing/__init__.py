@@ -4,7 +4,7 @@ The suite is :class:`linkstore.testing.conformance.BackendConformance`; it needs
 imported from there. The contract it holds a backend to is ``docs/contract.md``.
 """
 
-from linkstore.testing.congruence import TOLERANCE, assert_congruent, compare_hits, differences
+from linkstore.testing.congruence import assert_congruent, compare_hits, differences
 from linkstore.testing.oracle import OracleBackend
 
-__all__ = ["TOLERANCE", "OracleBackend", "assert_congruent", "compare_hits", "differences"]
+__all__ = ["OracleBackend", "assert_congruent", "compare_hits", "differences"]
