@@ -45,7 +45,7 @@ This page is written by `make docs`.
 def pages() -> dict[str, str]:
     """The page: name below docs/ → text."""
     dimension = len(get_embedding("wordllama").embed_query("dimension"))
-    made = (*cql.create_tables(TABLES, dimension), *cql.create_small_tables(TABLES))
+    made = _made(dimension)
     text = PAGE.format(
         version=schema.FORMAT_VERSION,
         sqlite=f"{_without_rows(schema.TABLES)}\n{words.TABLE.strip()}",
@@ -54,6 +54,15 @@ def pages() -> dict[str, str]:
         statements="\n".join(_statements()),
     )
     return {"schema.md": text}
+
+
+def _made(dimension: int) -> Iterator[str]:
+    """All that makes tables and indexes, as the module has it."""
+    for name, function in inspect.getmembers(cql, inspect.isfunction):
+        if name.startswith("create_"):
+            known = {"tables": TABLES, "dimension": dimension}
+            text = function(**{one: known[one] for one in inspect.signature(function).parameters})
+            yield from [text] if isinstance(text, str) else text
 
 
 def _without_rows(tables: str) -> str:

@@ -20,7 +20,8 @@ class LinkRetriever(BaseRetriever):
 
     Args:
         store: What is searched.
-        strategy: How; default :data:`~linkstore.strategies.DEFAULT_STRATEGY`, a :class:`PageRank`.
+        strategy: How; default :data:`~linkstore.strategies.DEFAULT_STRATEGY`, a
+            :class:`~linkstore.strategies.PageRank`.
         k: How many documents are returned at most; default what the strategy says. Also as
             ``invoke(query, k=…)``.
         filter: Holds at every stage of the search.

@@ -50,7 +50,7 @@ print("Astra DB" if token else f"Cassandra at {host}", "keyspace", keyspace)
 # %% [markdown]
 # ## A store
 #
-# `LinkStore.cassandra` takes session and keyspace from `cassio.init`, as other LangChain stores do, and makes its four
+# `LinkStore.cassandra` takes session and keyspace from `cassio.init`, as other LangChain stores do, and makes its
 # tables.
 # %%
 from linkstore import LinkStore
@@ -104,6 +104,6 @@ for (kind, tag, side), count in sorted(counts.items(), key=lambda item: -item[1]
 from linkstore.drawing import draw
 
 drawing = draw(store.search(QUESTION, strategy=links), QUESTION)
-for table in ("notebook", "notebook_members", "notebook_pages", "notebook_settings"):  # leave nothing behind
-    session.execute(f"DROP TABLE IF EXISTS {keyspace}.{table}")
+for part in ("", "_members", "_words", "_pages", "_settings"):  # leave nothing behind
+    session.execute(f"DROP TABLE IF EXISTS {keyspace}.notebook{part}")
 drawing

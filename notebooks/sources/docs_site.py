@@ -75,23 +75,11 @@ print("dangling:", summary.dangling)
 #
 # Links that lead nowhere, and pages that many others link to:
 # %%
-from collections import Counter
-
-from linkstore import get_links
-
 survey = store.survey()
 print("dangling:", *(tag for kind, tag, _ in survey.dangling if kind == "hyperlink"))
-
-linked = Counter()
-for document in store.scan():
-    linked.update(
-        link.tag.partition("#")[0]
-        for link in get_links(document)
-        if link.kind == "hyperlink" and link.leads_out
-    )
 print("\nmost linked:")
-for tag, count in linked.most_common(8):
-    print(f"{count:3} {'█' * count} {tag}")
+for page in summary.linked:
+    print(f"{page.links:3} {'█' * page.links} {page.url}")
 # %% [markdown]
 # ## What was found, and how
 #
