@@ -1,9 +1,10 @@
 """Whether links help, in words.
 
-With gold, the rule is what following one link from the first 10 hits of dense search can add at most to recall
-among the first 5: the share of gold documents that dense search misses there (the headroom), times the share
-of these that one link joins to one of those 10 (the reach). On four sets of questions PageRank, which also
-searches by words and names, gained 54 to 120 % of that product over dense search. Without gold, it is the share of documents that another one leads to.
+With gold, the rule is what following one link from the first 10 hits of dense search can add at most to
+recall among the first 5: the share of gold documents that dense search misses there (the headroom), times
+the share of these that one link joins to one of those 10 (the reach). On four sets of questions PageRank,
+which also searches by words and names, gained 54 to 120 % of that product over dense search. Without gold,
+it is the share of documents that another one leads to.
 """
 
 from __future__ import annotations
