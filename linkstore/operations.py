@@ -144,6 +144,15 @@ def put_pages(backend: Backend, name: str, source: str, pages: Sequence[PageDocu
     return (yield Engine(backend.write(change)))  # type: ignore[no-any-return]
 
 
+def check_pages(backend: Backend, source: str, urls: Sequence[str]) -> Operation[None]:
+    """Make sure that no other source has one of these pages.
+
+    Raises:
+        SourceConflictError: If one has.
+    """
+    _refuse_others((yield Engine(backend.pages(None, urls))), source)
+
+
 def _refuse_others(entries: Sequence[PageEntry], source: str) -> None:
     for entry in entries:
         if entry.source != source:

@@ -469,8 +469,33 @@ class TestPagesComeAsWritten(Suite, part_with("test_entries_are_sorted")):
 
     class Backend(BrokenBackend):
         @immediate
-        def pages(self, source):
-            return [page for (of, _), page in self._open().pages.items() if source in (None, of)]
+        def pages(self, source, urls=None):
+            entries = self._open().pages.items()
+            found = [page for (of, _), page in entries if source in (None, of)]
+            return found if urls is None else now(super().pages(source, urls))
+
+    backend_class = Backend
+
+
+class TestAllEntriesWhereSomeAreAskedFor(Suite, part_with("test_entries_with_certain_urls")):
+    case = "test_entries_with_certain_urls"
+
+    class Backend(BrokenBackend):
+        @immediate
+        def pages(self, source, urls=None):
+            return now(super().pages(source, urls or None))
+
+    backend_class = Backend
+
+
+class TestAPageThatLinksToItself(Suite, part_with("test_the_most_linked_pages")):
+    case = "test_the_most_linked_pages"
+
+    class Backend(BrokenBackend):
+        @immediate
+        def linked(self, kind, take):
+            linked = now(super().linked(kind, take))
+            return [replace(page, links=page.links + 1) for page in linked]
 
     backend_class = Backend
 

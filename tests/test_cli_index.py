@@ -82,6 +82,10 @@ def test_a_second_source_does_not_replace_the_pages_of_the_first(folder):
     assert (code, err.count("\n")) == (exits.USAGE, 1)
     assert "'a.html' is in the store already, from the source 'one'" in err
     assert "prefix" in err
+    code, _, err = linkstore(
+        "index", str(folder), "--store", str(folder.parent / "kb"), "--source", "two", "--dry-run"
+    )
+    assert (code, "from the source 'one'" in err) == (exits.USAGE, True)
 
 
 def test_a_dry_run_says_what_would_be_done_and_makes_no_store(folder):
@@ -143,6 +147,16 @@ def test_a_wrong_path_makes_no_store(folder):
 
     assert (code, err.count("\n")) == (exits.USAGE, 1)
     assert not (folder.parent / "kb").exists()
+
+
+def test_the_progress_bar_counts_where_the_end_is_not_known():
+    console = Console(file=io.StringIO(), force_terminal=True, width=100)
+
+    with progress_bar(console) as advance:
+        advance(7, 0, "a")
+
+    assert "7/?" in console.file.getvalue()
+    assert "100%" not in console.file.getvalue()
 
 
 def test_the_progress_bar_shows_how_far_it_is():

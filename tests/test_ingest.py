@@ -9,17 +9,22 @@ import pytest
 from langchain_core.documents import Document
 
 from linkstore.backends.base import Survey
-from linkstore.errors import ExtractionError, StoreFullError
+from linkstore.errors import DocumentError, ExtractionError, StoreFullError
 from linkstore.ingest import (
+    BadInput,
     ChunkLimits,
     Dangling,
     IngestSettings,
     PageCounts,
     SourceNotFoundError,
+    SourcePage,
+    UnreadablePageError,
     index_folder,
+    index_source,
 )
 from linkstore.ingest.sources import detect_bases, page_files
 from linkstore.links import Link, get_links
+from linkstore.urls import Site
 from linkstore_extractors.html import HtmlLinkExtractor
 from linkstore_extractors.hyperlinks import HyperlinkExtractor
 
@@ -47,6 +52,9 @@ class MemoryStore:
     def scan(self):
         documents = (document for page in self.stored.values() for document in page.documents)
         return iter(sorted(documents, key=lambda document: document.id))
+
+    def check_pages(self, source, urls):
+        assert not isinstance(urls, str)
 
     def linked(self, kind="hyperlink", take=10):
         return []
@@ -339,3 +347,122 @@ def test_duplicate_ids_of_sections_give_distinct_documents(store, tmp_path):
     write(tmp_path, {"a.html": page("A", '<h2 id="x">X</h2><p>1</p><h2 id="x">X</h2><p>2</p>')})
     index_folder(store, tmp_path, links=LINKS)
     assert [document.id for document in store.scan()] == ["a.html", "a.html#x", "a.html#x~2"]
+
+
+class Listed:
+    """A source that offers what it is given."""
+
+    name = "listed"
+    site = Site()
+
+    def __init__(self, *offered):
+        self.offered = offered
+        self.known = None
+        self.reads = []
+
+    def __len__(self):
+        return 1
+
+    def pages(self, known):
+        self.known = dict(known)
+        yield from self.offered
+
+    def page(self, url, digest="1", text="text"):
+        def read():
+            self.reads.append(url)
+            if text is None:
+                raise UnreadablePageError("it is torn")
+            return [Document(id=url, page_content=text, metadata={})] if text else []
+
+        return SourcePage(url=url, digest=digest, read=read)
+
+
+def offering(*pages):
+    source = Listed()
+    source.offered = [source.page(*page) if isinstance(page, tuple) else page for page in pages]
+    return source
+
+
+def test_a_source_is_told_the_digests_it_gave_and_only_while_nothing_else_changed(store):
+    index_source(store, offering(("a", "x:1"), ("b", "2")), links=())
+    again = offering(("a", "x:1"), ("b", "3"))
+    assert index_source(store, again, links=()).pages == PageCounts(unchanged=1, updated=1)
+    assert (again.known, again.reads) == ({"a": "x:1", "b": "2"}, ["b"])
+    other = offering(("a", "x:1"), ("b", "3"))
+    assert index_source(store, other, links=("citation",)).pages == PageCounts(updated=2)
+    assert (other.known, other.reads) == ({}, ["a", "b"])
+
+
+def test_bad_input_keeps_the_page_of_that_name_and_only_that(store):
+    index_source(store, offering(("a",), ("b",), ("c",)), links=())
+    source = offering(BadInput(name="a", reason="gone wild"), ("b", "2", None), ("d", "1", ""))
+    summary = index_source(store, source, links=())
+
+    assert dict(summary.skipped) == {"a": "gone wild", "b": "it is torn", "d": "it has no text"}
+    assert (summary.pages, set(store.pages("listed"))) == (PageCounts(removed=1), {"a", "b"})
+
+
+def test_nothing_is_taken_for_gone_while_bad_input_may_hide_it(store):
+    index_source(store, offering(("a",), ("b",)), links=())
+    source = offering(("a",), BadInput(name="the rest", reason="cut off", hides=True))
+
+    assert index_source(store, source, links=()).pages == PageCounts(unchanged=1)
+    assert set(store.pages("listed")) == {"a", "b"}
+
+
+def test_a_dry_run_reads_and_writes_nothing(store):
+    index_source(store, offering(("a",), ("b",), ("c",)), links=())
+    store.puts.clear()
+    source = offering(("a",), ("b", "2"), ("d",), BadInput(name="e", reason="bad"))
+    summary = index_source(store, source, links=(), dry_run=True)
+
+    assert (summary.pages, summary.chunks) == (PageCounts(added=1, updated=1, unchanged=1, removed=1), 2)
+    assert (dict(summary.skipped), summary.dry_run) == ({"e": "bad"}, True)
+    assert (store.puts, set(store.pages("listed"))) == ([], {"a", "b", "c"})
+
+
+def test_a_source_that_fails_keeps_what_was_written_and_removes_nothing(store):
+    index_source(store, offering(("old",)), links=())
+
+    class Failing(Listed):
+        def pages(self, known):
+            for n in range(700):
+                yield self.page(f"{n:03}")
+            raise OSError("cut off")
+
+    with pytest.raises(OSError, match="cut off"):
+        index_source(store, Failing(), links=())
+    assert len(store.pages("listed")) == 1 + 512
+    rest = offering(*((f"{n:03}",) for n in range(700)))
+    assert index_source(store, rest, links=()).pages == PageCounts(added=188, unchanged=512, removed=1)
+
+
+def test_pages_that_the_store_refuses_are_reported_and_those_beside_them_written(store):
+    put = store.put_pages
+
+    def picky(source, pages):
+        if any(page.url == "bad" for page in pages):
+            raise DocumentError("the document 'bad' cannot be stored")
+        put(source, pages)
+
+    store.put_pages = picky
+    summary = index_source(store, offering(("a",), ("bad",), ("c",)), links=())
+    assert (summary.pages, list(summary.skipped)) == (PageCounts(added=2), ["bad"])
+    assert set(store.pages("listed")) == {"a", "c"}
+
+
+def test_batches_are_bounded_by_characters_too(store):
+    index_source(store, offering(*((f"{n}", "1", "x" * 2**20) for n in range(9))), links=())
+    assert [len(batch) for batch in store.puts] == [4, 4, 1]
+
+
+def test_progress_without_a_known_end_and_with_more_pages_than_expected(store):
+    heard = []
+    index_source(store, offering(("a",), ("b",)), links=(), progress=lambda *told: heard.append(told))
+    assert heard == [(1, 1, "a"), (2, 2, "b")]
+
+
+def test_a_document_without_id_is_reported(store):
+    source = Listed()
+    source.offered = [SourcePage(url="a", digest="1", read=lambda: [Document(page_content="x")])]
+    assert dict(index_source(store, source, links=()).skipped) == {"a": "it has a document without id"}

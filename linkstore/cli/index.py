@@ -31,7 +31,7 @@ Embedding = Annotated[
 
 Kind = Annotated[
     str | None,
-    typer.Option("--as", metavar="KIND", help="What SOURCE is: folder, vault or jsonl [by its looks]."),
+    typer.Option("--as", metavar="KIND", help="What SOURCE is: folder, vault, jsonl or zim [by its looks]."),
 ]
 Prefix = Annotated[
     str | None,
@@ -45,7 +45,8 @@ def index(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="SOURCE", help="A folder of built HTML or Markdown, a vault, or a file of JSON lines."
+            metavar="SOURCE",
+            help="A folder of HTML or Markdown, a vault of notes, a file of JSON lines or ZIM.",
         ),
     ],
     store: StoreOption,

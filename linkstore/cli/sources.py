@@ -57,6 +57,13 @@ KINDS: Final = (
         options={"prefix": "--prefix"},
     ),
     SourceKind(
+        name="zim",
+        title="a ZIM file",
+        fits=_ends(".zim"),
+        index=_load("index_zim"),
+        options={"prefix": "--prefix"},
+    ),
+    SourceKind(
         name="wiki",
         title="a MediaWiki XML dump",
         fits=_ends(".xml", ".xml.bz2"),

@@ -5,20 +5,27 @@ from __future__ import annotations
 from linkstore.ingest.chunks import ChunkLimits
 from linkstore.ingest.folder import FolderSource, IngestSettings, index_folder
 from linkstore.ingest.html_pages import UnreadablePageError
+from linkstore.ingest.jsonl import JsonlSource, index_jsonl
+from linkstore.ingest.loaded import DocumentsSource, index_documents
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
 from linkstore.ingest.sink import PageStore
 from linkstore.ingest.source import BadInput, Source, SourcePage
 from linkstore.ingest.sources import SourceNotFoundError
 from linkstore.ingest.summary import Dangling, PageCounts, Progress, Summary
+from linkstore.ingest.vault import VaultSource, index_vault
 from linkstore.ingest.wiki import WikiSettings, WikiSource, index_wiki
+from linkstore.ingest.zim import MissingLibzimError, ZimSource, index_zim
 
 __all__ = [
+    "DEFAULT_LINKS",
     "BadInput",
     "ChunkLimits",
-    "DEFAULT_LINKS",
     "Dangling",
+    "DocumentsSource",
     "FolderSource",
     "IngestSettings",
+    "JsonlSource",
+    "MissingLibzimError",
     "PageCounts",
     "PageStore",
     "Progress",
@@ -27,9 +34,15 @@ __all__ = [
     "SourcePage",
     "Summary",
     "UnreadablePageError",
+    "VaultSource",
     "WikiSettings",
     "WikiSource",
+    "ZimSource",
+    "index_documents",
     "index_folder",
+    "index_jsonl",
     "index_source",
+    "index_vault",
     "index_wiki",
+    "index_zim",
 ]

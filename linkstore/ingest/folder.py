@@ -135,7 +135,7 @@ class FolderSource:
         old = self._old_names(file)
         page = Page(
             url=file.url,
-            title=found.title or file.page,
+            title=found.title or file.name,
             base=found.base,
             aliases=(*file.aliases, *self._canonical(file, found), *old.get("", ())),
         )

@@ -35,6 +35,13 @@ def handed_over(store: PageStore, source: str, pages: Iterator[PageDocuments]) -
             yield from future.result()
 
 
+def looked_over(store: PageStore, source: str, pages: Iterator[PageDocuments]) -> Iterator[Outcome]:
+    """What :func:`handed_over` would give, as far as that can be said without writing."""
+    for batch in _batches(pages):
+        store.check_pages(source, [page.url for page in batch])
+        yield from ((page, None) for page in batch)
+
+
 def with_corpus(
     store: PageStore, linkers: Linkers, pages: Iterator[PageDocuments]
 ) -> Iterator[PageDocuments]:

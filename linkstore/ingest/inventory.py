@@ -44,6 +44,8 @@ def read_inventory(path: Path) -> Mapping[str, tuple[tuple[str, str], ...]]:
         InventoryError: If it is no inventory, or unpacks to more than 64 MiB.
         OSError: If it cannot be read.
     """
+    if path.stat().st_size > _LARGEST:
+        raise InventoryError(f"it has more than {_LARGEST:,} bytes")
     found: dict[str, list[tuple[str, str]]] = {}
     for line in _unpacked(path.read_bytes()).decode(errors="replace").splitlines():
         for page, fragment, name in _object(line):

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import MutableMapping
 from functools import cache
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from linkstore.extraction.markup import parse_html
+from linkstore.ingest.frontmatter import split_front_matter
 from linkstore.ingest.html_pages import PageContent, decoded, page_content
 
-_FRONT_MATTER: Final = re.compile(r"\A---\r?\n(.*?)^(?:---|\.\.\.)\s*$", re.DOTALL | re.MULTILINE)
 _TITLE: Final = re.compile(r"^title:\s*(.+?)\s*$", re.MULTILINE)
 _CUSTOM_ID: Final = re.compile(r"\s*\{:?\s*#([\w.:-]+)[^{}]*\}\s*$")
 _NOT_IN_SLUGS: Final = re.compile(r"[^\w\- ]")
@@ -33,21 +34,28 @@ def read_markdown_page(content: bytes, *, encoding: str = "utf-8") -> PageConten
         UnreadablePageError: If the page is binary, not in its encoding, or without text.
     """
     text = decoded(content, encoding)
-    front = _FRONT_MATTER.match(text)
-    title = _TITLE.search(front[1]) if front else None
-    html = to_html(text[front.end() :] if front else text)
+    front, body = split_front_matter(text)
+    title = _TITLE.search(front)
+    html = to_html(body)
     return page_content(parse_html(f"<main>{html}</main>"), title=title[1].strip("\"'") if title else "")
 
 
-def to_html(text: str) -> str:
-    """Markdown as HTML whose headings have ids."""
-    parser = _parser()
-    tokens = parser.parse(text)
+def to_html(text: str, parser: MarkdownIt | None = None, env: MutableMapping[str, Any] | None = None) -> str:
+    """Markdown as HTML whose headings have ids.
+
+    Args:
+        text: Markdown.
+        parser: Default CommonMark with tables and struck-out text.
+        env: What the rules of the parser are told.
+    """
+    parser = parser or _parser()
+    env = {} if env is None else env
+    tokens = parser.parse(text, env)
     slugs: Counter[str] = Counter()
     for opening, inline in pairwise(tokens):
         if opening.type == "heading_open":
             opening.attrSet("id", _heading_id(inline, slugs))
-    return str(parser.renderer.render(tokens, parser.options, {}))
+    return str(parser.renderer.render(tokens, parser.options, env))
 
 
 def slug(heading: str) -> str:

@@ -14,9 +14,10 @@ from typing import Any, Final
 import xxhash
 from langchain_core.documents import Document
 
+from linkstore.errors import LinkError
 from linkstore.extraction import LinkExtractor
 from linkstore.ingest.documents import Linkers, extractor_name, page_documents
-from linkstore.ingest.handover import handed_over, with_corpus
+from linkstore.ingest.handover import handed_over, looked_over, with_corpus
 from linkstore.ingest.html_pages import UnreadablePageError
 from linkstore.ingest.sink import PageDocuments, PageStore
 from linkstore.ingest.source import BadInput, Source, SourcePage
@@ -73,13 +74,13 @@ def index_source(
     pages = _changed(source, last, linkers, tally, progress)
     if linkers.need_corpus:
         pages = with_corpus(store, linkers, pages)
-    outcomes = ((page, None) for page in pages) if dry_run else handed_over(store, name, pages)
-    for page, problem in outcomes:
+    hand_over = looked_over if dry_run else handed_over
+    for page, problem in hand_over(store, name, pages):
         if problem is None:
             tally.stored(page, before=last.had(page.url))
         else:
-            tally.skipped[page.url] = problem
-    gone = sorted(last.left)
+            tally.skipped[page.url.removeprefix(last.lead)] = problem
+    gone = [] if last.hidden else sorted(last.left)
     for start in range(0, 0 if dry_run else len(gone), _REMOVED_AT_ONCE):
         store.remove_pages(name, gone[start : start + _REMOVED_AT_ONCE])
     return tally.summary(None if dry_run else store, removed=len(gone))
@@ -102,6 +103,7 @@ class _LastRun:
         known: URL within the source → the source's digest, of pages that were indexed as they would be now.
         outdated: Pages that were indexed otherwise.
         left: Stored pages that the source has not offered yet.
+        hidden: Whether some of them may only be hidden in bad input.
     """
 
     lead: str
@@ -109,6 +111,7 @@ class _LastRun:
     known: Mapping[str, str]
     outdated: frozenset[str]
     left: set[str]
+    hidden: bool = False
 
     @classmethod
     def read(cls, store: PageStore, name: str, salt: str, site: Site) -> _LastRun:
@@ -172,8 +175,7 @@ def _changed(
         last.left.discard(placed)
         if isinstance(offered, BadInput):
             tally.skipped[name] = offered.reason
-            if offered.ends:
-                last.left.clear()
+            last.hidden |= offered.hides
         elif last.known.get(name) == offered.digest:
             tally.unchanged += 1
         elif documents := _read(offered, linkers, tally):
@@ -186,7 +188,7 @@ def _read(page: SourcePage, linkers: Linkers, tally: _Tally) -> tuple[Document, 
     """The page's documents; none if it cannot be read, which is noted."""
     try:
         documents = page_documents(page.read(), linkers)
-    except (UnreadablePageError, OSError) as error:
+    except (UnreadablePageError, LinkError, OSError) as error:
         tally.skipped[page.url] = str(error)
         return ()
     if not documents:

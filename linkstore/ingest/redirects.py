@@ -112,7 +112,7 @@ def find_redirects(root: Path, files: Sequence[PageFile], site: Site) -> Redirec
             _add(ways, tags[url], site.tag(target, page=url))
     stubs = {url for url, target in sent_on.items() if target is not None}
     stays = {tags[file.url] for file in files if file.url not in stubs}
-    ends = {start: end for start in sorted(ways) if (end := _end(start, ways, stays)) is not None}
+    ends = {start: at for start in sorted(ways) if (at := _end(start, ways, stays)) is not None}
     starts: dict[str, dict[str, tuple[str, ...]]] = {}
     for start, end in ends.items():
         page, fragment = split_tag(end)

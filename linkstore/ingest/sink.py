@@ -20,6 +20,10 @@ class PageStore(Protocol):
         """The pages stored for a source: URL → digest of what was indexed."""
         ...
 
+    def check_pages(self, source: str, urls: Sequence[str]) -> None:
+        """Raise SourceConflictError if another source has one of these pages."""
+        ...
+
     def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> object:
         """Add pages, each replaced as a whole, in one transaction."""
         ...

@@ -36,13 +36,12 @@ class BadInput:
     Args:
         name: Where it is: a page's URL, a line of a file.
         reason: What is wrong with it.
-        ends: Whether the source ends here before its time: what comes after it is not gone, but unknown, and
-            nothing is removed from the store.
+        hides: Whether there may be pages in it that are not offered for it: no page is then taken for gone.
     """
 
     name: str
     reason: str
-    ends: bool = False
+    hides: bool = False
 
 
 class Source(Protocol):
@@ -65,8 +64,8 @@ class Source(Protocol):
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
         """Each page once.
 
-        What is not offered and not reported as bad is gone, and is removed from the store, unless
-        something bad ends the source.
+        What is not offered and not reported as bad is gone, and is removed from the store, unless bad
+        input may hide it.
 
         Args:
             known: The digest of each page at the last run, by URL. A source that can tell that a page

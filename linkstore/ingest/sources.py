@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -48,28 +48,42 @@ class PageFile:
     aliases: tuple[str, ...] = ()
 
     @property
+    def name(self) -> str:
+        """Its path for people to read: what is no Unicode in it is replaced."""
+        return self.page.encode(errors="replace").decode()
+
+    @property
     def is_markdown(self) -> bool:
         """Whether it holds Markdown rather than HTML."""
         return self.path.suffix.lower() in MARKDOWN_SUFFIXES
 
 
-def page_files(root: Path) -> list[PageFile]:
+def page_files(root: Path, is_page: Callable[[PurePosixPath], bool] | None = None) -> list[PageFile]:
     """The pages of a folder, by path.
 
     Hidden files and folders are left out, as are the folders that site builders keep no pages in
     (``_static``, ``_sources``, …) and, at the root, the search form and the general index.
+
+    Args:
+        root: The folder.
+        is_page: Whether a file is a page, by its path; default HTML and Markdown.
 
     Raises:
         SourceNotFoundError: If there is no such folder.
     """
     if not root.is_dir():
         raise SourceNotFoundError(f"there is no folder {str(root)!r}; give the folder of the built site")
-    names = sorted(_page_names(root))
+    names = sorted(_page_names(root, is_page or _is_page))
     known = set(names)
     return [
-        PageFile(path=root / name, page=name, url=quote(name), aliases=_aliases(name, known))
+        PageFile(path=root / name, page=name, url=quoted(name), aliases=_aliases(name, known))
         for name in names
     ]
+
+
+def quoted(path: str) -> str:
+    """A path, percent-encoded; of a file whose name is no Unicode, the bytes that it has."""
+    return quote(path, errors="surrogateescape")
 
 
 def detect_bases(files: Sequence[PageFile]) -> tuple[str, ...]:
@@ -87,13 +101,13 @@ def detect_bases(files: Sequence[PageFile]) -> tuple[str, ...]:
     return (base,) if votes * 2 > len(found) else ()
 
 
-def _page_names(root: Path) -> Iterator[str]:
+def _page_names(root: Path, is_page: Callable[[PurePosixPath], bool]) -> Iterator[str]:
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if name not in _NO_PAGES_IN and not name.startswith(".")]
         here = PurePosixPath(Path(folder).relative_to(root).as_posix())
         for name in files:
             path = here / name
-            if _is_page(path):
+            if is_page(path):
                 yield str(path)
 
 
@@ -112,7 +126,7 @@ def _aliases(name: str, known: set[str]) -> tuple[str, ...]:
         f"{folder}{slash}index.htm",
     }:
         return ()
-    return (f"{quote(folder)}/",)
+    return (f"{quoted(folder)}/",)
 
 
 def _base(file: PageFile) -> str | None:

@@ -200,6 +200,14 @@ class LinkStore(Searching, Writing):
         """The indexed pages that most links of a kind lead to; takes time with the size of the store."""
         return self.backend.run(self.backend.linked(kind, take))
 
+    def check_pages(self, source: str, urls: Sequence[str]) -> None:
+        """Make sure that :meth:`put_pages` would replace no page of another source.
+
+        Raises:
+            SourceConflictError: If it would.
+        """
+        self._run(operations.check_pages(self.backend, source, urls))
+
     def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> Written:
         """Replace pages as wholes, in one change: documents they no longer have go.
 

@@ -124,7 +124,7 @@ class WikiSource:
                 if self._is_offered(page):
                     yield self._offered(page, redirects.aliases(page.title))
         except DumpCutShortError as error:
-            yield BadInput(name=self._path.name, reason=str(error), ends=True)
+            yield BadInput(name=self._path.name, reason=str(error), hides=True)
         finally:
             redirects.close()
             self._redirects = None

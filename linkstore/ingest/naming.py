@@ -1,0 +1,28 @@
+"""The tags of documents that are no pages of a site: by their URL, or by their id."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import quote
+
+from linkstore.links import Link
+from linkstore.urls import Site, is_short
+
+HYPERLINK: Final = "hyperlink"
+"""Kind of the links that authors wrote, whatever the syntax."""
+
+
+def name_tag(name: str) -> str:
+    """The URL, relative to the root of a site, of a document without one: its id."""
+    return name if "://" in name else f"./{quote(name.lstrip('/'), safe='/:@!$&()*+,;=~')}"
+
+
+def incoming(url: str, site: Site) -> list[Link]:
+    """The hyperlinks that lead to a document: those to its URL.
+
+    Args:
+        url: Absolute, or relative to the root of the site; may have a fragment.
+        site: How documents are named.
+    """
+    tag = site.tag(url)
+    return [Link.incoming(kind=HYPERLINK, tag=tag)] if tag is not None and is_short(tag) else []

@@ -1,0 +1,99 @@
+"""Which note of a vault a link means, by the rules of Obsidian and of sites built from Markdown.
+
+For ``[[Note]]`` Obsidian takes, in this order: the note at exactly this path in the vault, the one in the
+folder of the page with the link, and the one with the shortest path (as observed on Obsidian 1.13.7 by
+``metadataCache.getFirstLinkpathDest``; its documentation says only "shortest path when possible").
+Upper and lower case are the same; ``.md`` may be left out; ``[[b/Note]]`` also finds ``a/b/Note.md``;
+``./`` and ``../`` mean just what they say. What names no file may be an alias, or a folder with an
+``index.md`` or ``README.md``.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Final
+from urllib.parse import unquote
+
+_INDEX_NAMES: Final = ("index", "readme")
+
+
+class Notes:
+    """The notes of a vault, by all the names that lead to them.
+
+    Args:
+        paths: From the root of the vault, with ``/`` and suffix.
+        aliases: Alias → the notes that say it is theirs.
+    """
+
+    def __init__(self, paths: Iterable[str], aliases: Mapping[str, Iterable[str]]) -> None:
+        self._exact: dict[str, str] = {}
+        self._ending: dict[str, list[str]] = {}
+        for path in sorted(paths, key=lambda path: (len(path), path)):
+            for name in (_folded(path), _folded(posixpath.splitext(path)[0])):
+                self._exact.setdefault(name, path)
+            name = posixpath.basename(posixpath.splitext(path)[0])
+            self._ending.setdefault(_folded(name), []).append(path)
+        self._aliases = {
+            _folded(alias): min(owners, key=lambda path: (len(path), path))
+            for alias, owners in ((alias, list(owners)) for alias, owners in aliases.items())
+            if owners
+        }
+
+    def named(self, name: str, page: str) -> str | None:
+        """The note that ``[[name]]`` means; None if there is none.
+
+        Args:
+            name: As written, without heading and label; empty for the page itself.
+            page: The path of the note it is written in.
+        """
+        name = name.strip()
+        if not name:
+            return page
+        if name.startswith(("./", "../")):
+            return self._at(posixpath.join(posixpath.dirname(page), name))
+        return (
+            self._file(name)
+            or self._nearest(name, page)
+            or self._aliases.get(_folded(name))
+            or self._at(name)
+        )
+
+    def linked(self, path: str, page: str) -> str | None:
+        """The note that a Markdown link means: relative to its page, else as ``[[path]]``.
+
+        Args:
+            path: As written, without fragment.
+            page: The path of the note it is written in.
+        """
+        path = unquote(path)
+        if path.startswith("/"):
+            return self._at(path)
+        return self._at(posixpath.join(posixpath.dirname(page), path)) or self.named(path, page)
+
+    def _file(self, path: str) -> str | None:
+        """The note at a path from the root."""
+        return self._exact.get(_folded(posixpath.normpath(path.lstrip("/"))))
+
+    def _at(self, path: str) -> str | None:
+        """The note at a path from the root: a file, or the index of a folder."""
+        tried = (path, *(posixpath.join(path, name) for name in _INDEX_NAMES))
+        return next((found for one in tried if (found := self._file(one))), None)
+
+    def _nearest(self, name: str, page: str) -> str | None:
+        wanted = _folded(name)
+        found = self._ending.get(posixpath.basename(wanted), [])
+        found = found or self._ending.get(posixpath.basename(posixpath.splitext(wanted)[0]), [])
+        ending = [path for path in found if _ends(_folded(path), wanted)]
+        own = [path for path in ending if posixpath.dirname(path) == posixpath.dirname(page)]
+        return next(iter(own or ending), None)  # they are sorted by length
+
+
+def _ends(path: str, wanted: str) -> bool:
+    return any(f"/{one}".endswith(f"/{wanted}") for one in (path, posixpath.splitext(path)[0]))
+
+
+def _folded(name: str) -> str:
+    """One spelling: macOS takes accents apart in the names of files."""
+    return unicodedata.normalize("NFC", name.strip()).casefold()
