@@ -9,7 +9,7 @@ from __future__ import annotations
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from linkstore import LinkRetriever, LinkStore
 from linkstore.backends.base import Backend
 from linkstore.evaluation import with_links
 from linkstore.ingest import ChunkLimits, IngestSettings, index_folder
-from linkstore.strategies import Question
+from linkstore.strategies import PageRank, Question
 from linkstore.vectors import unit_vector
 
 PIECES: Final = 100_000
@@ -34,11 +34,11 @@ K: Final = 20
 _LIMITS: Final = IngestSettings(limits=ChunkLimits(longest=LENGTH, shortest=LENGTH // 4))
 
 
-def cost(data: Path, embedding: Embeddings, questions: int = 300) -> dict[str, Any]:
-    """Median time of the default's plan and of usearch, in turns, over the same questions."""
+def cost(data: Path, embedding: Embeddings, questions: int = 300) -> list[dict[str, Any]]:
+    """Median times of the default, of PageRank and of usearch, in turns, over the same questions."""
     sets = [make(data) for name, make in ROW_SETS.items() if name != "single_hop"]
     asked = [row["question"] for one in sets for row in one.questions]
-    asked = asked[:: max(1, len(asked) // questions)]
+    asked = asked[:: -(-len(asked) // questions)]
     with tempfile.TemporaryDirectory(prefix="linkstore-cost-") as folder:
         with LinkStore.open(Path(folder) / "kb", embedding) as store:
             _fill(store, data, sets, Path(folder))
@@ -67,33 +67,40 @@ def _pieces(rows: RowSet) -> Iterator[Document]:
             yield Document(id=name, page_content=f"{row['title']}\n{text}", metadata={"title": title})
 
 
-def _measured(store: LinkStore, vectors: Sequence[Any], asked: Sequence[str]) -> dict[str, Any]:
+def _measured(store: LinkStore, vectors: Sequence[Any], asked: Sequence[str]) -> list[dict[str, Any]]:
     index, count = _index(store.backend)
-    strategy = LinkRetriever(store=store).strategy_for().limited(K)
-    ours: list[float] = []
-    bare: list[float] = []
-    for round_ in range(2):  # the first warms both up
+    ours = {"default": LinkRetriever(store=store).strategy_for().limited(K), "pagerank": PageRank(limit=K)}
+    seconds: dict[str, list[float]] = {name: [] for name in ("usearch alone", *ours)}
+    for warm in (False, True):
         for vector, text in zip(vectors, asked, strict=True):
             question = Question(vector=vector, text=text)
-            started = time.perf_counter()
-            store.backend.run(store.backend.answer(strategy.plan(question)))
-            between = time.perf_counter()
-            index.search(vector, K)
-            ended = time.perf_counter()
-            if round_:
-                ours.append(between - started)
-                bare.append(ended - between)
-    linkstore_ms, usearch_ms = milliseconds(ours), milliseconds(bare)
-    survey = store.survey()
-    return {
-        "pieces": count,
-        "links": sum(survey.links.values()),
-        "questions": len(asked),
-        "strategy": str(strategy),
-        "default, ms": linkstore_ms,
-        "usearch alone, ms": usearch_ms,
-        "times": linkstore_ms / usearch_ms,
-    }
+            times = {"usearch alone": _timed(lambda vector=vector: index.search(vector, K))}
+            for name, strategy in ours.items():
+                plan = strategy.plan(question)
+                times[name] = _timed(lambda plan=plan: store.backend.run(store.backend.answer(plan)))
+            if warm:
+                for name, one in times.items():
+                    seconds[name].append(one)
+    links = sum(store.survey().links.values())
+    alone = milliseconds(seconds["usearch alone"])
+    return [
+        {
+            "search": name,
+            "pieces": count,
+            "links": links,
+            "questions": len(asked),
+            "ms": milliseconds(times),
+            "p95, ms": milliseconds(times, 95),
+            "times usearch": milliseconds(times) / alone,
+        }
+        for name, times in seconds.items()
+    ]
+
+
+def _timed(action: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
 
 
 def _index(backend: Backend) -> tuple[Index, int]:

@@ -55,7 +55,7 @@ def main() -> None:
         embedding = get_embedding(name)
         for chosen in options.sets.split(","):
             if chosen == COST:
-                costs.append({"embedding": name, **_cost(Path(options.data), embedding)})
+                costs += [{"embedding": name, **row} for row in _cost(Path(options.data), embedding)]
             else:
                 found = _set_rows(chosen, options, embedding)
                 rows += [{"embedding": name, **row} for row in found]
@@ -148,7 +148,7 @@ def _rows(name: str, links: str, evaluation: Evaluation) -> Iterator[Row]:
         }
 
 
-def _cost(data: Path, embedding: Embeddings) -> Row:
+def _cost(data: Path, embedding: Embeddings) -> list[Row]:
     from _retrieval_cost import cost
 
     return cost(data, embedding)

@@ -184,7 +184,7 @@ def test_the_command_line_indexes_json_lines_and_vaults(tmp_path, path):
     code, printed, _ = linkstore("index", str(vault), "--as", "folder", "--source", "x", "--dry-run", *store)
     assert (code, json.loads(printed)["pages"]["added"]) == (0, 2)
     code, _, err = linkstore("index", str(vault), "--as", "wax", *store)
-    assert (code, "known: jsonl, zim, vault, folder" in err) == (exits.USAGE, True)
+    assert (code, "known: website, jsonl, zim, wiki, vault, folder" in err) == (exits.USAGE, True)
 
 
 LOADED = [

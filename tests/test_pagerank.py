@@ -72,7 +72,7 @@ class TestStart:
         monkeypatch.setattr(OracleReader, "lexical", Reader.lexical)
         hits = store(record("near", 0.9, text="monorail"))(PageRank(), text="monorail")
         assert [cut.reason for cut in hits.cuts] == ["lexical"]
-        assert "this backend has no lexical search" in hits.explain()
+        assert "cannot search by words" in hits.explain()
 
 
 class TestWalk:
@@ -107,7 +107,7 @@ class TestWalk:
             record("a section", 0, at("s", kind="section")),
             record("hyperlinked", 0, at("h", kind="hyperlink")),
         )
-        assert set(TRUST) == {"section"}
+        assert TRUST["section"] < 1
         assert ids(search(NARROW)) == ["seed", "hyperlinked", "a section"]
         assert ids(search(replace(NARROW, kinds=["section", "hyperlink"]))) == [
             "seed",

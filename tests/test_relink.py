@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -255,9 +256,9 @@ def test_what_the_store_refuses_is_not_counted(store):
 
 
 def test_a_document_that_another_page_replaces_is_counted_out(store):
-    for source, title in (("one", 0), ("two", 5)):
+    for url, title in (("p0.html", 0), ("other.html", 5)):
         upkeep = Upkeep(store, kept_up())
-        upkeep.put_pages(source, [page(0, title, [1])])
+        upkeep.put_pages("site", [replace(page(0, title, [1]), url=url)])
         upkeep.settle()
     followed = links_of(store)
     assert link_corpus(store, kept_up()).changed == 0

@@ -285,6 +285,15 @@ def test_a_bad_sitemap_is_reported_and_the_rest_indexed(serve, store, body, mess
     assert message in summary.skipped[f"{START}map.xml"]
 
 
+def test_sitemaps_that_name_ever_more_sitemaps_come_to_an_end(serve, store):
+    pages = {
+        f"/{n}.xml": Reply(headers=XML, body=sitemap(index_of=(f"{START}{n + 1}.xml",))) for n in range(50)
+    }
+    site = serve({**pages, "/": html()})
+    index(store, site, f"{START}0.xml")
+    assert site.paths == ["/0.xml", "/1.xml", "/2.xml", "/3.xml"]
+
+
 def test_a_second_run_fetches_only_what_changed(serve, store):
     site = serve(
         {

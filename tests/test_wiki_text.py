@@ -73,7 +73,11 @@ def test_links_stand_in_order_and_with_their_block():
         ("== a = b ==\nx == y", ["==a = b", "x == y"]),
         ("<h2>One</h2>two", ["==One", "two"]),
         ("{{Infobox|name=X|at=[[Y]]}}\nText", ["Text"]),
-        ("X ({{IPAc-en|x}}; {{unknown|y}}, born 1950) {{citation needed}}.", ["X (born 1950)."]),
+        (
+            "X ({{IPAc-en|x}}; {{unknown|y}}, born 1950) {{citation needed|date=May 2014}}.",
+            ["X (born 1950)."],
+        ),
+        ("Sum {{#expr:1+1}} , {{cite web}}.", ["Sum,."]),
         ("{{convert|5|km|mi}} or {{convert|5|to|6|ft}}", ["5 km or 5 to 6 ft"]),
         ("{{lang|fr|tour}}, {{lang-de|Turm}}, {{nowrap|a b}}", ["tour, Turm, a b"]),
         ("{{quote|One.\n\nTwo.}}", ["One.", "Two."]),
@@ -100,7 +104,7 @@ def test_tables_become_a_line_for_each_row():
 |+ Heights of [[tower]]s
 ! Name !! style="x" | Height
 |-
-| [[Space Needle|Needle]] || 184 m
+| {{flag icon|US}} || [[Space Needle|Needle]] || 184 m || &nbsp;
 |- style="y"
 | colspan=2 | Two
 lines

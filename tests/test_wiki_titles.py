@@ -121,6 +121,7 @@ def test_a_namespace_may_keep_the_case_of_titles():
 
 def test_language_codes_are_prefixes_on_wikipedia_only():
     assert href("It: a film", titles(wiki(base="https://wiki.example/wiki/Home"))) == "/wiki/It:_a_film"
+    assert href("C: drive", titles(wiki(base="https://wiki.example/wiki/Home"))) == "/wiki/C:_drive"
     assert ENGLISH.resolve("It: a film").role is Role.LANGUAGE
 
 

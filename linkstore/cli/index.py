@@ -34,7 +34,9 @@ Embedding = Annotated[
 Kind = Annotated[
     str | None,
     typer.Option(
-        "--as", metavar="KIND", help="What SOURCE is: website, folder, vault, jsonl or zim [by its looks]."
+        "--as",
+        metavar="KIND",
+        help="What SOURCE is: website, folder, vault, wiki, jsonl, zim [by its looks].",
     ),
 ]
 Prefix = Annotated[
@@ -68,7 +70,7 @@ def index(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="A URL, a folder of HTML or Markdown, a vault of notes, a file of JSON lines or ZIM.",
+            help="A URL, a folder of HTML or Markdown, a vault, a wiki dump, a file of JSON lines or ZIM.",
         ),
     ],
     store: StoreOption,

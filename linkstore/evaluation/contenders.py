@@ -8,7 +8,7 @@ from typing import Final
 from linkstore.errors import EvaluationError
 from linkstore.retriever import LinkRetriever
 from linkstore.store import LinkStore
-from linkstore.strategies import Eager, Mmr, PageRank, Similarity, Strategy, Words
+from linkstore.strategies import Eager, Mmr, PageRank, PathBeam, Similarity, Strategy, Words
 
 DENSE: Final = "dense"
 """Plain similarity search, which all others are compared with."""
@@ -20,6 +20,7 @@ _MADE_BY: Final[Mapping[str, Callable[[], Strategy]]] = {
     "eager": Eager,
     "mmr": Mmr,
     "pagerank": PageRank,
+    "pathbeam": PathBeam,
 }
 STRATEGIES: Final = (*_MADE_BY, DEFAULT)
 """The names that are known; ``"default"`` is what a LinkRetriever uses by itself."""

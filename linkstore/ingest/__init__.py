@@ -18,9 +18,9 @@ from linkstore.ingest.wiki import WikiSettings, WikiSource, index_wiki
 from linkstore.ingest.zim import MissingLibzimError, ZimSource, index_zim
 
 __all__ = [
+    "DEFAULT_LINKS",
     "BadInput",
     "CORPUS_LINKS",
-    "DEFAULT_LINKS",
     "ChunkLimits",
     "Dangling",
     "DocumentsSource",
@@ -46,7 +46,7 @@ __all__ = [
     "index_jsonl",
     "index_source",
     "index_vault",
+    "index_wiki",
     "index_zim",
     "link_corpus",
-    "index_wiki",
 ]

@@ -25,6 +25,7 @@ _LINE: Final = re.compile(r"(?P<name>.+?)\s+(?P<domain>[^\s:]+):(?P<role>\S+)\s+
 _OTHER_DOMAINS: Final = frozenset({"std", "rst"})
 """Labels, documents, glossary terms: what they are called in the source is nothing that texts say."""
 _LARGEST: Final = 64 * 2**20
+_LONGEST_LINE: Final = 4096
 
 
 class InventoryError(LinkStoreError, ValueError):
@@ -69,7 +70,7 @@ def _unpacked(content: bytes) -> bytes:
 
 def _object(line: str) -> Iterator[tuple[str, str, str]]:
     """Page, fragment and name of an object, if the line has one."""
-    found = _LINE.fullmatch(line.rstrip())
+    found = _LINE.fullmatch(line.rstrip()) if len(line) <= _LONGEST_LINE else None
     if found is None or found["domain"] in _OTHER_DOMAINS:
         return
     name, uri = found["name"], found["uri"]

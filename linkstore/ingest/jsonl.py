@@ -21,7 +21,7 @@ from linkstore.ingest.sink import PageStore
 from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.sources import SourceNotFoundError
 from linkstore.ingest.summary import Progress, Summary
-from linkstore.links import Link, add_links
+from linkstore.links import LINKS_KEY, Link, links_in, merge_links
 from linkstore.urls import Site
 
 _KEYS: Final = frozenset({"id", "text", "title", "url", "links", "metadata"})
@@ -168,9 +168,9 @@ def _document(name: str, fields: Mapping[str, Any], site: Site) -> Document:
     title, url = _field(fields, "title", str, ""), _field(fields, "url", str, "")
     metadata |= {key: value for key, value in (("title", title), ("url", url)) if value}
     links = [_link(one, url, site) for one in _field(fields, "links", list, [])]
-    document = Document(id=name, page_content=text, metadata=metadata)
-    add_links(document, incoming(url or name_tag(name), site), filter(None, links))
-    return document
+    own = (*links_in(metadata, name), *incoming(url or name_tag(name), site), *filter(None, links))
+    metadata[LINKS_KEY] = [link.to_dict() for link in merge_links(own)]
+    return Document(id=name, page_content=text, metadata=metadata)
 
 
 def _field(fields: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:

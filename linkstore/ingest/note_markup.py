@@ -26,7 +26,7 @@ TAG_SCHEME: Final = "x-linkstore-tag:"
 
 _LONGEST_LINK: Final = 1000
 _TAG: Final = re.compile(r"#([\w/-]*[^\W\d_][\w/-]*)")
-_BLOCK_ID: Final = re.compile(r"(?:^|[ \t]+|\n)\^([A-Za-z0-9-]+)[ \t]*$")
+_BLOCK_ID: Final = re.compile(r"(?:^|[ \t\n])\^([A-Za-z0-9-]+)[ \t]*$")
 _TARGETS: Final = re.compile(
     r"\[\[([^\]|#\n]{0,1000})|\]\(\s*<?([^)>#\s]{1,1000})|^ {0,3}\[[^\]\n]{1,999}\]:\s*([^#\s]{1,1000})",
     re.MULTILINE,
@@ -147,7 +147,7 @@ def _block_ids(state: StateCore) -> None:
         if found is None or last is None:
             continue
         alone = len(token.children or ()) == 1 and not found.start()
-        last.content = last.content[: found.start()]
+        last.content = last.content[: found.start()].rstrip()
         owner = _before(tokens, at - 1) if alone else _opening(tokens, at)
         if owner is not None:
             owner.attrSet("id", f"^{found[1]}")

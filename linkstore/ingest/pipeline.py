@@ -85,11 +85,12 @@ def index_source(
         else:
             tally.skipped[page.url.removeprefix(last.lead)] = problem
     gone = [] if last.hidden else sorted(last.left)
-    for start in range(0, 0 if dry_run else len(gone), _REMOVED_AT_ONCE):
+    if dry_run:
+        return tally.summary(None, removed=len(gone))
+    for start in range(0, len(gone), _REMOVED_AT_ONCE):
         upkeep.remove_pages(name, gone[start : start + _REMOVED_AT_ONCE])
-    if not dry_run:
-        tally.links.update(upkeep.settle().links)
-    return tally.summary(None if dry_run else store, removed=len(gone))
+    tally.links.update(upkeep.settle().links)
+    return tally.summary(store, removed=len(gone))
 
 
 def _salt(source: Source, links: Sequence[str | LinkExtractor[Any]]) -> str:

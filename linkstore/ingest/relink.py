@@ -124,7 +124,7 @@ class Upkeep:
         return done
 
     def _before_writing(
-        self, source: str, urls: Iterable[str], documents: Iterable[Document]
+        self, source: str, urls: Sequence[str], documents: Iterable[Document]
     ) -> list[Document]:
         """Mark the run as begun; the documents that will be replaced or go."""
         if not self._extractors:

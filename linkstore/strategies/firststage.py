@@ -111,8 +111,8 @@ def _by_words(trail: Trail, question: Question, condition: Condition, pool: int)
         return none
     try:
         found: Worded = yield Lexical(terms=asked, k=pool, filter=condition)
-    except CapabilityError:
-        trail.cut("lexical", len(asked), 0, "words not looked up: this backend has no lexical search")
+    except CapabilityError as error:
+        trail.cut("lexical", len(asked), 0, f"words not looked up: {error}")
         return none
     trail.cut("lexical", len(found.left_out), 0, f"words in too many documents: {', '.join(found.left_out)}")
     return found

@@ -30,7 +30,7 @@ from linkstore.strategies.walk import empty_reason, passing, within_nodes
 from linkstore.strategies.walkrank import Doubles, walked
 from linkstore.vectors import Floats, Ints
 
-TRUST: Final[Mapping[str, float]] = {"section": 0.2}
+TRUST: Final[Mapping[str, float]] = {"section": 0.2, "mention": 0.3}
 """How much kinds of link count that lead to an answer less often than one an author set; others count 1."""
 
 

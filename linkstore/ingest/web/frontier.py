@@ -10,7 +10,9 @@ from typing import Final
 from linkstore.ingest.web.memory import Memory
 from linkstore.ingest.web.scope import Scope
 
-_MOST: Final = 1_000_000
+_MOST: Final = 500_000
+_LONGEST: Final = 2048
+"""Characters of a URL, as in sitemaps; together with their number, what a hostile site can make us hold."""
 _SPELLINGS: Final = 3
 
 
@@ -63,12 +65,12 @@ class Frontier:
             return None
         written = self._spellings.get(key)
         if written is None:
-            if len(self._spellings) >= _MOST:
+            if len(self._spellings) >= _MOST or len(url) > _LONGEST:
                 self.left_out += 1
                 return None
             self._spellings[key] = (url,)
             self._fresh.append(Candidate(url=url, key=key, depth=depth, via=via))
-        elif url not in written and len(written) < _SPELLINGS:
+        elif url not in written and len(written) < _SPELLINGS and len(url) <= _LONGEST:
             self._spellings[key] = (*written, url)
         return key
 

@@ -21,6 +21,8 @@ MAX_BYTES: Final = 50 * 2**20
 
 _MOST: Final = 1000
 """Sitemaps read in one run."""
+_HELD: Final = 50_000
+"""Sitemaps known of, as many as one index may list."""
 _DEEPEST: Final = 3
 _LOOKED_AT: Final = 1024
 
@@ -77,20 +79,14 @@ def listed(
         allowed: Whether a URL may be asked.
         given: A sitemap that has been fetched already.
     """
-    waiting = deque((url, 0) for url in urls)
-    seen = {url for url, _ in waiting}
-    if given is not None:
-        seen.add(given.url)
-        waiting.appendleft((given.url, 0))
-    read = 0
+    seen = set(urls if given is None else (given.url, *urls))
+    waiting = deque((url, 0) for url in sorted(seen))
     while waiting:
         url, depth = waiting.popleft()
-        if read == _MOST:
-            yield BadInput(
-                name=url, reason=f"only {_MOST:,} sitemaps are read; {len(waiting) + 1:,} are left"
-            )
+        if len(seen) - len(waiting) > _MOST:
+            left = f"{len(waiting) + 1:,} are left"
+            yield BadInput(name=url, reason=f"only {_MOST:,} sitemaps are read; {left}")
             return
-        read += 1
         try:
             found = given if given is not None and url == given.url else _fetched(client, url, allowed)
             sitemap = Sitemap() if found is None else read_sitemap(found.body)
@@ -103,9 +99,10 @@ def listed(
         for one in resolved(sitemap.sitemaps, url):
             if isinstance(one, BadInput):
                 yield one
-            elif depth < _DEEPEST and one not in seen and urlsplit(one).netloc == urlsplit(url).netloc:
-                seen[one] = None
-                waiting.append((one, depth + 1))
+            elif depth < _DEEPEST and len(seen) < _HELD and urlsplit(one).netloc == urlsplit(url).netloc:
+                if one not in seen:
+                    waiting.append((one, depth + 1))
+                seen.add(one)
 
 
 def resolved(hrefs: Iterable[str], base: str) -> Iterator[str | BadInput]:

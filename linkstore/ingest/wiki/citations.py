@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 _NAMES: Final = re.compile(
-    r"(?:cite|citation|cita|vcite|citar)\b|harvrefcol$|(?:literatur|internetquelle|ouvrage)$"
+    r"(?:cite|vcite|cita|citar|ref) (?!needed\b|check\b|quote\b)\w"
+    r"|(?:cite|citation|literatur|internetquelle|ouvrage)$"
 )
 _MOST_AUTHORS: Final = 3
 _YEAR: Final = re.compile(r"\b(?:1[5-9]|20)\d\d[a-z]?\b")
@@ -49,13 +50,15 @@ def is_citation(name: str, fields: Mapping[str, str]) -> bool:
 
 
 def citation(fields: Mapping[str, str]) -> str:
-    """A work as reference lists show it.
+    """A work as reference lists show it; empty if the template states neither title nor identifier.
 
     Args:
         fields: The template's named parameters, names in lower case.
     """
-    parts = [*_who(fields), *_what(fields), *_where(fields), *_identifiers(fields)]
-    return " ".join(parts)
+    title, identifiers = list(_what(fields)), list(_identifiers(fields))
+    if not title and not identifiers:
+        return ""
+    return " ".join((*_who(fields), *title, *_where(fields), *identifiers))
 
 
 def title_of(fields: Mapping[str, str]) -> str:

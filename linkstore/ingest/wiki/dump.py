@@ -10,8 +10,9 @@ import bz2
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 from xml.parsers import expat
 
 from linkstore.errors import LinkStoreError
@@ -94,7 +95,7 @@ def _events(path: Path, reader: _Reader) -> Iterator[None]:
     """Feed a reader piece by piece; pages that are complete can be taken after each."""
     with closing(_opened(path)) as file:
         try:
-            while piece := file.read(_READ):
+            while piece := file.read1(_READ):  # what comes before an error is not lost
                 reader.feed(piece)
                 yield
             reader.finish()
@@ -107,7 +108,7 @@ def _events(path: Path, reader: _Reader) -> Iterator[None]:
     raise DumpCutShortError(f"it cannot be read beyond {reader.place}: {failure}") from failure
 
 
-def _opened(path: Path) -> BinaryIO | bz2.BZ2File:
+def _opened(path: Path) -> BufferedReader | bz2.BZ2File:
     try:
         file = path.open("rb")
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:

@@ -27,6 +27,9 @@ _PROJECTS: Final = {
 }
 """Projects with a wiki for each language."""
 
+_PLAIN: Final = 3
+"""Shorter prefixes than this are known on Wikimedia's own wikis only."""
+
 _FIXED: Final = {
     "https://commons.wikimedia.org/wiki/$1": ("c", "commons"),
     "https://www.wikidata.org/wiki/$1": ("d", "wikidata"),
@@ -102,6 +105,5 @@ class InterwikiMap:
         language = self._own or "en"
         known = [(prefix, url) for url, prefixes in _FIXED.items() for prefix in prefixes]
         for project, prefixes in _PROJECTS.items():
-            url = f"https://{language}.{project}.org/wiki/{PLACE}"
-            known += [(prefix, url) for prefix in prefixes if site.is_wikimedia or len(prefix) > 2]
-        return known
+            known += [(prefix, f"https://{language}.{project}.org/wiki/{PLACE}") for prefix in prefixes]
+        return [(prefix, url) for prefix, url in known if site.is_wikimedia or len(prefix) >= _PLAIN]

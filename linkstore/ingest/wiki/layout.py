@@ -32,7 +32,7 @@ class _Layout:
         self._headings = Anchors()
         self._blocks: list[Block] = []
         self._lines: list[str] = []
-        self._cells: list[str] = []
+        self._cells: list[list[str]] = []
         self._tables = 0
         self._waiting_links: list[Hyperlink] = []
         self._waiting_anchors: list[str] = []
@@ -106,7 +106,7 @@ class _Layout:
             self._start_row(line)
         elif line.startswith("|+"):
             self._end_row()
-            self._cells.append(_content(line[2:]))
+            self._cells.append([_content(line[2:])])
             self._end_row()
         elif line.startswith(("|", "!")):
             self._row(line)
@@ -121,7 +121,7 @@ class _Layout:
 
     def _row(self, line: str) -> None:
         text = line[1:].replace("!!", "||") if line[0] == "!" else line[1:]
-        self._cells += map(_content, text.split("||"))
+        self._cells += ([_content(cell)] for cell in text.split("||"))
 
     def _continue(self, line: str) -> None:
         """More of the cell before; outside of tables, of a paragraph."""
@@ -130,15 +130,19 @@ class _Layout:
         if not self._tables:
             self._lines.append(line)
         elif self._cells:
-            self._cells.append(f"{self._cells.pop()}{BREAK}{line.lstrip(_BULLETS)}")
+            self._cells[-1].append(line.lstrip(_BULLETS))
         else:
-            self._cells.append(line)
+            self._cells.append([line])
 
     def _end_row(self) -> None:
         if self._cells:
             cells, self._cells = self._cells, []
-            shown_cells = (cell for cell in cells if cell and not cell.isspace())
-            self._emit(" | ".join(shown_cells).replace(BREAK, " "), tight=True)
+            words: list[str] = []
+            wordless: list[str] = []
+            for cell in map(" ".join, cells):
+                (words if shown(cell) else wordless).append(cell)
+            text = " | ".join(words).replace(BREAK, " ")
+            self._emit(marks_in("".join(wordless)) + text, tight=True)
 
     # Blocks
 

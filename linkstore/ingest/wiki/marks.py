@@ -35,18 +35,20 @@ ALL: Final = LINK + ANCHOR + SHIELD + PIPE + QUOTE + BREAK + SPACE + AMPERSAND +
 _WORDS: Final = str.maketrans({"\n": " ", "|": PIPE, "'": QUOTE})
 _LINES: Final = str.maketrans({"\n": BREAK, "|": PIPE, "'": QUOTE, " ": SPACE, "\t": SPACE * 4})
 _CODE: Final = _LINES | {ord("&"): AMPERSAND}
-_SHOWN: Final = str.maketrans(
-    {LINK: "", ANCHOR: "", SHIELD: "", GONE: "", PIPE: "|", QUOTE: "'", SPACE: " ", AMPERSAND: "&"}
+_SHOWN: Final = (
+    *((mark, "") for mark in (SHIELD, GONE, LINK, ANCHOR)),
+    *((PIPE, "|"), (QUOTE, "'"), (SPACE, " "), (AMPERSAND, "&")),
 )
-_LEFT_OUT: Final = str.maketrans(dict.fromkeys(ALL))
+_SEPARATORS: Final = "\x0b\x0c\x1c\x1d\x1e\x1f"  # white space to Python, and no part of XML either
+_LEFT_OUT: Final = str.maketrans(dict.fromkeys(ALL + _SEPARATORS))
 _NEITHER: Final = re.compile(f"[^{LINK}{ANCHOR}]+")
-_NO_WORDS: Final = re.compile(r"\(\s*(?:[,;:]\s*)*\)|(?<=\()\s*(?:[,;:]\s*)+|\s+(?=[,.)](?:\s|$))")
+_NO_WORDS: Final = re.compile(r"\s*\(\s*(?:[,;:]\s*)*\)|(?<=\()\s*(?:[,;:]\s*)+|\s+(?=[,.)](?:\s|$))")
 _SHORT: Final = 100
 
 
 def cleared(text: str) -> str:
     """Text without characters that are marks."""
-    return text.translate(_LEFT_OUT) if any(mark in text for mark in ALL) else text
+    return text.translate(_LEFT_OUT) if any(mark in text for mark in ALL + _SEPARATORS) else text
 
 
 def literal(text: str, *, lines: bool = False, code: bool = False) -> str:
@@ -62,7 +64,7 @@ def marks_in(text: str) -> str:
 def shown(text: str) -> str:
     """Text as people read it, links and anchors gone; only :data:`BREAK` ends a line."""
     quotes, entities = "''" in text, "&" in text
-    if len(text) < _SHORT and not quotes and not entities and text.isprintable() and "  " not in text:
+    if not quotes and not entities and len(text) < _SHORT and text.isprintable() and "  " not in text:
         return text.strip(" ")
     if quotes:
         text = text.replace("'''", "").replace("''", "")
@@ -70,10 +72,13 @@ def shown(text: str) -> str:
         text = unescape(text)
     if BREAK in text:
         text = "\n".join(line for part in text.split(BREAK) if (line := " ".join(part.split())))
+    elif text.isascii() and "  " not in text and "\n" not in text and "\t" not in text:
+        text = text.strip(" ")
     else:
         text = " ".join(text.split())
     if SHIELD in text or LINK in text or ANCHOR in text or GONE in text:
-        text = text.translate(_SHOWN)
+        for mark, character in _SHOWN:
+            text = text.replace(mark, character)
     return text
 
 

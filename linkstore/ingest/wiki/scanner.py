@@ -15,7 +15,7 @@ from typing import Final
 from linkstore.ingest.wiki import tags
 from linkstore.ingest.wiki.anchors import anchor
 from linkstore.ingest.wiki.files import caption, gallery_captions
-from linkstore.ingest.wiki.findings import Cited, Scanned, hyperlink
+from linkstore.ingest.wiki.findings import Scanned, cited, hyperlink
 from linkstore.ingest.wiki.frames import OPEN_EXTERNAL, OPEN_LINK, OPEN_TEMPLATE, Frame, Output
 from linkstore.ingest.wiki.marks import ANCHOR, BREAK, GONE, LINK, cleared, literal, marks_in, shown
 from linkstore.ingest.wiki.templates import ANCHORS, VISIBLE_ANCHORS, Mention, called, kept, render
@@ -32,25 +32,14 @@ _TOKEN: Final = re.compile(
     r"|\[((?:https?:|ftp:)?//[^\s\[\]<>\"|{}]++)"
     r"|\](\]*+)"
     r"|\|()"
+    r"|<((?i:ref)((?:\s[^<>/]*+(?:/(?!>)[^<>/]*+)*+)?)>([^<\[]*+(?:\[(?!\[)[^<\[]*+)*+)</(?i:ref)\s*>)"
     r"|<((/?)([a-zA-Z][a-zA-Z0-9-]*+)([^<>]*+)>)"
     r"|<(!--)"
     r"|:(//)"
 )
-(
-    _PLAIN_LINK,
-    _PLAIN_TEMPLATE,
-    _BRACES,
-    _END_BRACES,
-    _OPEN,
-    _EXTERNAL,
-    _BRACKETS,
-    _BAR,
-    _TAG,
-    _COMMENT,
-    _URL,
-) = (*(1, 5, 7, 8, 9, 10, 11, 12, 13, 17, 18),)
+(_PLAIN_LINK, _PLAIN_TEMPLATE, _BRACES, _END_BRACES, _OPEN, _EXTERNAL) = (1, 5, 7, 8, 9, 10)
+(_BRACKETS, _BAR, _PLAIN_REFERENCE, _TAG, _COMMENT, _URL) = (11, 12, 13, 16, 20, 21)
 _TRAIL: Final = re.compile(r"[a-z\u00df-\u00f6\u00f8-\u024f\u0430-\u045f]*")
-_PLAIN_REFERENCE: Final = re.compile(r"([^<]*+)</ref\s*>", re.IGNORECASE)
 _REST_OF_URL: Final = re.compile(r"[^\s\[\]<>\"{}|\x01-\x08]++")
 _ADDRESS: Final = re.compile(r"(?:https?:|ftp:)?//[^\x01-\x08|]+$")
 _BEHIND_URL: Final = ".,;:!?'"
@@ -72,6 +61,7 @@ class Scanner:
         self._page = page
         self._found = Scanned()
         self._out = Output()
+        self._add, self._add_link = self._out.pieces.append, self._found.links.append
         self._never_closed: set[str] = set()
         self._handlers: dict[int | None, Callable[[re.Match[str]], int]] = {
             _PLAIN_LINK: self._plain_link,
@@ -82,6 +72,7 @@ class Scanner:
             _EXTERNAL: self._open_external,
             _BRACKETS: self._close_brackets,
             _BAR: self._bar,
+            _PLAIN_REFERENCE: self._plain_reference,
             _TAG: self._tag,
             _COMMENT: self._comment,
             _URL: self._bare_url,
@@ -90,7 +81,7 @@ class Scanner:
     def scan(self, text: str) -> Scanned:
         """Read a text; a scanner reads one."""
         text = cleared(text)
-        handlers, append = self._handlers, self._out.pieces.append
+        handlers, append = self._handlers, self._add
         at = 0
         for token in _TOKEN.finditer(text):
             start = token.start()
@@ -114,12 +105,10 @@ class Scanner:
             and (label or (label is None and written[0] not in " :"))
         ):
             text = (label or written) + trail
-            self._found.links.append(hyperlink(target.href, shown(text)))
-            self._out.pieces.append(LINK + text)
+            self._add_link(hyperlink(target.href, text if text.isalnum() else shown(text)))
+            self._add(LINK + text)
         else:
-            self._out.pieces.append(
-                self._shown_link(written, [] if label is None else [label], trail) + trail
-            )
+            self._add(self._shown_link(written, [] if label is None else [label], trail) + trail)
         return token.end()
 
     def _open_link(self, token: re.Match[str]) -> int:
@@ -145,16 +134,16 @@ class Scanner:
                 left -= 2
             else:
                 break
-        self._out.pieces.append("]" * left)
+        self._add("]" * left)
         return token.end()
 
     def _close_external(self, frame: Frame) -> None:
         label = self._out.content(frame)
         if "\n" in label:
-            self._out.pieces.append("]")
+            self._add("]")
             return
         self._out.replace(frame, f"{label.strip()}{LINK}")
-        self._found.links.append(hyperlink(unescape(frame.name), shown(label)))
+        self._add_link(hyperlink(unescape(frame.name), shown(label)))
 
     def _shown_link(self, written: str, labels: Sequence[str], trail: str) -> str:
         """What ``[[…]]`` shows; keeps what it links to."""
@@ -169,7 +158,7 @@ class Scanner:
                 label = _PIPE_TRICK.sub("", written.strip().removeprefix(":"))
             if target.role is Role.NONE:
                 return label
-            self._found.links.append(hyperlink(target.href, shown(label + trail)))
+            self._add_link(hyperlink(target.href, shown(label + trail)))
             return LINK + label
         dropped = marks_in("".join((written, *labels)))
         if target.role is Role.CATEGORY:
@@ -181,7 +170,7 @@ class Scanner:
     def _in_brackets(self, written: str) -> str:
         """An external link in one pair of brackets too many."""
         url, _, label = written.partition(" ")
-        self._found.links.append(hyperlink(unescape(url), shown(label)))
+        self._add_link(hyperlink(unescape(url), shown(label)))
         return f"[{LINK}{label or url}]"
 
     def _bare_url(self, token: re.Match[str]) -> int:
@@ -189,19 +178,19 @@ class Scanner:
         scheme = next((one for one in _SCHEMES if text.endswith(one, 0, start)), None)
         rest = _REST_OF_URL.match(text, token.end()) if scheme else None
         if scheme is None or rest is None or text[start - len(scheme) - 1 : start - len(scheme)].isalnum():
-            self._out.pieces.append("://")
+            self._add("://")
             return token.end()
         url = rest[0].rstrip(_BEHIND_URL)
         if "(" not in url:
             url = url.partition(")")[0]
-        self._found.links.append(hyperlink(unescape(f"{scheme}://{url}"), ""))
-        self._out.pieces.append(f"://{url}{LINK}")
+        self._add_link(hyperlink(unescape(f"{scheme}://{url}"), ""))
+        self._add(f"://{url}{LINK}")
         return token.end() + len(url)
 
     # Templates
 
     def _plain_template(self, token: re.Match[str]) -> int:
-        self._out.pieces.append(self._rendered(token[_PLAIN_TEMPLATE + 1].split("|")))
+        self._add(self._rendered(token[_PLAIN_TEMPLATE + 1].split("|")))
         return token.end()
 
     def _open_braces(self, token: re.Match[str]) -> int:
@@ -221,7 +210,7 @@ class Scanner:
             if frame.braces < 2:
                 self._out.open.pop()
             left -= used
-        self._out.pieces.append("}" * left)
+        self._add("}" * left)
         return token.end()
 
     def _rendered(self, parts: list[str]) -> str:
@@ -239,11 +228,11 @@ class Scanner:
     def _mentioned(self, mention: Mention) -> str:
         target = None if mention.external else self._resolve(mention.target)
         if mention.external:
-            self._found.links.append(hyperlink(mention.target, mention.label))
+            self._add_link(hyperlink(mention.target, mention.label))
             return LINK
         if target is None or target.role is not Role.LINK:
             return mention.label
-        self._found.links.append(hyperlink(target.href, mention.label))
+        self._add_link(hyperlink(target.href, mention.label))
         return LINK + mention.label
 
     def _anchors(self, parts: list[str], *, visible: bool) -> str:
@@ -255,10 +244,16 @@ class Scanner:
         if not self._out.open or self._out.open[-1].kind not in {OPEN_LINK, OPEN_TEMPLATE}:
             return token.start()  # it is text like what follows
         self._out.open[-1].bars.append(len(self._out.pieces))
-        self._out.pieces.append("|")
+        self._add("|")
         return token.end()
 
     # Tags
+
+    def _plain_reference(self, token: re.Match[str]) -> int:
+        """A reference without tags and links in it, as most are; it is read when somebody asks for it."""
+        attributes, content = token.group(_PLAIN_REFERENCE + 1, _PLAIN_REFERENCE + 2)
+        self._define(tags.reference_name(attributes) if attributes else "", content)
+        return token.end()
 
     def _tag(self, token: re.Match[str]) -> int:
         end, name, attributes = token.group(_TAG + 1, _TAG + 2, _TAG + 3)
@@ -269,15 +264,15 @@ class Scanner:
             element = "" if is_end else tags.element_id(attributes)
             if element:
                 self._found.anchors.append(anchor(element))
-                self._out.pieces.append(ANCHOR)
-            self._out.pieces.append("" if is_end and name == "li" else tags.SHOWN[name])
+                self._add(ANCHOR)
+            self._add("" if is_end and name == "li" else tags.SHOWN[name])
         elif name in tags.HEADINGS:
             line = tags.HEADINGS[name]
-            self._out.pieces.append(f"{line}\n" if is_end else f"\n{line}")
+            self._add(f"{line}\n" if is_end else f"\n{line}")
         elif name in tags.RAW:
             return token.end() if is_end or is_empty else self._raw(token, name, attributes)
         else:
-            self._out.pieces.append(token[0])
+            self._add(token[0])
         return token.end()
 
     def _raw(self, token: re.Match[str], name: str, attributes: str) -> int:
@@ -285,17 +280,13 @@ class Scanner:
         end = None if name in self._never_closed else tags.end_tag(name).search(token.string, token.end())
         if end is None:
             self._never_closed.add(name)
-            self._out.pieces.append(token[0])
+            self._add(token[0])
             return token.end()
         content = token.string[token.end() : end.start()]
         if name in tags.LITERAL or "inline" in attributes:
-            self._out.pieces.append(
-                literal(unescape(content) if name == "nowiki" else content, code=name != "nowiki")
-            )
+            self._add(literal(unescape(content) if name == "nowiki" else content, code=name != "nowiki"))
         elif name in tags.CODE:
-            self._out.pieces.append(
-                f"\n\n{literal(content.strip(chr(10)), lines=True, code=name != 'pre')}\n\n"
-            )
+            self._add(f"\n\n{literal(content.strip(chr(10)), lines=True, code=name != 'pre')}\n\n")
         return end.end()
 
     def _open_tag(self, token: re.Match[str], name: str, *, is_empty: bool) -> int:
@@ -304,10 +295,6 @@ class Scanner:
             if reference:
                 self._cite(reference)
             return token.end()
-        plain = _PLAIN_REFERENCE.match(token.string, token.end()) if name == "ref" else None
-        if plain is not None and "[[" not in plain[1]:
-            self._define(reference, plain[1])
-            return plain.end()
         frame = Frame(name, len(self._out.pieces), inside=token.end(), name=reference)
         self._out.push(frame, "")
         return token.end()
@@ -335,12 +322,12 @@ class Scanner:
         key = name or f"\x00{len(references)}"
         if content.strip():
             references.setdefault(key, content)
-        if not self._out.is_within("references"):
+        if not self._out.open or not self._out.is_within("references"):
             self._cite(key)
 
     def _cite(self, key: str) -> None:
-        self._found.links.append(Cited(key=key))
-        self._out.pieces.append(LINK)
+        self._add_link(cited(key))
+        self._add(LINK)
 
     def _comment(self, token: re.Match[str]) -> int:
         text, start = token.string, token.start()

@@ -127,11 +127,11 @@ def _by_name(name: str, parts: list[str]) -> Rendered:
 def _function(parts: list[str]) -> str:
     """Parser functions: of a few their text is known."""
     name, _, value = parts[0].partition(":")
-    return value.strip() if name.strip().lower() in _TEXT_FUNCTIONS else ""
+    return value.strip() if name.strip().lower() in _TEXT_FUNCTIONS else GONE
 
 
 def _citation(call: Call) -> Rendered:
-    text = shown(citation(call.fields))
+    text = shown(citation(call.fields)) or GONE
     url = shown(call.fields.get("url") or call.fields.get("chapter-url") or "")
     if "://" not in url or " " in url:
         return text
