@@ -238,14 +238,14 @@ HTML = {"Content-Type": "text/html"}
 
 @pytest.mark.parametrize("start", ["", "sitemap.xml", "sitemap.xml.gz"])
 def test_sitemaps_are_found_packed_and_nested(serve, store, start):
-    more = gzip.compress(sitemap(f"{START}c", "http://elsewhere.test/d").encode())
+    more = gzip.compress(sitemap(f"{START}c", "http://elsewhere.test/d").encode(), mtime=0)
     top = sitemap(index_of=(f"{START}one.xml", f"{START}two.xml.gz", "http://elsewhere.test/three.xml"))
     site = serve(
         {
             "/": html(),
             "/sitemap.xml": Reply(headers=XML, body=top),
             "/sitemap.xml.gz": Reply(
-                headers={"Content-Type": "application/gzip"}, body=gzip.compress(top.encode())
+                headers={"Content-Type": "application/gzip"}, body=gzip.compress(top.encode(), mtime=0)
             ),
             "/one.xml": Reply(headers=XML, body=sitemap(f"{START}a", f"{START}b")),
             "/two.xml.gz": Reply(headers=GZ, body=more),
@@ -264,7 +264,7 @@ def test_sitemaps_are_found_packed_and_nested(serve, store, start):
         ("<urlset><url><loc>", "no sitemap"),
         ("<html><p>Not found", "no sitemap"),
         ("hello", "no sitemap"),
-        (gzip.compress(bytes(2**26)), "200 times"),
+        (gzip.compress(bytes(2**26), mtime=0), "200 times"),
         (Reply(status=403), "403"),
     ],
 )
@@ -571,7 +571,7 @@ def test_depth_is_counted_from_the_start(serve, store):
         (
             Reply(
                 headers={"Content-Type": "text/html", "Content-Encoding": "gzip"},
-                body=gzip.compress(bytes(2**25)),
+                body=gzip.compress(bytes(2**25), mtime=0),
             ),
             "200 times",
         ),

@@ -217,9 +217,8 @@ def index_wiki(
 ) -> Summary:
     """Index the pages of a MediaWiki XML dump: see :func:`~linkstore.ingest.index_source`.
 
-    Links between pages are of kind ``hyperlink``, whatever their syntax, categories of kind ``category``,
-    and works that references cite of kind ``citation``. Redirects are further incoming links of their
-    page, and ``metadata["aliases"]`` names them.
+    Links are of kind ``hyperlink``, categories of kind ``category``. Redirects are further incoming links
+    of their page, and ``metadata["aliases"]`` names them.
 
     Args:
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
