@@ -55,9 +55,9 @@ class PageRank(Traversing):
         pool: How many documents each search of the first stage gives; default 100.
         lexical: How much words count beside meaning; 0 leaves them out; default 1.
         damping: How likely the walker follows a link, from 0 to 1; default 0.6.
-        sharpness: The power of first-stage scores that jumps go by; default 12.
+        sharpness: The power of first-stage scores that jumps go by; default 20.
         decay: Each start counts this much less than the one before, from 0 to 1; default 0.65.
-        backward: How much a link counts against its direction, above 0 to 1; default 0.5.
+        backward: How much a link counts against its direction, above 0 to 1; default 0.25.
         first: How much the first stage counts beside the walk; default 0.1.
         evenness: The power of the walker's share that scores go by, above 0 to 1; default 0.7.
         named: How many documents that the query names join the start; default 5.
@@ -75,9 +75,9 @@ class PageRank(Traversing):
     pool: int = 100
     lexical: float = 1.0
     damping: float = 0.6
-    sharpness: float = 12.0
+    sharpness: float = 20.0
     decay: float = 0.65
-    backward: float = 0.5
+    backward: float = 0.25
     first: float = 0.1
     evenness: float = 0.7
     named: int = 5
@@ -160,7 +160,7 @@ class PageRank(Traversing):
         question: Question,
     ) -> Plan[Hits]:
         parts = self._parts(trail, stage, time)
-        scores: Floats = np.sum(list(parts.values()), axis=0, dtype=np.float32)
+        scores = parts["walk"] + parts["meaning"] + parts["words"]
         allowed = yield from passing(trail, np.arange(len(trail)), question)
         trail.cut("filter", len(trail) - len(allowed), None, "reached, but result_filter excludes them")
         limit = self.limit if self.reranker is None else max(self.limit, self.rerank_k)
