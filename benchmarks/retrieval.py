@@ -7,7 +7,8 @@ describes. ``docs_faq`` needs its three Debian packages unpacked into one folder
 
 Sets: hotpotqa_train, musique_train, ottqa_links, single_hop (a control), docs_faq, and cost, which times
 the default beside usearch alone. ``--convert FOLDER`` keeps the sets in the form of ``linkstore eval``.
-``dense+bm25`` is the first stage of PageRank alone, without a link.
+``dense+bm25`` is the first stage of PageRank alone, without a link; ``wordless`` is PageRank without search by
+words. ``--cassandra`` keeps the corpora on a Cassandra server of its own (Java 17 and Maven are needed).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any, Final
 
 from _report import listed, versions
 from _retrieval_sets import ROW_SETS, SITES, faq_documents, site_questions
+from _retrieval_stores import Stores
 from langchain_core.embeddings import Embeddings
 
 from linkstore import LinkRetriever, LinkStore
@@ -43,6 +45,7 @@ DOCS: Final = "docs_faq"
 COST: Final = "cost"
 SETS: Final = (*ROW_SETS, DOCS, COST)
 FIRST_STAGE: Final = "dense+bm25"
+WORDLESS: Final = "wordless"
 Row = dict[str, Any]
 
 
@@ -51,15 +54,16 @@ def main() -> None:
     options = _options()
     rows: list[Row] = []
     costs: list[Row] = []
-    for name in options.embeddings.split(","):
-        embedding = get_embedding(name)
-        for chosen in options.sets.split(","):
-            if chosen == COST:
-                costs += [{"embedding": name, **row} for row in _cost(Path(options.data), embedding)]
-            else:
-                found = _set_rows(chosen, options, embedding)
-                rows += [{"embedding": name, **row} for row in found]
-                _show([row for row in rows if row["embedding"] == name and row["from"] == chosen])
+    with Stores(cassandra=options.cassandra) as stores:
+        for name in options.embeddings.split(","):
+            embedding = get_embedding(name)
+            for chosen in options.sets.split(","):
+                if chosen == COST:
+                    costs += [{"embedding": name, **row} for row in _cost(Path(options.data), embedding)]
+                else:
+                    found = _set_rows(chosen, options, embedding, stores)
+                    rows += [{"embedding": name, **row} for row in found]
+                    _show([row for row in rows if row["embedding"] == name and row["from"] == chosen])
     if costs:
         listed("a query over 100,000 pieces of text", costs, as_json=False)
     _write(options, rows, costs)
@@ -76,6 +80,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--json", metavar="FILE", help="write all figures there")
     parser.add_argument("--markdown", metavar="FILE", help="write tables there")
     parser.add_argument("--plots", metavar="FOLDER", help="write plots there (needs matplotlib)")
+    parser.add_argument("--cassandra", action="store_true", help="keep the corpora on a Cassandra server")
     options = parser.parse_args()
     unknown = set(options.sets.split(",")) - set(SETS)
     if unknown:
@@ -85,34 +90,36 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _set_rows(name: str, options: argparse.Namespace, embedding: Embeddings) -> Iterator[Row]:
+def _set_rows(name: str, options: argparse.Namespace, embedding: Embeddings, stores: Stores) -> Iterator[Row]:
     if name == DOCS:
         for site in SITES:
-            for row in _site_rows(Path(options.data), Path(options.sites), site, embedding):
+            for row in _site_rows(Path(options.data), Path(options.sites), site, embedding, stores):
                 yield {"from": name, **row}
     else:
         with tempfile.TemporaryDirectory(prefix="linkstore-retrieval-") as folder:
             kept = Path(options.convert or folder)
             kept.mkdir(parents=True, exist_ok=True)
-            for row in _converted_rows(name, Path(options.data), kept, embedding):
+            for row in _converted_rows(name, Path(options.data), kept, embedding, stores):
                 yield {"from": name, **row}
 
 
-def _converted_rows(name: str, data: Path, folder: Path, embedding: Embeddings) -> Iterator[Row]:
+def _converted_rows(
+    name: str, data: Path, folder: Path, embedding: Embeddings, stores: Stores
+) -> Iterator[Row]:
     """All strategies with the set's own links, then the default with other kinds of links."""
     rows = ROW_SETS[name](data)
     corpus, asked = rows.write(folder)
     documents, questions = read_corpus(corpus), read_questions(asked)
     for links in rows.links:
-        with LinkStore.open(":memory:", embedding) as store:
+        with stores.opened(embedding) as store:
             store.add_documents(with_links(documents, links))
             whole = links == rows.links[0]
             yield from _rows(name, "+".join(links), _measured(store, questions, whole=whole))
 
 
-def _site_rows(data: Path, sites: Path, site: str, embedding: Embeddings) -> Iterator[Row]:
+def _site_rows(data: Path, sites: Path, site: str, embedding: Embeddings, stores: Stores) -> Iterator[Row]:
     """All strategies on a site as it is indexed, then without the pages where its questions stand."""
-    with LinkStore.open(":memory:", embedding) as store:
+    with stores.opened(embedding) as store:
         index_folder(store, sites / SITES[site], source=site)
         questions = site_questions(data, site, store)
         yield from _rows(f"docs_faq {site}", "as indexed", _measured(store, questions, whole=True))
@@ -129,7 +136,7 @@ def _contenders(store: LinkStore) -> Mapping[str, Strategy]:
     """All that are compared; the first stage stands behind what it joins."""
     named = strategies_named(STRATEGIES, store)
     first = {name: named.pop(name) for name in ("dense", "bm25")}
-    return {**first, FIRST_STAGE: PageRank(kinds=(), named=0), **named}
+    return {**first, FIRST_STAGE: PageRank(kinds=(), named=0), **named, WORDLESS: PageRank(lexical=0.0)}
 
 
 def _two(store: LinkStore) -> Mapping[str, Strategy]:
