@@ -7,8 +7,8 @@ describes. ``docs_faq`` needs its three Debian packages unpacked into one folder
 
 Sets: hotpotqa_train, musique_train, ottqa_links, single_hop (a control), docs_faq, and cost, which times
 the default beside usearch alone. ``--convert FOLDER`` keeps the sets in the form of ``linkstore eval``.
-``dense+bm25`` is the first stage of PageRank alone, without a link; ``wordless`` is PageRank without search by
-words. ``--cassandra`` keeps the corpora on a Cassandra server of its own (Java 17 and Maven are needed).
+``dense+bm25`` is the first stage of PageRank alone, without a link; ``wordless`` is PageRank without search
+by words. ``--cassandra`` keeps the corpora on a Cassandra server of its own (Java 17 and Maven are needed).
 """
 
 from __future__ import annotations

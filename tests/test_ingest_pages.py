@@ -116,6 +116,15 @@ def test_hyperlinks_keep_href_and_anchor_text_without_noise():
     assert found == [("a.html#x", "the A page"), ("b.html", "")]
 
 
+def test_a_term_stays_with_what_defines_it():
+    terms = "".join(f"<dt><a id=t{n}>term {n}</a></dt><dd>{'said of it ' * 9}</dd>" for n in range(4))
+    found = chunks(f"<h1>Terms</h1><dl>{terms}</dl>", ChunkLimits(longest=150, shortest=120))
+    for n in range(4):
+        owner = next(chunk for chunk in found if f"t{n}" in chunk.anchors)
+        assert f"term {n}\nsaid of it" in owner.text
+    assert all(len(chunk.text) <= 150 + len("Terms\n\n") for chunk in chunks)
+
+
 def test_a_long_section_is_divided_where_its_anchors_stand():
     questions = "".join(
         f'<a name="q{n}"></a><p><b>({n}) Question?</b></p><p>{"Answer. " * 40}<a href="a{n}.html">{n}</a></p>'

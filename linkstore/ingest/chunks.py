@@ -185,11 +185,20 @@ def _divided(blocks: tuple[Block, ...], limits: ChunkLimits) -> Iterator[tuple[B
     for block in chain.from_iterable(_cut(block, limits) for block in blocks):
         full = length >= enough or length + len(block.text) > limits.longest
         if part and (full or (block.starts and length >= limits.shortest)):
+            lead = _lead(part, block, limits)
             yield tuple(part)
-            part, length = [], 0
+            part, length = lead, _length(lead)
         part.append(block)
         length += len(block.text)
     yield tuple(part)
+
+
+def _lead(part: list[Block], block: Block, limits: ChunkLimits) -> list[Block]:
+    """Take from the end of a part what the next block belongs to: the term that it defines, a list's lead."""
+    belongs = block.tight and not part[-1].tight and len(part) > 1
+    if not belongs or len(part[-1].text) + len(block.text) > limits.longest:
+        return []
+    return [part.pop()]
 
 
 def _cut(block: Block, limits: ChunkLimits) -> Iterator[Block]:
