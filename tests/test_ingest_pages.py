@@ -122,7 +122,7 @@ def test_a_term_stays_with_what_defines_it():
     for n in range(4):
         owner = next(chunk for chunk in found if f"t{n}" in chunk.anchors)
         assert f"term {n}\nsaid of it" in owner.text
-    assert all(len(chunk.text) <= 150 + len("Terms\n\n") for chunk in chunks)
+    assert all(len(chunk.text) <= 150 + len("Terms\n\n") for chunk in found)
 
 
 def test_a_long_section_is_divided_where_its_anchors_stand():
