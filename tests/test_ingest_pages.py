@@ -209,6 +209,8 @@ def test_a_broken_page_is_refused_with_its_reason(content, reason):
 
 def test_elements_nested_too_deep_are_still_read():
     assert "deep" in " ".join(texts("<div>" * 3000 + "deep" + "</div>" * 3000))
+    with pytest.raises(UnreadablePageError, match="more than 5,000 deep"):
+        texts("<div>" * 50_000 + "deep")
     assert "deep" in " ".join(texts("<b>" * 3000 + "deep"))
 
 

@@ -18,6 +18,7 @@ from web_site import PUBLIC, Names, Reply, Time, Wires, html, moved, network, ru
 
 from linkstore.ingest import SourceNotFoundError, handover, index_folder
 from linkstore.ingest.folder import IngestSettings
+from linkstore.ingest.nesting import nests_deeper
 from linkstore.ingest.web import (
     FetchError,
     ForbiddenUrlError,
@@ -26,7 +27,6 @@ from linkstore.ingest.web import (
     WebSettingsError,
     index_website,
 )
-from linkstore.ingest.web.nesting import nests_deeper
 from linkstore.links import get_links
 
 START = "http://docs.test/"

@@ -15,11 +15,14 @@ from linkstore.extraction.markup import (
     parse_html,
 )
 from linkstore.ingest.blocks import Block, read_blocks
+from linkstore.ingest.nesting import nests_deeper
 
 _MAIN: Final = ("main", "[role=main]", "article", ".document .body", ".body", ".document")
 """Where site builders put the main content, the surest first."""
 _MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 _LOOKED_AT: Final = 8192
+DEEPEST: Final = 5000
+"""How deep the elements of a page in a folder may lie."""
 
 
 class UnreadablePageError(ValueError):
@@ -53,8 +56,19 @@ def read_html_page(content: bytes, *, encoding: str = "utf-8") -> PageContent:
     Raises:
         UnreadablePageError: If the page is binary, not in its encoding, or without text.
     """
-    tree = parse_html(decoded(content, encoding))
-    return page_content(tree)
+    text = decoded(content, encoding)
+    check_depth(text)
+    return page_content(parse_html(text))
+
+
+def check_depth(text: str, deepest: int = DEEPEST) -> None:
+    """Refuse a page whose elements lie deeper than any author nests them; browsers stop at 512.
+
+    Raises:
+        UnreadablePageError: If they lie more than ``deepest`` deep: parsing takes time by the depth of each.
+    """
+    if nests_deeper(text, deepest):
+        raise UnreadablePageError(f"its elements lie more than {deepest:,} deep")
 
 
 def page_content(tree: Tree, *, title: str = "") -> PageContent:

@@ -11,17 +11,15 @@ from w3lib.encoding import http_content_type_encoding, read_bom
 from linkstore.extraction import Chunk, Page
 from linkstore.extraction.markup import Tree, base_href, page_links, parse_html
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
-from linkstore.ingest.html_pages import PageContent, UnreadablePageError, decoded, page_content
+from linkstore.ingest.html_pages import PageContent, UnreadablePageError, check_depth, decoded, page_content
 from linkstore.ingest.redirects import refresh_target
 from linkstore.ingest.web.errors import FetchError
 from linkstore.ingest.web.fetching import Response, media_type
-from linkstore.ingest.web.nesting import nests_deeper
 from linkstore.ingest.web.targets import absolute_url
 
 _HTML: Final = frozenset({"", "text/html", "application/xhtml+xml"})
 _FRAMES: Final = "frame[src], iframe[src]"
 _DEEPEST: Final = 1000
-"""Parsing takes time by the depth of each element; browsers stop at 512."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +55,10 @@ def read_web_page(response: Response, *, encoding: str) -> WebPage:
         text = _text(response, encoding)
     except UnreadablePageError as error:
         text, problem = response.body.decode(errors="replace"), error
-    if nests_deeper(text, _DEEPEST):
-        return WebPage(content=UnreadablePageError(f"its elements lie more than {_DEEPEST:,} deep"))
+    try:
+        check_depth(text, _DEEPEST)
+    except UnreadablePageError as error:
+        return WebPage(content=error)
     tree = parse_html(text)
     base = _base(tree, response.url)
     links = tuple(dict.fromkeys(_links(tree, base)))
