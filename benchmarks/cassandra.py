@@ -3,8 +3,8 @@
 Run: ``python benchmarks/cassandra.py --sizes 10000,100000``; it starts a server of its own (Java 17 and
 Maven are needed). All tables lie on that server and hold the documents of growth.py; batches are added, and
 questions asked, in turns. Bare inserts are the same rows of documents and members, a prepared statement each,
-written through the same driver with as many at once and nothing read, of every fourth batch. Search by words is
-left out, as the peers have none; cassandra_words.py measures what it takes.
+written through the same driver with as many at once and nothing read, of every fourth batch. Search by
+words is left out, as the peers have none; cassandra_words.py measures what it takes.
 """
 
 from __future__ import annotations
