@@ -19,7 +19,11 @@ COLOURS: Final = {
     "pagerank": "#d98032",
     "pathbeam": "#7a5aa9",
     "default": "#2a6f97",
+    "wordless": "#9fc0d4",
 }
+UNDRAWN: Final = "pagerank"
+"""The default draws the same line."""
+ACROSS: Final = 4
 
 Row = Mapping[str, Any]
 
@@ -27,28 +31,30 @@ Row = Mapping[str, Any]
 def draw_curves(rows: Sequence[Row], path: Path) -> None:
     """Recall among the first 2 to 20, one plot for each set, one line for each strategy."""
     names = list(dict.fromkeys(row["set"] for row in rows))
-    figure = Figure(figsize=(4 * len(names), 3.6), layout="constrained")
-    for axes, name in zip(_row_of(figure, len(names)), names, strict=True):
+    figure, places = _figure(len(names))
+    for axes, name in zip(places, names, strict=True):
         for row in rows:
-            if row["set"] == name:
+            if row["set"] == name and row["strategy"] != UNDRAWN:
                 recalls = [100 * row[f"recall@{k}"] for k in CUTOFFS]
                 colour = COLOURS.get(row["strategy"])
                 axes.plot(CUTOFFS, recalls, marker="o", label=row["strategy"], color=colour)
         axes.set_title(name)
         axes.set_xticks(CUTOFFS)
         axes.set_xlabel("first k")
+        axes.set_ylabel("recall, %")
         axes.set_ylim(0, 101)
-    figure.axes[0].set_ylabel("recall, %")
-    figure.axes[-1].legend(fontsize=8)
+    lines, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(lines, labels, loc="outside lower center", ncols=len(labels))
     _save(figure, path)
 
 
 def draw_gains(rows: Sequence[Row], path: Path) -> None:
     """Gain in recall@5 over dense search, with 95 % intervals, one plot for each set."""
     names = list(dict.fromkeys(row["set"] for row in rows))
-    figure = Figure(figsize=(4 * len(names), 3.2), layout="constrained")
-    for axes, name in zip(_row_of(figure, len(names)), names, strict=True):
-        own = [row for row in rows if row["set"] == name and row["strategy"] != "dense"]
+    figure, places = _figure(len(names))
+    left_out = {"dense", UNDRAWN}
+    for axes, name in zip(places, names, strict=True):
+        own = [row for row in rows if row["set"] == name and row["strategy"] not in left_out]
         for at, row in enumerate(own):
             gain = row["gain_over_dense"]["recall@5"]
             low, high = gain["interval"]
@@ -63,8 +69,15 @@ def draw_gains(rows: Sequence[Row], path: Path) -> None:
     _save(figure, path)
 
 
-def _row_of(figure: Figure, count: int) -> Sequence[Axes]:
-    return figure.subplots(1, count, squeeze=False)[0]
+def _figure(count: int) -> tuple[Figure, Sequence[Axes]]:
+    """A figure with so many plots, a few in a row."""
+    across = min(ACROSS, count)
+    down = -(-count // across)
+    figure = Figure(figsize=(3.4 * across, 3.2 * down), layout="constrained")
+    places = figure.subplots(down, across, squeeze=False).flatten()
+    for unused in places[count:]:
+        unused.remove()
+    return figure, places[:count]
 
 
 def _save(figure: Figure, path: Path) -> None:

@@ -42,14 +42,16 @@ def terms(text: str) -> tuple[str, ...]:
     )
 
 
-def document_terms(text: str, metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    """The words of a document: those of its name, :data:`NAME_COUNTS` times, and those of its text.
-
-    Its name is the last of its ``headings``, if it has any, else its ``title``.
-    """
+def name_of(metadata: Mapping[str, Any]) -> str:
+    """A document's name: the last of its ``headings``, if it has any, else its ``title``; empty without."""
     headings = metadata.get("headings")
     name = headings[-1] if isinstance(headings, list) and headings else metadata.get("title")
-    return (*(terms(name) * NAME_COUNTS if isinstance(name, str) else ()), *terms(text))
+    return name if isinstance(name, str) else ""
+
+
+def document_terms(text: str, metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """The words of a document: those of its name, :data:`NAME_COUNTS` times, and those of its text."""
+    return (*terms(name_of(metadata)) * NAME_COUNTS, *terms(text))
 
 
 def inverse_frequency(documents: int, having: int) -> float:

@@ -81,7 +81,10 @@ class Stores:
 
 @pytest.fixture(scope="module")
 def opened(ring: Ring) -> Iterator[Callable[..., LinkStore]]:
-    """Opens the store: with all nodes, or through one of them alone."""
+    """Opens the store: with all nodes, or through one of them alone.
+
+    Without words: what becomes of their rows when a client or server stops is tested on one node.
+    """
     from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
     from cassandra.policies import ConstantReconnectionPolicy, RoundRobinPolicy, WhiteListRoundRobinPolicy
 
@@ -102,7 +105,7 @@ def opened(ring: Ring) -> Iterator[Callable[..., LinkStore]]:
         clusters.append(cluster)
         session = cluster.connect()
         create_keyspace(session, KEYSPACE, replicas=3)
-        settings = CassandraSettings(timeout=timeout, deadline=deadline)
+        settings = CassandraSettings(timeout=timeout, deadline=deadline, lexical=False)
         return LinkStore.cassandra(embedding(), session=session, keyspace=KEYSPACE, settings=settings)
 
     yield store

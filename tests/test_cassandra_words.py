@@ -153,8 +153,8 @@ class TestRows:
         keys = list(DocumentWords.of("é" * 9, "Red red green", {"title": "The red"}).keys(3))
         assert [word for _, _, word, _, _ in keys] == ["", "red", "green"]
         heads = np.frombuffer(b"".join(head for *_, head, _ in keys), HEAD)
-        assert heads["count"].tolist() == [0, 3, 1]
-        assert set(heads["length"].tolist()) == {4}
+        assert heads["count"].tolist() == [0, 4, 1]
+        assert set(heads["length"].tolist()) == {5}
         assert len(set(heads["hash"].tolist())) == len(set(heads["stamp"].tolist())) == 1
         for shard, at, word, _, _ in keys:
             assert (shard, at) in postings.partitions_of(word, 3)

@@ -2,7 +2,7 @@
 
 A posting says that a document, as it is in one state, has a word so many times. Its key holds all of that, so
 a row is never changed, only added and removed, and the rows of two states of a document do not meet. A state
-goes by its stamp, a hash of title and text: whoever has read the document knows which rows are about it as it
+goes by its stamp, a hash of name and text: whoever has read the document knows which rows are about it as it
 is now.
 
 Words are spread over a number of partitions by their hash: the words of many documents so go to few
@@ -29,7 +29,7 @@ from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.members import bucket
 from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.requests import Statement
-from linkstore.lexical import document_terms
+from linkstore.lexical import document_terms, name_of
 
 SHARDS: Final = 256
 """Into how many partitions words are spread, for each bucket."""
@@ -72,7 +72,7 @@ class DocumentWords:
 
     @classmethod
     def of(cls, name: str, text: str, metadata: Mapping[str, Any]) -> DocumentWords:
-        """The words of a title and a text."""
+        """The words of a name and a text."""
         words = document_terms(text, metadata)
         return cls(id=name, stamp=stamp_of(text, metadata), counts=Counter(words), length=len(words))
 
@@ -88,9 +88,8 @@ class DocumentWords:
 
 def stamp_of(text: str, metadata: Mapping[str, Any]) -> int:
     """Stands for all that the words of a document follow from."""
-    title = metadata.get("title")
-    titled = title.encode() if isinstance(title, str) else b""
-    stamp = xxhash.xxh3_64(b"%d\0" % len(titled) + titled, seed=_DEFINITION)
+    name = name_of(metadata).encode()
+    stamp = xxhash.xxh3_64(b"%d\0" % len(name) + name, seed=_DEFINITION)
     stamp.update(text.encode())
     return stamp.intdigest()
 
