@@ -10,6 +10,7 @@ import json
 import os
 import resource
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -35,7 +36,7 @@ class Mark:
         pages: Of the dump, from its beginning.
         seconds: Since the start, those of earlier runs up to their last mark included.
         peak: The most memory that a process had until then, in MiB, files it has mapped included.
-        own: Memory at that moment without such files, in MiB.
+        own: The most memory without such files, in MiB, looked at twice a second.
     """
 
     pages: int
@@ -114,35 +115,60 @@ def index(folder: Path, count: int, *, then: Progress | None = None) -> Summary 
     journal.runs += 1
     journal.save()
 
+    own = _OwnMemory(journal.marks[-1].own if journal.marks else 0.0)
+
     def progress(done: int, total: int, page: str) -> None:
         if done >= journal.pages + max(1, count // MARKS):
-            journal.marks.append(_mark(done, before + time.perf_counter() - started, journal))
+            journal.marks.append(_mark(done, before + time.perf_counter() - started, journal, own))
             journal.save()
         if then is not None:
             then(done, total, page)
 
-    with LinkStore.open(folder / "kb") as store:
+    with own, LinkStore.open(folder / "kb") as store:
         summary = index_wiki(store, dump, source=SOURCE, progress=progress)
     journal.finished = before + time.perf_counter() - started
-    journal.marks.append(_mark(count, journal.finished, journal))
+    journal.marks.append(_mark(count, journal.finished, journal, own))
     journal.save()
     if summary.pages.unchanged:
         _say(count, f"of them {summary.pages.unchanged:,} were in the store already")
     return summary
 
 
-def _mark(pages: int, seconds: float, journal: Journal) -> Mark:
+class _OwnMemory:
+    """Watches how much memory this process has, without the files it has mapped, in a thread.
+
+    Args:
+        most: What it had at most before, in MiB.
+    """
+
+    def __init__(self, most: float) -> None:
+        self.most = most
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._done.wait(0.5):
+            self.look()
+
+    def look(self) -> None:
+        """Look now."""
+        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("RssAnon:"):
+                self.most = max(self.most, int(line.split()[1]) / 1024)
+
+
+def _mark(pages: int, seconds: float, journal: Journal, own: _OwnMemory) -> Mark:
     earlier = journal.marks[-1].peak if journal.marks else 0.0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return Mark(pages=pages, seconds=seconds, peak=max(peak, earlier), own=_own_memory())
-
-
-def _own_memory() -> float:
-    """Of this process, without the files it has mapped, in MiB."""
-    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-        if line.startswith("RssAnon:"):
-            return int(line.split()[1]) / 1024
-    raise SystemExit("this system does not tell a process's own memory in /proc/self/status")
+    own.look()
+    return Mark(pages=pages, seconds=seconds, peak=max(peak, earlier), own=own.most)
 
 
 def _say(count: int, what: str) -> None:

@@ -95,8 +95,8 @@ def build(folder: Path, size: int) -> dict[str, Any]:
         "pages/s, last tenth": _last_rate(journal, size),
         "runs": journal.runs,
         "s after the last page": journal.marks[-1].seconds - journal.marks[-2].seconds,
-        "peak memory, MiB": max(mark.peak for mark in journal.marks),
-        "of it not files, at most": max(mark.own for mark in journal.marks),
+        "peak memory, MiB": journal.marks[-1].peak,
+        "without mapped files, MiB": journal.marks[-1].own,
         **{f"{name}, bytes/page": total / size for name, total in _disk(folder / "kb").items()},
     }
 
@@ -168,7 +168,7 @@ def _outlook(rows: Sequence[dict[str, Any]], journal: Journal, pages: int) -> li
     fits = [
         ("hours to index", _power(along, [mark.seconds / 3600 for mark in late], pages)),
         ("peak memory, GiB", _line(along, [mark.peak / 1024 for mark in late], pages)),
-        ("of it not files, GiB", _line(along, [mark.own / 1024 for mark in late], pages)),
+        ("without mapped files, GiB", _line(along, [mark.own / 1024 for mark in late], pages)),
         ("disk, GiB", (disk, "in proportion to the largest", None)),
         ("depth 2 p50, ms", _power(sizes, [row["depth 2 p50, ms"] for row in rows], pages)),
         ("default p50, ms", _power(sizes, [row["default p50, ms"] for row in rows], pages)),
