@@ -35,12 +35,14 @@ class Mark:
     Args:
         pages: Of the dump, from its beginning.
         seconds: Since the start, those of earlier runs up to their last mark included.
+        cpu: Seconds of the cores, added up: what else runs on the machine counts less here.
         peak: The most memory that a process had until then, in MiB, files it has mapped included.
         own: The most memory without such files, in MiB, looked at twice a second.
     """
 
     pages: int
     seconds: float
+    cpu: float
     peak: float
     own: float
 
@@ -53,13 +55,13 @@ class Journal:
         path: The file, replaced as a whole at each mark.
         marks: In order.
         runs: How many processes it took.
-        finished: Seconds until everything was written and the store closed, if it is.
+        finished: Whether everything was written and the store closed: the last mark is of that moment.
     """
 
     path: Path
     marks: list[Mark] = field(default_factory=list)
     runs: int = 0
-    finished: float | None = None
+    finished: bool = False
 
     @classmethod
     def read(cls, path: Path) -> Journal:
@@ -70,14 +72,9 @@ class Journal:
         return cls(path=path, **{**said, "marks": [Mark(**mark) for mark in said["marks"]]})
 
     @property
-    def seconds(self) -> float:
-        """Those that are on record."""
-        return self.finished or (self.marks[-1].seconds if self.marks else 0.0)
-
-    @property
-    def pages(self) -> int:
-        """How far it was at the last mark."""
-        return self.marks[-1].pages if self.marks else 0
+    def last(self) -> Mark:
+        """The last mark; before the first, nothing."""
+        return self.marks[-1] if self.marks else Mark(pages=0, seconds=0.0, cpu=0.0, peak=0.0, own=0.0)
 
     def save(self) -> None:
         """Write the file."""
@@ -104,45 +101,46 @@ def index(folder: Path, count: int, *, then: Progress | None = None) -> Summary 
     """
     folder.mkdir(parents=True, exist_ok=True)
     journal = Journal.read(folder / "journal.json")
-    if journal.finished is not None:
-        _say(count, f"indexed already, in {journal.finished:,.0f} s")
+    if journal.finished:
+        _say(count, f"indexed already, in {journal.last.seconds:,.0f} s")
         return None
     dump = folder / "dump.xml"
     write_dump(dump, count)
-    before, started = journal.seconds, time.perf_counter()
+    meter = _Meter(journal.last)
     if journal.runs:
-        _say(count, f"goes on: an earlier run was at page {journal.pages:,} after {before:,.0f} s")
+        last = journal.last
+        _say(count, f"goes on: an earlier run was at page {last.pages:,} after {last.seconds:,.0f} s")
     journal.runs += 1
     journal.save()
 
-    own = _OwnMemory(journal.marks[-1].own if journal.marks else 0.0)
-
     def progress(done: int, total: int, page: str) -> None:
-        if done >= journal.pages + max(1, count // MARKS):
-            journal.marks.append(_mark(done, before + time.perf_counter() - started, journal, own))
+        if done >= journal.last.pages + max(1, count // MARKS):
+            journal.marks.append(meter.mark(done))
             journal.save()
         if then is not None:
             then(done, total, page)
 
-    with own, LinkStore.open(folder / "kb") as store:
+    with meter, LinkStore.open(folder / "kb") as store:
         summary = index_wiki(store, dump, source=SOURCE, progress=progress)
-    journal.finished = before + time.perf_counter() - started
-    journal.marks.append(_mark(count, journal.finished, journal, own))
+    journal.marks.append(meter.mark(count))
+    journal.finished = True
     journal.save()
     if summary.pages.unchanged:
         _say(count, f"of them {summary.pages.unchanged:,} were in the store already")
     return summary
 
 
-class _OwnMemory:
-    """Watches how much memory this process has, without the files it has mapped, in a thread.
+class _Meter:
+    """Measures a run; memory without files is watched by a thread.
 
     Args:
-        most: What it had at most before, in MiB.
+        before: What earlier runs took.
     """
 
-    def __init__(self, most: float) -> None:
-        self.most = most
+    def __init__(self, before: Mark) -> None:
+        self._before = before
+        self._started, self._cpu = time.perf_counter(), time.process_time()
+        self._own = before.own
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -153,22 +151,26 @@ class _OwnMemory:
         self._done.set()
         self._thread.join()
 
+    def mark(self, pages: int) -> Mark:
+        """How far it is."""
+        self._look()
+        before = self._before
+        return Mark(
+            pages=pages,
+            seconds=before.seconds + time.perf_counter() - self._started,
+            cpu=before.cpu + time.process_time() - self._cpu,
+            peak=max(before.peak, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+            own=self._own,
+        )
+
     def _watch(self) -> None:
         while not self._done.wait(0.5):
-            self.look()
+            self._look()
 
-    def look(self) -> None:
-        """Look now."""
+    def _look(self) -> None:
         for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
             if line.startswith("RssAnon:"):
-                self.most = max(self.most, int(line.split()[1]) / 1024)
-
-
-def _mark(pages: int, seconds: float, journal: Journal, own: _OwnMemory) -> Mark:
-    earlier = journal.marks[-1].peak if journal.marks else 0.0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    own.look()
-    return Mark(pages=pages, seconds=seconds, peak=max(peak, earlier), own=own.most)
+                self._own = max(self._own, int(line.split()[1]) / 1024)
 
 
 def _say(count: int, what: str) -> None:

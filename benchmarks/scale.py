@@ -90,13 +90,14 @@ def build(folder: Path, size: int) -> dict[str, Any]:
     index(folder, size)
     journal = Journal.read(folder / "journal.json")
     return {
-        "minutes": journal.seconds / 60,
-        "pages/s": size / journal.seconds,
+        "minutes": journal.last.seconds / 60,
+        "pages/s": size / journal.last.seconds,
         "pages/s, last tenth": _last_rate(journal, size),
+        "ms of a core a page": journal.last.cpu / size * 1e3,
         "runs": journal.runs,
-        "s after the last page": journal.marks[-1].seconds - journal.marks[-2].seconds,
-        "peak memory, MiB": journal.marks[-1].peak,
-        "without mapped files, MiB": journal.marks[-1].own,
+        "s after the last page": journal.last.seconds - journal.marks[-2].seconds,
+        "peak memory, MiB": journal.last.peak,
+        "without mapped files, MiB": journal.last.own,
         **{f"{name}, bytes/page": total / size for name, total in _disk(folder / "kb").items()},
     }
 
@@ -167,6 +168,7 @@ def _outlook(rows: Sequence[dict[str, Any]], journal: Journal, pages: int) -> li
     disk = rows[-1]["all files, bytes/page"] * pages / 2**30
     fits = [
         ("hours to index", _power(along, [mark.seconds / 3600 for mark in late], pages)),
+        ("hours of one core", _power(along, [mark.cpu / 3600 for mark in late], pages)),
         ("peak memory, GiB", _line(along, [mark.peak / 1024 for mark in late], pages)),
         ("without mapped files, GiB", _line(along, [mark.own / 1024 for mark in late], pages)),
         ("disk, GiB", (disk, "in proportion to the largest", None)),

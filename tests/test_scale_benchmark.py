@@ -43,14 +43,14 @@ def test_a_run_that_is_killed_goes_on_and_ends_like_one_that_was_not(tmp_path, m
     )
     assert killed.returncode == -signal.SIGKILL
     journal = machinery.Journal.read(tmp_path / "killed" / "journal.json")
-    assert journal.finished is None
-    assert 0 < journal.pages <= KILLED_AT
+    assert not journal.finished
+    assert 0 < journal.last.pages <= KILLED_AT
 
     resumed = machinery.index(tmp_path / "killed", PAGES)
     said = capsys.readouterr().err
     whole = machinery.index(tmp_path / "whole", PAGES)
 
-    assert f"goes on: an earlier run was at page {journal.pages:,}" in said
+    assert f"goes on: an earlier run was at page {journal.last.pages:,}" in said
     assert 512 <= resumed.pages.unchanged <= KILLED_AT
     assert f"{resumed.pages.unchanged:,} were in the store already" in said
     assert resumed.pages.added == PAGES - resumed.pages.unchanged
@@ -58,7 +58,9 @@ def test_a_run_that_is_killed_goes_on_and_ends_like_one_that_was_not(tmp_path, m
     assert _content(tmp_path / "killed" / "kb") == _content(tmp_path / "whole" / "kb")
     ended = machinery.Journal.read(tmp_path / "killed" / "journal.json")
     assert ended.runs == 2
-    assert ended.finished > journal.seconds
+    assert ended.finished
+    assert ended.last.seconds > journal.last.seconds
+    assert ended.last.cpu > journal.last.cpu
     assert ended.marks[: len(journal.marks)] == journal.marks
     assert machinery.index(tmp_path / "killed", PAGES) is None, "nothing is left to do"
 
