@@ -36,7 +36,7 @@ def terms(text: str) -> tuple[str, ...]:
     A possessive 's is dropped and so are apostrophes.
     """
     return tuple(
-        word.removesuffix("'s").replace("'", "")
+        word.removesuffix("'s").replace("'", "") if "'" in word else word
         for word in tokens(text)
         if word not in STOP_WORDS and len(word) <= LONGEST_WORD
     )

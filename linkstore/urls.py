@@ -38,6 +38,11 @@ _CACHED_PAGES: Final = 1024
 
 # A URL that is normal already: what most links are once joined, and much cheaper to see than to make.
 _NORMAL: Final = re.compile(r"https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*(?:/[\w~-][\w.~-]*)*/?", re.ASCII)
+# A path that leaves a base normal if the base is: joining the two is joining strings.
+_PLAIN_PATH: Final = re.compile(r"(?:\.?/)?[\w~-][\w.~-]*(?:/[\w~-][\w.~-]*)*/?", re.ASCII)
+_PLAIN_BASE: Final = re.compile(
+    r"(https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*)(/(?:[\w~-][\w.~-]*/)*)[\w.~-]*", re.ASCII
+)
 _PLAIN_FRAGMENT: Final = re.compile(r"[\w.~-]+", re.ASCII)
 _UNSAFE_IN_FRAGMENT: Final = re.compile(r'[\x00-\x20"#%<>\\^`{|}\x7f-\x9f\s]')
 _ABSOLUTE: Final = re.compile(r"\s*[a-z][a-z0-9+.-]*:", re.IGNORECASE | re.ASCII)
@@ -241,9 +246,26 @@ def _lead(prefix: str) -> str:
     return f"{prefix}/" if prefix else ""
 
 
-@lru_cache(maxsize=_CACHED_URLS)
 def _page_url(url: str, base: str, policy: UrlPolicy) -> str | None:
     """The absolute URL without fragment, in its one spelling; None if no page lies behind it."""
+    if _PLAIN_PATH.fullmatch(url) and (places := _places(base)):
+        root, folder = places
+        return _under_policy(
+            f"{root}{url}" if url[0] == "/" else f"{root}{folder}{url.removeprefix('./')}", policy
+        )
+    return _any_url(url, base, policy)
+
+
+@lru_cache(maxsize=_CACHED_PAGES)
+def _places(base: str) -> tuple[str, str] | None:
+    """Where plain paths go: a base up to its path, and its folder; None for a base that is not plain."""
+    found = _PLAIN_BASE.fullmatch(base)
+    return (found[1], found[2]) if found else None
+
+
+@lru_cache(maxsize=_CACHED_URLS)
+def _any_url(url: str, base: str, policy: UrlPolicy) -> str | None:
+    """As :func:`_page_url`, whatever the URL and the base."""
     try:
         joined = urljoin(base, url.replace("\\", "/")) if base else url
         if _NORMAL.fullmatch(joined):

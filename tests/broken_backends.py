@@ -477,6 +477,16 @@ class TestPagesComeAsWritten(Suite, part_with("test_entries_are_sorted")):
     backend_class = Backend
 
 
+class TestDigestsOfAllSources(Suite, part_with("test_digests_are_those_of_the_entries")):
+    case = "test_digests_are_those_of_the_entries"
+
+    class Backend(BrokenBackend):
+        def digests(self, source):
+            return super().digests(None)
+
+    backend_class = Backend
+
+
 class TestAllEntriesWhereSomeAreAskedFor(Suite, part_with("test_entries_with_certain_urls")):
     case = "test_entries_with_certain_urls"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urljoin
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -243,6 +245,17 @@ def test_no_text_breaks_normalisation_and_twice_is_the_same_as_once(text, policy
     if url is not None:
         assert normalize_url(url, policy=policy) == url
         Link.outgoing(kind="hyperlink", tag=url)
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.from_regex(r"(\.{0,2}/)?[a-z.~_-]{0,4}(/[a-z.-]{0,4}){0,3}/?", fullmatch=True),
+    st.from_regex(
+        r"https?://[a-z]{1,3}(\.[a-z]{1,2}){0,2}(/[a-z.~]{0,4}){0,3}(\?[a-z/]{1,3})?", fullmatch=True
+    ),
+)
+def test_a_plain_path_is_joined_as_any_other(path, base):
+    assert normalize_url(path, base=base) == normalize_url(urljoin(base, path))
 
 
 @settings(max_examples=500, deadline=None)

@@ -59,12 +59,12 @@ class Mention:
 def find_identifiers(text: str) -> list[Mention]:
     """All identifiers in a text, in order; of overlapping ones the first, then the longest."""
     lowered = text.lower()
-    found = [
-        mention
-        for rule in IDENTIFIERS
-        if any(hint in lowered for hint in rule.hints)
-        for mention in _mentions(rule, text)
-    ]
+    found: list[Mention] = []
+    for rule in IDENTIFIERS:
+        for hint in rule.hints:
+            if hint in lowered:
+                found.extend(_mentions(rule, text))
+                break
     found.sort(key=lambda mention: (mention.start, -mention.end))
     return list(_apart(found))
 

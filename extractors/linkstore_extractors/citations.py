@@ -135,6 +135,8 @@ def _declared(metadata: Mapping[str, Any]) -> Iterator[str]:
     """Tags of the identifiers that the metadata state."""
     for key, rule in BY_KEY.items():
         stated = metadata.get(key)
+        if stated is None:
+            continue
         for value in stated if isinstance(stated, list | tuple) else (stated,):
             tag = rule.tag_of(str(value).strip()) if isinstance(value, str | int) else None
             if tag:

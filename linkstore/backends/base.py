@@ -287,6 +287,15 @@ class Backend(ABC):
         With urls, the cost follows their number, and that of the sources.
         """
 
+    def digests(self, source: str | None) -> Operation[dict[str, str]]:
+        """The digests of the page entries of one source (None: of all), by url.
+
+        Of millions of pages this is what is needed to see which have changed; a backend that can read
+        it without the rest does.
+        """
+        entries = yield from self.pages(source)
+        return {entry.url: entry.digest for entry in entries}
+
     @abstractmethod
     def linked(self, kind: str, take: int) -> Operation[list[LinkedPage]]:
         """The pages that most links of a kind lead to, most first; its cost follows the size of the store."""

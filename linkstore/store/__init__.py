@@ -194,8 +194,7 @@ class LinkStore(Searching, Writing):
 
     def pages(self, source: str | None = None) -> dict[str, str]:
         """The indexed pages of a source (None: of all): url → digest of what was indexed."""
-        entries = self.backend.run(self.backend.pages(source))
-        return {entry.url: entry.digest for entry in entries}
+        return self.backend.run(self.backend.digests(source))
 
     def linked(self, kind: str = "hyperlink", take: int = 10) -> list[LinkedPage]:
         """The indexed pages that most links of a kind lead to; takes time with the size of the store."""

@@ -32,7 +32,7 @@ from linkstore.backends.base import (
 from linkstore.backends.embedded import inspection
 from linkstore.backends.embedded.database import FILE_NAME, Database, settings_of
 from linkstore.backends.embedded.mirror import Mirror
-from linkstore.backends.embedded.pages import most_linked, page_entries
+from linkstore.backends.embedded.pages import most_linked, page_digests, page_entries
 from linkstore.backends.embedded.reader import EmbeddedReader, View
 from linkstore.backends.embedded.sharing import Shared, StaleStateError, snapshot_of, stamp_of
 from linkstore.backends.embedded.snapshot import Builder, Snapshot, SnapshotFiles, record
@@ -162,6 +162,12 @@ class EmbeddedBackend(Backend):
         """From the table of pages."""
         with self._current().reading() as connection:
             return page_entries(connection, source, urls)
+
+    @immediate
+    def digests(self, source: str | None) -> dict[str, str]:
+        """From the table of pages, row by row."""
+        with self._current().reading() as connection:
+            return page_digests(connection, source)
 
     @immediate
     def linked(self, kind: str, take: int) -> list[LinkedPage]:

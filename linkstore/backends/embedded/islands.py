@@ -69,8 +69,10 @@ def _read(raw: Bytes) -> _Graph | None:
     nodes = np.lib.stride_tricks.sliding_window_view(raw, width)[starts[:-1]]
     keys = np.ascontiguousarray(nodes[:, :8]).view("<u8")[:, 0].astype(np.int64)
     numbers = np.ascontiguousarray(nodes[:, _NODE_HEAD:]).view("<u4")
+    del nodes  # of millions of documents these arrays are most of what a snapshot needs at once
     linked = np.arange(base) < numbers[:, :1]
-    links = np.where(linked, numbers[:, 1:], 0)
+    links = numbers[:, 1:]
+    links[~linked] = 0
     return _Graph(keys, links, linked, entry) if links.max() < size else None
 
 

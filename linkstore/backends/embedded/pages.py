@@ -16,6 +16,7 @@ _OF_SOURCE: Final = f"{_ENTRIES} WHERE ?1 IS NULL OR source = ?1 ORDER BY source
 _OF_SOURCE_NAMED: Final = (
     f"{_ENTRIES} WHERE source = ?1 AND url IN (SELECT value FROM json_each(?2)) ORDER BY source, url"
 )
+_DIGESTS: Final = "SELECT url, digest FROM page WHERE ?1 IS NULL OR source = ?1 ORDER BY source, url"
 # The sources one by one, each found by the key of the table, so that no entry is passed by.
 _NAMED: Final = f"""
 WITH RECURSIVE of(name) AS (
@@ -61,6 +62,11 @@ def page_entries(
         PageEntry(source=of, url=url, digest=digest, ids=tuple(orjson.loads(ids)))
         for of, url, digest, ids in rows
     ]
+
+
+def page_digests(connection: apsw.Connection, source: str | None) -> dict[str, str]:
+    """The digests of a source's pages (None: of all), by url; holds nothing else of them."""
+    return dict(connection.execute(_DIGESTS, (source,)))
 
 
 def most_linked(connection: apsw.Connection, kind: str, take: int) -> list[LinkedPage]:

@@ -226,6 +226,14 @@ class PageCases(Cases):
         assert probe.do(ask(None, urls)) == [self.C, self.A, self.B]
         assert probe.do(ask(None, [])) == probe.do(ask("site", [])) == probe.do(ask("?", urls)) == []
 
+    def test_digests_are_those_of_the_entries(self, probe: Probe) -> None:
+        """[P-2] Of a source by url, of all, of one that is not there."""
+        probe.write(put_pages=[self.A, self.B, replace(self.C, url="c")])
+        ask = probe.backend.digests
+        assert probe.do(ask("site")) == {"a": self.A.digest, "b": self.B.digest}
+        assert probe.do(ask(None)) == {"a": self.A.digest, "b": self.B.digest, "c": self.C.digest}
+        assert probe.do(ask("?")) == {}
+
     def test_the_most_linked_pages(self, probe: Probe) -> None:
         """[P-4] A page is linked through any of its documents and tags, but not by itself."""
         pages = [

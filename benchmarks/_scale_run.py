@@ -1,0 +1,178 @@
+"""One run of the benchmark of scale: index a made-up wiki, going on where an earlier run stopped.
+
+What is done is in the store itself, which remembers the pages it has. The journal beside it keeps what
+the store does not: how long it took and how much memory, as of every hundredth of the way.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from _scale_pages import write_dump
+
+from linkstore import LinkStore
+from linkstore.ingest import index_wiki
+from linkstore.ingest.summary import Summary
+
+SOURCE: Final = "made"
+MARKS: Final = 100
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """How far a run had come.
+
+    Args:
+        pages: Of the dump, from its beginning.
+        seconds: Since the start, those of earlier runs up to their last mark included.
+        cpu: Seconds of the cores, added up: what else runs on the machine counts less here.
+        peak: The most memory that a process had until then, in MiB, files it has mapped included.
+        own: The most memory without such files, in MiB, looked at twice a second.
+    """
+
+    pages: int
+    seconds: float
+    cpu: float
+    peak: float
+    own: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Journal:
+    """What is known of the runs into one store.
+
+    Args:
+        path: The file, replaced as a whole at each mark.
+        marks: In order.
+        runs: How many processes it took.
+        finished: Whether everything was written and the store closed: the last mark is of that moment.
+    """
+
+    path: Path
+    marks: list[Mark] = field(default_factory=list)
+    runs: int = 0
+    finished: bool = False
+
+    @classmethod
+    def read(cls, path: Path) -> Journal:
+        """What is in the file; an empty journal if there is none."""
+        if not path.exists():
+            return cls(path=path)
+        said = json.loads(path.read_text(encoding="utf-8"))
+        return cls(path=path, **{**said, "marks": [Mark(**mark) for mark in said["marks"]]})
+
+    @property
+    def last(self) -> Mark:
+        """The last mark; before the first, nothing."""
+        return self.marks[-1] if self.marks else Mark(pages=0, seconds=0.0, cpu=0.0, peak=0.0, own=0.0)
+
+    def save(self) -> None:
+        """Write the file."""
+        said: dict[str, Any] = {
+            "marks": [asdict(mark) for mark in self.marks],
+            "runs": self.runs,
+            "finished": self.finished,
+        }
+        unfinished = self.path.with_suffix(".part")
+        with unfinished.open("w", encoding="utf-8") as file:
+            json.dump(said, file)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(self.path)
+
+
+def index(folder: Path, count: int, *, then: Progress | None = None) -> Summary | None:
+    """Index a wiki of ``count`` pages into ``folder``; None if that is done already.
+
+    Args:
+        folder: Has the dump, the journal and the store, ``kb``.
+        count: Number of pages.
+        then: Called after each page.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    journal = Journal.read(folder / "journal.json")
+    if journal.finished:
+        _say(count, f"indexed already, in {journal.last.seconds:,.0f} s")
+        return None
+    dump = folder / "dump.xml"
+    write_dump(dump, count)
+    meter = _Meter(journal.last)
+    if journal.runs:
+        last = journal.last
+        _say(count, f"goes on: an earlier run was at page {last.pages:,} after {last.seconds:,.0f} s")
+    journal.runs += 1
+    journal.save()
+
+    def progress(done: int, total: int, page: str) -> None:
+        if done >= journal.last.pages + max(1, count // MARKS):
+            journal.marks.append(meter.mark(done))
+            journal.save()
+        if then is not None:
+            then(done, total, page)
+
+    with meter, LinkStore.open(folder / "kb") as store:
+        summary = index_wiki(store, dump, source=SOURCE, progress=progress)
+    journal.marks.append(meter.mark(count))
+    journal.finished = True
+    journal.save()
+    if summary.pages.unchanged:
+        _say(count, f"of them {summary.pages.unchanged:,} were in the store already")
+    return summary
+
+
+class _Meter:
+    """Measures a run; memory without files is watched by a thread.
+
+    Args:
+        before: What earlier runs took.
+    """
+
+    def __init__(self, before: Mark) -> None:
+        self._before = before
+        self._started, self._cpu = time.perf_counter(), time.process_time()
+        self._own = before.own
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def mark(self, pages: int) -> Mark:
+        """How far it is."""
+        self._look()
+        before = self._before
+        return Mark(
+            pages=pages,
+            seconds=before.seconds + time.perf_counter() - self._started,
+            cpu=before.cpu + time.process_time() - self._cpu,
+            peak=max(before.peak, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+            own=self._own,
+        )
+
+    def _watch(self) -> None:
+        while not self._done.wait(0.5):
+            self._look()
+
+    def _look(self) -> None:
+        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("RssAnon:"):
+                self._own = max(self._own, int(line.split()[1]) / 1024)
+
+
+def _say(count: int, what: str) -> None:
+    sys.stderr.write(f"{count:,} pages: {what}\n")
+    sys.stderr.flush()
