@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from linkstore.hits import Hits
-from linkstore.order import ranked
 from linkstore.plans import Plan
 from linkstore.strategies.base import DEFAULT_LIMIT, DEFAULT_SEEDS, Question, Traversing, require_at_least
 from linkstore.strategies.paths import hits_of
+from linkstore.strategies.results import empty_reason, none_returned, returned
 from linkstore.strategies.trail import Trail
-from linkstore.strategies.walk import carried, empty_reason, hop, passing, seeds, within_nodes
+from linkstore.strategies.walk import carried, hop, seeds, within_nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +63,7 @@ class Eager(Traversing):
         return self.limit if last else max(self.limit, self.beam)
 
     def _ranked(self, trail: Trail, question: Question) -> Plan[Hits]:
-        allowed = yield from passing(trail, np.arange(len(trail)), question)
-        excluded = len(trail) - len(allowed)
-        trail.cut("filter", excluded, None, "reached, but result_filter excludes them")
-        order = yield from ranked(trail.refs[allowed], trail.score[allowed], self.limit)
-        trail.cut("limit", len(allowed) - len(order), None, f"ranked below limit {self.limit}")
-        if not len(order):
-            reason = f"none of the {len(trail)} documents reached passes result_filter"
-            return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
-        return (yield from hits_of(trail, allowed[order], self, question))
+        chosen = yield from returned(trail, trail.score, self.limit, question)
+        if not len(chosen):
+            return none_returned(trail, self)
+        return (yield from hits_of(trail, chosen, self, question))

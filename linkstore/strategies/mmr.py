@@ -18,8 +18,9 @@ from linkstore.plans import Plan, Vectors
 from linkstore.strategies.base import Question, Traversing, require_at_least, require_within
 from linkstore.strategies.paths import hits_of
 from linkstore.strategies.pool import Pool
+from linkstore.strategies.results import empty_reason, passing
 from linkstore.strategies.trail import Trail
-from linkstore.strategies.walk import carried, empty_reason, hop, passing, seeds, within_nodes
+from linkstore.strategies.walk import carried, hop, seeds, within_nodes
 from linkstore.vectors import Floats
 
 

@@ -24,9 +24,10 @@ from linkstore.strategies.firststage import FirstStage, first_stage
 from linkstore.strategies.named import NAMES, Asked
 from linkstore.strategies.paths import hits_of
 from linkstore.strategies.reranking import Judge, Reranker, reranked
+from linkstore.strategies.results import empty_reason, none_returned, returned
 from linkstore.strategies.surroundings import Surroundings, surroundings
 from linkstore.strategies.trail import Trail
-from linkstore.strategies.walk import empty_reason, passing, within_nodes
+from linkstore.strategies.walk import within_nodes
 from linkstore.strategies.walkrank import Doubles, walked
 from linkstore.vectors import Floats, Ints
 
@@ -161,15 +162,10 @@ class PageRank(Traversing):
     ) -> Plan[Hits]:
         parts = self._parts(trail, stage, time)
         scores = parts["walk"] + parts["meaning"] + parts["words"]
-        allowed = yield from passing(trail, np.arange(len(trail)), question)
-        trail.cut("filter", len(trail) - len(allowed), None, "reached, but result_filter excludes them")
         limit = self.limit if self.reranker is None else max(self.limit, self.rerank_k)
-        order = yield from ranked(trail.refs[allowed], scores[allowed], limit)
-        trail.cut("limit", len(allowed) - len(order), None, f"ranked below limit {limit}")
-        if not len(order):
-            reason = f"none of the {len(trail)} documents reached passes result_filter"
-            return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
-        chosen = allowed[order]
+        chosen = yield from returned(trail, scores, limit, question)
+        if not len(chosen):
+            return none_returned(trail, self)
         taken = {name: part[chosen] for name, part in parts.items()}
         return (yield from hits_of(trail, chosen, self, question, scores[chosen], taken))
 

@@ -19,8 +19,9 @@ from linkstore.strategies.chains import Chains
 from linkstore.strategies.firststage import FirstStage, first_stage
 from linkstore.strategies.named import NAMES, Asked
 from linkstore.strategies.paths import arrived_hits
+from linkstore.strategies.results import empty_reason, none_returned, returned
 from linkstore.strategies.trail import Found, Trail
-from linkstore.strategies.walk import empty_reason, hop, passing, within_nodes
+from linkstore.strategies.walk import hop, within_nodes
 from linkstore.vectors import Floats, Ints
 
 DEFAULT_PATHS = 4
@@ -107,14 +108,9 @@ class PathBeam(Traversing):
         scores = alone.copy()
         ends = np.flatnonzero(chains.held)
         scores[ends] = np.maximum(alone[ends], chains.means(ends))
-        allowed = yield from passing(trail, np.arange(len(trail)), question)
-        trail.cut("filter", len(trail) - len(allowed), None, "reached, but result_filter excludes them")
-        order = yield from ranked(trail.refs[allowed], scores[allowed], self.limit)
-        trail.cut("limit", len(allowed) - len(order), None, f"ranked below limit {self.limit}")
-        if not len(order):
-            reason = f"none of the {len(trail)} documents reached passes result_filter"
-            return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
-        chosen = allowed[order]
+        chosen = yield from returned(trail, scores, self.limit, question)
+        if not len(chosen):
+            return none_returned(trail, self)
         parts: dict[str, Floats] = {"document": alone[chosen], "path": scores[chosen] - alone[chosen]}
         return (
             yield from arrived_hits(trail, chosen, self, question, chains.arrivals, scores[chosen], parts)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkstore.plans import Groups, Members, Memberships, Plan, Reached
-from linkstore.strategies.base import SIDES, Question, Traversing
-from linkstore.strategies.trail import NO_REFS, Departures, Edges, Found, Trail, merged
-from linkstore.strategies.walk import departures_of, note_cuts
+from linkstore.plans import Plan, Reached
+from linkstore.strategies.base import Question, Traversing
+from linkstore.strategies.trail import NO_REFS, Departures, Found, Trail, merged
+from linkstore.strategies.walk import crossings
 from linkstore.strategies.walkrank import Doubles
 from linkstore.vectors import Ints, ranges
 
@@ -46,30 +46,14 @@ def surroundings(
         controls: How links are followed.
         backward: Greater than 0.
     """
-    parts: list[Edges] = []
-    reached: list[Reached] = []
+    crossed = yield from crossings(trail, frontier, question, controls, exclude=NO_REFS)
     joined: list[tuple[Ints, Ints, Doubles]] = []
-    for leave, arrive in SIDES[controls.direction]:
-        left: Memberships = yield Groups(refs=trail.refs[frontier], side=leave, kinds=controls.followed)
-        departures = departures_of(trail, frontier, left, controls)
-        groups = np.unique(left.group)
-        answer: Reached = yield Members(
-            groups=groups,
-            side=arrive,
-            vector=question.vector,
-            take=controls.adjacent_k,
-            cap=controls.hub_cap,
-            exclude=NO_REFS,
-            filter=question.filter & question.hop_filter,
-        )
-        yield from note_cuts(trail, groups, answer, 1, controls)
-        source, target, weight = _joined(trail, departures, groups, answer)
-        there, back = (1.0, backward) if leave == "out" else (backward, 1.0)
+    for one in crossed:
+        source, target, weight = _joined(trail, one.departures, one.groups, one.answer)
+        there, back = (1.0, backward) if one.leave == "out" else (backward, 1.0)
         joined += [(source, target, weight * there), (target, source, weight * back)]
-        parts.append(departures.join(groups, answer))
-        reached.append(answer)
     source, target, weight = _strongest(*map(np.concatenate, zip(*joined, strict=True)))
-    found = merged(tuple(parts), tuple(reached))
+    found = merged(tuple(one.edges for one in crossed), tuple(one.answer for one in crossed))
     return Surroundings(found=found, source=source, target=target, weight=weight)
 
 

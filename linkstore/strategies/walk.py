@@ -6,25 +6,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkstore.hits import Cut
 from linkstore.links import Link
 from linkstore.order import ranked
 from linkstore.plans import (
     Candidates,
     Find,
     Groups,
-    Matching,
     Members,
     Memberships,
     Nearest,
     Plan,
     Reached,
     Resolve,
+    Side,
     Tags,
 )
 from linkstore.strategies.base import SIDES, Question, Traversing
-from linkstore.strategies.trail import QUERY, Departures, Found, Trail, merged
-from linkstore.vectors import Bools, Floats, Ints
+from linkstore.strategies.trail import QUERY, Departures, Edges, Found, Trail, merged
+from linkstore.vectors import Floats, Ints
 
 SHOWN_HUBS = 5
 
@@ -140,8 +139,44 @@ def hop(
         exclude: Documents that are not wanted again.
         best: How many of those found, the best by score, will be asked about further; None: all may be.
     """
+    crossed = yield from crossings(trail, frontier, question, controls, exclude=exclude, best=best)
+    return merged(tuple(one.edges for one in crossed), tuple(one.answer for one in crossed))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossing:
+    """How one hop went through link groups from one of their sides to the other.
+
+    Args:
+        leave: The side that documents were left on.
+        departures: How the frontier left.
+        groups: (g,) the link groups, ascending.
+        answer: Whom they led to.
+    """
+
+    leave: Side
+    departures: Departures
+    groups: Ints
+    answer: Reached
+
+    @property
+    def edges(self) -> Edges:
+        """The links that were followed."""
+        return self.departures.join(self.groups, self.answer)
+
+
+def crossings(
+    trail: Trail,
+    frontier: Ints,
+    question: Question,
+    controls: Traversing,
+    *,
+    exclude: Ints,
+    best: int | None = None,
+) -> Plan[list[Crossing]]:
+    """Follow the link groups of the frontier one hop, each way that is followed; as for :func:`hop`."""
     depth = int(trail.depth[frontier].max(initial=0)) + 1
-    edges, reached = [], []
+    crossed = []
     for leave, arrive in SIDES[controls.direction]:
         left: Memberships = yield Groups(refs=trail.refs[frontier], side=leave, kinds=controls.followed)
         departures = departures_of(trail, frontier, left, controls)
@@ -158,9 +193,8 @@ def hop(
             best=best,
         )
         yield from note_cuts(trail, groups, answer, depth, controls)
-        edges.append(departures.join(groups, answer))
-        reached.append(answer)
-    return merged(tuple(edges), tuple(reached))
+        crossed.append(Crossing(leave=leave, departures=departures, groups=groups, answer=answer))
+    return crossed
 
 
 def departures_of(trail: Trail, frontier: Ints, left: Memberships, controls: Traversing) -> Departures:
@@ -202,25 +236,3 @@ def carried(trail: Trail, positions: Ints, controls: Traversing) -> Plan[Ints]:
     depth = int(trail.depth[positions[0]])
     trail.cut("beam", len(positions) - controls.beam, depth, f"not followed: beam {controls.beam}")
     return positions[chosen]
-
-
-def empty_reason(
-    question: Question, k: int, controls: Traversing, best: float | None, cuts: list[Cut]
-) -> str:
-    """Why a search for ``k`` documents to start from found none."""
-    if best is not None:
-        return f"no document reaches min_similarity {controls.min_similarity}; the best has {best:.4f}"
-    if k == 0:
-        start = "no document was to be found by similarity, and no root or link leads to one"
-        return "; ".join([start, *(str(cut) for cut in cuts)])
-    if not (question.filter & question.seed_filter).always:
-        return "no document passes the filter"
-    return "the store is empty"
-
-
-def passing(trail: Trail, positions: Ints, question: Question) -> Plan[Ints]:
-    """Those of the positions whose documents may be returned."""
-    if question.result_filter.always or not len(positions):
-        return positions
-    passes: Bools = yield Matching(refs=trail.refs[positions], filter=question.result_filter)
-    return positions[passes]
