@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from linkstore.backends.base import Reader, immediate
+from linkstore.backends.base import LexicalReader, immediate
 from linkstore.plans import Find, Names, Nearest, answered, arun, run
 
 FETCHES = (Names(refs=np.array([1])), Names(refs=np.array([2, 3])))
@@ -273,8 +273,8 @@ def test_every_fetch_has_its_method() -> None:
 
         return method
 
-    names = sorted(Reader.__abstractmethods__)
-    reader = type("Told", (Reader,), {name: told(name) for name in names})()
+    names = sorted(LexicalReader.__abstractmethods__)
+    reader = type("Told", (LexicalReader,), {name: told(name) for name in names})()
     from linkstore import plans
 
     kinds = {kind.__name__.lower(): kind for kind in plans.Fetch.__args__}
