@@ -13,7 +13,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,6 +49,9 @@ class Mark:
     own: float
 
 
+NOTHING: Final = Mark(pages=0, seconds=0.0, cpu=0.0, peak=0.0, own=0.0)
+
+
 @dataclass(slots=True, kw_only=True)
 class Journal:
     """What is known of the runs into one store.
@@ -55,7 +60,7 @@ class Journal:
         path: The file, replaced as a whole at each mark.
         marks: In order.
         runs: How many processes it took.
-        finished: Whether everything was written and the store closed: the last mark is of that moment.
+        finished: Whether all pages were indexed: the last mark is of the moment when the store was closed.
     """
 
     path: Path
@@ -74,7 +79,7 @@ class Journal:
     @property
     def last(self) -> Mark:
         """The last mark; before the first, nothing."""
-        return self.marks[-1] if self.marks else Mark(pages=0, seconds=0.0, cpu=0.0, peak=0.0, own=0.0)
+        return self.marks[-1] if self.marks else NOTHING
 
     def save(self) -> None:
         """Write the file."""
@@ -91,12 +96,17 @@ class Journal:
         unfinished.replace(self.path)
 
 
-def index(folder: Path, count: int, *, then: Progress | None = None) -> Summary | None:
-    """Index a wiki of ``count`` pages into ``folder``; None if that is done already.
+class _EnoughError(Exception):
+    """The time that was given is over."""
+
+
+def index(folder: Path, count: int, *, minutes: float = inf, then: Progress | None = None) -> Summary | None:
+    """Index a wiki of ``count`` pages into ``folder``; None if that was done before, or is not done in time.
 
     Args:
         folder: Has the dump, the journal and the store, ``kb``.
         count: Number of pages.
+        minutes: When to end; the next run goes on.
         then: Called after each page.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -114,18 +124,23 @@ def index(folder: Path, count: int, *, then: Progress | None = None) -> Summary 
     journal.save()
 
     def progress(done: int, total: int, page: str) -> None:
-        if done >= journal.last.pages + max(1, count // MARKS):
+        if done >= min(count, journal.last.pages + max(1, count // MARKS)):
             journal.marks.append(meter.mark(done))
             journal.save()
+            if meter.minutes > minutes and done < count:
+                raise _EnoughError
         if then is not None:
             then(done, total, page)
 
-    with meter, LinkStore.open(folder / "kb") as store:
+    summary = None
+    with meter, suppress(_EnoughError), LinkStore.open(folder / "kb") as store:
         summary = index_wiki(store, dump, source=SOURCE, progress=progress)
-    journal.marks.append(meter.mark(count))
-    journal.finished = True
+    journal.finished = summary is not None
+    journal.marks.append(meter.mark(count if summary else journal.last.pages))
     journal.save()
-    if summary.pages.unchanged:
+    if summary is None:
+        _say(count, f"time is over at page {journal.last.pages:,}")
+    elif summary.pages.unchanged:
         _say(count, f"of them {summary.pages.unchanged:,} were in the store already")
     return summary
 
@@ -150,6 +165,11 @@ class _Meter:
     def __exit__(self, *_: object) -> None:
         self._done.set()
         self._thread.join()
+
+    @property
+    def minutes(self) -> float:
+        """Since this run began."""
+        return (time.perf_counter() - self._started) / 60
 
     def mark(self, pages: int) -> Mark:
         """How far it is."""

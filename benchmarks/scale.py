@@ -21,7 +21,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,25 +30,24 @@ import numpy as np
 import psutil
 from _report import listed, milliseconds, report
 from _scale_pages import questions
-from _scale_run import Journal, index
+from _scale_run import NOTHING, Journal, index
 
 from linkstore import LinkStore
 from linkstore.strategies import DEFAULT_STRATEGY, Eager, Strategy
 
 WALK: Final = Eager(k=4, depth=2)
-Step = Callable[[Path, int], dict[str, Any]]
 
 
 def main() -> None:
     """Index and ask each number of pages in processes of its own, print the tables."""
     options = _options()
     if options.step:
-        sys.stdout.write(json.dumps(STEPS[options.step](options.folder, options.size)) + "\n")
+        sys.stdout.write(json.dumps(_step(options)) + "\n")
         return
     with tempfile.TemporaryDirectory(prefix="linkstore-scale-") as scratch:
         folder = options.folder or Path(scratch)
         sizes = sorted(int(size) for size in options.pages.split(","))
-        rows = [_measured(folder / str(size), size) for size in sizes]
+        rows = [_measured(folder / str(size), size, options.minutes) for size in sizes]
         report("scale", rows, as_json=options.json)
         journal = Journal.read(folder / str(sizes[-1]) / "journal.json")
         listed(
@@ -66,6 +66,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--folder", type=Path, help="where everything is kept, to go on later; else temporary"
     )
+    parser.add_argument("--minutes", type=float, default=inf, help="end each indexing then, to go on later")
     parser.add_argument("--data", help="not needed: the pages are made here")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--step", choices=("build", "ask"), help=argparse.SUPPRESS)
@@ -73,40 +74,49 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _measured(folder: Path, size: int) -> dict[str, Any]:
-    built, asked = (_process(step, folder, size) for step in ("build", "ask"))
-    return {"pages": size, **built, **asked}
+def _measured(folder: Path, size: int, minutes: float) -> dict[str, Any]:
+    built, asked = (_process(step, folder, size, minutes) for step in ("build", "ask"))
+    return {**built, **asked}
 
 
-def _process(step: str, folder: Path, size: int) -> dict[str, Any]:
-    command = [sys.executable, __file__, "--step", step, "--size", str(size), "--folder", str(folder)]
+def _process(step: str, folder: Path, size: int, minutes: float) -> dict[str, Any]:
+    options = {"--step": step, "--size": size, "--folder": folder, "--minutes": minutes}
+    command = [sys.executable, __file__, *(str(part) for option in options.items() for part in option)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
-def build(folder: Path, size: int) -> dict[str, Any]:
+def _step(options: argparse.Namespace) -> dict[str, Any]:
+    if options.step == "ask":
+        return ask(options.folder, options.size)
+    return build(options.folder, options.size, options.minutes)
+
+
+def build(folder: Path, size: int, minutes: float) -> dict[str, Any]:
     """Index the pages that are missing; what it took, with earlier runs, and what lies on disk."""
-    index(folder, size)
+    index(folder, size, minutes=minutes)
     journal = Journal.read(folder / "journal.json")
+    last, pages = journal.last, journal.last.pages
     return {
-        "minutes": journal.last.seconds / 60,
-        "pages/s": size / journal.last.seconds,
-        "pages/s, last tenth": _last_rate(journal, size),
-        "ms of a core a page": journal.last.cpu / size * 1e3,
+        "pages": pages,
+        "minutes": last.seconds / 60,
+        "pages/s": pages / last.seconds,
+        "pages/s, last tenth": _last_rate(journal),
+        "ms of a core a page": last.cpu / pages * 1e3,
         "runs": journal.runs,
-        "s after the last page": journal.last.seconds - journal.marks[-2].seconds,
-        "peak memory, MiB": journal.last.peak,
-        "without mapped files, MiB": journal.last.own,
-        **{f"{name}, bytes/page": total / size for name, total in _disk(folder / "kb").items()},
+        "s after the last page": last.seconds - journal.marks[-2].seconds,
+        "peak memory, MiB": last.peak,
+        "without mapped files, MiB": last.own,
+        **{f"{name}, bytes/page": total / pages for name, total in _disk(folder / "kb").items()},
     }
 
 
-def _last_rate(journal: Journal, size: int) -> float:
-    """Pages per second between the marks at 9 tenths and at the last page."""
-    reading = journal.marks[:-1]
-    first = next(mark for mark in reading if mark.pages >= 0.9 * size)
-    return (reading[-1].pages - first.pages) / (reading[-1].seconds - first.seconds)
+def _last_rate(journal: Journal) -> float:
+    """Pages per second of the last tenth, without what comes after the last page."""
+    end = journal.marks[-2]
+    start = next((mark for mark in reversed(journal.marks) if mark.pages <= 0.9 * end.pages), NOTHING)
+    return (end.pages - start.pages) / (end.seconds - start.seconds)
 
 
 def _disk(folder: Path) -> dict[str, int]:
@@ -154,16 +164,13 @@ def _timed(store: LinkStore, question: str, strategy: Strategy) -> float:
     return time.perf_counter() - started
 
 
-STEPS: Final[dict[str, Step]] = {"build": build, "ask": ask}
-
-
 # What more pages take
 
 
 def _outlook(rows: Sequence[dict[str, Any]], journal: Journal, pages: int) -> list[dict[str, Any]]:
     """Each quantity at ``pages``, with the curve that was fitted and how far the measurements are from it."""
     sizes = [row["pages"] for row in rows]
-    late = [mark for mark in journal.marks if mark.pages >= 0.1 * sizes[-1]]
+    late = [mark for mark in journal.marks if mark.pages >= 0.1 * journal.last.pages]
     along = [mark.pages for mark in late]
     disk = rows[-1]["all files, bytes/page"] * pages / 2**30
     fits = [

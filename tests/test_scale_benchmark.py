@@ -65,6 +65,19 @@ def test_a_run_that_is_killed_goes_on_and_ends_like_one_that_was_not(tmp_path, m
     assert machinery.index(tmp_path / "killed", PAGES) is None, "nothing is left to do"
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+def test_a_run_whose_time_is_over_says_so_and_is_done_by_the_next(tmp_path, machinery, capsys):
+    assert machinery.index(tmp_path, 700, minutes=0) is None
+    stopped = machinery.Journal.read(tmp_path / "journal.json")
+    assert not stopped.finished
+    assert 0 < stopped.last.pages < 700
+    assert f"time is over at page {stopped.last.pages:,}" in capsys.readouterr().err
+
+    rest = machinery.index(tmp_path, 700)
+    assert rest.pages.added + rest.pages.unchanged == 700
+    assert machinery.Journal.read(tmp_path / "journal.json").finished
+
+
 def _content(folder: Path) -> tuple[object, ...]:
     with LinkStore.open(folder, create=False) as store:
         hits = store.search("what is river museum")
