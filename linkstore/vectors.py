@@ -63,6 +63,14 @@ def unit_vector(vector: Any, dimension: int | None = None) -> Floats:
     return unit
 
 
+def located(wanted: Ints, ordered: Ints) -> Ints:
+    """(m,) the place of each of ``wanted`` in ``ordered``, which ascends; -1 for those not in it."""
+    if not len(ordered):
+        return np.full(len(wanted), -1, dtype=np.int64)
+    at = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+    return np.where(ordered[at] == wanted, at, -1)
+
+
 def contained(keys: Ints, some: Ints) -> Bools:
     """Which of ``keys`` (n,) are among ``some``, which are few."""
     if not len(some) or not len(keys):

@@ -8,7 +8,7 @@ from linkstore.hits import Hits
 from linkstore.plans import Plan
 from linkstore.strategies.base import DEFAULT_LIMIT, DEFAULT_SEEDS, Question, Traversing, require_at_least
 from linkstore.strategies.paths import hits_of
-from linkstore.strategies.results import empty_reason, none_returned, returned
+from linkstore.strategies.results import none_found, none_returned, returned
 from linkstore.strategies.trail import Trail
 from linkstore.strategies.walk import carried, hop, seeds, within_nodes
 
@@ -45,8 +45,7 @@ class Eager(Traversing):
         start = yield from seeds(trail, self.k, question, self)
         frontier = trail.add((yield from within_nodes(trail, start.found, 0, self)))
         if not len(trail):
-            reason = empty_reason(question, self.k, self, start.best, trail.cuts)
-            return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
+            return none_found(trail, question, self.k, self, start.best)
         for depth in range(1, self.depth + 1):
             frontier = yield from carried(trail, frontier, self)
             best = self._wanted(question, last=depth == self.depth)

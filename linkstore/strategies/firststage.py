@@ -12,7 +12,7 @@ from linkstore.lexical import terms
 from linkstore.plans import Candidates, Lexical, Nearest, Plan, Vectors, Worded
 from linkstore.strategies.base import Question, Traversing
 from linkstore.strategies.trail import NO_REFS, NO_SCORES, Found, Trail
-from linkstore.vectors import Floats, Ints, similarities
+from linkstore.vectors import Floats, Ints, located, similarities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +64,8 @@ class FirstStage:
 
     def _words_of(self, refs: Ints) -> Floats:
         words = np.zeros(len(refs), dtype=np.float32)
-        if len(self.refs):
-            at = np.minimum(np.searchsorted(self.refs, refs), len(self.refs) - 1)
-            known = self.refs[at] == refs
-            words[known] = self.words[at[known]]
+        at = located(refs, self.refs)
+        words[at >= 0] = self.words[at[at >= 0]]
         return words
 
 

@@ -18,7 +18,7 @@ from linkstore.plans import Plan, Vectors
 from linkstore.strategies.base import Question, Traversing, require_at_least, require_within
 from linkstore.strategies.paths import hits_of
 from linkstore.strategies.pool import Pool
-from linkstore.strategies.results import empty_reason, passing
+from linkstore.strategies.results import none_found, passing
 from linkstore.strategies.trail import Trail
 from linkstore.strategies.walk import carried, hop, seeds, within_nodes
 from linkstore.vectors import Floats
@@ -65,8 +65,7 @@ class Mmr(Traversing):
         start = yield from seeds(trail, self.fetch_k, question, self)
         found = yield from within_nodes(trail, start.found, 0, self)
         if not len(found):
-            reason = empty_reason(question, self.fetch_k, self, start.best, trail.cuts)
-            return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
+            return none_found(trail, question, self.fetch_k, self, start.best)
         positions = trail.add(found)
         pool.add(positions, trail.score[positions], (yield Vectors(refs=found.refs)))
         yield from self._pick(trail, pool, question)

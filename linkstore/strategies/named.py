@@ -12,7 +12,7 @@ from linkstore.plans import Members, Names, Plan, Reached, Resolve
 from linkstore.strategies.base import Question
 from linkstore.strategies.trail import NO_REFS, NO_SCORES, QUERY, Edges, Found
 from linkstore.text import tokens
-from linkstore.vectors import Floats, Ints
+from linkstore.vectors import Floats, Ints, located
 
 NAMES: Final = ("mention", "heading")
 """Kinds of links by which texts and questions lead to what they name: documents and sections."""
@@ -35,11 +35,9 @@ class Asked:
     def shares(self, refs: Ints) -> Floats:
         """(m,) the shares of any documents; 0 for those not asked for."""
         shares = np.zeros(len(refs), dtype=np.float32)
-        if len(self.found):
-            order = np.argsort(self.found.refs)
-            ordered = self.found.refs[order]
-            at = np.minimum(np.searchsorted(ordered, refs), len(ordered) - 1)
-            shares = np.where(ordered[at] == refs, self.share[order[at]], np.float32(0))
+        order = np.argsort(self.found.refs)
+        at = located(refs, self.found.refs[order])
+        shares[at >= 0] = self.share[order[at[at >= 0]]]
         return shares
 
 

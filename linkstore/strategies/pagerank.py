@@ -24,7 +24,7 @@ from linkstore.strategies.firststage import FirstStage, first_stage
 from linkstore.strategies.named import NAMES, Asked
 from linkstore.strategies.paths import hits_of
 from linkstore.strategies.reranking import Judge, Reranker, reranked
-from linkstore.strategies.results import empty_reason, none_returned, returned
+from linkstore.strategies.results import none_found, none_returned, returned
 from linkstore.strategies.surroundings import Surroundings, surroundings
 from linkstore.strategies.trail import Trail
 from linkstore.strategies.walk import within_nodes
@@ -115,8 +115,7 @@ class PageRank(Traversing):
         )
         known = stage.joined(own.found)
         if not len(known):
-            reason = empty_reason(question, self.pool, self, stage.highest, trail.cuts)
-            return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
+            return none_found(trail, question, self.pool, self, stage.highest)
         seeds = known.refs[(yield from ranked(known.refs, stage.scores_of(known), self.k))]
         starting = np.isin(known.refs, np.concatenate((seeds, own.found.refs)))
         frontier = trail.add((yield from within_nodes(trail, known.take(starting), 0, self)))

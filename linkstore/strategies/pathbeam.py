@@ -19,7 +19,7 @@ from linkstore.strategies.chains import Chains
 from linkstore.strategies.firststage import FirstStage, first_stage
 from linkstore.strategies.named import NAMES, Asked
 from linkstore.strategies.paths import arrived_hits
-from linkstore.strategies.results import empty_reason, none_returned, returned
+from linkstore.strategies.results import none_found, none_returned, returned
 from linkstore.strategies.trail import Found, Trail
 from linkstore.strategies.walk import hop, within_nodes
 from linkstore.vectors import Floats, Ints
@@ -78,8 +78,7 @@ class PathBeam(Traversing):
         match = _Match(stage, own)
         trail.add((yield from within_nodes(trail, stage.joined(own.found), 0, self)))
         if not len(trail):
-            reason = empty_reason(question, self.pool, self, stage.highest, trail.cuts)
-            return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
+            return none_found(trail, question, self.pool, self, stage.highest)
         seeds = yield from ranked(trail.refs, match.scores(trail), self.k)
         ends = np.union1d(seeds, np.flatnonzero(np.isin(trail.refs, own.found.refs)))
         yield from chains.start(trail, ends, match.scores(trail))

@@ -12,7 +12,7 @@ from linkstore.strategies.trail import Trail
 from linkstore.vectors import Bools, Floats, Ints
 
 
-def empty_reason(
+def _empty_reason(
     question: Question, k: int, controls: Traversing, best: float | None, cuts: list[Cut]
 ) -> str:
     """Why a search for ``k`` documents to start from found none."""
@@ -24,6 +24,12 @@ def empty_reason(
     if not (question.filter & question.seed_filter).always:
         return "no document passes the filter"
     return "the store is empty"
+
+
+def none_found(trail: Trail, question: Question, k: int, controls: Traversing, best: float | None) -> Hits:
+    """What a search gives that found no document to start from, of ``k``; ``best`` is the top similarity."""
+    reason = _empty_reason(question, k, controls, best, trail.cuts)
+    return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(controls))
 
 
 def passing(trail: Trail, positions: Ints, question: Question) -> Plan[Ints]:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstore.plans import Names, Plan
-from linkstore.vectors import Ints
+from linkstore.vectors import Ints, located
 
 Doubles = npt.NDArray[np.float64]
 ROUNDS: Final = 40
@@ -42,8 +42,8 @@ def walked(
     ordered = refs[place]
 
     def numbers(documents: Ints) -> Ints:
-        at = np.minimum(np.searchsorted(ordered, documents), len(ordered) - 1)
-        return np.where(ordered[at] == documents, number[place[at]], -1)
+        at = located(documents, ordered)
+        return np.where(at >= 0, number[place[at]], -1)
 
     source, target = numbers(source), numbers(target)
     known = (source >= 0) & (target >= 0)
