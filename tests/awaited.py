@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def until(true: Callable[[], bool], seconds: float = 10) -> None:
+def until(true: Callable[[], bool], seconds: float = 30) -> None:
     """Wait for something that must come true."""
     end = time.monotonic() + seconds
     while not true():

@@ -335,7 +335,7 @@ def test_after_the_deadline_the_error_names_host_operation_cause_and_remedy(run,
     began = time.monotonic()
     with pytest.raises(StoreUnavailableError, match=words) as e:
         run(Executor(session, CassandraSettings(deadline=1.5)), requests("x"))
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 5
     assert len(session.requests) > 1
     assert e.value.message.startswith("could not read a thing: Cassandra at 10.0.0.")
     assert e.value.message.endswith(".")

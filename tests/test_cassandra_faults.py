@@ -25,7 +25,9 @@ from linkstore.backends.cassandra.session import connect, resolve_session
 from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.errors import BackendError, StoreClosedError, StoreUnavailableError
 
-HURRIED = CassandraSettings(timeout=0.8, deadline=1.6)
+HURRIED = CassandraSettings(timeout=1.5, deadline=3)
+SLACK = 5.0
+"""Seconds that an error may come late on a busy machine; the settings of a store as it comes give it 30."""
 
 
 def schema(keyspace):
@@ -177,7 +179,7 @@ class TestASession:
                 executor.run(Requests(statements=(statement,), what="look"))
         with pytest.raises(BackendError, match=r"could not make it: Cassandra at 127\.0\.0\.1"):
             executor.run(Requests(statements=(Statement(cql="CREATE", level="schema"),), what="make it"))
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < SLACK
 
     def test_a_closed_session_is_said(self, cassandra, filled):
         keyspace, _ = filled
@@ -204,7 +206,7 @@ class TestTrouble:
         began = time.monotonic()
         with pytest.raises(StoreUnavailableError) as error:
             do(one_row(keyspace))
-        assert time.monotonic() - began < HURRIED.deadline + 1
+        assert time.monotonic() - began < HURRIED.deadline + SLACK
         assert error.value.message.startswith(
             f"could not read a row: Cassandra at 127.0.0.1:{proxied.port}: "
         )
@@ -248,7 +250,7 @@ class TestTrouble:
             StoreUnavailableError, match=f"could not connect: Cassandra at 127.0.0.1:{proxied.port}"
         ):
             connect(f"cassandra://{proxied.host}:{proxied.port}/{filled[0]}/t")
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < SLACK
 
     def test_a_text_first_met_while_the_server_is_down_is_an_error_in_time(self, proxied, through, filled):
         executor = Executor(through.session, HURRIED)
@@ -256,7 +258,7 @@ class TestTrouble:
         began = time.monotonic()
         with pytest.raises(StoreUnavailableError, match=r"could not read a row: Cassandra at 127\.0\.0\.1"):
             asyncio.run(executor.arun(one_row(filled[0])))
-        assert time.monotonic() - began < HURRIED.deadline + 2
+        assert time.monotonic() - began < HURRIED.deadline + SLACK
 
 
 def wait_for_pools(session, count: int) -> None:

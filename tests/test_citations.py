@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from growing import grows_with_length
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
@@ -414,7 +413,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.text(max_size=30) | PIECES, max_size=12).map("".join), st.text(max_size=30))
 def test_any_text_gives_valid_links_the_same_every_time(text: str, title: str) -> None:
     document = Document(page_content=text, metadata={"title": title, "url": title, "doi": title})
@@ -426,7 +425,7 @@ def test_any_text_gives_valid_links_the_same_every_time(text: str, title: str) -
     EXTRACTOR.extract_query(text)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.permutations(["RFC 1", "PEP 2", "CVE-2020-1234", "doi:10.1000/a", "arXiv:2502.14802", "BCP 14"]))
 def test_links_stand_in_the_order_of_the_text(written: list[str]) -> None:
     links = EXTRACTOR.extract(f"Of {', then '.join(written)}.")
@@ -438,8 +437,5 @@ def test_links_stand_in_the_order_of_the_text(written: list[str]) -> None:
     ["10.1234/", "[1,", "draft-a-", "References\n\n[1] a\n", "Aa et al. ", "GHSA-", "\n \n", '"', "((("],
 )
 def test_time_grows_with_the_text_and_no_faster(piece: str) -> None:
-    """A megabyte of what regular expressions fear takes a second or so; the bound leaves room."""
-    text = piece * (400_000 // len(piece)) + "\n\nReferences\n\nSmith, J. 2019. Title of it all.\n"
-    start = time.process_time()
-    EXTRACTOR.extract(text)
-    assert time.process_time() - start < 5
+    end = "\n\nReferences\n\nSmith, J. 2019. Title of it all.\n"
+    assert grows_with_length(lambda length: EXTRACTOR.extract(piece * (length // len(piece)) + end), 25_000)

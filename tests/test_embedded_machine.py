@@ -158,9 +158,7 @@ class Store(RuleBasedStateMachine):
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-Store.TestCase.settings = settings(
-    max_examples=times(12, 300), stateful_step_count=times(15, 40), deadline=None
-)
+Store.TestCase.settings = settings(max_examples=times(12, 300), stateful_step_count=times(15, 40))
 TestStore = pytest.mark.filterwarnings("ignore::hypothesis.errors.NonInteractiveExampleWarning")(
     Store.TestCase
 )

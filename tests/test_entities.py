@@ -6,7 +6,6 @@ import importlib.util
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
@@ -51,7 +50,6 @@ def test_a_phrase_is_two_or_more_words_written_as_a_name_is(content, found):
     assert tags(content) == found
 
 
-@hypothesis_settings(deadline=None)
 @given(st.text(max_size=80))
 def test_tags_are_folded_words_of_the_text(content):
     for tag, written in phrases(content):
@@ -101,7 +99,6 @@ def test_settings_out_of_range_are_refused(settings):
         EntitySettings(**settings)
 
 
-@hypothesis_settings(deadline=None)
 @given(st.lists(st.sets(st.sampled_from("abcdef")), max_size=8), st.integers(2, 4), st.integers(0, 7))
 def test_sharing_counts_documents_exactly_also_when_asked_on_the_way(documents, most, asked_after):
     sharing = Sharing(2, most)

@@ -116,13 +116,13 @@ FILTERS = st.recursive(
 METADATA = st.dictionaries(FIELDS, VALUES, max_size=4)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(FILTERS, METADATA)
 def test_filters_mean_what_the_reference_says(filter: dict[str, Any], metadata: dict[str, Any]) -> None:
     assert parse_filter(filter).matches(metadata) is passes(filter, metadata)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(FILTERS, FILTERS, METADATA)
 def test_conditions_join_as_and_does(
     one: dict[str, Any], other: dict[str, Any], metadata: dict[str, Any]
@@ -132,7 +132,7 @@ def test_conditions_join_as_and_does(
     assert joined.matches(metadata) is parse_filter({"$and": [one, other]}).matches(metadata)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(FILTERS, METADATA)
 def test_equalities_are_necessary(filter: dict[str, Any], metadata: dict[str, Any]) -> None:
     """An engine may look them up: whatever passes has each of them."""

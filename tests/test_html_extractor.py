@@ -128,7 +128,7 @@ def test_it_is_a_link_extractor():
     assert isinstance(HtmlLinkExtractor(), LinkExtractor)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.one_of(st.text(), st.binary()))
 def test_no_content_fails_and_the_same_gives_the_same(content):
     found = links(content)

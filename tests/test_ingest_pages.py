@@ -235,7 +235,7 @@ def test_markdown_keeps_links_tables_and_code():
     assert content.blocks[1].links[0].label == "a b"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.one_of(st.binary(), st.text().map(str.encode)))
 def test_any_bytes_give_chunks_or_a_reason(content):
     for read in (read_html_page, read_markdown_page):

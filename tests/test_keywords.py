@@ -220,7 +220,7 @@ def test_words_always_together_cohere_and_words_that_merely_meet_do_not() -> Non
     assert frequencies.cohesion(["york", "place"]) == -1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(texts=TEXTS, text=st.text(max_size=120) | st.sampled_from(CORPUS))
 def test_any_text_gives_valid_links_the_same_every_time(texts: list[str], text: str) -> None:
     extractor = observed(texts)

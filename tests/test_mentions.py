@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
@@ -189,14 +189,12 @@ def test_settings_out_of_range_are_refused(settings):
         MentionSettings(**settings)
 
 
-@settings(deadline=None)
 @given(TEXTS)
 def test_a_haystack_has_the_words_of_the_text(text):
     words = tokens(text)
     assert haystack(text).decode() == (f" {'  '.join(words)} " if words else "")
 
 
-@settings(deadline=None)
 @given(TEXTS, st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join), max_size=5))
 def test_the_automaton_finds_what_reading_word_by_word_finds(text, given_names):
     names = {" ".join(tokens(name)) for name in given_names} - {""}

@@ -83,7 +83,7 @@ STEP = st.lists(PAGE, max_size=3, unique_by=lambda one: one.url) | st.sets(
 RUN = st.lists(STEP, min_size=1, max_size=3)
 
 
-@settings(deadline=None, max_examples=times(30, 500))
+@settings(max_examples=times(30, 500))
 @given(
     st.lists(RUN, min_size=1, max_size=4),
     st.sampled_from([3, 10_000]),

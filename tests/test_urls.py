@@ -238,7 +238,7 @@ SNIPPETS = [
 URLISH = st.lists(st.one_of(st.text(max_size=5), st.sampled_from(SNIPPETS)), max_size=12).map("".join)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(URLISH, st.sampled_from([UrlPolicy(), UrlPolicy(query="drop", trailing_slash="strip")]))
 def test_no_text_breaks_normalisation_and_twice_is_the_same_as_once(text, policy):
     url = normalize_url(text, base="https://Host.org/a/b.html", policy=policy)
@@ -247,7 +247,7 @@ def test_no_text_breaks_normalisation_and_twice_is_the_same_as_once(text, policy
         Link.outgoing(kind="hyperlink", tag=url)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     st.from_regex(r"(\.{0,2}/)?[a-z.~_-]{0,4}(/[a-z.-]{0,4}){0,3}/?", fullmatch=True),
     st.from_regex(
@@ -258,7 +258,7 @@ def test_a_plain_path_is_joined_as_any_other(path, base):
     assert normalize_url(path, base=base) == normalize_url(urljoin(base, path))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     URLISH, st.sampled_from([(), ("https://host.org/docs/", "http://b.org")]), st.sampled_from(["", "x/y"])
 )
@@ -269,7 +269,7 @@ def test_a_tag_is_its_own_tag(text, bases, page):
         assert site.page_tag(tag) == tag
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(min_size=1))
 def test_every_anchor_has_a_stable_fragment(anchor):
     fragment = quote_fragment(anchor)
