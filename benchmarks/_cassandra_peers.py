@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from _growth_data import GivenVectors, GrowthData
 from langchain_core.documents import Document
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 """Seconds for an answer to the peers, who do not try again."""
 SEEDS = 4
 ADJACENT = 10
