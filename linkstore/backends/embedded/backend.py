@@ -29,10 +29,10 @@ from linkstore.backends.base import (
     check_dimension,
     immediate,
 )
-from linkstore.backends.embedded import inspection
+from linkstore.backends.embedded import inspection, tallies
 from linkstore.backends.embedded.database import FILE_NAME, Database, settings_of
 from linkstore.backends.embedded.mirror import Mirror
-from linkstore.backends.embedded.pages import most_linked, page_digests, page_entries
+from linkstore.backends.embedded.pages import page_digests, page_entries
 from linkstore.backends.embedded.reader import EmbeddedReader, View
 from linkstore.backends.embedded.sharing import Shared, StaleStateError, snapshot_of, stamp_of
 from linkstore.backends.embedded.snapshot import Builder, Snapshot, SnapshotFiles, record
@@ -171,9 +171,8 @@ class EmbeddedBackend(Backend):
 
     @immediate
     def linked(self, kind: str, take: int) -> list[LinkedPage]:
-        """From the tables of pages and links."""
-        with self._current().reading() as connection:
-            return most_linked(connection, kind, take)
+        """From the table of pages and the mirror's links."""
+        return self._with_view(lambda view: tallies.most_linked(view, kind, take))
 
     @immediate
     def scan(self, after: str | None, limit: int) -> list[Record]:
@@ -183,9 +182,8 @@ class EmbeddedBackend(Backend):
 
     @immediate
     def survey(self) -> Survey:
-        """Counted by SQLite."""
-        with self._current().reading() as connection:
-            return inspection.survey(connection)
+        """From the mirror."""
+        return self._with_view(lambda view: tallies.survey(view))
 
     @immediate
     def flush(self) -> None:
@@ -221,13 +219,9 @@ class EmbeddedBackend(Backend):
     @immediate
     def answer(self, plan: Plan[T]) -> T:
         """In one read transaction."""
-        while True:
-            with self._current().reading() as connection:
-                try:
-                    view = self._shared.view(connection)
-                except StaleStateError:
-                    continue
-                return run(answered(plan, EmbeddedReader(view).answer), _nothing_to_wait_for)
+        return self._with_view(
+            lambda view: run(answered(plan, EmbeddedReader(view).answer), _nothing_to_wait_for)
+        )
 
     def run(self, operation: Operation[T]) -> T:
         """In the caller's thread."""
@@ -283,9 +277,13 @@ class EmbeddedBackend(Backend):
         if not self._snapshot_mutex.acquire(blocking=False):
             return
         try:
-            self._with_view(lambda view, before: self._builder.extend(view.mirror, view.stamp, before))
+            self._with_view(self._extend)
         finally:
             self._snapshot_mutex.release()
+
+    def _extend(self, view: View) -> None:
+        before = snapshot_of(settings_of(view.connection))
+        self._builder.extend(view.mirror, view.stamp, before)
 
     def _mend_snapshot(self) -> None:
         """Make derived files anew if they are not what the database records."""
@@ -314,7 +312,8 @@ class EmbeddedBackend(Backend):
             self._snapshot_mutex.release()
 
     def _write_snapshot(self, *, afresh: bool) -> None:
-        def build(view: View, before: Snapshot | None) -> tuple[Mirror, Snapshot]:
+        def build(view: View) -> tuple[Mirror, Snapshot]:
+            before = snapshot_of(settings_of(view.connection))
             return view.mirror, self._builder.build(view.mirror, view.stamp, before, afresh=afresh)
 
         mirror, snapshot = self._with_view(build)
@@ -323,14 +322,14 @@ class EmbeddedBackend(Backend):
         self._files.remove_older(snapshot)
         self._shared.replace(mirror, snapshot)
 
-    def _with_view(self, use: Callable[[View, Snapshot | None], T]) -> T:
+    def _with_view(self, use: Callable[[View], T]) -> T:
         while True:
-            with self._database.reading() as connection:
+            with self._current().reading() as connection:
                 try:
                     view = self._shared.view(connection)
                 except StaleStateError:
                     continue
-                return use(view, snapshot_of(settings_of(connection)))
+                return use(view)
 
 
 def _remove(folder: Path, owner: int) -> None:

@@ -1,4 +1,4 @@
-"""Looking at the whole store: counting it, reading it through, checking and mending it."""
+"""Looking at the whole store: reading it through, checking and mending it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import apsw
 import numpy as np
 import orjson
 
-from linkstore.backends.base import Change, Finding, Record, Survey
+from linkstore.backends.base import Change, Finding, Record
 from linkstore.backends.embedded import words
 from linkstore.backends.embedded.database import rows_of
 from linkstore.backends.embedded.reader import read_metadata
@@ -51,32 +51,6 @@ def _record(name: str, text: str, metadata: str, links: str | None, embedding: b
     fields = read_metadata(metadata, links)
     vector = np.frombuffer(embedding, dtype="<f4")
     return Record(id=name, text=text, metadata=fields, vector=vector, links=links_in(fields, name))
-
-
-def survey(connection: apsw.Connection) -> Survey:
-    """Count what is stored."""
-    one = connection.execute
-    return Survey(
-        documents=one("SELECT count(*) FROM document").get,
-        pages=one("SELECT count(*) FROM page").get,
-        links=dict(
-            rows_of(
-                connection,
-                "SELECT kind, count(*) FROM link JOIN link_group ON link_group.key = link_group"
-                " GROUP BY kind ORDER BY kind",
-            )
-        ),
-        groups=one("SELECT count(DISTINCT link_group) FROM link").get,
-        dangling=tuple(
-            rows_of(
-                connection,
-                "SELECT kind, tag, count(*) FROM link JOIN link_group ON link_group.key = link_group"
-                " WHERE direction = 'out' AND link_group NOT IN"
-                " (SELECT link_group FROM link WHERE direction != 'out')"
-                " GROUP BY link_group ORDER BY kind, tag",
-            )
-        ),
-    )
 
 
 def findings(connection: apsw.Connection, damaged: list[str]) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from typing import Final
 import apsw
 import orjson
 
-from linkstore.backends.base import LinkedPage, PageEntry
+from linkstore.backends.base import PageEntry
 from linkstore.backends.embedded.database import rows_of
 
 _ENTRIES: Final = "SELECT source, url, digest, ids FROM page"
@@ -26,25 +26,6 @@ WITH RECURSIVE of(name) AS (
 )
 {_ENTRIES} WHERE source IN (SELECT name FROM of WHERE name IS NOT NULL)
   AND url IN (SELECT value FROM json_each(?1)) ORDER BY source, url
-"""
-_LINKED: Final = """
-WITH owner(document, source, url) AS MATERIALIZED (
-  SELECT document.key, source, url FROM page, json_each(page.ids) JOIN document ON document.id = value
-),
-answered(link_group, source, url) AS MATERIALIZED (
-  SELECT DISTINCT link_group, source, url FROM owner JOIN link USING (document)
-  JOIN link_group ON link_group.key = link_group WHERE kind = ?1 AND direction != 'out'
-),
-asking(document, link_group, source, url) AS (
-  SELECT DISTINCT link.document, link.link_group, answered.source, answered.url
-  FROM link JOIN answered USING (link_group)
-  WHERE direction != 'in' AND NOT EXISTS (
-    SELECT 1 FROM owner WHERE owner.document = link.document
-      AND owner.source = answered.source AND owner.url = answered.url
-  )
-)
-SELECT source, url, count(*) AS links FROM asking GROUP BY source, url
-ORDER BY links DESC, source, url LIMIT ?2
 """
 
 
@@ -67,12 +48,6 @@ def page_entries(
 def page_digests(connection: apsw.Connection, source: str | None) -> dict[str, str]:
     """The digests of a source's pages (None: of all), by url; holds nothing else of them."""
     return dict(connection.execute(_DIGESTS, (source,)))
-
-
-def most_linked(connection: apsw.Connection, kind: str, take: int) -> list[LinkedPage]:
-    """The pages that most links of a kind lead to, most first."""
-    rows = rows_of(connection, _LINKED, (kind, take))
-    return [LinkedPage(source=source, url=url, links=links) for source, url, links in rows]
 
 
 def _as_json(urls: Sequence[str]) -> str:

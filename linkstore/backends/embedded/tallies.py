@@ -1,0 +1,134 @@
+"""What a whole store holds, counted over the mirror's columns: links by kind, dangling links, linked pages.
+
+The tables have no index by link group, so the same counts by SQL sort all links: a minute for a million
+documents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+import apsw
+import numpy as np
+
+from linkstore.backends.base import LinkedPage, Survey
+from linkstore.backends.embedded.columns import Array
+from linkstore.backends.embedded.database import rows_of
+from linkstore.backends.embedded.mirror import IN, OUT
+from linkstore.backends.embedded.reader import View
+from linkstore.vectors import Bools, Ints, contained, ranges
+
+_PAGES: Final = "SELECT count(*) FROM page"
+_PAGE: Final = "SELECT source, url FROM page ORDER BY source, url LIMIT 1 OFFSET ?"
+_OWNED: Final = """
+SELECT document.key, number
+FROM (SELECT ids, row_number() OVER (ORDER BY source, url) - 1 AS number FROM page)
+CROSS JOIN json_each(ids) CROSS JOIN document ON document.id = value
+"""
+# A document may carry several links with one tag, which the mirror merges where it can.
+_FURTHER: Final = (
+    "SELECT link_group, count(*) - 1 FROM link GROUP BY document, link_group HAVING count(*) > 1"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Link entries of documents that are there, ordered by document, then by link group.
+
+    Args:
+        document: (m,) document keys.
+        group: (m,) link group keys.
+        bits: (m,) which sides: see :data:`~linkstore.backends.embedded.mirror.SIDE_BITS`.
+    """
+
+    document: Array
+    group: Array
+    bits: Array
+
+    @classmethod
+    def of(cls, view: View) -> Entries:
+        """All that the view sees."""
+        mirror, stamp = view.mirror, view.stamp
+        end = int(mirror.links_end.take(np.array([stamp.last_key]))[0])
+        columns = mirror.link_document, mirror.link_group, mirror.link_bits
+        found = cls(*(column.rows(0, end) for column in columns))
+        there = mirror.visible(found.document, stamp)
+        return found if there is None else found.where(there)
+
+    def where(self, chosen: Bools) -> Entries:
+        """Some of them."""
+        return Entries(self.document[chosen], self.group[chosen], self.bits[chosen])
+
+    def on(self, side: int) -> Entries:
+        """Those on one side, each document and group once."""
+        found = self.where((self.bits & side) != 0)
+        return found.where(found.first())
+
+    def first(self) -> Bools:
+        """Which are the first of their document and group."""
+        again = (self.document[1:] == self.document[:-1]) & (self.group[1:] == self.group[:-1])
+        return np.concatenate((np.ones(min(len(self.group), 1), np.bool_), ~again))
+
+
+def survey(view: View) -> Survey:
+    """Count what is stored."""
+    mirror, connection, groups = view.mirror, view.connection, view.stamp.last_group + 1
+    entries = Entries.of(view)
+    members = np.bincount(entries.group[entries.first()], minlength=groups)
+    links = members.copy()
+    for group, more in connection.execute(_FURTHER):
+        links[group] += more
+    kinds = mirror.group_kind.rows(0, groups)
+    by_kind = np.bincount(kinds[1:], weights=links[1:], minlength=len(mirror.kinds))
+    entered = np.zeros(groups, np.bool_)
+    entered[entries.group[(entries.bits & IN) != 0]] = True
+    dangling = np.flatnonzero((members > 0) & ~entered)
+    named = zip(kinds[dangling].tolist(), mirror.tags.take(dangling), members[dangling].tolist(), strict=True)
+    return Survey(
+        documents=view.stamp.documents,
+        pages=connection.execute(_PAGES).get,
+        links={kind: int(count) for kind, count in sorted(zip(mirror.kinds, by_kind, strict=True)) if count},
+        groups=int(np.count_nonzero(members)),
+        dangling=tuple(sorted((mirror.kinds[kind], tag, count) for kind, tag, count in named)),
+    )
+
+
+def most_linked(view: View, kind: str, take: int) -> list[LinkedPage]:
+    """The pages that most links of a kind lead to, most first; links of a page to itself do not count."""
+    mirror, connection, groups = view.mirror, view.connection, view.stamp.last_group + 1
+    if kind not in mirror.kinds or not (pages := connection.execute(_PAGES).get):
+        return []
+    entries = Entries.of(view)
+    entries = entries.where((mirror.group_kind.rows(0, groups) == mirror.kinds.index(kind))[entries.group])
+    owned = _owned(connection, pages)
+    answered = np.unique(_answers(entries.on(IN), owned, pages))
+    asking = entries.on(OUT)
+    askers = np.bincount(asking.group, minlength=groups)[answered // pages]
+    links = np.bincount(answered % pages, weights=askers, minlength=pages).astype(np.int64)
+    own = _answers(asking, owned, pages)
+    links -= np.bincount(own[contained(own, answered)] % pages, minlength=pages)
+    best = np.argsort(-links, kind="stable")[:take]
+    return [_linked(connection, int(page), int(links[page])) for page in best if links[page]]
+
+
+def _linked(connection: apsw.Connection, page: int, links: int) -> LinkedPage:
+    ((source, url),) = rows_of(connection, _PAGE, (page,))
+    return LinkedPage(source=source, url=url, links=links)
+
+
+def _owned(connection: apsw.Connection, pages: int) -> tuple[Ints, Ints]:
+    """Document keys, ascending, and the number of a page that has the document, in the order of pages."""
+    rows = rows_of(connection, _OWNED)
+    flat = np.fromiter(chain.from_iterable(rows), np.int64, 2 * len(rows)).reshape(-1, 2)
+    codes = np.unique(flat[:, 0] * pages + flat[:, 1])
+    return codes // pages, codes % pages
+
+
+def _answers(entries: Entries, owned: tuple[Ints, Ints], pages: int) -> Ints:
+    """For each entry and page of its document a number: ``group * pages + page``."""
+    keys, page = owned
+    starts = np.searchsorted(keys, entries.document)
+    counts = np.searchsorted(keys, entries.document, side="right") - starts
+    return np.repeat(entries.group.astype(np.int64), counts) * pages + page[ranges(starts, counts)]
