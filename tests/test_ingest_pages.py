@@ -69,6 +69,15 @@ def test_sections_follow_nested_headings():
     assert len({chunk.section for chunk in found}) == 4
 
 
+def test_the_title_of_a_box_heads_no_section():
+    box = '<div class="note"><h3 class="title">Note</h3><p>Mind this.</p></div>'
+    found = chunks(f"<h1>T</h1><h2 id=a>A</h2>{box}<p>a</p>")
+    assert found[-1].headings == ("T", "A")
+    assert found[-1].text.endswith("Note\n\nMind this.\n\na")
+    headed = chunks('<h1>T</h1><p>t</p><div class="note"><p>b</p><h2>A</h2><p>a</p></div>')
+    assert [chunk.headings for chunk in headed] == [("T",), ("T", "A")]
+
+
 def test_what_a_heading_without_text_owns_goes_to_its_first_subsection():
     found = chunks("<h1 id=t>T</h1><p>t</p><h2 id=a>A</h2><h3 id=b>B</h3><p>b</p><h2 id=c>C</h2>")
     assert [chunk.anchors for chunk in found] == [("t",), ("a", "b"), ("c",)]

@@ -14,6 +14,8 @@ from linkstore.extraction import Hyperlink
 from linkstore.extraction.markup import PERMALINKS, Node, Tree, is_backlink, node_anchors, noise_ids, squeezed
 
 _HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
+_BOXES: Final = frozenset({"note", "tip", "warning", "caution", "important"})
+"""Classes of DocBook's boxes: what begins one is written as a heading, and heads no section."""
 _LEAVES: Final = frozenset({"p", "pre", "dt", "figcaption", "caption", "summary", "legend"})
 _INLINE_NAMES: Final = (
     "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark q s samp small span"
@@ -126,9 +128,9 @@ class _Reader:
                 self._block(child, tag or "", depth + 1)
 
     def _block(self, node: Node, tag: str, depth: int) -> None:
-        if tag in _HEADINGS:
+        if tag in _HEADINGS and not _names_a_box(node):
             self._heading(node, _HEADINGS[tag])
-        elif tag in _LEAVES or depth > _MAX_DEPTH:
+        elif tag in _LEAVES or tag in _HEADINGS or depth > _MAX_DEPTH:
             self._leaf(node, tag)
         elif tag == "tr":
             self._row(node, depth)
@@ -219,6 +221,14 @@ class _Reader:
             )
         )
         self._anchors, self._links, self._starts = [], [], False
+
+
+def _names_a_box(heading: Node) -> bool:
+    box = heading.parent
+    if box is None or _BOXES.isdisjoint((box.attributes.get("class") or "").split()):
+        return False
+    first = next(box.iter(), None)
+    return first is not None and first.mem_id == heading.mem_id
 
 
 def _marked(node: Node) -> Iterable[Node]:
