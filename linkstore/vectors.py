@@ -79,8 +79,7 @@ def contained(keys: Ints, some: Ints) -> Bools:
         marked = np.zeros(most + 1, dtype=np.bool_)
         marked[some[(some >= 0) & (some <= most)]] = True
         return marked[keys]
-    some = np.sort(some)
-    found: Bools = some[np.minimum(np.searchsorted(some, keys), len(some) - 1)] == keys
+    found: Bools = located(keys, np.sort(some)) >= 0
     return found
 
 
@@ -89,6 +88,13 @@ def ranges(starts: Ints, counts: Ints) -> Ints:
     total = int(counts.sum())
     before = np.cumsum(counts) - counts
     return np.repeat(starts - before, counts) + np.arange(total)
+
+
+def equals(wanted: Ints, ordered: Ints) -> tuple[Ints, Ints]:
+    """Every pair of equal values, as positions in ``wanted`` and in ``ordered``, which ascends."""
+    starts = np.searchsorted(ordered, wanted)
+    counts = np.searchsorted(ordered, wanted, side="right") - starts
+    return np.repeat(np.arange(len(wanted)), counts), ranges(starts, counts)
 
 
 def similarities(matrix: Floats, vector: Floats) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 
 from linkstore.plans import Names, Plan, Tags
 from linkstore.strategies.trail import QUERY, Edges, Trail
-from linkstore.vectors import Floats, Ints, contained, ranges
+from linkstore.vectors import Floats, Ints, contained, equals
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +89,8 @@ def _ways(trail: Trail, here: Ints, edges: Edges) -> Ways:
     here = here[np.argsort(trail.refs[here])]
     arriving = np.flatnonzero(contained(edges.in_ref, trail.refs[here]))
     departures = np.argsort(edges.out_group, kind="stable")
-    groups = edges.out_group[departures]
-    starts = np.searchsorted(groups, edges.in_group[arriving])
-    counts = np.searchsorted(groups, edges.in_group[arriving], side="right") - starts
-    arriving = np.repeat(arriving, counts)
-    leaving = departures[ranges(starts, counts)]
+    arrived, left = equals(edges.in_group[arriving], edges.out_group[departures])
+    arriving, leaving = arriving[arrived], departures[left]
     source = edges.out_source[leaving]
     return Ways(
         position=here[np.searchsorted(trail.refs[here], edges.in_ref[arriving])],

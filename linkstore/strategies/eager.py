@@ -49,8 +49,8 @@ class Eager(Traversing):
         for depth in range(1, self.depth + 1):
             frontier = yield from carried(trail, frontier, self)
             best = self._wanted(question, last=depth == self.depth)
-            found = yield from hop(trail, frontier, question, self, exclude=trail.refs, best=best)
-            frontier = trail.add((yield from within_nodes(trail, found, depth, self)))
+            hopped = yield from hop(trail, frontier, question, self, exclude=trail.refs, best=best)
+            frontier = trail.add((yield from within_nodes(trail, hopped.found, depth, self)))
             if not len(frontier):
                 break
         return (yield from self._ranked(trail, question))

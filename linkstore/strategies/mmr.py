@@ -93,10 +93,10 @@ class Mmr(Traversing):
         """
         depth = int(trail.depth[picked[-1]]) + 1
         settled = np.concatenate((trail.refs[trail.depth <= depth], trail.refs[picked]))
-        found = yield from hop(
+        hopped = yield from hop(
             trail, np.array(picked[-1:]), question, self, exclude=np.unique(settled), best=self.beam
         )
-        found = yield from within_nodes(trail, found, depth, self)
+        found = yield from within_nodes(trail, hopped.found, depth, self)
         if not len(found):
             return
         before = trail.refs

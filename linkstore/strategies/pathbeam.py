@@ -98,7 +98,8 @@ class PathBeam(Traversing):
     def _next(self, trail: Trail, chains: Chains, ends: Ints, depth: int, question: Question) -> Plan[Found]:
         """Where links lead from the ends of paths; the trail takes in the documents it does not know."""
         passed = np.sort(trail.refs[np.flatnonzero(chains.held)])
-        found: Found = yield from hop(trail, ends, question, self, exclude=passed)
+        hopped = yield from hop(trail, ends, question, self, exclude=passed)
+        found = hopped.found
         fresh = found.take(~np.isin(found.refs, trail.refs))
         trail.add((yield from within_nodes(trail, fresh, depth, self)), depth)
         return found

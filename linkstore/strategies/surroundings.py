@@ -8,10 +8,10 @@ import numpy as np
 
 from linkstore.plans import Plan, Reached
 from linkstore.strategies.base import Question, Traversing
-from linkstore.strategies.trail import NO_REFS, Departures, Found, Trail, merged
-from linkstore.strategies.walk import crossings
+from linkstore.strategies.trail import NO_REFS, Departures, Found, Trail
+from linkstore.strategies.walk import hop
 from linkstore.strategies.walkrank import Doubles
-from linkstore.vectors import Ints, ranges
+from linkstore.vectors import Ints, equals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,15 +46,14 @@ def surroundings(
         controls: How links are followed.
         backward: Greater than 0.
     """
-    crossed = yield from crossings(trail, frontier, question, controls, exclude=NO_REFS)
+    hopped = yield from hop(trail, frontier, question, controls, exclude=NO_REFS)
     joined: list[tuple[Ints, Ints, Doubles]] = []
-    for one in crossed:
+    for one in hopped.crossings:
         source, target, weight = _joined(trail, one.departures, one.groups, one.answer)
         there, back = (1.0, backward) if one.leave == "out" else (backward, 1.0)
         joined += [(source, target, weight * there), (target, source, weight * back)]
     source, target, weight = _strongest(*map(np.concatenate, zip(*joined, strict=True)))
-    found = merged(tuple(one.edges for one in crossed), tuple(one.answer for one in crossed))
-    return Surroundings(found=found, source=source, target=target, weight=weight)
+    return Surroundings(found=hopped.found, source=source, target=target, weight=weight)
 
 
 def _joined(
@@ -62,12 +61,8 @@ def _joined(
 ) -> tuple[Ints, Ints, Doubles]:
     """Every document that leaves through a group with every other that the group leads to."""
     order = np.argsort(departures.group, kind="stable")
-    through = departures.group[order]
-    arrived = groups[answer.group]
-    starts = np.searchsorted(through, arrived)
-    counts = np.searchsorted(through, arrived, side="right") - starts
-    leaving = order[ranges(starts, counts)]
-    arriving = np.repeat(np.arange(len(arrived)), counts)
+    arriving, left = equals(groups[answer.group], departures.group[order])
+    leaving = order[left]
     source, target = trail.refs[departures.source[leaving]], answer.refs[arriving]
     sizes = answer.sizes[answer.group[arriving]].astype(np.float64)
     weight = departures.strength[leaving].astype(np.float64) * answer.weight[arriving] / sizes

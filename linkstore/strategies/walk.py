@@ -120,29 +120,6 @@ def _union(plain: Found, linked: Found) -> Found:
     )
 
 
-def hop(
-    trail: Trail,
-    frontier: Ints,
-    question: Question,
-    controls: Traversing,
-    *,
-    exclude: Ints,
-    best: int | None = None,
-) -> Plan[Found]:
-    """Follow the link groups of the frontier (positions in the trail) one hop.
-
-    Args:
-        trail: Of the search.
-        frontier: Positions in the trail.
-        question: What is asked.
-        controls: How links are followed.
-        exclude: Documents that are not wanted again.
-        best: How many of those found, the best by score, will be asked about further; None: all may be.
-    """
-    crossed = yield from crossings(trail, frontier, question, controls, exclude=exclude, best=best)
-    return merged(tuple(one.edges for one in crossed), tuple(one.answer for one in crossed))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossing:
     """How one hop went through link groups from one of their sides to the other.
@@ -165,7 +142,19 @@ class Crossing:
         return self.departures.join(self.groups, self.answer)
 
 
-def crossings(
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One hop, each way that is followed."""
+
+    crossings: tuple[Crossing, ...]
+
+    @property
+    def found(self) -> Found:
+        """The documents that all ways led to."""
+        return merged(tuple(one.edges for one in self.crossings), tuple(one.answer for one in self.crossings))
+
+
+def hop(
     trail: Trail,
     frontier: Ints,
     question: Question,
@@ -173,8 +162,17 @@ def crossings(
     *,
     exclude: Ints,
     best: int | None = None,
-) -> Plan[list[Crossing]]:
-    """Follow the link groups of the frontier one hop, each way that is followed; as for :func:`hop`."""
+) -> Plan[Hop]:
+    """Follow the link groups of the frontier (positions in the trail) one hop.
+
+    Args:
+        trail: Of the search.
+        frontier: Positions in the trail.
+        question: What is asked.
+        controls: How links are followed.
+        exclude: Documents that are not wanted again.
+        best: How many of those found, the best by score, will be asked about further; None: all may be.
+    """
     depth = int(trail.depth[frontier].max(initial=0)) + 1
     crossed = []
     for leave, arrive in SIDES[controls.direction]:
@@ -194,7 +192,7 @@ def crossings(
         )
         yield from note_cuts(trail, groups, answer, depth, controls)
         crossed.append(Crossing(leave=leave, departures=departures, groups=groups, answer=answer))
-    return crossed
+    return Hop(tuple(crossed))
 
 
 def departures_of(trail: Trail, frontier: Ints, left: Memberships, controls: Traversing) -> Departures:

@@ -183,7 +183,7 @@ class EmbeddedBackend(Backend):
     @immediate
     def survey(self) -> Survey:
         """From the mirror."""
-        return self._with_view(lambda view: tallies.survey(view))
+        return self._with_view(tallies.survey)
 
     @immediate
     def flush(self) -> None:

@@ -27,7 +27,7 @@ from linkstore.errors import (
 FILE_NAME: Final = "linkstore.db"
 BUSY_SECONDS: Final = 5.0
 """How long a writer waits for another before it gives up."""
-# Temporary tables stay in memory up to the size of the cache; those of a survey of millions do not.
+# Temporary tables stay in memory up to the size of the cache; those of a check of millions do not.
 _PRAGMAS: Final = """
 PRAGMA journal_mode = WAL;
 PRAGMA cache_size = -65536;

@@ -109,7 +109,7 @@ def once_per_side(rows: LinkRows) -> LinkRows:
     A document may carry, say, an incoming and a bidirectional link with one tag. Each side then
     gets the highest weight of the links on that side.
     """
-    repeated = (rows.document[1:] == rows.document[:-1]) & (rows.group[1:] == rows.group[:-1])
+    repeated = repeats(rows.document, rows.group)
     if not repeated.any():
         return rows
     pair = np.concatenate(([0], np.cumsum(~repeated)))
@@ -129,6 +129,12 @@ def once_per_side(rows: LinkRows) -> LinkRows:
         np.concatenate([np.full(len(pairs), bit, np.uint8) for pairs, bit, _ in sides])[order],
         np.concatenate([weights[pairs] for pairs, _, weights in sides])[order],
     )
+
+
+def repeats(document: Array, group: Array) -> Bools:
+    """(m - 1,) whether each entry but the first is of the same document and group as the one before."""
+    same: Bools = (document[1:] == document[:-1]) & (group[1:] == group[:-1])
+    return same
 
 
 def _highest(pair: Array, rows: LinkRows, bit: int) -> Array:

@@ -16,9 +16,10 @@ import numpy as np
 from linkstore.backends.base import LinkedPage, Survey
 from linkstore.backends.embedded.columns import Array
 from linkstore.backends.embedded.database import rows_of
+from linkstore.backends.embedded.loading import repeats
 from linkstore.backends.embedded.mirror import IN, OUT
 from linkstore.backends.embedded.reader import View
-from linkstore.vectors import Bools, Ints, contained, ranges
+from linkstore.vectors import Bools, Ints, contained, equals
 
 _PAGES: Final = "SELECT count(*) FROM page"
 _PAGE: Final = "SELECT source, url FROM page ORDER BY source, url LIMIT 1 OFFSET ?"
@@ -68,8 +69,9 @@ class Entries:
 
     def first(self) -> Bools:
         """Which are the first of their document and group."""
-        again = (self.document[1:] == self.document[:-1]) & (self.group[1:] == self.group[:-1])
-        return np.concatenate((np.ones(min(len(self.group), 1), np.bool_), ~again))
+        first = np.ones(len(self.group), np.bool_)
+        first[1:] = ~repeats(self.document, self.group)
+        return first
 
 
 def survey(view: View) -> Survey:
@@ -129,6 +131,5 @@ def _owned(connection: apsw.Connection, pages: int) -> tuple[Ints, Ints]:
 def _answers(entries: Entries, owned: tuple[Ints, Ints], pages: int) -> Ints:
     """For each entry and page of its document a number: ``group * pages + page``."""
     keys, page = owned
-    starts = np.searchsorted(keys, entries.document)
-    counts = np.searchsorted(keys, entries.document, side="right") - starts
-    return np.repeat(entries.group.astype(np.int64), counts) * pages + page[ranges(starts, counts)]
+    entry, owner = equals(entries.document, keys)
+    return entries.group[entry].astype(np.int64) * pages + page[owner]
