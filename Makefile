@@ -54,7 +54,7 @@ bench: $(BENCH) ## Run the benchmarks; DATA is the folder of the data sets
 	done
 
 cassandra: $(DEV) ## Start a Cassandra server, until Ctrl-C; ARGS go to it
-	PYTHONPATH=tests $(BIN)/python -m cassandra_server $(ARGS)
+	PYTHONPATH=tests/support $(BIN)/python -m cassandra_server $(ARGS)
 
 clean: ## Remove what was made
 	rm -rf $(VENV) .cache .demo $(SITE) dist build

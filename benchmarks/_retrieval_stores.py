@@ -29,7 +29,7 @@ class Stores(ExitStack):
 
     def _started(self) -> object:
         sys.path.append(sys.path.pop(0))  # benchmarks/cassandra.py must not be taken for the driver
-        sys.path.insert(1, str(Path(__file__).parents[1] / "tests"))
+        sys.path.insert(1, str(Path(__file__).parents[1] / "tests" / "support"))
         from cassandra_server import Server, create_keyspace
 
         server = self.enter_context(Server(heap="4G"))

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.append(sys.path.pop(0))  # this file must not be taken for the driver's package of the same name
-sys.path.insert(1, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(1, str(Path(__file__).parents[1] / "tests" / "support"))
 
 import numpy as np
 from _cassandra_peers import CommunityGraph, GraphRetriever, Peer
@@ -33,10 +33,10 @@ from linkstore import LinkStore
 from linkstore.backends.base import Manifest
 from linkstore.backends.cassandra import codes, cql
 from linkstore.backends.cassandra.backend import CassandraBackend
-from linkstore.backends.cassandra.execution import Executor
-from linkstore.backends.cassandra.requests import Requests, Statement
 from linkstore.backends.cassandra.rows import memberships, stored_links
 from linkstore.backends.cassandra.settings import CassandraSettings
+from linkstore.backends.cassandra.transport.execution import Executor
+from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.strategies import Eager, Mmr, Strategy
 
 KEYSPACE = "bench"

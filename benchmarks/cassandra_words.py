@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.append(sys.path.pop(0))
-sys.path.insert(1, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(1, str(Path(__file__).parents[1] / "tests" / "support"))
 
 import numpy as np
 from _growth_data import DIMENSION, GrowthData, make
@@ -31,13 +31,13 @@ from linkstore.backends.base import Change, Manifest, Record
 from linkstore.backends.cassandra.backend import CassandraBackend
 from linkstore.backends.cassandra.batching import batches
 from linkstore.backends.cassandra.cql import Tables, create_words
-from linkstore.backends.cassandra.execution import Executor
 from linkstore.backends.cassandra.members import BATCH_SIZES
-from linkstore.backends.cassandra.placement import Placement
 from linkstore.backends.cassandra.postings import LARGE_SIZES, DocumentWords, PostingStatements, shard_of
 from linkstore.backends.cassandra.reading import Fetcher
-from linkstore.backends.cassandra.requests import Requests, Statement
 from linkstore.backends.cassandra.settings import CassandraSettings
+from linkstore.backends.cassandra.transport.execution import Executor
+from linkstore.backends.cassandra.transport.placement import Placement
+from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.links import links_in
 from linkstore.plans import Lexical, Plan, Worded
 

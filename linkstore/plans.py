@@ -10,11 +10,10 @@ reader's own, valid while it is open; ids and tags are asked for by ``Names`` an
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from linkstore.errors import CapabilityError
 from linkstore.filters import EVERYTHING, Condition
 from linkstore.vectors import Floats, Ints
 
@@ -220,57 +219,3 @@ Plan = Generator[Fetch, Any, T]
 """Yields fetches, receives their answers, returns a result."""
 Operation = Generator[Any, Any, T]
 """Yields what a backend's engine waits for, receives what came of it, returns an answer."""
-
-
-def answered(plan: Plan[T], answer: Callable[[Fetch], Operation[Any]]) -> Operation[T]:
-    """Join a plan with the operations that answer its fetches.
-
-    What the backend cannot do is raised in the plan, which may do without; all else ends it.
-    """
-    try:
-        fetch = next(plan)
-        while True:
-            try:
-                reply = yield from answer(fetch)
-            except CapabilityError as error:
-                fetch = plan.throw(error)
-            else:
-                fetch = plan.send(reply)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
-    finally:
-        plan.close()
-
-
-def run(operation: Operation[T], wait: Callable[[Any], Any]) -> T:
-    """Drive an operation, blocking in ``wait`` for whatever it yields."""
-    try:
-        request = next(operation)
-        while True:
-            try:
-                reply = wait(request)
-            except Exception as error:  # noqa: BLE001 - handed to the operation, which may recover
-                request = operation.throw(error)
-            else:
-                request = operation.send(reply)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
-    finally:
-        operation.close()
-
-
-async def arun(operation: Operation[T], wait: Callable[[Any], Awaitable[Any]]) -> T:
-    """Drive an operation, awaiting ``wait`` for whatever it yields."""
-    try:
-        request = next(operation)
-        while True:
-            try:
-                reply = await wait(request)
-            except Exception as error:  # noqa: BLE001 - handed to the operation, which may recover
-                request = operation.throw(error)
-            else:
-                request = operation.send(reply)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
-    finally:
-        operation.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest.register_assert_rewrite("indexing_cases")
+pytest.register_assert_rewrite("indexing_cases", "broken_backends")
 
 pytest_plugins = ["cassandra_fixtures"]
 

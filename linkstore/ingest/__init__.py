@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from linkstore.ingest.chunks import ChunkLimits
-from linkstore.ingest.folder import FolderSource, IngestSettings, index_folder
-from linkstore.ingest.html_pages import UnreadablePageError
-from linkstore.ingest.jsonl import JsonlSource, index_jsonl
-from linkstore.ingest.loaded import DocumentsSource, index_documents
+from linkstore.ingest.html.folder import FolderSource, IngestSettings, index_folder
+from linkstore.ingest.html.pages import UnreadablePageError
+from linkstore.ingest.notes.vault import VaultSource, index_vault
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
+from linkstore.ingest.records.jsonl import JsonlSource, index_jsonl
+from linkstore.ingest.records.loaded import DocumentsSource, index_documents
 from linkstore.ingest.relink import CORPUS_LINKS, Relinked, link_corpus
 from linkstore.ingest.sink import PageStore
 from linkstore.ingest.source import BadInput, Source, SourcePage
 from linkstore.ingest.sources import SourceNotFoundError
 from linkstore.ingest.summary import Dangling, PageCounts, Progress, Summary
-from linkstore.ingest.vault import VaultSource, index_vault
 from linkstore.ingest.wiki import WikiSettings, WikiSource, index_wiki
-from linkstore.ingest.zim import MissingLibzimError, ZimSource, index_zim
+from linkstore.ingest.wiki.zim import MissingLibzimError, ZimSource, index_zim
 
 __all__ = [
     "DEFAULT_LINKS",

@@ -15,7 +15,7 @@ from typing import Final
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from linkstore.extraction import Chunk, Hyperlink, Page
-from linkstore.ingest.blocks import Block
+from linkstore.ingest.html.blocks import Block
 from linkstore.links import Link
 from linkstore.urls import is_short, quote_fragment
 

@@ -11,7 +11,7 @@ from linkstore.errors import ExtractionError, LinkError
 from linkstore.extraction import Chunk, CorpusExtractor, LinkExtractor, load_extractor
 from linkstore.extraction.upkeep import UpkeepExtractor
 from linkstore.ingest.chunks import unused
-from linkstore.ingest.html_pages import UnreadablePageError
+from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.links import LINKS_KEY, get_links, merge_links
 from linkstore.urls import Site, quote_fragment, with_fragment
 

@@ -18,7 +18,7 @@ from linkstore.errors import LinkError
 from linkstore.extraction import LinkExtractor
 from linkstore.ingest.documents import Linkers, extractor_name, page_documents
 from linkstore.ingest.handover import handed_over, looked_over, with_corpus
-from linkstore.ingest.html_pages import UnreadablePageError
+from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.relink import Upkeep
 from linkstore.ingest.sink import PageDocuments, PageStore
 from linkstore.ingest.source import BadInput, Source, SourcePage

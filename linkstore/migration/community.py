@@ -11,11 +11,11 @@ from langchain_core.embeddings import Embeddings
 
 from linkstore.backends.base import Manifest, PageEntry, Record
 from linkstore.backends.cassandra.backend import CassandraBackend
-from linkstore.backends.cassandra.driver import Session
-from linkstore.backends.cassandra.execution import Executor
-from linkstore.backends.cassandra.requests import Requests, Row, Statement
-from linkstore.backends.cassandra.session import connect, resolve_session
 from linkstore.backends.cassandra.settings import CassandraSettings
+from linkstore.backends.cassandra.transport.driver import Session
+from linkstore.backends.cassandra.transport.execution import Executor
+from linkstore.backends.cassandra.transport.requests import Requests, Row, Statement
+from linkstore.backends.cassandra.transport.session import connect, resolve_session
 from linkstore.errors import DocumentError, EmbeddingError, LinkError, StoreFormatError, StoreNotFoundError
 from linkstore.migration.community_rows import record_of
 from linkstore.migration.layout import COLUMNS, ColumnRow, is_community, layout

@@ -21,8 +21,8 @@ from linkstore.store.searching import Searching
 from linkstore.store.writing import Writing
 
 if TYPE_CHECKING:
-    from linkstore.backends.cassandra.driver import Session
     from linkstore.backends.cassandra.settings import CassandraSettings
+    from linkstore.backends.cassandra.transport.driver import Session
 
 __all__ = ["LinkStore"]
 
@@ -149,7 +149,7 @@ class LinkStore(Searching, Writing):
                 arguments of the method of that name, such as ``{"k": 3, "depth": 1}``; ``tags``
                 and other fields of LangChain's retrievers.
         """
-        from linkstore.retriever import StoreRetriever
+        from linkstore.store.retrieving import StoreRetriever
 
         tags = [*(kwargs.pop("tags", None) or ()), *self._get_retriever_tags()]
         return StoreRetriever(vectorstore=self, tags=tags, **kwargs)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from linkstore.backends.cassandra.backend import CassandraBackend
 from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.driver import Session
-from linkstore.backends.cassandra.session import Address, connect, parse_address, resolve_session
 from linkstore.backends.cassandra.settings import CassandraSettings
+from linkstore.backends.cassandra.transport.driver import Session
+from linkstore.backends.cassandra.transport.session import Address, connect, parse_address, resolve_session
 
 
 def backend_on(

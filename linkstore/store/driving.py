@@ -10,9 +10,10 @@ from langchain_core.vectorstores import VectorStore
 
 from linkstore import operations
 from linkstore.backends.base import Backend
+from linkstore.drivers import arun, run
 from linkstore.embeddings import embedding_name, get_embedding
 from linkstore.operations import EmbedDocuments, EmbedQuery, Engine
-from linkstore.plans import Operation, arun, run
+from linkstore.plans import Operation
 from linkstore.strategies.reranking import Judge
 
 T = TypeVar("T")

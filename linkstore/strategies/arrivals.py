@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkstore.arrays import contained, equals
 from linkstore.plans import Names, Plan, Tags
 from linkstore.strategies.trail import QUERY, Edges, Trail
-from linkstore.vectors import Floats, Ints, contained, equals
+from linkstore.vectors import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkstore.arrays import located
 from linkstore.errors import CapabilityError
 from linkstore.filters import Condition
 from linkstore.lexical import terms
 from linkstore.plans import Candidates, Lexical, Nearest, Plan, Vectors, Worded
 from linkstore.strategies.base import Question, Traversing
 from linkstore.strategies.trail import NO_REFS, NO_SCORES, Found, Trail
-from linkstore.vectors import Floats, Ints, located, similarities
+from linkstore.vectors import Floats, Ints, similarities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,12 @@ from typing import Final
 
 import numpy as np
 
+from linkstore.arrays import located
 from linkstore.plans import Members, Names, Plan, Reached, Resolve
 from linkstore.strategies.base import Question
 from linkstore.strategies.trail import NO_REFS, NO_SCORES, QUERY, Edges, Found
 from linkstore.text import tokens
-from linkstore.vectors import Floats, Ints, located
+from linkstore.vectors import Floats, Ints
 
 NAMES: Final = ("mention", "heading")
 """Kinds of links by which texts and questions lead to what they name: documents and sections."""

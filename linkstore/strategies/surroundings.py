@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkstore.arrays import equals
 from linkstore.plans import Plan, Reached
 from linkstore.strategies.base import Question, Traversing
 from linkstore.strategies.trail import NO_REFS, Departures, Found, Trail
 from linkstore.strategies.walk import hop
 from linkstore.strategies.walkrank import Doubles
-from linkstore.vectors import Ints, equals
+from linkstore.vectors import Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from linkstore.arrays import located
 from linkstore.plans import Names, Plan
-from linkstore.vectors import Ints, located
+from linkstore.vectors import Ints
 
 Doubles = npt.NDArray[np.float64]
 ROUNDS: Final = 40

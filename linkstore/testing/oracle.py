@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from linkstore import plans
+from linkstore import drivers
 from linkstore.backends.base import (
     Backend,
     Change,
@@ -317,16 +317,16 @@ class OracleBackend(Backend):
 
     def run(self, operation: Operation[T]) -> T:
         """Drive an operation; it never waits."""
-        return plans.run(operation, _never)
+        return drivers.run(operation, _never)
 
     async def arun(self, operation: Operation[T]) -> T:
         """Drive an operation; it never waits."""
-        return await plans.arun(operation, _never)
+        return await drivers.arun(operation, _never)
 
     def answer(self, plan: Plan[T]) -> Operation[T]:
         """Answer from the state of the moment when the plan starts."""
         reader = OracleReader(list(self._open().records.values()))
-        return (yield from plans.answered(plan, reader.answer))
+        return (yield from drivers.answered(plan, reader.answer))
 
     def close(self) -> None:
         """Refuse all further use."""

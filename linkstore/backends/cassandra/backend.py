@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from linkstore import plans
+from linkstore import drivers
 from linkstore.backends.base import (
     Backend,
     Change,
@@ -20,22 +20,23 @@ from linkstore.backends.base import (
 )
 from linkstore.backends.cassandra import schema
 from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.driver import Session
 from linkstore.backends.cassandra.entries import read_entries
-from linkstore.backends.cassandra.execution import Executor
 from linkstore.backends.cassandra.groups import GroupReader
 from linkstore.backends.cassandra.inspection import Inspection
 from linkstore.backends.cassandra.members import MemberStatements
 from linkstore.backends.cassandra.nearest import NearestSearch, scan_page
-from linkstore.backends.cassandra.placement import Placement
 from linkstore.backends.cassandra.reader import CassandraReader
 from linkstore.backends.cassandra.reading import Fetcher
-from linkstore.backends.cassandra.requests import Requests
 from linkstore.backends.cassandra.settings import CassandraSettings
+from linkstore.backends.cassandra.transport.driver import Session
+from linkstore.backends.cassandra.transport.execution import Executor
+from linkstore.backends.cassandra.transport.placement import Placement
+from linkstore.backends.cassandra.transport.requests import Requests
 from linkstore.backends.cassandra.words import Words
 from linkstore.backends.cassandra.writing import ChangeWriter, Clock, prepare
+from linkstore.drivers import answered
 from linkstore.errors import StoreClosedError
-from linkstore.plans import Operation, Plan, answered
+from linkstore.plans import Operation, Plan
 
 T = TypeVar("T")
 
@@ -179,11 +180,11 @@ class CassandraBackend(Backend):
 
     def run(self, operation: Operation[T]) -> T:
         """In the caller's thread."""
-        return plans.run(operation, self._executor.run)
+        return drivers.run(operation, self._executor.run)
 
     async def arun(self, operation: Operation[T]) -> T:
         """On the caller's event loop."""
-        return await plans.arun(operation, self._executor.arun)
+        return await drivers.arun(operation, self._executor.arun)
 
     def answer(self, plan: Plan[T]) -> Operation[T]:
         """Read what the plan asks for, each document once."""

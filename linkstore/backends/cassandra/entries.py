@@ -8,7 +8,7 @@ from typing import Final
 from linkstore.backends.base import PageEntry
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.requests import Requests, Statement
+from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.plans import Operation
 
 _WHAT: Final = "read page entries"

@@ -13,7 +13,7 @@ from typing import Any, Final
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.reading import Fetcher
-from linkstore.backends.cassandra.requests import Requests, Statement
+from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.plans import Operation, Side
 
 MemberRow = tuple[str, str, float, bytes | None]

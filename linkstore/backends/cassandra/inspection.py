@@ -12,8 +12,8 @@ from linkstore.backends.base import Finding, LinkedPage, PageEntry, Survey
 from linkstore.backends.cassandra import codes, cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.members import MemberKey, bucket
-from linkstore.backends.cassandra.requests import Requests, Statement
 from linkstore.backends.cassandra.rows import DocumentRow, StoredLink, links_of, memberships
+from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.plans import Operation
 
 _EXAMPLES: Final = 5

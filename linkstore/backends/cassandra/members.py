@@ -18,8 +18,8 @@ from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.batching import batches
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.reading import Fetcher
-from linkstore.backends.cassandra.requests import UNSET, Statement
 from linkstore.backends.cassandra.rows import UNFINISHED, Membership
+from linkstore.backends.cassandra.transport.requests import UNSET, Statement
 from linkstore.plans import Side
 from linkstore.vectors import Floats
 

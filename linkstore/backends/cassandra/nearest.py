@@ -9,8 +9,8 @@ import numpy as np
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.reading import Fetcher
-from linkstore.backends.cassandra.requests import Requests, Statement
 from linkstore.backends.cassandra.rows import DocumentRow, searchable
+from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.errors import FilterError
 from linkstore.order import best, with_names
 from linkstore.plans import Nearest, Operation

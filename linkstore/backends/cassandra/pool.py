@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from linkstore.arrays import contained
 from linkstore.backends.cassandra import codes
 from linkstore.backends.cassandra.groups import GroupRows
 from linkstore.backends.cassandra.reading import Documents
@@ -20,7 +21,7 @@ from linkstore.backends.cassandra.rows import UNFINISHED
 from linkstore.filters import Condition
 from linkstore.order import first_by_group
 from linkstore.plans import Members, Reached
-from linkstore.vectors import Bools, Floats, Ints, contained, damped, similarities
+from linkstore.vectors import Bools, Floats, Ints, damped, similarities
 
 _NO_FLOATS: Final = np.empty(0, np.float32)
 _BELOW: Final = np.float32(-np.inf)

@@ -28,7 +28,7 @@ from linkstore.backends.cassandra.batching import batches
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.members import bucket
 from linkstore.backends.cassandra.reading import Fetcher
-from linkstore.backends.cassandra.requests import Statement
+from linkstore.backends.cassandra.transport.requests import Statement
 from linkstore.lexical import document_terms, name_of
 
 SHARDS: Final = 256

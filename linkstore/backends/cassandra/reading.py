@@ -9,9 +9,9 @@ import numpy as np
 
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.placement import Placement, Share
-from linkstore.backends.cassandra.requests import Requests, Statement
 from linkstore.backends.cassandra.rows import DocumentRow, is_possible
+from linkstore.backends.cassandra.transport.placement import Placement, Share
+from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.plans import Operation, Side
 from linkstore.vectors import Bools, Floats, Ints
 

@@ -8,7 +8,7 @@ from typing import Final, Literal, cast
 from linkstore.backends.base import Manifest
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.requests import Requests, Statement
+from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.errors import StoreFormatError, StoreNotFoundError
 from linkstore.plans import Operation
 

@@ -18,7 +18,7 @@ from linkstore.backends.cassandra.postings import (
     PostingStatements,
 )
 from linkstore.backends.cassandra.reading import Fetcher
-from linkstore.backends.cassandra.requests import Requests, Statement
+from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.plans import Operation
 
 _EXAMPLES: Final = 5

@@ -12,7 +12,7 @@ from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.corpus import Corpus, Totals, count, how_many, rows_a_part
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.postings import EVERY_DOCUMENT, HEAD, Partition, partitions_of
-from linkstore.backends.cassandra.requests import Requests, Statement
+from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.lexical import LONGEST_WORD, POSTINGS, affordable
 from linkstore.plans import Operation
 

@@ -13,7 +13,7 @@ from linkstore.backends.cassandra.corpus import Corpus
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.postings import DocumentWords, PostingKey, PostingStatements
 from linkstore.backends.cassandra.reading import Fetcher
-from linkstore.backends.cassandra.requests import Statement
+from linkstore.backends.cassandra.transport.requests import Statement
 from linkstore.plans import Operation
 
 

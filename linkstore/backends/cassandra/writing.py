@@ -22,7 +22,6 @@ from linkstore.backends.cassandra import codes, cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.members import MemberRows, MemberStatements, Placed
 from linkstore.backends.cassandra.reading import Fetcher
-from linkstore.backends.cassandra.requests import UNSET, Requests, Statement
 from linkstore.backends.cassandra.rows import (
     attributes_of,
     digest_of,
@@ -31,6 +30,7 @@ from linkstore.backends.cassandra.rows import (
     searchable,
     stored_links,
 )
+from linkstore.backends.cassandra.transport.requests import UNSET, Requests, Statement
 from linkstore.backends.cassandra.wordwriting import WordChange, WordWriter
 from linkstore.plans import Operation
 

@@ -38,6 +38,7 @@ from linkstore.backends.embedded.sharing import Shared, StaleStateError, snapsho
 from linkstore.backends.embedded.snapshot import Builder, Snapshot, SnapshotFiles, record
 from linkstore.backends.embedded.writing import ChangeWriter, GroupKeys, prepare
 from linkstore.collecting import collection_paused
+from linkstore.drivers import answered, run
 from linkstore.errors import (
     StoreBusyError,
     StoreClosedError,
@@ -45,7 +46,7 @@ from linkstore.errors import (
     StoreFullError,
     StoreNotFoundError,
 )
-from linkstore.plans import Operation, Plan, answered, run
+from linkstore.plans import Operation, Plan
 
 T = TypeVar("T")
 MEMORY: Final = ":memory:"

@@ -14,11 +14,12 @@ from typing import Final
 import apsw
 import numpy as np
 
+from linkstore.arrays import ranges
 from linkstore.backends.embedded.columns import Array, Column, Names
 from linkstore.backends.embedded.database import rows_of
 from linkstore.backends.embedded.loading import GroupRows, load_documents, load_groups, load_links
 from linkstore.backends.embedded.runs import Run, Runs
-from linkstore.vectors import Bools, Ints, ranges
+from linkstore.vectors import Bools, Ints
 
 ALIVE: Final = np.iinfo(np.int64).max
 OUT, IN = 1, 2

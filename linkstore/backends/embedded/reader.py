@@ -9,6 +9,7 @@ import apsw
 import numpy as np
 import orjson
 
+from linkstore.arrays import contained
 from linkstore.backends.base import LexicalReader, immediate
 from linkstore.backends.embedded import words
 from linkstore.backends.embedded.ann import PROPOSALS, AnnIndex
@@ -37,7 +38,7 @@ from linkstore.plans import (
     Vectors,
     Worded,
 )
-from linkstore.vectors import Bools, Floats, Ints, contained, similarities
+from linkstore.vectors import Bools, Floats, Ints, similarities
 
 MAX_PROPOSALS: Final = 1024
 """After so many candidates that the filter excludes, all documents are looked at."""

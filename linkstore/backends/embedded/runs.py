@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkstore.arrays import ranges
 from linkstore.backends.embedded.columns import Array
-from linkstore.vectors import Ints, ranges
+from linkstore.vectors import Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,14 @@ from typing import Final
 import apsw
 import numpy as np
 
+from linkstore.arrays import contained, equals
 from linkstore.backends.base import LinkedPage, Survey
 from linkstore.backends.embedded.columns import Array
 from linkstore.backends.embedded.database import rows_of
 from linkstore.backends.embedded.loading import repeats
 from linkstore.backends.embedded.mirror import IN, OUT
 from linkstore.backends.embedded.reader import View
-from linkstore.vectors import Bools, Ints, contained, equals
+from linkstore.vectors import Bools, Ints
 
 _PAGES: Final = "SELECT count(*) FROM page"
 _PAGE: Final = "SELECT source, url FROM page ORDER BY source, url LIMIT 1 OFFSET ?"

@@ -10,7 +10,7 @@ from typing import Final
 import xxhash
 
 from linkstore.extraction import Chunk
-from linkstore.ingest.html_pages import PageContent, UnreadablePageError
+from linkstore.ingest.html.pages import PageContent, UnreadablePageError
 from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.web.client import Client
 from linkstore.ingest.web.ends import Ends

@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 import xxhash
 
-from linkstore.ingest.html_pages import PageContent
+from linkstore.ingest.html.pages import PageContent
 
 _LISTS: Final = ("moved", "aliases", "children")
 _LONGEST: Final = 1024

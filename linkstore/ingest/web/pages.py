@@ -11,8 +11,8 @@ from w3lib.encoding import http_content_type_encoding, read_bom
 from linkstore.extraction import Chunk, Page
 from linkstore.extraction.markup import Tree, base_href, page_links, parse_html
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
-from linkstore.ingest.html_pages import PageContent, UnreadablePageError, check_depth, decoded, page_content
-from linkstore.ingest.redirects import refresh_target
+from linkstore.ingest.html.pages import PageContent, UnreadablePageError, check_depth, decoded, page_content
+from linkstore.ingest.html.redirects import refresh_target
 from linkstore.ingest.web.errors import FetchError
 from linkstore.ingest.web.fetching import Response, media_type
 from linkstore.ingest.web.targets import absolute_url

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
-from linkstore.ingest.html_pages import UnreadablePageError
+from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.web.crawl import Crawl, Visitor
 from linkstore.ingest.web.errors import FetchError, SiteUnavailableError

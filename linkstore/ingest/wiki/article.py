@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from linkstore.extraction import Hyperlink
-from linkstore.ingest.blocks import Block
+from linkstore.ingest.html.blocks import Block
 from linkstore.ingest.wiki.findings import Cited
 from linkstore.ingest.wiki.layout import lay_out
 from linkstore.ingest.wiki.marks import BREAK, shown, tidy

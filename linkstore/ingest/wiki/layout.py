@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from linkstore.extraction import Hyperlink
-from linkstore.ingest.blocks import Block
+from linkstore.ingest.html.blocks import Block
 from linkstore.ingest.wiki.anchors import Anchors
 from linkstore.ingest.wiki.findings import Scanned
 from linkstore.ingest.wiki.marks import ANCHOR, BREAK, LINK, marks_in, shown, tidy

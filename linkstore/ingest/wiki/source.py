@@ -17,7 +17,7 @@ import xxhash
 
 from linkstore.extraction import Chunk, LinkExtractor, Page
 from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, answering, make_chunks
-from linkstore.ingest.html_pages import UnreadablePageError
+from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
 from linkstore.ingest.sink import PageStore
 from linkstore.ingest.source import BadInput, SourcePage

@@ -1,0 +1,1 @@
+"""How statements reach a cluster and answers come back: sessions, deadlines, retries, placement."""

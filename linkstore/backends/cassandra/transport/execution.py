@@ -1,0 +1,104 @@
+"""Running statements, blocking or on an event loop; what waits for Cassandra waits here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from linkstore.backends.cassandra.settings import CassandraSettings
+from linkstore.backends.cassandra.transport.driver import DRIVER_ERRORS, Session
+from linkstore.backends.cassandra.transport.faults import diagnose
+from linkstore.backends.cassandra.transport.flight import Flight
+from linkstore.backends.cassandra.transport.pace import Pace
+from linkstore.backends.cassandra.transport.patience import Patience
+from linkstore.backends.cassandra.transport.requests import Requests
+from linkstore.backends.cassandra.transport.sending import Sender
+
+
+class Executor:
+    """Runs requests over a session: concurrently, bounded, page by page, and again where that may help.
+
+    It may be used by several threads and event loops at a time, also where an event loop is running. It
+    changes nothing about the session.
+
+    Args:
+        session: The driver's.
+        settings: Consistency, timeouts, retries, concurrency.
+    """
+
+    def __init__(self, session: Session, settings: CassandraSettings | None = None) -> None:
+        self.session = session
+        self.settings = settings or CassandraSettings()
+        self._sender = Sender(session, self.settings)
+        self._reading = Pace(self.settings.in_flight)
+        self._writing = Pace(self.settings.in_flight)
+
+    def run(self, requests: Requests) -> list[list[tuple[Any, ...]]]:
+        """Run statements and wait for all of them.
+
+        Returns:
+            The rows of each statement, in the order of the statements.
+
+        Raises:
+            StoreUnavailableError: If the server cannot be reached or did not answer within the deadline.
+            BackendError: If it refused a statement.
+        """
+        self._prepare(requests, threading.Event())
+        woken = threading.Event()
+        with self._flight(requests, woken.set) as flight:
+            while not flight.advance():
+                woken.wait(flight.pause())
+                woken.clear()
+        return list(flight.answers)
+
+    async def arun(self, requests: Requests) -> list[list[tuple[Any, ...]]]:
+        """Do as :meth:`run` does without blocking the event loop; cancelled, it starts nothing more."""
+        await self._aprepare(requests)
+        loop, woken = asyncio.get_running_loop(), asyncio.Event()
+
+        def wake() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(woken.set)
+
+        with self._flight(requests, wake) as flight:
+            while not flight.advance():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(flight.pause()):
+                        await woken.wait()
+                woken.clear()
+        return list(flight.answers)
+
+    def _flight(self, requests: Requests, wake: Callable[[], object]) -> Flight:
+        writes = any(statement.level == "write" for statement in requests.statements)
+        pace = self._writing if writes else self._reading
+        return Flight(requests, self._sender, pace, self._patience(requests), wake)
+
+    def _patience(self, requests: Requests) -> Patience:
+        return Patience(requests.what, self.session, self.settings)
+
+    async def _aprepare(self, requests: Requests) -> None:
+        """Prepare in a thread of its own what is met for the first time: the driver blocks on that."""
+        if self._sender.unprepared(requests.statements):
+            stop = threading.Event()
+            try:
+                await asyncio.to_thread(self._prepare, requests, stop)
+            finally:
+                stop.set()
+
+    def _prepare(self, requests: Requests, stop: threading.Event) -> None:
+        """Prepare what is met for the first time, with the same patience as statements."""
+        patience = self._patience(requests)
+        for cql in self._sender.unprepared(requests.statements):
+            began, tries, done = time.monotonic(), 0, False
+            while not done and not stop.is_set():
+                try:
+                    self._sender.prepare(cql)
+                    done = True
+                except DRIVER_ERRORS as error:
+                    tries += 1
+                    fault, spent = diagnose(error), time.monotonic() - began
+                    stop.wait(patience.wait(fault, error, level="read", tries=tries, spent=spent))

@@ -1,0 +1,201 @@
+"""What the driver's errors mean: in words, what to do, and whether trying again may help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import Any, Final
+
+from linkstore.backends.cassandra.transport.driver import (
+    AuthenticationFailed,
+    ConnectionBusy,
+    ConnectionException,
+    ConsistencyLevel,
+    ErrorMessage,
+    Host,
+    IsBootstrappingErrorMessage,
+    NoConnectionsAvailable,
+    NoHostAvailable,
+    OperationTimedOut,
+    OverloadedErrorMessage,
+    ProtocolVersionUnsupported,
+    ReadFailure,
+    RequestValidationException,
+    ServerError,
+    Timeout,
+    TruncateError,
+    Unauthorized,
+    Unavailable,
+    WriteFailure,
+)
+from linkstore.errors import BackendError, StoreUnavailableError
+
+_ONCE: Final = 1
+_NO_LIMIT: Final = 1_000_000
+_AFTER_A_SERVER_ERROR: Final = 3
+_LOOK_AT_SERVER: Final = (
+    "Check that the server is up (nodetool status) and reachable from here, then try again."
+)
+_LOOK_AT_LOAD: Final = (
+    "Check the load and the log of the server; fewer statements at once (in_flight) or a longer timeout"
+    " in CassandraSettings may help."
+)
+_LOOK_AT_REPLICAS: Final = (
+    "Bring the missing nodes back (nodetool status), or use a consistency level that needs fewer of them."
+)
+_LOOK_AT_LOG: Final = (
+    "The server's log says why. A small server refuses concurrent writes to a vector index;"
+    " concurrent_writes: 2 in its cassandra.yaml cures that."
+)
+_LOOK_AT_LOGIN: Final = "Check the user name and the password."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What an error of the driver means.
+
+    Args:
+        cause: What went wrong, in words.
+        advice: What to do about it, as sentences.
+        tries: How often to try in all, while there is time.
+        overload: Whether fewer statements at once may help.
+        hosts: The nodes it names; empty if it names none.
+    """
+
+    cause: str
+    advice: str
+    tries: int = _ONCE
+    overload: bool = False
+    hosts: tuple[str, ...] = ()
+
+
+@singledispatch
+def diagnose(error: BaseException) -> Fault:
+    """Say what an error of the driver means; one that is not known is not tried again."""
+    return Fault(cause=_said(error), advice="The server's log may say more.")
+
+
+@diagnose.register(OperationTimedOut)
+def _(error: Any) -> Fault:
+    hosts = (error.last_host,) if error.last_host else tuple(error.errors or ())
+    return Fault(
+        cause="no answer came in time",
+        advice=_LOOK_AT_SERVER,
+        tries=_NO_LIMIT,
+        overload=True,
+        hosts=_names(hosts),
+    )
+
+
+@diagnose.register(Timeout)
+def _(error: Any) -> Fault:
+    got, needed = error.received_responses, error.required_responses
+    cause = f"{got} of the {needed} replicas that {_level(error)} needs answered in time"
+    return Fault(cause=cause, advice=_LOOK_AT_LOAD, tries=_NO_LIMIT, overload=True)
+
+
+@diagnose.register(Unavailable)
+def _(error: Any) -> Fault:
+    got, needed = error.alive_replicas, error.required_replicas
+    cause = f"{got} of the {needed} replicas that {_level(error)} needs are up"
+    return Fault(cause=cause, advice=_LOOK_AT_REPLICAS, tries=_NO_LIMIT)
+
+
+@diagnose.register(ReadFailure)
+@diagnose.register(WriteFailure)
+def _(error: Any) -> Fault:
+    failed, needed = error.failures, error.required_responses
+    cause = f"{failed} replicas failed on it, and {_level(error)} needs {needed} that succeed"
+    return Fault(cause=cause, advice=_LOOK_AT_LOG, tries=_NO_LIMIT, overload=True)
+
+
+@diagnose.register(OverloadedErrorMessage)
+def _(_error: Any) -> Fault:
+    return Fault(cause="the server is overloaded", advice=_LOOK_AT_LOAD, tries=_NO_LIMIT, overload=True)
+
+
+@diagnose.register(IsBootstrappingErrorMessage)
+def _(_error: Any) -> Fault:
+    return Fault(cause="the node is still joining its cluster", advice=_LOOK_AT_SERVER, tries=_NO_LIMIT)
+
+
+@diagnose.register(ServerError)
+@diagnose.register(TruncateError)
+def _(error: Any) -> Fault:
+    cause = f"the server failed: {error.message}"
+    return Fault(cause=cause, advice="The server's log says more.", tries=_AFTER_A_SERVER_ERROR)
+
+
+@diagnose.register(ConnectionException)
+@diagnose.register(ConnectionBusy)
+@diagnose.register(NoConnectionsAvailable)
+@diagnose.register(OSError)
+def _(error: Any) -> Fault:
+    hosts = (error.endpoint,) if getattr(error, "endpoint", None) else ()
+    cause = f"the connection was lost or refused ({_said(error)})"
+    return Fault(cause=cause, advice=_LOOK_AT_SERVER, tries=_NO_LIMIT, hosts=_names(hosts))
+
+
+@diagnose.register(ProtocolVersionUnsupported)
+def _(error: Any) -> Fault:
+    return Fault(cause=_said(error), advice="linkstore needs Apache Cassandra 5.0 or Astra DB.")
+
+
+@diagnose.register(NoHostAvailable)
+def _(error: Any) -> Fault:
+    """All nodes were tried: what the first of them said, and for the rest their names."""
+    if not isinstance(error.errors, Mapping) or not error.errors:
+        hosts = _names(error.errors or ())
+        return Fault(cause="no node is reachable", advice=_LOOK_AT_SERVER, tries=_NO_LIMIT, hosts=hosts)
+    said = [diagnose(each) for each in error.errors.values()]
+    worst = max(said, key=lambda fault: fault.tries)
+    return replace(worst, hosts=_names(error.errors), overload=any(fault.overload for fault in said))
+
+
+@diagnose.register(RequestValidationException)
+@diagnose.register(ErrorMessage)
+def _(error: Any) -> Fault:
+    cause = f"the server refused the statement ({_said(error)})"
+    return Fault(cause=cause, advice="Check that the tables were made by this version of linkstore.")
+
+
+@diagnose.register(Unauthorized)
+def _(error: Any) -> Fault:
+    return Fault(cause=_said(error), advice="Grant the role SELECT, MODIFY and CREATE on the keyspace.")
+
+
+@diagnose.register(AuthenticationFailed)
+def _(error: Any) -> Fault:
+    return Fault(cause=f"the login failed ({_said(error)})", advice=_LOOK_AT_LOGIN)
+
+
+def failure(
+    fault: Fault, what: str, hosts: Iterable[object], *, tries: int = 1, spent: float = 0
+) -> BackendError:
+    """The error to raise.
+
+    Args:
+        fault: What went wrong.
+        what: The operation, in words.
+        hosts: The nodes to name if the fault names none.
+        tries: How often it was tried.
+        spent: Seconds since the first try.
+    """
+    where = ", ".join(fault.hosts or _names(hosts)) or "an unknown address"
+    tried = f", {tries} tries in {spent:.1f} s" if tries > 1 else ""
+    message = f"could not {what}: Cassandra at {where}: {fault.cause}{tried}. {fault.advice}"
+    return (BackendError if fault.tries == _ONCE else StoreUnavailableError)(message)
+
+
+def _names(hosts: Iterable[Any]) -> tuple[str, ...]:
+    """Addresses of nodes, as host:port where the driver knows the port."""
+    return tuple(sorted({str(host.endpoint if isinstance(host, Host) else host) for host in hosts}))
+
+
+def _level(error: Any) -> str:
+    return str(ConsistencyLevel.value_to_name.get(error.consistency, "the consistency level"))
+
+
+def _said(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

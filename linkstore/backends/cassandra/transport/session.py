@@ -1,0 +1,216 @@
+"""Where a session comes from: given, made by cassio, or opened for a URL."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+from urllib.parse import unquote
+
+from linkstore.backends.cassandra.transport.driver import (
+    DRIVER_ERRORS,
+    EXEC_PROFILE_DEFAULT,
+    Cluster,
+    ConstantReconnectionPolicy,
+    DCAwareRoundRobinPolicy,
+    ExecutionProfile,
+    PlainTextAuthProvider,
+    Session,
+    TokenAwarePolicy,
+    UnresolvableContactPoints,
+)
+from linkstore.backends.cassandra.transport.execution import Executor
+from linkstore.backends.cassandra.transport.faults import diagnose, failure
+from linkstore.backends.cassandra.transport.requests import Requests, Statement
+from linkstore.errors import BackendError, MissingExtraError, StoreUnavailableError
+
+USERNAME: Final = "LINKSTORE_CASSANDRA_USERNAME"
+PASSWORD: Final = "LINKSTORE_CASSANDRA_PASSWORD"  # noqa: S105 - the name of a variable
+_FORM: Final = "cassandra://host:port/keyspace/table"
+_PORT: Final = 9042
+_PROTOCOL: Final = 5
+"""Of Cassandra 4 and later; the driver would try two of DataStax's own servers first."""
+_CONNECT_TIMEOUT: Final = 10.0
+_RECONNECT_EVERY: Final = 1.0
+_HOST: Final = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[^:@\[\]\s]+))(?::(?P<port>\d{1,5}))?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """A store in Cassandra, as a URL names it.
+
+    Args:
+        hosts: (host, port) of the nodes to ask first.
+        keyspace: Its keyspace, as it is named in the schema.
+        table: Its table, likewise.
+    """
+
+    hosts: tuple[tuple[str, int], ...]
+    keyspace: str
+    table: str
+
+    def __str__(self) -> str:
+        return ", ".join(f"{host}:{port}" for host, port in self.hosts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """A session opened for a URL; whoever opened it closes it.
+
+    Args:
+        session: The driver's, with a cluster of its own.
+        address: What it was opened for.
+    """
+
+    session: Session
+    address: Address
+
+    def close(self) -> None:
+        """Close all connections. Closing twice is fine."""
+        self.session.cluster.shutdown()
+
+
+def resolve_session(session: Session | None, keyspace: str | None) -> tuple[Session, str]:
+    """Find the session and the keyspace to use.
+
+    Args:
+        session: The driver's; None: the one ``cassio.init`` made.
+        keyspace: None: the session's own, else the one given to ``cassio.init``.
+
+    Raises:
+        BackendError: If there is no session, no keyspace, or no keyspace of that name.
+    """
+    found = session or _of_cassio("resolve_session")
+    if found is None:
+        raise BackendError(
+            "there is no Cassandra session: give session=… and keyspace=…, or call cassio.init(…) first"
+        )
+    chosen = keyspace or (session and session.keyspace) or _of_cassio("resolve_keyspace") or found.keyspace
+    if not chosen:
+        raise BackendError(
+            "it is not said which Cassandra keyspace to use: give keyspace=…, or cassio.init(keyspace=…)"
+        )
+    check_keyspace(found, chosen)
+    return found, chosen
+
+
+def _of_cassio(name: Literal["resolve_session", "resolve_keyspace"]) -> Any:
+    """What ``cassio.init`` was given or made; None if it was not called."""
+    try:
+        from cassio import config
+    except ImportError as error:
+        raise MissingExtraError("a store in Cassandra", "cassandra") from error
+    return getattr(config, name)()
+
+
+def parse_address(url: str) -> Address:
+    """Read a URL of the form ``cassandra://host:port/keyspace/table``.
+
+    Several hosts are parted by commas, and a port left out is 9042. Keyspace and table are named as in
+    the schema, with ``%`` escapes where needed.
+
+    Raises:
+        BackendError: If it has another form.
+    """
+    if "@" in url:
+        raise BackendError(f"a user name belongs into {USERNAME} in the environment, not into a URL")
+    scheme, _, rest = url.partition("://")
+    places, *names = rest.split("/")
+    if scheme != "cassandra" or len(names) != 2 or not all(names):
+        raise BackendError(f"{url!r} is no store in Cassandra; the form is {_FORM}")
+    keyspace, table = map(unquote, names)
+    hosts = tuple(_host(place, url) for place in places.split(","))
+    return Address(hosts=hosts, keyspace=keyspace, table=table)
+
+
+def _host(place: str, url: str) -> tuple[str, int]:
+    found = _HOST.fullmatch(place.strip())
+    port = int((found and found["port"]) or _PORT)
+    if not found or not 0 < port < 1 << 16:
+        raise BackendError(f"{place!r} in {url!r} is no host; the form is {_FORM}")
+    return found["six"] or found["name"], port
+
+
+def connect(url: str) -> Connection:
+    """Open a session for a URL, see :func:`parse_address`.
+
+    User name and password come from LINKSTORE_CASSANDRA_USERNAME and LINKSTORE_CASSANDRA_PASSWORD. A node
+    has 10 seconds to answer; one that was lost is looked for every second.
+
+    Raises:
+        BackendError: If the URL has another form, the login fails, or the keyspace does not exist.
+        StoreUnavailableError: If no node answers.
+    """
+    address = parse_address(url)
+    cluster = _cluster(address)
+    try:
+        session = cluster.connect()
+        check_keyspace(session, address.keyspace)
+    except DRIVER_ERRORS as error:
+        cluster.shutdown()
+        raise failure(diagnose(error), "connect", (str(address),)) from error
+    except BackendError:
+        cluster.shutdown()
+        raise
+    return Connection(session=session, address=address)
+
+
+def _cluster(address: Address) -> Cluster:
+    profile = ExecutionProfile(load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy()))
+    login = _login()
+    try:
+        return Cluster(
+            contact_points=list(address.hosts),
+            protocol_version=_PROTOCOL,
+            port=address.hosts[0][1],
+            auth_provider=login,
+            connect_timeout=_CONNECT_TIMEOUT,
+            control_connection_timeout=_CONNECT_TIMEOUT,
+            reconnection_policy=ConstantReconnectionPolicy(_RECONNECT_EVERY, max_attempts=None),
+            execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+        )
+    except UnresolvableContactPoints as error:
+        raise StoreUnavailableError(
+            f"could not connect: there is no address for Cassandra at {address}; check the host's spelling"
+        ) from error
+
+
+def _login() -> PlainTextAuthProvider | None:
+    username, password = os.environ.get(USERNAME), os.environ.get(PASSWORD)
+    if (username is None) != (password is None):
+        raise BackendError(f"set both {USERNAME} and {PASSWORD} in the environment, or neither")
+    return PlainTextAuthProvider(username, password) if username is not None else None
+
+
+def check_keyspace(session: Session, keyspace: str) -> None:
+    """Make sure that a keyspace exists.
+
+    Raises:
+        BackendError: If it does not; the message says how to create it.
+    """
+    metadata = session.cluster.metadata
+    if keyspace in metadata.keyspaces or _is_in_schema(session, keyspace):
+        return
+    nodes: dict[str, int] = {}
+    for host in metadata.all_hosts():
+        nodes[host.datacenter] = nodes.get(host.datacenter, 0) + 1
+    copies = "".join(f", '{name}': {min(3, number)}" for name, number in sorted(nodes.items()))
+    raise BackendError(
+        f"Cassandra has no keyspace {keyspace!r}; create it: CREATE KEYSPACE {_quoted(keyspace)}"
+        f" WITH replication = {{'class': 'NetworkTopologyStrategy'{copies}}}"
+    )
+
+
+def _is_in_schema(session: Session, keyspace: str) -> bool:
+    """Whether the server knows a keyspace that the driver does not; it may be new, or not be followed."""
+    look = Statement(
+        cql="SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?",
+        values=(keyspace,),
+        level="one",
+    )
+    return bool(Executor(session).run(Requests(statements=(look,), what="look for the keyspace"))[0])
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

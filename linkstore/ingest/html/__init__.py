@@ -1,0 +1,1 @@
+"""Built sites: folders of HTML and Markdown pages."""

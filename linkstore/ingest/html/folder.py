@@ -1,0 +1,197 @@
+"""A folder of built HTML and Markdown as a source of pages.
+
+Whether a page changed is decided by a hash of its bytes, not by its size and time of change: reading
+and hashing costs little beside embedding, and a build may well write another text in the same second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from linkstore.extraction import Chunk, LinkExtractor, Page
+from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, answering, make_chunks
+from linkstore.ingest.html.inventory import FILE_NAME as INVENTORY
+from linkstore.ingest.html.inventory import SYMBOL, InventoryError, read_inventory
+from linkstore.ingest.html.pages import PageContent, UnreadablePageError, read_html_page
+from linkstore.ingest.html.redirects import find_redirects
+from linkstore.ingest.notes.markdown import read_markdown_page
+from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
+from linkstore.ingest.sink import PageStore
+from linkstore.ingest.source import BadInput, SourcePage
+from linkstore.ingest.sources import PageFile, detect_bases, page_files
+from linkstore.ingest.summary import Progress, Summary
+from linkstore.urls import DEFAULT_POLICY, Site, UrlPolicy, split_tag
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestSettings:
+    """How pages are read; a change makes the next run read all of them again.
+
+    Args:
+        bases: Where the site lies in public; None (default) finds it by ``rel=canonical``.
+        policy: For URLs that leave the site.
+        limits: How long chunks are.
+        max_bytes: A larger file is skipped; default 16 MiB.
+        encoding: Of pages that declare none; default UTF-8.
+    """
+
+    bases: tuple[str, ...] | None = None
+    policy: UrlPolicy = DEFAULT_POLICY
+    limits: ChunkLimits = DEFAULT_LIMITS
+    max_bytes: int = 16 * 2**20
+    encoding: str = "utf-8"
+
+
+class FolderSource:
+    """The pages of a folder: HTML and Markdown, by path.
+
+    Args:
+        path: The folder.
+        settings: How pages are read.
+        prefix: Where the folder lies beside others in the store, such as ``"3.13"``: the ids and tags of
+            its pages begin with it.
+
+    Raises:
+        SourceNotFoundError: If there is no such folder.
+        LinkError: If the prefix is no path.
+    """
+
+    def __init__(self, path: str | Path, settings: IngestSettings | None = None, *, prefix: str = "") -> None:
+        root = Path(path)
+        self._root = root
+        self._settings = settings or IngestSettings()
+        files = page_files(root)
+        self._name = root.resolve().as_posix()
+        bases = self._settings.bases
+        self._site = Site(
+            bases=detect_bases(files) if bases is None else bases,
+            policy=self._settings.policy,
+            prefix=prefix,
+        )
+        self._salt = repr((self._settings.limits, self._settings.encoding))
+        self._redirects = find_redirects(root, files, self._site)
+        self._files = [file for file in files if file.url not in self._redirects.stubs]
+        self._own_tags = frozenset(filter(None, (self._site.page_tag(file.url) for file in self._files)))
+        self._symbols: Mapping[str, tuple[tuple[str, str], ...]] = {}
+
+    @property
+    def name(self) -> str:
+        """The folder's absolute path."""
+        return self._name
+
+    @property
+    def site(self) -> Site:
+        """The folder as a site, with its public base if there is one."""
+        return self._site
+
+    def __len__(self) -> int:
+        """How many pages there are."""
+        return len(self._files)
+
+    def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
+        """The pages by path; each file is read, and parsed only if its page is."""
+        yield from self._read_symbols()
+        for file in self._files:
+            try:
+                content = self._content(file)
+            except (UnreadablePageError, OSError) as error:
+                yield BadInput(name=file.url, reason=str(error))
+            else:
+                read = partial(self._chunks, file, content)
+                yield SourcePage(url=file.url, digest=self._digest(file, content), read=read)
+
+    def _read_symbols(self) -> Iterator[BadInput]:
+        """Take up the names that Sphinx says are documented here, if it does."""
+        inventory = self._root / INVENTORY
+        if inventory.is_file():
+            try:
+                self._symbols = read_inventory(inventory)
+            except (InventoryError, OSError) as error:
+                yield BadInput(name=INVENTORY, reason=str(error))
+
+    def _content(self, file: PageFile) -> bytes:
+        size = file.path.stat().st_size
+        if size > self._settings.max_bytes:
+            raise UnreadablePageError(
+                f"it has {size:,} bytes, more than the {self._settings.max_bytes:,} allowed"
+            )
+        return file.path.read_bytes()
+
+    def _digest(self, file: PageFile, content: bytes) -> str:
+        known_as = (file.url, file.aliases, self._old_names(file), self._symbols.get(file.url))
+        digest = xxhash.xxh3_128(f"{self._salt}{known_as}".encode(errors="replace"))
+        digest.update(content)
+        return digest.hexdigest()
+
+    def _chunks(self, file: PageFile, content: bytes) -> list[Chunk]:
+        reader = read_markdown_page if file.is_markdown else read_html_page
+        found = reader(content, encoding=self._settings.encoding)
+        old = self._old_names(file)
+        page = Page(
+            url=file.url,
+            title=found.title or file.name,
+            base=found.base,
+            aliases=(*file.aliases, *self._canonical(file, found), *old.get("", ())),
+        )
+        chunks = make_chunks(page, found.blocks, self._settings.limits)
+        return answering(chunks, {"hyperlink": old, SYMBOL: self._named(file)})
+
+    def _named(self, file: PageFile) -> dict[str, tuple[str, ...]]:
+        """The names documented on a page, by fragment."""
+        names: dict[str, tuple[str, ...]] = {}
+        for fragment, name in self._symbols.get(file.url, ()):
+            names[fragment] = (*names.get(fragment, ()), name)
+        return names
+
+    def _old_names(self, file: PageFile) -> Mapping[str, tuple[str, ...]]:
+        """The tags that lead to a page by redirects, by fragment."""
+        return self._redirects.to(self._site.page_tag(file.url) or "")
+
+    def _canonical(self, file: PageFile, found: PageContent) -> tuple[str, ...]:
+        """The page's canonical URL, unless it is another page of the folder (as where all name the home)."""
+        if found.canonical is None:
+            return ()
+        tag = self._site.tag(found.canonical, page=file.url, base=found.base)
+        if tag is None or split_tag(tag)[0] in self._own_tags:
+            return ()
+        return (found.canonical if "://" in found.canonical else tag,)
+
+
+def index_folder(
+    store: PageStore,
+    path: str | Path,
+    *,
+    source: str | None = None,
+    prefix: str = "",
+    links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
+    settings: IngestSettings | None = None,
+    progress: Progress | None = None,
+    dry_run: bool = False,
+) -> Summary:
+    """Index the pages of a folder of built HTML and Markdown: see :func:`index_source`.
+
+    Args:
+        store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
+        path: The folder.
+        source: Names the folder within the store; default its absolute path.
+        prefix: Where the folder lies beside others in the store, such as ``"3.13"``: the ids and tags of
+            its pages begin with it, and ``metadata["site"]`` of its documents says it.
+        links: Names of link extractors, or extractors.
+        settings: How pages are read.
+        progress: Called after each page.
+        dry_run: Say what would be done, and write nothing.
+
+    Raises:
+        SourceNotFoundError: If there is no such folder.
+        SourceConflictError: If another source has a page of the same name.
+        LinkError: If the prefix is no path.
+        ExtractionError: If an extractor is not installed, or cannot be used here.
+    """
+    found = FolderSource(path, settings, prefix=prefix)
+    return index_source(store, found, name=source, links=links, progress=progress, dry_run=dry_run)

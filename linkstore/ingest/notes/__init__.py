@@ -1,0 +1,1 @@
+"""Markdown notes: vaults, front matter, wikilinks."""

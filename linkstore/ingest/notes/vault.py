@@ -1,0 +1,210 @@
+"""A vault of Markdown notes as a source of pages: Obsidian, Foam, what MkDocs and Docusaurus build from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+from urllib.parse import unquote
+
+import xxhash
+
+from linkstore.extraction import Chunk, Hyperlink, LinkExtractor, Page
+from linkstore.extraction.markup import decode_html, parse_html, squeezed
+from linkstore.ingest.chunks import make_chunks
+from linkstore.ingest.html.folder import IngestSettings
+from linkstore.ingest.html.pages import UnreadablePageError, decoded, page_content
+from linkstore.ingest.notes.frontmatter import (
+    LONGEST,
+    NONE,
+    FrontMatter,
+    FrontMatterError,
+    read_front_matter,
+    split_front_matter,
+)
+from linkstore.ingest.notes.markup import TAG_SCHEME, note_html, targets
+from linkstore.ingest.notes.notes import Notes
+from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
+from linkstore.ingest.sink import PageStore
+from linkstore.ingest.source import BadInput, SourcePage
+from linkstore.ingest.sources import PageFile, page_files
+from linkstore.ingest.summary import Progress, Summary
+from linkstore.links import Link
+from linkstore.urls import Site, is_short
+
+_SUFFIXES: Final = frozenset({".md", ".markdown", ".mdx"})
+_HEAD: Final = 4 * LONGEST + 16
+"""Bytes that may have to be read for all of the front matter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Note:
+    """A note that was read, not parsed."""
+
+    file: PageFile
+    front: FrontMatter
+    body: str
+    digest: str
+
+
+class VaultSource:
+    """The notes of a vault, by path. Their front matter is read twice, for the aliases of all come first.
+
+    Args:
+        path: The vault's folder.
+        settings: How pages are read.
+        prefix: Where the vault lies beside other sources in the store; see :func:`index_folder`.
+
+    Raises:
+        SourceNotFoundError: If there is no such folder.
+        LinkError: If the prefix is no path.
+    """
+
+    def __init__(self, path: str | Path, settings: IngestSettings | None = None, *, prefix: str = "") -> None:
+        root = Path(path)
+        self._settings = settings or IngestSettings()
+        self._files = page_files(root, _is_note)
+        self._name = root.resolve().as_posix()
+        self._site = Site(bases=self._settings.bases or (), policy=self._settings.policy, prefix=prefix)
+        self._salt = repr((self._settings.limits, self._settings.encoding))
+
+    @property
+    def name(self) -> str:
+        """The vault's absolute path."""
+        return self._name
+
+    @property
+    def site(self) -> Site:
+        """The vault as a site."""
+        return self._site
+
+    def __len__(self) -> int:
+        """How many notes there are."""
+        return len(self._files)
+
+    def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
+        """The notes by path. A note whose front matter is broken is offered without it, and reported."""
+        notes = Notes((file.page for file in self._files), self._aliases())
+        for file in self._files:
+            try:
+                text = decoded(self._content(file), self._settings.encoding)
+            except (UnreadablePageError, OSError) as error:
+                yield BadInput(name=file.url, reason=str(error))
+                continue
+            block, body = split_front_matter(text)
+            try:
+                front = read_front_matter(block)
+            except FrontMatterError as error:
+                front = NONE
+                yield BadInput(name=f"{file.url} (front matter)", reason=str(error))
+            note = _Note(file=file, front=front, body=body, digest=self._digest(file, text, notes))
+            yield SourcePage(url=file.url, digest=note.digest, read=partial(self._chunks, note, notes))
+
+    def _content(self, file: PageFile) -> bytes:
+        size = file.path.stat().st_size
+        if size > self._settings.max_bytes:
+            raise UnreadablePageError(
+                f"it has {size:,} bytes, more than the {self._settings.max_bytes:,} allowed"
+            )
+        return file.path.read_bytes()
+
+    def _aliases(self) -> dict[str, list[str]]:
+        """The aliases of all notes, with the notes that say they are theirs."""
+        found: dict[str, list[str]] = {}
+        for file in self._files:
+            for alias in _front_of(file.path).aliases:
+                found.setdefault(alias, []).append(file.page)
+        return found
+
+    def _digest(self, file: PageFile, text: str, notes: Notes) -> str:
+        """Of the note, and of where its links lead: that changes as other notes come and go."""
+        found = ((one, notes.named(one, file.page), notes.linked(one, file.page)) for one in targets(text))
+        leads = sorted(map(str, found))
+        said = f"{self._salt}{file.url}{file.aliases}{leads}\0{text}"
+        return xxhash.xxh3_128(said.encode(errors="replace")).hexdigest()
+
+    def _chunks(self, note: _Note, notes: Notes) -> list[Chunk]:
+        file, front = note.file, note.front
+        html = note_html(note.body, file.page, notes)
+        found = page_content(parse_html(f"<main>{html}</main>"), title=squeezed(front.title))
+        title = found.title or PurePosixPath(file.name).stem
+        metadata = {**front.fields, "aliases": list(front.aliases)} if front.aliases else dict(front.fields)
+        page = Page(url=file.url, title=title, aliases=(*file.aliases, *front.urls), metadata=metadata)
+        chunks = make_chunks(page, found.blocks, self._settings.limits)
+        return [_with_tags(chunk, front if chunk.index == 0 else NONE) for chunk in chunks]
+
+
+def index_vault(
+    store: PageStore,
+    path: str | Path,
+    *,
+    source: str | None = None,
+    prefix: str = "",
+    links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
+    settings: IngestSettings | None = None,
+    progress: Progress | None = None,
+    dry_run: bool = False,
+) -> Summary:
+    """Index a vault of Markdown notes: see :func:`index_source`.
+
+    ``[[wikilinks]]``, embeds and links between notes are of kind ``hyperlink``. Tags, in the text and in the
+    front matter, are of kind ``tag``; categories of kind ``category``; those of the front matter lie on the
+    first document of their note. Front matter becomes metadata.
+
+    Args:
+        store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
+        path: The vault's folder.
+        source: Names the vault within the store; default its absolute path.
+        prefix: Where the vault lies beside other sources in the store; see :func:`index_folder`.
+        links: Names of link extractors, or extractors.
+        settings: How pages are read.
+        progress: Called after each note.
+        dry_run: Say what would be done, and write nothing.
+
+    Raises:
+        SourceNotFoundError: If there is no such folder.
+        SourceConflictError: If another source has a page of the same name.
+        LinkError: If the prefix is no path.
+        ExtractionError: If an extractor is not installed, or cannot be used here.
+    """
+    found = VaultSource(path, settings, prefix=prefix)
+    return index_source(store, found, name=source, links=links, progress=progress, dry_run=dry_run)
+
+
+def _is_note(path: PurePosixPath) -> bool:
+    return path.suffix.lower() in _SUFFIXES and not path.name.startswith(".")
+
+
+def _front_of(path: Path) -> FrontMatter:
+    """The front matter of a note, for its aliases; none where it cannot be read, which is reported later."""
+    try:
+        with path.open("rb") as file:
+            head = decode_html(file.read(_HEAD), errors="replace")
+        return read_front_matter(split_front_matter(head.replace("\r\n", "\n"))[0])
+    except (OSError, LookupError, FrontMatterError):
+        return NONE
+
+
+def _with_tags(chunk: Chunk, front: FrontMatter) -> Chunk:
+    """A chunk with the tags that are in it, and those of the front matter, as links."""
+    written = (unquote(link.href.removeprefix(TAG_SCHEME)) for link in chunk.hyperlinks if _is_tag(link))
+    tags = dict.fromkeys(tag.casefold().strip("/") for tag in (*front.tags, *written))
+    links = [Link.bidir(kind="tag", tag=tag, label=f"#{tag}") for tag in tags if _is_usable(tag)]
+    links += [
+        Link.bidir(kind="category", tag=one) for one in map(squeezed, front.categories) if _is_usable(one)
+    ]
+    return replace(
+        chunk,
+        hyperlinks=tuple(link for link in chunk.hyperlinks if not _is_tag(link)),
+        links=(*chunk.links, *links),
+    )
+
+
+def _is_usable(tag: str) -> bool:
+    return bool(tag) and "\0" not in tag and is_short(tag)
+
+
+def _is_tag(link: Hyperlink) -> bool:
+    return link.href.startswith(TAG_SCHEME)

@@ -1,0 +1,1 @@
+"""Documents that come ready: JSON lines and what other loaders made."""

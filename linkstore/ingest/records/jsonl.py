@@ -1,0 +1,201 @@
+"""A file of JSON lines as a source: one document a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import orjson
+import xxhash
+from langchain_core.documents import Document
+
+from linkstore.errors import LinkError
+from linkstore.extraction import LinkExtractor
+from linkstore.ingest.html.pages import UnreadablePageError
+from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
+from linkstore.ingest.records.naming import HYPERLINK, incoming, name_tag
+from linkstore.ingest.sink import PageStore
+from linkstore.ingest.source import BadInput, SourcePage
+from linkstore.ingest.sources import SourceNotFoundError
+from linkstore.ingest.summary import Progress, Summary
+from linkstore.links import LINKS_KEY, Link, links_in, merge_links
+from linkstore.urls import Site
+
+_KEYS: Final = frozenset({"id", "text", "title", "url", "links", "metadata"})
+_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://|(?:mailto|tel|javascript|data):", re.IGNORECASE)
+_LONGEST_LINE: Final = 16 * 2**20
+_SAMPLE: Final = 64 * 2**10
+_MARK: Final = b"\xef\xbb\xbf"
+
+
+class JsonlSource:
+    """The documents of a file of JSON lines: ``{"id", "text", "title"?, "url"?, "links"?, "metadata"?}``.
+
+    A document answers to its ``url``; without one, to its ``id``. A link is a URL, relative to the
+    document's own if it has one; the id of another document, as ``{"id": …}`` or as a string in a document
+    without ``url``; each with an optional ``label``; or a :class:`~linkstore.links.Link` as a dict. Of the
+    ids that were read hashes are held, about 100 bytes a line.
+
+    Args:
+        path: The file.
+        prefix: Where the documents lie beside other sources in the store; see :func:`index_folder`.
+
+    Raises:
+        SourceNotFoundError: If there is no such file.
+        LinkError: If the prefix is no path.
+    """
+
+    def __init__(self, path: str | Path, *, prefix: str = "") -> None:
+        self._path = Path(path)
+        if not self._path.is_file():
+            raise SourceNotFoundError(f"there is no file {str(path)!r}; give a file of JSON lines")
+        self._site = Site(prefix=prefix)
+
+    @property
+    def name(self) -> str:
+        """The file's absolute path."""
+        return self._path.resolve().as_posix()
+
+    @property
+    def site(self) -> Site:
+        """Names the documents by their ids."""
+        return self._site
+
+    def __len__(self) -> int:
+        """About how many lines there are, by the length of the first ones."""
+        with self._path.open("rb") as file:
+            sample = file.read(_SAMPLE)
+        return round(self._path.stat().st_size * sample.count(b"\n") / len(sample)) if sample else 0
+
+    def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
+        """The documents in the order of their lines. Bad lines are named by their number."""
+        seen: set[bytes] = set()
+        with self._path.open("rb") as file:
+            for number, line in _lines(file):
+                if line is None or line.strip():
+                    yield self._page(number, line, seen)
+
+    def _page(self, number: int, line: bytes | None, seen: set[bytes]) -> SourcePage | BadInput:
+        where = f"line {number}"
+        if line is None:
+            return BadInput(name=where, reason=f"it has more than {_LONGEST_LINE:,} bytes", hides=True)
+        try:
+            fields = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            return BadInput(name=where, reason=f"it is no JSON: {error}", hides=True)
+        name = fields.get("id") if isinstance(fields, dict) else None
+        if isinstance(name, int) and not isinstance(name, bool):
+            name = str(name)
+        if not isinstance(name, str) or not name.strip() or "\0" in name:
+            return BadInput(name=where, reason='it is no object with an "id"', hides=True)
+        key = xxhash.xxh3_128_digest(name.encode())
+        if key in seen:
+            return BadInput(name=where, reason=f"its id {name!r} is that of an earlier line")
+        seen.add(key)
+        read = partial(self._documents, where, name, fields)
+        return SourcePage(url=name, digest=xxhash.xxh3_128_hexdigest(line.strip()), read=read)
+
+    def _documents(self, where: str, name: str, fields: Mapping[str, Any]) -> list[Document]:
+        try:
+            return [_document(name, fields, self._site)]
+        except (ValueError, LinkError) as error:
+            raise UnreadablePageError(f"{where}: {error}") from error
+
+
+def index_jsonl(
+    store: PageStore,
+    path: str | Path,
+    *,
+    source: str | None = None,
+    prefix: str = "",
+    links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
+    progress: Progress | None = None,
+    dry_run: bool = False,
+) -> Summary:
+    """Index a file of JSON lines, a document each: see :func:`index_source` and :class:`JsonlSource`.
+
+    Documents are stored as they are, not divided. While there is a line that cannot be read at all, no
+    document is taken for gone.
+
+    Args:
+        store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
+        path: The file.
+        source: Names the file within the store; default its absolute path.
+        prefix: Where the documents lie beside other sources in the store; see :func:`index_folder`.
+        links: Names of link extractors, or extractors; of these, those that read documents are asked.
+        progress: Called after each line.
+        dry_run: Say what would be done, and write nothing.
+
+    Raises:
+        SourceNotFoundError: If there is no such file.
+        SourceConflictError: If another source has a document of the same id.
+        LinkError: If the prefix is no path.
+        ExtractionError: If an extractor is not installed, or cannot be used here.
+    """
+    found = JsonlSource(path, prefix=prefix)
+    return index_source(store, found, name=source, links=links, progress=progress, dry_run=dry_run)
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+    """The lines with their numbers; None for one that is too long, of which no more than that is held."""
+    number = 0
+    while line := file.readline(_LONGEST_LINE + 1):
+        number += 1
+        if len(line) <= _LONGEST_LINE:
+            yield number, line.removeprefix(_MARK) if number == 1 else line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(_LONGEST_LINE)
+        yield number, None
+
+
+def _document(name: str, fields: Mapping[str, Any], site: Site) -> Document:
+    """The document of a line.
+
+    Raises:
+        ValueError: If a field is not what it should be.
+    """
+    unknown = sorted(fields.keys() - _KEYS)
+    if unknown:
+        raise ValueError(f"unknown {', '.join(unknown)}; known are {', '.join(sorted(_KEYS))}")
+    text = _field(fields, "text", str, "")
+    if not text.strip():
+        raise ValueError('it has no "text"')
+    metadata = dict(_field(fields, "metadata", dict, {}))
+    title, url = _field(fields, "title", str, ""), _field(fields, "url", str, "")
+    metadata |= {key: value for key, value in (("title", title), ("url", url)) if value}
+    links = [_link(one, url, site) for one in _field(fields, "links", list, [])]
+    own = (*links_in(metadata, name), *incoming(url or name_tag(name), site), *filter(None, links))
+    metadata[LINKS_KEY] = [link.to_dict() for link in merge_links(own)]
+    return Document(id=name, page_content=text, metadata=metadata)
+
+
+def _field(fields: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
+    value = fields.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, kind):
+        raise ValueError(f'"{key}" is a {type(value).__name__}, not a {kind.__name__}')  # noqa: TRY004
+    return value
+
+
+def _link(value: Any, url: str, site: Site) -> Link | None:
+    """A link as a line says it; None if it leads to no page, such as ``mailto:``."""
+    if isinstance(value, dict) and "kind" in value:
+        return Link.from_dict(value)
+    if isinstance(value, str):
+        value = {"url" if url or _URL.match(value) else "id": value}
+    if not isinstance(value, dict) or value.keys() - {"label"} not in ({"id"}, {"url"}):
+        shown = str(value)[:80]
+        raise ValueError(
+            f'the link {shown!r} is no URL, {{"id"}}, {{"url"}} or {{"kind", "tag", "direction"}}'
+        )
+    label = _field(value, "label", str, "")
+    if "id" in value:
+        tag = site.tag(name_tag(str(value["id"])))
+    else:
+        tag = site.tag(_field(value, "url", str, ""), page=url)
+    return None if tag is None else Link.outgoing(kind=HYPERLINK, tag=tag, label=label or None)

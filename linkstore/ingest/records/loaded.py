@@ -1,0 +1,144 @@
+"""LangChain documents as a source, such as those that a loader or a splitter gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import orjson
+import xxhash
+from langchain_core.documents import Document
+
+from linkstore.errors import LinkError
+from linkstore.extraction import LinkExtractor
+from linkstore.ingest.html.pages import UnreadablePageError
+from linkstore.ingest.notes.plain import NotPlainError, plain
+from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
+from linkstore.ingest.records.naming import incoming
+from linkstore.ingest.sink import PageStore
+from linkstore.ingest.source import BadInput, SourcePage
+from linkstore.ingest.summary import Progress, Summary
+from linkstore.links import LINKS_KEY, get_links
+from linkstore.urls import Site
+
+_ORIGINS: Final = ("source", "url", "file_path")
+"""Where loaders say what a document was loaded from, the most common first."""
+
+
+class DocumentsSource:
+    """LangChain documents, as they come: each is a page of its own, and no more than one is held.
+
+    A document without id gets one that stays the same while its origin (``source`` or ``url`` of its
+    metadata) and its text do. Of the documents in a row that have one URL for their origin, such as the
+    chunks of a page, the first answers to links to it. Metadata becomes plain JSON.
+
+    Args:
+        documents: Any iterable; read once.
+        name: Names the source within the store.
+        prefix: Where the documents lie beside other sources in the store; see :func:`index_folder`.
+
+    Raises:
+        LinkError: If the prefix is no path.
+    """
+
+    def __init__(self, documents: Iterable[Document], name: str, *, prefix: str = "") -> None:
+        self._documents = documents
+        self._name = name
+        self._site = Site(prefix=prefix)
+
+    @property
+    def name(self) -> str:
+        """As given."""
+        return self._name
+
+    @property
+    def site(self) -> Site:
+        """Names the documents by their ids."""
+        return self._site
+
+    def __len__(self) -> int:
+        """How many there are, where that is known beforehand."""
+        return len(self._documents) if isinstance(self._documents, Sequence) else 0
+
+    def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
+        """The documents in order. Those that come twice are reported."""
+        seen: set[bytes] = set()
+        before = None
+        for number, document in enumerate(self._documents, start=1):
+            origin = _origin(document)
+            name = document.id or _made_id(document, origin)
+            key = xxhash.xxh3_128_digest(name.encode(errors="replace"))
+            if key in seen:
+                yield BadInput(name=f"document {number}", reason=f"its id {name!r} is that of an earlier one")
+                continue
+            seen.add(key)
+            url = origin if origin != before and "://" in origin else ""
+            before = origin
+            try:
+                metadata = plain({key: of for key, of in document.metadata.items() if key != LINKS_KEY})
+                links = [link.to_dict() for link in get_links(document)]
+            except (NotPlainError, LinkError) as error:
+                yield BadInput(name=name, reason=f"document {number}: {error}")
+                continue
+            links += [link.to_dict() for link in incoming(url, self._site)] if url else []
+            stored = Document(
+                id=name, page_content=document.page_content, metadata={**metadata, LINKS_KEY: links}
+            )
+            yield SourcePage(url=name, digest=_digest(stored), read=partial(_read, stored))
+
+
+def index_documents(
+    store: PageStore,
+    documents: Iterable[Document],
+    *,
+    source: str,
+    prefix: str = "",
+    links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
+    progress: Progress | None = None,
+    dry_run: bool = False,
+) -> Summary:
+    """Index LangChain documents, such as ``loader.lazy_load()``: see :func:`index_source`.
+
+    Documents are stored as they are, with the links they carry; split them first where they are long.
+    Documents of the source's last run that do not come again are removed.
+
+    Args:
+        store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
+        documents: Any iterable; read once, and not held.
+        source: Names them within the store: the same name replaces what was there under it.
+        prefix: Where the documents lie beside other sources in the store; see :func:`index_folder`.
+        links: Names of link extractors, or extractors; of these, those that read documents are asked.
+        progress: Called after each document.
+        dry_run: Say what would be done, and write nothing.
+
+    Raises:
+        SourceConflictError: If another source has a document of the same id.
+        LinkError: If the prefix is no path.
+        ExtractionError: If an extractor is not installed, or cannot be used here.
+    """
+    found = DocumentsSource(documents, source, prefix=prefix)
+    return index_source(store, found, links=links, progress=progress, dry_run=dry_run)
+
+
+def _origin(document: Document) -> str:
+    """What a document was loaded from; empty if it does not say."""
+    found = (document.metadata.get(key) for key in _ORIGINS)
+    return next((str(one) for one in found if one), "")
+
+
+def _made_id(document: Document, origin: str) -> str:
+    digest = xxhash.xxh3_128_hexdigest(document.page_content.encode(errors="replace"))
+    cleaned = origin.replace("\0", "").encode(errors="replace").decode()
+    return f"{cleaned}#{digest[:16]}" if cleaned else digest
+
+
+def _digest(document: Document) -> str:
+    said = (document.page_content.encode(errors="replace"), orjson.dumps(document.metadata))
+    return xxhash.xxh3_128_hexdigest(b"\0".join(said))
+
+
+def _read(document: Document) -> list[Document]:
+    if not document.page_content.strip():
+        raise UnreadablePageError("it has no text")
+    return [document]

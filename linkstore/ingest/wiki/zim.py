@@ -1,0 +1,155 @@
+"""A ZIM file, such as Kiwix offers of wikis and documentation, as a source of pages.
+
+It is read by ``libzim``, whose licence is GPL-3.0-or-later: nothing here depends on it, and whoever wants
+ZIM files installs it: ``pip install libzim``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import xxhash
+
+from linkstore.errors import LinkStoreError
+from linkstore.extraction import Chunk, LinkExtractor, Page
+from linkstore.ingest.chunks import make_chunks
+from linkstore.ingest.html.folder import IngestSettings
+from linkstore.ingest.html.pages import read_html_page
+from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
+from linkstore.ingest.sink import PageStore
+from linkstore.ingest.source import BadInput, SourcePage
+from linkstore.ingest.sources import SourceNotFoundError
+from linkstore.ingest.summary import Progress, Summary
+from linkstore.urls import Site
+
+
+class MissingLibzimError(LinkStoreError, ImportError):
+    """ZIM files need a library that is not installed."""
+
+
+class ZimSource:
+    """The HTML pages of a ZIM file, in its order; redirects become further names of their pages.
+
+    Args:
+        path: The file.
+        settings: How pages are read.
+        prefix: Where the pages lie beside other sources in the store; see :func:`index_folder`.
+
+    Raises:
+        MissingLibzimError: If libzim is not installed.
+        SourceNotFoundError: If there is no such file, or it is no ZIM file.
+        LinkError: If the prefix is no path.
+    """
+
+    def __init__(self, path: str | Path, settings: IngestSettings | None = None, *, prefix: str = "") -> None:
+        self._path = Path(path)
+        self._archive = _opened(self._path)
+        self._settings = settings or IngestSettings()
+        self._site = Site(bases=self._settings.bases or (), policy=self._settings.policy, prefix=prefix)
+        self._salt = repr((self._settings.limits, self._settings.encoding))
+
+    @property
+    def name(self) -> str:
+        """The file's absolute path."""
+        return self._path.resolve().as_posix()
+
+    @property
+    def site(self) -> Site:
+        """The file as a site."""
+        return self._site
+
+    def __len__(self) -> int:
+        """How many entries there are, redirects and pictures included."""
+        return int(self._archive.entry_count)
+
+    def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
+        """The pages; each is unpacked, and parsed only if it is read."""
+        redirects = self._redirects()
+        for entry in self._entries():
+            if entry.is_redirect:
+                continue
+            url = quote(entry.path)
+            item = entry.get_item()
+            if not item.mimetype.startswith("text/html"):
+                continue
+            if item.size > self._settings.max_bytes:
+                reason = f"it has {item.size:,} bytes, more than the {self._settings.max_bytes:,} allowed"
+                yield BadInput(name=url, reason=reason)
+                continue
+            aliases = tuple(redirects.get(entry.path, ()))
+            content = bytes(item.content)
+            digest = xxhash.xxh3_128(f"{self._salt}{url}{aliases}".encode())
+            digest.update(content)
+            read = partial(self._chunks, url, entry.title, aliases, content)
+            yield SourcePage(url=url, digest=digest.hexdigest(), read=read)
+
+    def _entries(self) -> Iterator[Any]:
+        for number in range(self._archive.entry_count):
+            yield self._archive._get_entry_by_id(number)  # noqa: SLF001 (there is no other way to see all)
+
+    def _redirects(self) -> dict[str, list[str]]:
+        """Path → the URLs that redirect to it; libzim refuses to write circles and loose ends."""
+        found: dict[str, list[str]] = {}
+        for entry in self._entries():
+            if entry.is_redirect:
+                found.setdefault(entry.get_redirect_entry().path, []).append(quote(entry.path))
+        return found
+
+    def _chunks(self, url: str, title: str, aliases: tuple[str, ...], content: bytes) -> list[Chunk]:
+        found = read_html_page(content, encoding=self._settings.encoding)
+        page = Page(url=url, title=found.title or title, base=found.base, aliases=aliases)
+        return make_chunks(page, found.blocks, self._settings.limits)
+
+
+def index_zim(
+    store: PageStore,
+    path: str | Path,
+    *,
+    source: str | None = None,
+    prefix: str = "",
+    links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
+    settings: IngestSettings | None = None,
+    progress: Progress | None = None,
+    dry_run: bool = False,
+) -> Summary:
+    """Index the pages of a ZIM file, if libzim is installed: see :func:`index_source`.
+
+    Args:
+        store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
+        path: The file.
+        source: Names the file within the store; default its absolute path.
+        prefix: Where the pages lie beside other sources in the store; see :func:`index_folder`.
+        links: Names of link extractors, or extractors.
+        settings: How pages are read.
+        progress: Called after each page.
+        dry_run: Say what would be done, and write nothing.
+
+    Raises:
+        MissingLibzimError: If libzim is not installed.
+        SourceNotFoundError: If there is no such file, or it is no ZIM file.
+        SourceConflictError: If another source has a page of the same name.
+        LinkError: If the prefix is no path.
+        ExtractionError: If an extractor is not installed, or cannot be used here.
+    """
+    found = ZimSource(path, settings, prefix=prefix)
+    return index_source(store, found, name=source, links=links, progress=progress, dry_run=dry_run)
+
+
+def _opened(path: Path) -> Any:
+    if not path.is_file():
+        raise SourceNotFoundError(f"there is no file {str(path)!r}; give a ZIM file")
+    try:
+        from libzim.reader import Archive
+    except ImportError as error:
+        raise MissingLibzimError(
+            "ZIM files are read by libzim, which is not installed; its licence is GPL-3.0-or-later:"
+            " pip install libzim"
+        ) from error
+    try:
+        return Archive(path)
+    except RuntimeError as error:
+        raise SourceNotFoundError(f"{str(path)!r} is no ZIM file: {error}") from error

@@ -1,0 +1,591 @@
+"""Statements are run bounded, page by page, again where that may help, and never for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
+
+from cassandra import (
+    AuthenticationFailed,
+    ConsistencyLevel,
+    InvalidRequest,
+    OperationTimedOut,
+    ReadTimeout,
+    Unavailable,
+    WriteFailure,
+)
+from cassandra.cluster import NoHostAvailable
+from cassandra.connection import ConnectionShutdown
+from cassandra.policies import RetryPolicy
+from cassandra.protocol import OverloadedErrorMessage, ServerError, SyntaxException
+from cassandra.query import UNSET_VALUE, tuple_factory
+from fake_cassandra import FakeSession
+
+from linkstore.backends.cassandra.settings import CassandraSettings
+from linkstore.backends.cassandra.transport import flight as flight_module
+from linkstore.backends.cassandra.transport.execution import Executor
+from linkstore.backends.cassandra.transport.pace import Pace, wait_before
+from linkstore.backends.cassandra.transport.requests import UNSET, Requests, Statement
+from linkstore.errors import BackendError, StoreClosedError, StoreUnavailableError
+
+BUSY = OverloadedErrorMessage(code=0x1001, message="too much", info=None)
+FAILED = WriteFailure("no", consistency=6, required_responses=2, received_responses=1, failures=1)
+
+
+def echo(request):
+    request.answer([request.values])
+
+
+def requests(*names, level="read", **more):
+    statements = tuple(
+        Statement(cql="SELECT a FROM t WHERE a = ?", values=(name,), level=level, **more) for name in names
+    )
+    return Requests(statements=statements, what="read a thing")
+
+
+async def arun(executor, wanted):
+    return await executor.arun(wanted)
+
+
+@pytest.fixture(params=["run", "arun"])
+def run(request):
+    """Either way of running, for they promise the same."""
+    if request.param == "run":
+        return lambda executor, wanted: executor.run(wanted)
+    return lambda executor, wanted: asyncio.run(arun(executor, wanted))
+
+
+def names(number):
+    return [f"n{i}" for i in range(number)]
+
+
+# --- answers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delay", [0.0005, None], ids=["later", "at once"])
+def test_answers_stand_in_the_order_of_the_statements(run, delay):
+    executor = Executor(FakeSession(echo, delay=delay))
+    assert run(executor, requests(*names(500))) == [[(name,)] for name in names(500)]
+
+
+def test_no_statements_have_no_answers(run):
+    assert run(Executor(FakeSession(echo)), requests()) == []
+
+
+def test_a_write_answers_no_rows(run):
+    session = FakeSession(lambda request: request.answer(None))
+    assert run(Executor(session), requests("a", level="write")) == [[]]
+
+
+def test_pages_are_followed_and_empty_ones_do_not_end_them(run):
+    pages = {None: ([("a",)], b"1"), b"1": ([], b"2"), b"2": ([("b",)], b"3"), b"3": ([("c",)], None)}
+    session = FakeSession(lambda request: request.answer(*pages[request.page]))
+    assert run(Executor(session), requests("x")) == [[("a",), ("b",), ("c",)]]
+    assert [request.page for request in session.requests] == [None, b"1", b"2", b"3"]
+
+
+def test_a_page_limit_ends_the_pages_and_is_asked_of_the_server(run):
+    session = FakeSession(lambda request: request.answer([("a",)] * 2, b"more"))
+    assert run(Executor(session), requests("x", page_limit=3)) == [[("a",)] * 3]
+    assert [request.query.fetch_size for request in session.requests] == [3, 3]
+
+
+def test_a_page_that_fails_is_asked_for_again_and_no_row_comes_twice(run):
+    failures = [OperationTimedOut()]
+
+    def serve(request):
+        if request.page and failures:
+            request.fail(failures.pop())
+        else:
+            request.answer([(request.page,)], None if request.page else b"2")
+
+    session = FakeSession(serve)
+    assert run(Executor(session), requests("x")) == [[(None,), (b"2",)]]
+    assert [request.page for request in session.requests] == [None, b"2", b"2"]
+
+
+def test_an_answer_that_comes_twice_counts_once(run):
+    def serve(request):
+        request.answer([request.values])
+        request.answer([("again",)])
+
+    assert run(Executor(FakeSession(serve)), requests(*names(50))) == [[(name,)] for name in names(50)]
+
+
+# --- how statements are sent ------------------------------------------------------------------
+
+
+def test_levels_timeouts_and_profiles_go_with_each_statement():
+    session = FakeSession(echo)
+    settings = CassandraSettings(
+        read_consistency="ONE", write_consistency="ALL", timeout=7, schema_timeout=33
+    )
+    executor = Executor(session, settings)
+    for level in ("read", "write", "one"):
+        executor.run(requests("a", level=level))
+    executor.run(Requests(statements=(Statement(cql="CREATE", level="schema"),), what="create"))
+    read, write, one, schema = session.requests
+    levels = [request.query.consistency_level for request in session.requests]
+    assert levels[:3] == [ConsistencyLevel.ONE, ConsistencyLevel.ALL, ConsistencyLevel.LOCAL_ONE]
+    assert [request.timeout for request in (read, write, one)] == pytest.approx([7, 7, 7])
+    assert schema.timeout == pytest.approx(33)
+    assert all(request.query.is_idempotent for request in session.requests)
+    assert all(
+        request.options["execution_profile"].row_factory is tuple_factory for request in session.requests
+    )
+    assert session.prepared == ["SELECT a FROM t WHERE a = ?"]
+
+
+def test_a_session_in_legacy_mode_is_used_without_a_profile_and_its_rows_become_tuples(run):
+    session = FakeSession(lambda request: request.answer([{"a": 1, "b": 2}]), legacy=True)
+    assert run(Executor(session), requests("x")) == [[(1, 2)]]
+    assert "execution_profile" not in session.requests[0].options
+
+
+def test_a_session_that_becomes_legacy_later_is_used_as_one():
+    """Setting ``session.row_factory`` does that to a cluster without profiles."""
+    session = FakeSession(echo)
+    executor = Executor(session)
+    session.cluster._config_mode = FakeSession(echo, legacy=True).cluster._config_mode
+    assert executor.run(requests("x")) == [[("x",)]]
+    assert "execution_profile" not in session.requests[0].options
+
+
+def test_rows_that_cannot_be_read_are_an_error(run):
+    session = FakeSession(lambda request: request.answer([object()]), legacy=True)
+    with pytest.raises(BackendError, match="row_factory"):
+        run(Executor(session), requests("x"))
+
+
+def test_nothing_is_set_on_the_session():
+    session = FakeSession(echo)
+    executor = Executor(session)
+    before = set(vars(session)) | set(vars(session.cluster))
+    executor.run(requests("x"))
+    assert set(vars(session)) | set(vars(session.cluster)) == before
+
+
+def test_unset_is_the_drivers_unset_and_routing_reaches_the_driver():
+    session = FakeSession(lambda request: request.answer(None))
+    statement = Statement(cql="U ? ?", values=(UNSET, "x"), level="write", routing=b"key")
+    Executor(session).run(Requests(statements=(statement,), what="write"))
+    query = session.requests[0].query
+    assert query.values == [UNSET_VALUE, b"x"]
+    assert query.routing_key == b"key"
+
+
+def test_a_text_is_prepared_once_for_all_threads():
+    session = FakeSession(echo)
+    executor = Executor(session)
+    session.on_prepare = lambda cql: time.sleep(0.02)
+    threads = [threading.Thread(target=executor.run, args=(requests("a"),)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(session.prepared) == 1
+    assert len(session.requests) == 8
+
+
+async def test_preparing_does_not_block_the_event_loop():
+    session = FakeSession(echo)
+    loop_thread, seen = threading.current_thread(), []
+    session.on_prepare = lambda cql: seen.append(threading.current_thread())
+    await Executor(session).arun(requests("a"))
+    assert len(seen) == 1
+    assert seen[0] is not loop_thread
+
+
+# --- concurrency ------------------------------------------------------------------------------
+
+
+def test_no_more_statements_are_under_way_than_allowed(run):
+    session = FakeSession(echo, delay=0.03)
+    run(Executor(session, CassandraSettings(in_flight=7)), requests(*names(60)))
+    assert session.most == 7
+
+
+def test_overload_halves_what_is_under_way_for_the_operations_that_follow_too(run):
+    """A server that takes three writes at a time is written to completely."""
+    busy = threading.Lock()
+    now = [0]
+
+    def serve(request):
+        with busy:
+            now[0] += 1
+            refused = now[0] > 3
+        time.sleep(0.002)
+        with busy:
+            now[0] -= 1
+        request.fail(FAILED) if refused else request.answer(None)
+
+    session = FakeSession(serve, delay=0.0005)
+    executor = Executor(session, CassandraSettings(in_flight=32))
+    assert run(executor, requests(*names(60), level="write")) == [[]] * 60
+    refused = len(session.requests) - 60
+    assert refused > 0
+    run(executor, requests(*names(60), level="write"))
+    assert len(session.requests) - 120 - refused < refused
+
+
+def test_pace_halves_once_for_those_that_failed_together_and_recovers_in_a_minute():
+    pace = Pace(64)
+    assert pace.limit(100.0) == 64
+    for _ in range(10):
+        pace.ease(started=99.0, now=100.0)
+    assert pace.limit(100.0) == 32
+    pace.ease(started=100.5, now=101.0)
+    assert pace.limit(101.0) == 16
+    assert 16 < pace.limit(111.0) < 64
+    assert pace.limit(161.0) == 64
+    for moment in range(200, 220):
+        pace.ease(started=moment, now=moment)
+    assert pace.limit(219.0) == 1
+
+
+def test_waits_double_to_two_seconds_and_are_never_the_same():
+    for tries, longest in [(1, 0.05), (2, 0.1), (4, 0.4), (7, 2.0), (1000, 2.0)]:
+        waits = {wait_before(tries) for _ in range(50)}
+        assert len(waits) > 1
+        assert longest / 2 <= min(waits) <= max(waits) <= longest
+
+
+# --- trying again -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FAILED,
+        BUSY,
+        OperationTimedOut(),
+        ReadTimeout("late", consistency=6, required_responses=2, received_responses=1),
+        Unavailable("down", consistency=6, required_replicas=2, alive_replicas=1),
+        ConnectionShutdown("gone"),
+        NoHostAvailable("none", {"10.0.0.7:9042": ConnectionRefusedError("refused")}),
+        ServerError(code=0, message="odd", info=None),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_may_pass_is_tried_again(run, error):
+    failures = [error, error]
+    session = FakeSession(lambda request: request.fail(failures.pop()) if failures else echo(request))
+    assert run(Executor(session), requests("x")) == [[("x",)]]
+    assert len(session.requests) == 3
+    first, second, third = [request.sent for request in session.requests]
+    assert second - first >= 0.025
+    assert third - second >= 0.05
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InvalidRequest("no such table"),
+        SyntaxException(code=0x2000, message="no such table", info=None),
+        AuthenticationFailed("no such table"),
+        RuntimeError("no such table"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_will_not_pass_is_an_error_at_once(run, error):
+    session = FakeSession(lambda request: request.fail(error))
+    with pytest.raises(
+        BackendError, match=r"could not read a thing: Cassandra at 10.0.0.7:9042: .*no such"
+    ) as e:
+        run(Executor(session), requests("x"))
+    assert not isinstance(e.value, StoreUnavailableError)
+    assert e.value.__cause__ is error
+    assert len(session.requests) == 1
+
+
+def test_a_server_error_is_tried_three_times(run):
+    session = FakeSession(lambda request: request.fail(ServerError(code=0, message="odd", info=None)))
+    with pytest.raises(StoreUnavailableError, match=r"the server failed: odd, 3 tries"):
+        run(Executor(session), requests("x"))
+    assert len(session.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (BUSY, "overloaded"),
+        (FAILED, "1 replicas failed on it, and LOCAL_QUORUM needs 2"),
+        (
+            Unavailable("d", consistency=6, required_replicas=2, alive_replicas=1),
+            "1 of the 2 replicas that LOCAL_Q",
+        ),
+        (
+            NoHostAvailable("none", {"10.0.0.9:9042": ConnectionRefusedError("refused")}),
+            r"10\.0\.0\.9:9042: .*refused",
+        ),
+        (NoHostAvailable("none", ["10.0.0.9"]), "10.0.0.9: no node is reachable"),
+        (OperationTimedOut(last_host="10.0.0.9:9042"), "10.0.0.9:9042: no answer came in time"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_after_the_deadline_the_error_names_host_operation_cause_and_remedy(run, error, words):
+    session = FakeSession(lambda request: request.fail(error))
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailableError, match=words) as e:
+        run(Executor(session, CassandraSettings(deadline=1.5)), requests("x"))
+    assert time.monotonic() - began < 5
+    assert len(session.requests) > 1
+    assert e.value.message.startswith("could not read a thing: Cassandra at 10.0.0.")
+    assert e.value.message.endswith(".")
+    assert e.value.__cause__ is error
+
+
+def test_a_login_that_fails_on_all_nodes_is_not_tried_again(run):
+    error = NoHostAvailable("none", {"10.0.0.9:9042": AuthenticationFailed("bad")})
+    session = FakeSession(lambda request: request.fail(error))
+    with pytest.raises(BackendError, match="password"):
+        run(Executor(session), requests("x"))
+    assert len(session.requests) == 1
+
+
+def test_a_try_may_take_no_longer_than_is_left_of_the_deadline(run):
+    session = FakeSession(lambda request: request.fail(OperationTimedOut()), delay=0.3)
+    with pytest.raises(StoreUnavailableError):
+        run(Executor(session, CassandraSettings(timeout=0.9, deadline=1.0)), requests("x"))
+    timeouts = [request.timeout for request in session.requests]
+    assert timeouts[0] == pytest.approx(0.9)
+    assert timeouts == sorted(timeouts, reverse=True)
+    assert timeouts[-1] < 0.7
+
+
+def test_each_statement_has_its_own_deadline(run):
+    """A long ingest is not given up because it is long."""
+    failures = {"n0": 2, "n4": 2}
+
+    def serve(request):
+        name = request.values[0]
+        failures[name] = failures.get(name, 0) - 1
+        request.fail(BUSY) if failures[name] >= 0 else echo(request)
+
+    session = FakeSession(serve, delay=0.1)
+    executor = Executor(session, CassandraSettings(in_flight=1, deadline=0.8))
+    assert run(executor, requests(*names(8))) == [[(name,)] for name in names(8)]
+
+
+def test_preparing_is_tried_again_and_refused_at_once(run):
+    session = FakeSession(echo)
+    failures = [NoHostAvailable("none", {"10.0.0.9:9042": OSError("unreachable")})]
+
+    def on_prepare(cql):
+        if failures:
+            raise failures.pop()
+
+    session.on_prepare = on_prepare
+    executor = Executor(session)
+    assert run(executor, requests("x")) == [[("x",)]]
+    failures.append(InvalidRequest("no such table"))
+    other = Statement(cql="SELECT other")
+    with pytest.raises(BackendError, match=r"could not do it: Cassandra at 10.0.0.7:9042: .*no such table"):
+        run(executor, Requests(statements=(other,), what="do it"))
+
+
+def test_a_session_that_was_shut_down_is_said_so_at_once(run):
+    session = FakeSession(lambda request: request.fail(ConnectionShutdown("pool is shut down")))
+    session.is_shutdown = True
+    with pytest.raises(StoreClosedError, match="shut down"):
+        run(Executor(session), requests("x"))
+    assert len(session.requests) == 1
+
+
+def test_a_value_that_fits_no_column_is_an_error(run):
+    session = FakeSession(echo)
+    with pytest.raises(BackendError, match="could not read a thing: a value does not fit"):
+        run(Executor(session), requests(3.5))
+    with pytest.raises(BackendError, match="a value does not fit"):
+        run(Executor(session), requests("\ud800"))
+    assert session.requests == []
+
+
+def test_a_driver_that_never_comes_back_is_not_waited_for(run, monkeypatch):
+    """As after a fork, which takes the driver's thread away."""
+    monkeypatch.setattr(flight_module, "_GRACE", 0.1)
+    session = FakeSession(lambda request: None)
+    with pytest.raises(BackendError, match="fork"):
+        run(Executor(session, CassandraSettings(timeout=0.3)), requests("x"))
+
+
+def test_the_first_failure_ends_the_operation_and_starts_nothing_more(run):
+    def serve(request):
+        request.fail(InvalidRequest("bad")) if request.values == ("n3",) else echo(request)
+
+    session = FakeSession(serve)
+    with pytest.raises(BackendError):
+        run(Executor(session, CassandraSettings(in_flight=4)), requests(*names(1000)))
+    begun = len(session.requests)
+    assert begun < 100
+    time.sleep(0.05)
+    assert len(session.requests) == begun
+
+
+# --- threads, loops, cancellation ---------------------------------------------------------------
+
+
+async def test_a_blocking_run_works_where_an_event_loop_runs():
+    assert Executor(FakeSession(echo)).run(requests("x")) == [[("x",)]]
+
+
+def test_one_executor_serves_several_event_loops_and_threads():
+    executor = Executor(FakeSession(echo))
+    failed = []
+
+    def work(number):
+        wanted = requests(*(f"{number}-{i}" for i in range(100)))
+        expected = [[statement.values] for statement in wanted.statements]
+        found = asyncio.run(arun(executor, wanted)) if number % 2 else executor.run(wanted)
+        if found != expected:
+            failed.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+async def test_the_event_loop_turns_while_statements_are_under_way():
+    async def turn():
+        while True:
+            turns.append(1)
+            await asyncio.sleep(0.005)
+
+    turns = []
+    turning = asyncio.create_task(turn())
+    await Executor(FakeSession(echo, delay=0.2)).arun(requests("x"))
+    turning.cancel()
+    assert len(turns) > 10
+
+
+async def test_no_thread_is_made_for_a_query():
+    executor = Executor(FakeSession(echo, delay=None))
+    await executor.arun(requests("x"))
+    before = threading.active_count()
+    for _ in range(50):
+        await executor.arun(requests(*names(20)))
+    assert threading.active_count() == before
+
+
+async def test_a_cancelled_operation_starts_no_further_statements():
+    session = FakeSession(echo, delay=0.1)
+    executor = Executor(session, CassandraSettings(in_flight=4))
+    executor.run(requests("first"))
+    session.requests.clear()
+    task = asyncio.create_task(executor.arun(requests(*names(100))))
+    await asyncio.sleep(0.03)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    begun = len(session.requests)
+    await asyncio.sleep(0.2)
+    assert len(session.requests) == begun == 4
+
+
+async def test_a_cancelled_operation_is_not_tried_again():
+    session = FakeSession(lambda request: request.fail(BUSY))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.3):
+            await Executor(session).arun(requests("x"))
+    begun = len(session.requests)
+    await asyncio.sleep(0.3)
+    assert len(session.requests) == begun
+
+
+async def test_cancelled_while_it_prepares_it_prepares_no_more():
+    session = FakeSession(echo)
+    calls = []
+
+    def on_prepare(cql):
+        calls.append(cql)
+        raise NoHostAvailable("none", {"10.0.0.9:9042": OSError("unreachable")})
+
+    session.on_prepare = on_prepare
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await Executor(session).arun(requests("x"))
+    await asyncio.sleep(0.05)
+    begun = len(calls)
+    await asyncio.sleep(0.4)
+    assert len(calls) == begun > 1
+
+
+def test_answers_that_come_after_the_loop_is_closed_harm_nobody():
+    held = []
+    session = FakeSession(held.append)
+    executor = Executor(session)
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(executor.arun(requests(*names(3))))
+    while len(held) < 3:
+        loop.run_until_complete(asyncio.sleep(0.005))
+    loop.close()  # as when a program ends without waiting
+    for request in held:
+        request.answer([("late",)])
+    task._log_destroy_pending = False
+    assert executor.run(Requests(statements=(), what="go on")) == []
+    held.clear()
+    thread = threading.Thread(target=lambda: [time.sleep(0.1), held[0].answer([("on time",)])])
+    thread.start()
+    assert executor.run(requests("x")) == [[("on time",)]]
+    thread.join()
+
+
+# --- settings -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"read_consistency": "quorum"},
+        {"read_consistency": "EACH_QUORUM"},
+        {"write_consistency": "ANY"},
+        {"timeout": 0},
+        {"deadline": -1},
+        {"in_flight": 0},
+        {"schema_timeout": float("nan")},
+    ],
+    ids=str,
+)
+def test_settings_that_cannot_work_are_refused_early(wrong):
+    with pytest.raises(BackendError, match=next(iter(wrong))):
+        CassandraSettings(**wrong)
+
+
+def test_the_levels_known_are_levels_of_the_driver():
+    from linkstore.backends.cassandra.settings import READ_LEVELS, WRITE_LEVELS
+
+    assert set(READ_LEVELS) | set(WRITE_LEVELS) <= set(ConsistencyLevel.name_to_value)
+
+
+def test_without_the_driver_the_extra_is_named():
+    code = (
+        "import sys; sys.modules['cassandra'] = None\n"
+        "from linkstore.backends.cassandra import settings\n"
+        "from linkstore.backends.cassandra.transport import requests\n"
+        "from linkstore.errors import MissingExtraError\n"
+        "try:\n    from linkstore.backends.cassandra.transport import execution\n"
+        "except MissingExtraError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'langchain-linkstore[cassandra]'" in done.stdout
+
+
+def test_the_next_node_is_asked_where_one_is_lost_but_not_where_one_is_busy():
+    session = FakeSession(echo)
+    Executor(session).run(requests("x"))
+    policy = session.requests[0].query.retry_policy
+    again = RetryPolicy.RETRY_NEXT_HOST
+    assert policy.on_request_error(None, 6, error=ConnectionShutdown("gone"), retry_num=0)[0] == again
+    assert policy.on_request_error(None, 6, error=BUSY, retry_num=0)[0] == RetryPolicy.RETHROW
+    assert policy.on_read_timeout(None, 6, 2, 2, False, 0)[0] == RetryPolicy.RETHROW
+    assert policy.on_write_timeout(None, 6, "BATCH_LOG", 2, 1, 0)[0] == RetryPolicy.RETHROW

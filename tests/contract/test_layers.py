@@ -1,0 +1,150 @@
+"""Imports go downwards only, and few names are public."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FLOORS = (
+    {
+        "_version",
+        "arrays",
+        "collecting",
+        "errors",
+        "links",
+        "filters",
+        "hits",
+        "urls",
+        "text",
+        "vectors",
+        "embeddings",
+    },
+    {"drawing", "drivers", "extraction", "lexical", "plans", "order"},
+    {"strategies", "backends.base", "neighbours"},
+    {"backends.cassandra", "backends.embedded", "operations"},
+    {"store", "retriever"},
+    {"ingest", "evaluation", "migration"},
+    {"testing"},
+    {"demo", "cli"},
+)
+"""Rooms from the ground up; a room imports from its own floor and from those below."""
+EXTRACTORS_MAY_IMPORT = {"links", "urls", "text", "extraction", "errors"}
+FACADE = {
+    "Hit",
+    "Hits",
+    "Link",
+    "LinkRetriever",
+    "LinkStore",
+    "LinkStoreError",
+    "Path",
+    "Step",
+    "__version__",
+    "add_links",
+    "copy_with_links",
+    "get_links",
+}
+WITHOUT_ENGINE = {"numpy", "langchain_core", "usearch", "apsw", "rich", "selectolax", "tokenizers"}
+
+
+def modules(package: Path) -> Iterator[tuple[str, Path]]:
+    """Dotted names of a package's modules, and their files."""
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package.parent).with_suffix("").parts
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Dotted names of all that a module imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def room(name: str) -> str | None:
+    """The room a dotted name of linkstore lies in; None for the package itself and for others."""
+    parts = name.split(".")
+    if parts[0] != "linkstore":
+        return None
+    rooms = {room for floor in FLOORS for room in floor}
+    return next((found for end in (3, 2) if (found := ".".join(parts[1:end])) in rooms), None)
+
+
+FLOOR_OF = {name: number for number, floor in enumerate(FLOORS) for name in floor}
+OURS = dict(modules(ROOT / "linkstore"))
+THEIRS = dict(modules(ROOT / "extractors" / "linkstore_extractors"))
+DOORS = {"linkstore", "linkstore.backends"}
+"""Packages that only hold rooms."""
+
+
+@pytest.mark.parametrize("name", [name for name in OURS if name not in DOORS])
+def test_a_module_imports_only_from_its_own_floor_and_those_below(name):
+    """Also where the import stands inside a function."""
+    own = room(name)
+    assert own is not None, f"{name} lies in no room; add it to FLOORS"
+    for imported in imports(OURS[name]):
+        other = room(imported)
+        assert other is None or FLOOR_OF[other] <= FLOOR_OF[own], f"{name} imports {imported}, above it"
+
+
+def test_rooms_do_not_import_each_other_in_a_circle():
+    """Every room can be read after those it imports."""
+    needs: dict[str, set[str]] = {name: set() for floor in FLOORS for name in floor}
+    for name, path in OURS.items():
+        own = room(name)
+        if own is not None:
+            needs[own] |= {other for other in map(room, imports(path)) if other and other != own}
+    while needs:
+        free = {name for name, wanted in needs.items() if not wanted & needs.keys()}
+        assert free, f"these import each other in a circle: {sorted(needs)}"
+        needs = {name: wanted for name, wanted in needs.items() if name not in free}
+
+
+ENGINES = {"backends.embedded", "backends.cassandra"}
+
+
+def test_only_the_store_knows_which_backend_there_is():
+    """Nothing else above the backends imports one of them, but what reads tables that are not ours."""
+    users = {
+        room(name)
+        for name, path in OURS.items()
+        if any((room(imported) or "") in ENGINES for imported in imports(path))
+    }
+    assert users - {*ENGINES, None} <= {"store", "migration"}
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_an_extractor_knows_links_urls_and_text_and_nothing_else_of_linkstore(name):
+    """So that anybody can write one."""
+    for imported in imports(THEIRS[name]):
+        other = room(imported)
+        assert other is None or other in EXTRACTORS_MAY_IMPORT, f"{name} imports {imported}"
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_linkstore_never_imports_its_extractors(name):
+    """They are found by entry point, as those of third parties are."""
+    assert not any(imported.split(".")[0] == "linkstore_extractors" for imported in imports(OURS[name]))
+
+
+def test_the_public_names_are_these():
+    """A new one is a promise: add it here on purpose."""
+    import linkstore
+
+    assert set(linkstore.__all__) == FACADE
+    assert all(hasattr(linkstore, name) for name in FACADE)
+
+
+def test_the_command_line_starts_without_the_engine():
+    """What is heavy is imported inside the commands, so that --help stays quick."""
+    code = "import sys, linkstore.cli; print(*{name.split('.')[0] for name in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not WITHOUT_ENGINE & set(loaded.stdout.split())

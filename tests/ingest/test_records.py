@@ -1,0 +1,283 @@
+"""Files of JSON lines and LangChain documents become documents with links, and follow changes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+
+import pytest
+from documented import linkstore
+from langchain_core.documents import Document
+
+from linkstore import Link, LinkStore, add_links, get_links
+from linkstore.cli import exits
+from linkstore.ingest import PageCounts, SourceNotFoundError, index_documents, index_jsonl
+
+
+@pytest.fixture
+def store():
+    with LinkStore() as opened:
+        yield opened
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "pages.jsonl"
+
+
+def write(path, *lines):
+    path.write_bytes(b"\n".join(one if isinstance(one, bytes) else json.dumps(one).encode() for one in lines))
+
+
+def out(store, name):
+    (document,) = store.get_by_ids([name])
+    return {(link.kind, link.tag) for link in get_links(document) if link.direction == "out"}
+
+
+def led_to(store, name):
+    wanted = out(store, name)
+    return {d.id for d in store.scan() for li in get_links(d) if li.leads_in and (li.kind, li.tag) in wanted}
+
+
+TOWER = {
+    "id": "tower",
+    "text": "A tower.",
+    "title": "Tower",
+    "url": "https://c.org/tower",
+    "links": ["city#history", {"url": "/", "label": "home"}, {"id": 7}, "mailto:me@c.org"],
+    "metadata": {"height": 184, "nested": {"a": [1, None]}},
+}
+CITY = {"id": "city", "text": "A city.", "url": "https://c.org/city#history", "links": ["tower"]}
+SEVEN = {"id": 7, "text": "Seven.", "links": ["tower", "a b/ü:1", "https://c.org/tower"]}
+ODD = {"id": "a b/ü:1", "text": "Odd.", "links": [{"kind": "cites", "tag": "x", "direction": "out"}]}
+
+
+def test_each_line_becomes_a_document_with_links(store, path):
+    write(path, TOWER, b"", CITY, SEVEN, b"  ", ODD)
+    summary = index_jsonl(store, path)
+
+    assert (summary.pages, dict(summary.skipped)) == (PageCounts(added=4), {})
+    (tower,) = store.get_by_ids(["tower"])
+    assert tower.page_content == "A tower."
+    metadata = {key: value for key, value in tower.metadata.items() if key != "links"}
+    assert metadata == {**TOWER["metadata"], "title": "Tower", "url": TOWER["url"]}
+    assert led_to(store, "tower") == {"city", "7"}
+    assert led_to(store, "city") == {"tower"}
+    assert led_to(store, "7") == {"tower", "a b/ü:1"}, "by id, which the tower does not answer to, and by URL"
+    assert out(store, "a b/ü:1") == {("cites", "x")}
+    assert {link.label for link in get_links(tower)} == {None, "home"}
+
+
+def test_a_second_run_takes_up_what_changed(store, path):
+    write(path, TOWER, CITY, SEVEN)
+    index_jsonl(store, path)
+    assert index_jsonl(store, path).pages == PageCounts(unchanged=3)
+    write(path, CITY, {**TOWER, "text": "Another."}, ODD)
+    assert index_jsonl(store, path, dry_run=True).pages == PageCounts(
+        added=1, updated=1, unchanged=1, removed=1
+    )
+    assert index_jsonl(store, path).pages == PageCounts(added=1, updated=1, unchanged=1, removed=1)
+    assert store.get_by_ids(["tower"])[0].page_content == "Another."
+
+
+BROKEN = (
+    (b"{", "line 2", "no JSON"),
+    (b"\xff\xfe", "line 2", "no JSON"),
+    (b"[" * 100_000, "line 2", "no JSON"),
+    (b"[1]", "line 2", "no object"),
+    ({"text": "x"}, "line 2", "no object"),
+    ({"id": True, "text": "x"}, "line 2", "no object"),
+    ({"id": " ", "text": "x"}, "line 2", "no object"),
+    ({"id": "x"}, "x", 'no "text"'),
+    ({"id": "x", "text": " "}, "x", 'no "text"'),
+    ({"id": "x", "text": 1}, "x", '"text" is a int'),
+    ({"id": "x", "text": "x", "titel": "y"}, "x", "unknown titel; known are id, links"),
+    ({"id": "x", "text": "x", "links": "a"}, "x", '"links" is a str'),
+    ({"id": "x", "text": "x", "links": [1]}, "x", "the link '1' is no URL"),
+    ({"id": "x", "text": "x", "links": [{"id": "a", "url": "b"}]}, "x", "is no URL"),
+    ({"id": "x", "text": "x", "links": [{"url": 1}]}, "x", '"url" is a int'),
+    ({"id": "x", "text": "x", "links": [{"kind": "", "tag": "t", "direction": "in"}]}, "x", "invalid link"),
+    ({"id": "x", "text": "x", "metadata": {"links": [1]}}, "x", "invalid link"),
+    ({"id": "x", "text": "x", "metadata": []}, "x", '"metadata" is a list'),
+    ({"id": "tower", "text": "x"}, "line 2", "that of an earlier line"),
+)
+
+
+@pytest.mark.parametrize(("line", "name", "reason"), BROKEN)
+def test_bad_lines_are_reported_by_number_and_the_rest_is_kept(store, path, line, name, reason):
+    write(path, TOWER, line, CITY)
+    summary = index_jsonl(store, path)
+
+    assert list(summary.skipped) == [name]
+    assert reason in summary.skipped[name]
+    assert "line 2" in f"{name} {summary.skipped[name]}"
+    assert summary.pages == PageCounts(added=2)
+
+
+def test_what_cannot_be_told_apart_from_broken_lines_stays(store, path):
+    write(path, TOWER, CITY, SEVEN)
+    index_jsonl(store, path)
+    write(path, TOWER, json.dumps(CITY).encode()[:20])
+
+    summary = index_jsonl(store, path)
+    assert (summary.pages, list(summary.skipped)) == (PageCounts(unchanged=1), ["line 2"])
+    assert store.survey().documents == 3
+    write(path, TOWER, {**CITY, "text": ""})
+    assert index_jsonl(store, path).pages == PageCounts(unchanged=1, removed=1)
+    assert {document.id for document in store.scan()} == {"tower", "city"}
+
+
+def test_long_lines_are_read_up_to_a_limit_and_the_next_one_is_found(store, path, monkeypatch):
+    monkeypatch.setattr("linkstore.ingest.records.jsonl._LONGEST_LINE", 2**20)
+    long = {"id": "long", "text": "word " * 200_000}
+    write(path, TOWER, long, {"id": "longer", "text": "x" * (3 * 2**20)}, CITY)
+    summary = index_jsonl(store, path)
+
+    assert list(summary.skipped) == ["line 3"]
+    assert {document.id for document in store.scan()} == {"tower", "long", "city"}
+
+
+def test_progress_knows_about_how_many_lines_there_are(store, path):
+    write(path, *({"id": f"{n}", "text": "same"} for n in range(1000)))
+    totals = set()
+    index_jsonl(store, path, progress=lambda done, total, _: totals.add(total))
+    assert totals <= set(range(900, 1101))
+
+
+def test_documents_that_cannot_be_stored_are_reported_and_those_beside_them_stored(store, path):
+    write(
+        path,
+        *({"id": f"{n}", "text": f"text {n}"} for n in range(9)),
+        {"id": "big", "text": "t", "metadata": {"n": 2**64 - 1}},
+    )
+    summary = index_jsonl(store, path)
+    assert summary.pages.added + len(summary.skipped) == 10
+    assert summary.pages.added >= 9
+
+
+def test_an_empty_file_removes_everything_and_a_missing_one_nothing(store, path):
+    write(path, TOWER)
+    index_jsonl(store, path)
+    with pytest.raises(SourceNotFoundError):
+        index_jsonl(store, path.with_name("missing.jsonl"))
+    path.write_bytes(b"")
+    assert index_jsonl(store, path).pages == PageCounts(removed=1)
+
+
+def test_the_command_line_indexes_json_lines_and_vaults(tmp_path, path):
+    write(path, TOWER, b"broken", SEVEN)
+    vault = tmp_path / "vault"
+    (vault / ".obsidian").mkdir(parents=True)
+    (vault / "A.md").write_text("# A\n\nSee [[B]].\n")
+    (vault / "B.md").write_text("# B\n\nText.\n")
+    store = ("--store", str(tmp_path / "kb"), "--json")
+
+    code, printed, _ = linkstore("index", str(path), *store)
+    assert (code, json.loads(printed)["pages"]["added"], json.loads(printed)["skipped"].keys()) == (
+        0,
+        2,
+        {"line 2"},
+    )
+    code, printed, _ = linkstore("index", str(vault), "--prefix", "notes", *store)
+    assert {"source": str(vault), "url": "notes/B.md", "links": 1} in json.loads(printed)["linked"]
+    code, printed, _ = linkstore("index", str(vault), "--as", "folder", "--source", "x", "--dry-run", *store)
+    assert (code, json.loads(printed)["pages"]["added"]) == (0, 2)
+    code, _, err = linkstore("index", str(vault), "--as", "wax", *store)
+    assert (code, "known: website, jsonl, zim, wiki, vault, folder" in err) == (exits.USAGE, True)
+
+
+LOADED = [
+    Document(page_content="One.", metadata={"source": "https://o.org/a", "page": 1}),
+    Document(page_content="Two.", metadata={"source": "https://o.org/a", "page": 2}),
+    Document(page_content="Three.", metadata={"source": Path("/x/y.txt"), "at": dt.date(2024, 1, 2)}),
+    Document(page_content="Four.", id="four"),
+    Document(page_content="Five."),
+]
+
+
+def test_documents_of_loaders_are_indexed_as_they_are(store):
+    summary = index_documents(store, iter(LOADED), source="loader")
+
+    assert (summary.pages, dict(summary.skipped)) == (PageCounts(added=5), {})
+    by_text = {document.page_content: document for document in store.scan()}
+    assert by_text["One."].id.startswith("https://o.org/a#")
+    assert by_text["Four."].id == "four"
+    assert by_text["Three."].metadata == {"source": "/x/y.txt", "at": "2024-01-02", "links": []}
+    arriving = [
+        d.page_content for d in store.scan() if any(li.tag == "https://o.org/a" for li in get_links(d))
+    ]
+    assert arriving == ["One."], "the first of a page answers to links to it"
+    assert index_documents(store, LOADED, source="loader").pages == PageCounts(unchanged=5)
+    assert LOADED[0].metadata == {"source": "https://o.org/a", "page": 1}, "left as it was"
+
+
+def test_documents_that_do_not_come_again_go(store):
+    index_documents(store, LOADED, source="loader")
+    index_documents(store, [Document(page_content="Other.")], source="other")
+    changed = [Document(page_content="One, changed.", metadata=LOADED[0].metadata), *LOADED[1:3]]
+    assert index_documents(store, changed, source="loader").pages == PageCounts(
+        added=1, unchanged=2, removed=3
+    )
+    assert store.survey().documents == 4
+
+
+def test_links_of_documents_stay_and_extractors_of_documents_add_theirs(store):
+    document = Document(page_content="See RFC 9110.", id="a")
+    add_links(document, Link.outgoing(kind="cites", tag="x", label="y", weight=0.5))
+    index_documents(store, [document], source="s")
+    (stored,) = store.get_by_ids(["a"])
+    assert {link.kind for link in get_links(stored)} == {"cites", "citation"}
+    assert len(get_links(document)) == 1
+
+
+def test_broken_documents_are_reported_and_the_rest_is_kept(store):
+    endless: dict = {}
+    endless["self"] = endless
+    documents = [
+        Document(page_content="", id="empty"),
+        Document(page_content="x", id="endless", metadata={"a": endless}),
+        Document(page_content="x", id="linked", metadata={"links": [1]}),
+        Document(page_content="good", id="good"),
+        Document(page_content="again", id="good"),
+        Document(page_content="x", id="nul\0"),
+    ]
+    summary = index_documents(store, documents, source="s")
+    assert set(summary.skipped) == {"empty", "endless", "linked", "document 5", "nul\0"}
+    assert [document.page_content for document in store.scan()] == ["good"]
+
+
+def test_what_was_acknowledged_stays_when_a_loader_fails_and_the_next_run_goes_on(store):
+    def failing():
+        for n in range(1200):
+            yield Document(page_content=f"text {n}", id=f"{n:04}")
+        raise OSError("the connection is gone")
+
+    with pytest.raises(OSError, match="connection"):
+        index_documents(store, failing(), source="s")
+    kept = store.survey().documents
+    assert kept == 1024, "two batches"
+    assert store.verify().sound
+    documents = [Document(page_content=f"text {n}", id=f"{n:04}") for n in range(1200)]
+    assert index_documents(store, documents, source="s").pages == PageCounts(added=176, unchanged=1024)
+
+
+def test_ctrl_c_keeps_what_was_written_and_removes_nothing(store):
+    documents = [Document(page_content=f"text {n}", id=f"{n:04}") for n in range(1100)]
+    index_documents(store, documents[:3], source="s")
+
+    def stop(done, total, name):
+        if done == 1050:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        index_documents(store, documents[2:], source="s", progress=stop)
+    ids = {document.id for document in store.scan()}
+    assert {"0000", "0001", "0002", "1000"} <= ids
+    assert index_documents(store, documents[2:], source="s").pages.removed == 2
+
+
+def test_progress_without_a_known_end(store):
+    heard = []
+    index_documents(store, iter(LOADED), source="s", progress=lambda *told: heard.append(told[:2]))
+    assert heard == [(n, 0) for n in range(1, 6)]

@@ -1,0 +1,348 @@
+"""Vaults of Markdown notes: which note a link means, tags, front matter, and what is broken."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from growing import grows_with_length
+
+from linkstore import LinkStore
+from linkstore.ingest import PageCounts, index_vault
+from linkstore.ingest.notes.frontmatter import FrontMatterError, read_front_matter
+from linkstore.ingest.notes.markup import note_html
+from linkstore.ingest.notes.notes import Notes
+from linkstore.links import Link, get_links
+
+LINKS = ("hyperlink",)
+
+
+@pytest.fixture
+def store():
+    with LinkStore() as opened:
+        yield opened
+
+
+def write(root, pages):
+    for name, content in pages.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def led_to(store, start):
+    """The ids of the documents that the hyperlinks of one lead to."""
+    (document,) = store.get_by_ids([start])
+    out = {link.tag for link in get_links(document) if link.direction == "out"}
+    return {
+        other.id
+        for other in store.scan()
+        for link in get_links(other)
+        if link.leads_in and link.kind == "hyperlink" and link.tag in out
+    }
+
+
+def links_of(store, name, kind):
+    (document,) = store.get_by_ids([name])
+    return {link.tag for link in get_links(document) if link.kind == kind}
+
+
+def test_a_vault_becomes_documents_with_links(store, tmp_path):
+    write(
+        tmp_path,
+        {
+            "Home.md": "---\ntags: [Start, a/b]\ncategories: Cities\naliases: [Entry]\ncreated: 2024-05-01\n"
+            "---\n# Home\n\nSee [[Space Needle#The view|the view]], [[Seattle]] ![[Map]] #todo #not-2 #1\n",
+            "places/Space Needle.md": "# Space Needle\n\nA tower.\n\n## The view\n\nFar. ^far\n\n[[Entry]]\n",
+            "places/Seattle.md": "# Seattle\n\n[it](Space%20Needle.md#The%20view), [[Space Needle#^far]].\n",
+            "Map.md": "# Map\n\nA map. ![[needle.png]] `[[Seattle]]` \\[[Seattle]]\n",
+            ".obsidian/app.json": "{}",
+            ".trash/Old.md": "# Old\n\nGone.\n",
+            "search.md": "# Search\n\nOf notes [[#Search]].\n",
+        },
+    )
+    summary = index_vault(store, tmp_path, links=LINKS)
+
+    assert (summary.pages, dict(summary.skipped)) == (PageCounts(added=5), {})
+    view = "places/Space%20Needle.md#the-view"
+    assert led_to(store, "Home.md") == {view, "places/Seattle.md", "Map.md"}
+    assert led_to(store, "places/Seattle.md") == {view}
+    assert led_to(store, view) == {"Home.md"}, "by its alias"
+    assert led_to(store, "search.md") == {"search.md"}
+    assert links_of(store, "Map.md", "hyperlink") == {"/Map.md", "/Map.md#map"}
+    assert links_of(store, "Home.md", "tag") == {"start", "a/b", "todo", "not-2"}
+    assert links_of(store, "Home.md", "category") == {"Cities"}
+    metadata = store.get_by_ids(["Home.md"])[0].metadata
+    assert (metadata["aliases"], metadata["created"], metadata["title"]) == (["Entry"], "2024-05-01", "Home")
+    labels = {link.label for link in get_links(store.get_by_ids(["Home.md"])[0]) if link.direction == "out"}
+    assert {"the view", "Seattle", "Map"} <= labels
+    assert summary.dangling.internal == 0
+
+
+def test_a_second_run_leaves_all_alone_but_what_other_notes_changed(store, tmp_path):
+    write(
+        tmp_path,
+        {
+            "a/Note.md": "# Note\n\nIn a.\n",
+            "Start.md": "# Start\n\nSee [[Note]] and [[Later]].\n",
+            "b.md": "# B\n\nNo links.\n",
+        },
+    )
+    index_vault(store, tmp_path, links=LINKS)
+    assert index_vault(store, tmp_path, links=LINKS).pages == PageCounts(unchanged=3)
+
+    write(tmp_path, {"Note.md": "# Note\n\nAt the root.\n"})
+    assert index_vault(store, tmp_path, links=LINKS).pages == PageCounts(added=1, updated=1, unchanged=2)
+    assert led_to(store, "Start.md") == {"Note.md"}, "the exact path comes first"
+
+    (tmp_path / "Note.md").unlink()
+    assert index_vault(store, tmp_path, links=LINKS).pages == PageCounts(updated=1, unchanged=2, removed=1)
+    assert led_to(store, "Start.md") == {"a/Note.md"}
+
+    write(tmp_path, {"c/Other.md": "---\naliases: Later\n---\n# Other\n\nText.\n"})
+    index_vault(store, tmp_path, links=LINKS)
+    assert led_to(store, "Start.md") == {"a/Note.md", "c/Other.md"}
+
+
+def test_a_dry_run_writes_nothing(store, tmp_path):
+    write(tmp_path, {"a.md": "# A\n\nText [[b]].\n", "b.md": "# B\n\nText.\n"})
+    assert index_vault(store, tmp_path, dry_run=True).pages == PageCounts(added=2)
+    assert store.survey().documents == 0
+
+
+RULES = (
+    "Note.md",
+    "b/Note.md",
+    "a/b/Note.md",
+    "zzzz/Note.md",
+    "zzzz/x.md",
+    "a/b/y.md",
+    "dir/README.md",
+    "v1.2.md",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "page", "found"),
+    [
+        ("Note", "zzzz/x.md", "Note.md"),
+        ("b/Note", "a/b/y.md", "b/Note.md"),
+        ("zzzz/Note", "Note.md", "zzzz/Note.md"),
+        ("NOTE.md", "Note.md", "Note.md"),
+        ("./Note", "a/b/y.md", "a/b/Note.md"),
+        ("../Note", "a/b/y.md", None),
+        ("/b/Note", "a/b/y.md", "b/Note.md"),
+        ("dir", "Note.md", "dir/README.md"),
+        ("v1.2", "Note.md", "v1.2.md"),
+        ("", "a/b/y.md", "a/b/y.md"),
+        ("none", "Note.md", None),
+        ("../../../x", "Note.md", None),
+        ("Nick", "Note.md", "b/Note.md"),
+        ("x", "Note.md", "zzzz/x.md"),
+    ],
+)
+def test_which_note_a_name_means(name, page, found):
+    assert Notes(RULES, {"nick": ["zzzz/Note.md", "b/Note.md"]}).named(name, page) == found
+
+
+def test_which_of_several_notes_a_name_means_without_one_at_the_root():
+    notes = Notes(("zzzz/Note.md", "a/b/Note.md", "b/Note.md", "b/c/x.md", "zzzz/x.md"), {})
+    assert notes.named("Note", "zzzz/x.md") == "zzzz/Note.md", "the own folder"
+    assert notes.named("Note", "b/c/x.md") == "b/Note.md", (
+        "the shortest path; folders above count for nothing"
+    )
+    assert Notes(("zzzz/Note.md", "a/b/Note.md", "b/Note.md"), {}).named("a/b/note", "x.md") == "a/b/Note.md"
+    assert Notes(("archive/Note.md", "a/b/Note.md"), {}).named("Note", "x.md") == "a/b/Note.md"
+    assert Notes(("x/a/b/Note.md", "b/Note2.md"), {}).named("b/Note", "y.md") == "x/a/b/Note.md"
+
+
+@pytest.mark.parametrize(
+    ("href", "page", "found"),
+    [
+        ("../Note", "b/x.md", "Note.md"),
+        ("Note.md", "b/x.md", "b/Note.md"),
+        ("/Note.md", "b/x.md", "Note.md"),
+        ("dir/", "x.md", "dir/README.md"),
+        ("Space%20Needle.md", "x.md", "deep/Space Needle.md"),
+        ("missing.md", "x.md", None),
+    ],
+)
+def test_which_note_a_link_means(href, page, found):
+    paths = ("Note.md", "b/Note.md", "dir/README.md", "deep/Space Needle.md")
+    assert Notes(paths, {}).linked(href, page) == found
+
+
+NOTES = Notes(("N.md", "a/M.md", "a/P Q.md"), {})
+
+
+@pytest.mark.parametrize(
+    ("markdown", "html"),
+    [
+        ("[[N]]", '<a href="N.md">N</a>'),
+        ("[[p q#A B!|x]]", '<a href="a/P%20Q.md#a-b">x</a>'),
+        ("[[N#A#B]]", '<a href="N.md#b">N &gt; A &gt; B</a>'),
+        ("[[#A B]]", '<a href="#a-b">A B</a>'),
+        ("[[N\\|x]]", '<a href="N.md">x</a>'),
+        ("![[a.PNG|100]]", "100"),
+        ("[[a.pdf]]", '<a href="a.pdf">a.pdf</a>'),
+        ("[[Ghost]]", '<a href="Ghost.md">Ghost</a>'),
+        ("[[]] [[ ]] [[N", "[[]] [[ ]] [[N"),
+        ("[M](M)", '<a href="a/M.md">M</a>'),
+        ("[o](https://o.org/A B)", "[o](https://o.org/A B)"),
+        ("[o](https://o.org/A#B)", '<a href="https://o.org/A#B">o</a>'),
+        ("[n](N.md#a-b)", '<a href="N.md#a-b">n</a>'),
+        ("[i](other/x.html?q=1)", '<a href="other/x.html?q=1">i</a>'),
+        ("a#b c", "a#b c"),
+        ("#1984 #y1984", '#1984 <a href="x-linkstore-tag:y1984">#y1984</a>'),
+        ("`[[N]] #t`", "<code>[[N]] #t</code>"),
+    ],
+)
+def test_markup(markdown, html):
+    assert note_html(markdown, "x.md", NOTES) == f"<p>{html}</p>\n"
+
+
+def test_block_ids_name_their_blocks():
+    text = "One. ^one\n\n- two ^two\n- three\n\n> quote\n\n^q\n\n2^10 is no id^x\n"
+    html = note_html(text, "x.md", NOTES)
+
+    assert '<p id="^one">One.</p>' in html
+    assert '<li id="^two">two</li>' in html
+    assert '<blockquote id="^q">' in html
+    assert "2^10 is no id^x" in html
+
+
+@pytest.mark.parametrize(
+    ("front", "problem"),
+    [
+        ("title: a: b", "no YAML"),
+        ("- a", "not a list of names"),
+        ("a: &a [*a]", "without end"),
+        (
+            "\n".join(
+                [
+                    "a: &a [x,x,x,x,x,x,x,x,x]",
+                    *(
+                        f"{c}: &{c} [{','.join([f'*{p}'] * 9)}]"
+                        for p, c in zip("abcdefgh", "bcdefghi", strict=True)
+                    ),
+                ]
+            ),
+            "values",
+        ),
+        ("a: &a {x: 1}\nb: {<<: [*a, *a]}", "merge keys"),
+        ("a: !!python/object/apply:os.system [ls]", "no YAML"),
+        ("a: " + "9" * 5000, "no YAML"),
+        ("x" * 70_000, "characters"),
+        ('a: "\\ud800"', "no YAML"),
+    ],
+)
+def test_broken_front_matter_is_reported_and_the_note_kept(store, tmp_path, front, problem):
+    with pytest.raises(FrontMatterError, match=problem):
+        read_front_matter(front)
+    write(tmp_path, {"a.md": f"---\n{front}\n---\n# A\n\nText.\n"})
+    summary = index_vault(store, tmp_path, links=LINKS)
+
+    assert list(summary.skipped) == ["a.md (front matter)"]
+    (document,) = store.scan()
+    assert document.page_content == "A\n\nText."
+
+
+def test_front_matter_is_plain_json():
+    read = read_front_matter(
+        "d: 2024-01-02\nt: 2024-01-02 03:04:05\nn: .nan\n1: one\nnull: x\nset: !!set {a, b}\n"
+        "big: 99999999999999999999\nalias: One\naliases: [Two, 3, null, {a: b}]\n"
+        'tags: "#a, b c"\nslug: /s\nredirect_from: [/x, /y]'
+    )
+    json.dumps(read.fields, allow_nan=False).encode()
+    assert (read.fields["d"], read.fields["1"], read.fields["n"]) == ("2024-01-02", "one", "nan")
+    assert (read.aliases, read.tags, read.urls) == (("Two", "3", "One"), ("a", "b", "c"), ("/s", "/x", "/y"))
+
+
+def test_notes_that_cannot_be_read_are_reported_and_the_rest_is_kept(store, tmp_path):
+    write(
+        tmp_path,
+        {
+            "latin.md": "# Café".encode("latin-1"),
+            "empty.md": b"",
+            "front.md": "---\ntitle: x\n---\n",
+            "binary.md": bytes(range(256)),
+            "good.md": "# Good\n\nText.\n",
+        },
+    )
+    summary = index_vault(store, tmp_path, links=LINKS)
+    assert set(summary.skipped) == {"latin.md", "empty.md", "front.md", "binary.md"}
+    assert summary.pages == PageCounts(added=1)
+
+
+@pytest.mark.parametrize("piece", ["[[", "![[a|", "#a", " #", "[x](", "^a ", "a [[N]] ", "\u00a0 ^"])
+def test_a_line_takes_time_with_its_length_and_no_more(piece):
+    assert grows_with_length(lambda length: note_html(piece * (length // len(piece)), "x.md", NOTES), 5_000)
+    assert note_html("a" + " " * 100_000 + "b", "x.md", NOTES).startswith("<p>a")
+
+
+def test_a_note_is_known_by_its_other_urls(store, tmp_path):
+    write(
+        tmp_path,
+        {
+            "docs/intro.mdx": "---\nslug: /start\n---\nimport X from 'y';\n\n# Intro\n\n"
+            "<X>Text</X> [old](/old-page)\n",
+            "docs/new.md": "---\nredirect_from: /old-page\n---\n# New\n\nSee [intro](../start).\n",
+        },
+    )
+    index_vault(store, tmp_path, links=LINKS)
+    assert led_to(store, "docs/intro.mdx") == {"docs/new.md"}
+    assert led_to(store, "docs/new.md") == {"docs/intro.mdx"}
+    assert "import" not in store.get_by_ids(["docs/intro.mdx"])[0].page_content
+
+
+def test_notes_that_share_a_tag_lead_to_each_other(store, tmp_path):
+    write(tmp_path, {"a.md": "# A\n\nText #City.\n", "b.md": "---\ntags: city\n---\n# B\n\nText.\n"})
+    index_vault(store, tmp_path, links=LINKS)
+    shared = Link.bidir(kind="tag", tag="city")
+    assert [d.id for d in store.scan() if shared in get_links(d)] == ["a.md", "b.md"]
+
+
+def test_vaults_lie_side_by_side_below_prefixes(store, tmp_path):
+    write(tmp_path, {"en/Home.md": "# Home\n\nSee [[City]].\n", "en/City.md": "# City\n\nText.\n"})
+    write(tmp_path, {"de/Home.md": "# Start\n\nSiehe [[City]].\n", "de/City.md": "# Stadt\n\nText.\n"})
+    for language in ("en", "de"):
+        index_vault(store, tmp_path / language, prefix=language, links=LINKS)
+    assert led_to(store, "de/Home.md") == {"de/City.md"}
+    assert led_to(store, "en/Home.md") == {"en/City.md"}
+
+
+def test_an_exact_path_that_comes_later_takes_over_from_the_own_folder(store, tmp_path):
+    write(tmp_path, {"a/Note.md": "# Note\n\nIn a.\n", "a/x.md": "# X\n\nSee [[Note]].\n"})
+    index_vault(store, tmp_path, links=LINKS)
+    assert led_to(store, "a/x.md") == {"a/Note.md"}
+    write(tmp_path, {"Note.md": "# Note\n\nAt the root.\n"})
+    index_vault(store, tmp_path, links=LINKS)
+    assert led_to(store, "a/x.md") == {"Note.md"}
+
+
+def test_names_are_the_same_however_their_accents_are_written():
+    composed, apart = "Caf\u00e9", "Cafe\u0301"
+    assert Notes((f"{apart}.md",), {}).named(composed, "x.md") == f"{apart}.md"
+
+
+def test_a_name_that_is_no_unicode_is_a_name(store, tmp_path):
+    try:
+        (tmp_path / os.fsdecode(b"\xff.md")).write_text("Text without a title.\n\nSee [[x]].\n")
+    except OSError:
+        pytest.skip("this file system takes no such names")
+    write(tmp_path, {"x.md": "# X\n\nText.\n"})
+    summary = index_vault(store, tmp_path, links=LINKS)
+    assert (summary.pages, dict(summary.skipped)) == (PageCounts(added=2), {})
+    assert led_to(store, "%FF.md") == {"x.md"}
+
+
+def test_tags_that_cannot_be_links_are_passed_over(store, tmp_path):
+    text = (
+        f'---\ntags: ["{"t" * 9000}", "nul\\0"]\ncategories: ["a\\0b", c]\n---\n# A\n\n#{"x" * 9000} #good\n'
+    )
+    write(tmp_path, {"a.md": text})
+    summary = index_vault(store, tmp_path, links=LINKS)
+    assert (summary.pages, dict(summary.skipped)) == (PageCounts(added=1), {})
+    found = {(link.kind, link.tag) for document in store.scan() for link in get_links(document)}
+    assert {one for one in found if one[0] != "hyperlink"} == {("tag", "good"), ("category", "c")}

@@ -1,0 +1,44 @@
+"""A page store in memory, for tests of sources."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from linkstore import get_links
+from linkstore.backends.base import Survey
+
+
+class MemoryStore:
+    """A PageStore in memory."""
+
+    def __init__(self):
+        self.stored = {}
+        self.puts = []
+
+    def pages(self, source):
+        return {url: page.digest for (owner, url), page in self.stored.items() if owner == source}
+
+    def put_pages(self, source, pages):
+        self.puts.append([page.url for page in pages])
+        self.stored.update({(source, page.url): page for page in pages})
+
+    def remove_pages(self, source, urls):
+        for url in urls:
+            del self.stored[source, url]
+
+    def scan(self):
+        documents = (document for page in self.stored.values() for document in page.documents)
+        return iter(sorted(documents, key=lambda document: document.id))
+
+    def check_pages(self, source, urls):
+        assert not isinstance(urls, str)
+
+    def linked(self, kind="hyperlink", take=10):
+        return []
+
+    def survey(self):
+        links = [link for document in self.scan() for link in get_links(document)]
+        owned = {(link.kind, link.tag) for link in links if link.leads_in}
+        wanted = Counter((link.kind, link.tag) for link in links if link.leads_out)
+        dangling = tuple((*group, count) for group, count in wanted.items() if group not in owned)
+        return Survey(documents=0, pages=len(self.stored), links={}, groups=0, dangling=dangling)

@@ -1,0 +1,763 @@
+"""A website is crawled politely, once, and again only where it has changed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from email.utils import formatdate
+from itertools import count
+from time import time
+
+import pytest
+
+pytest.importorskip("httpcore2", reason="needs the extra 'web'")
+pytest.importorskip("protego", reason="needs the extra 'web'")
+
+from memory_store import MemoryStore
+from web_site import PUBLIC, Names, Reply, Time, Wires, html, moved, network, running
+
+from linkstore.ingest import SourceNotFoundError, handover, index_folder
+from linkstore.ingest.html.folder import IngestSettings
+from linkstore.ingest.html.nesting import nests_deeper
+from linkstore.ingest.web import (
+    FetchError,
+    ForbiddenUrlError,
+    SiteUnavailableError,
+    WebSettings,
+    WebSettingsError,
+    index_website,
+)
+from linkstore.links import get_links
+
+START = "http://docs.test/"
+
+
+@pytest.fixture
+def store():
+    return MemoryStore()
+
+
+@pytest.fixture
+def serve():
+    """Starts sites: ``serve({path: answer})``."""
+    open_sites = []
+
+    def start(pages):
+        context = running({"/robots.txt": Reply(status=404), **pages})
+        open_sites.append(context)
+        return context.__enter__()
+
+    yield start
+    for context in open_sites:
+        context.__exit__(None, None, None)
+
+
+def index(store, site, url=START, *, time=None, net=None, dry_run=False, prefix="", **settings):
+    return index_website(
+        store,
+        url,
+        links=("hyperlink",),
+        settings=WebSettings(**{"rate": 1000.0, "prefix": prefix, **settings}),
+        network=net or network(site, time),
+        dry_run=dry_run,
+    )
+
+
+def stored(store):
+    return sorted(url.removeprefix("http://docs.test") for _, url in store.stored)
+
+
+def links(store):
+    """(page, tag) of links in and links out, paths only."""
+    found = {(d.metadata["page"], x.tag, x.direction) for d in store.scan() for x in get_links(d)}
+    into = {(page.removeprefix("http://docs.test"), tag) for page, tag, way in found if way == "in"}
+    return into, {(page.removeprefix("http://docs.test"), tag) for page, tag, way in found if way == "out"}
+
+
+def validated(body, etag='"1"', headers=None):
+    """A page with an ETag, which answers 304 as long as that is the one."""
+
+    def answer(asked):
+        if asked.headers.get("if-none-match") == etag:
+            return Reply(status=304, headers={"ETag": etag})
+        return Reply(headers={"Content-Type": "text/html", "ETag": etag, **(headers or {})}, body=body)
+
+    return answer
+
+
+def test_pages_are_found_by_their_links_and_each_is_asked_for_once(serve, store):
+    site = serve(
+        {
+            "/": html("", "a", "b/", "/a#section", "http://elsewhere.test/", "mailto:x@y.z"),
+            "/a": html("", "b/?", "/"),
+            "/b/": html("", "../a", "c.html"),
+            "/b/c.html": html("", "./", "index.html"),
+        }
+    )
+    summary = index(store, site)
+
+    assert sorted(site.paths) == ["/", "/a", "/b/", "/b/c.html"]
+    assert stored(store) == ["/", "/a", "/b/", "/b/c.html"]
+    assert {asked.host for asked in site.asked} == {"docs.test"}
+    assert summary.pages.added == 4
+    assert summary.skipped == {}
+    assert summary.dangling.internal == 1, "/a#section"
+    into, out = links(store)
+    assert {("/", "/"), ("/a", "/a"), ("/b/", "/b"), ("/b/c.html", "/b/c.html")} <= into
+    assert {("/a", "/b"), ("/b/", "/a"), ("/", "http://elsewhere.test/")} <= out
+
+
+def test_a_site_crawled_has_the_same_links_as_its_folder_has(serve, store, tmp_path):
+    pages = {
+        "/guide/": html("", "first.html#one", "deep/", title="Guide"),
+        "/guide/first.html": html("<b id=one>x</b>", "../guide/", "/guide/deep/#two", title="First"),
+        "/guide/deep/": html("<b id=two>x</b>", "../first.html?q=1#one", "https://other.org/x", title="Deep"),
+    }
+    for path, page in pages.items():
+        file = tmp_path / path.removeprefix("/guide/") / ("index.html" if path.endswith("/") else "")
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(page.replace("?q=1", ""))
+    site = serve({path: page.replace("?q=1", "") for path, page in pages.items()})
+    folder = MemoryStore()
+
+    index(store, site, "http://docs.test/guide/")
+    index_folder(folder, tmp_path, links=("hyperlink",), settings=IngestSettings(bases=(f"{START}guide/",)))
+
+    def groups(one):
+        return sorted(
+            (link.tag, link.direction, link.label, document.page_content)
+            for document in one.scan()
+            for link in get_links(document)
+        )
+
+    assert groups(store) == groups(folder)
+    assert len(groups(store)) > 6
+
+
+def test_only_what_lies_below_the_start_page_belongs_to_the_site(serve, store):
+    site = serve(
+        {
+            "/docs/": html("", "a", "/blog/", "//docs.test/docs/b", "http://docs.test:80/docs/c"),
+            **{f"/docs/{name}": html() for name in "abc"},
+            "/blog/": html(),
+        }
+    )
+    index(store, site, f"{START}docs/")
+    assert stored(store) == ["/docs/", "/docs/a", "/docs/b", "/docs/c"]
+
+
+@pytest.mark.parametrize("start", ["docs/", "docs"])
+def test_the_folder_of_the_start_page_is_the_site_wherever_it_redirects(serve, store, start):
+    site = serve(
+        {
+            "/docs": moved("/docs/"),
+            "/docs/": html("", "a", "/blog/"),
+            "/docs/a": html(),
+            "/blog/": html(),
+        }
+    )
+    index(store, site, f"{START}{start}")
+    assert stored(store) == ["/docs/", "/docs/a"]
+
+
+def test_patterns_allow_and_deny_as_in_robots_txt(serve, store):
+    names = ["/a/1", "/a/2.txt", "/a/x/3", "/b/4", "/b/5?print=1", "/c"]
+    site = serve(
+        {"/": html("", *names, "http://wiki.test/x", "http://wiki.test/y")} | dict.fromkeys(names, html())
+    )
+    site.pages |= {"wiki.test/x": html(), "wiki.test/y": html()}
+    index(store, site, allow=("/a/", "/b", "http://wiki.test/x"), deny=("*.txt$", "/*print=", "/a/x"))
+    assert stored(store) == ["/", "/a/1", "/b/4", "http://wiki.test/x"]
+
+
+def test_robots_txt_is_obeyed_and_its_delay_kept(serve, store):
+    robots = "User-agent: *\nDisallow: /\n\nUser-agent: linkstore\nDisallow: /private/\nCrawl-delay: 2\n"
+    site = serve(
+        {
+            "/robots.txt": Reply(body=robots),
+            "/": html("", "/private/x", "/a", "/r"),
+            "/a": html(),
+            "/r": moved("/private/y"),
+            "/private/x": html(),
+            "/private/y": html(),
+        }
+    )
+    time = Time()
+    summary = index(store, site, time=time)
+    assert stored(store) == ["/", "/a"]
+    assert not [path for path in site.paths if "private" in path]
+    assert summary.skipped == {}
+    assert min(time.slept) == 2.0, "once robots.txt is read, two seconds lie between requests"
+    assert len(time.slept) == len(site.asked) - 1
+
+
+def test_what_robots_txt_forbids_now_is_removed(serve, store):
+    site = serve({"/": html("", "/a"), "/a": html()})
+    index(store, site)
+    site.pages["/robots.txt"] = Reply(body="User-agent: *\nDisallow: /a\n")
+    assert index(store, site).pages.removed == 1
+    assert stored(store) == ["/"]
+
+
+@pytest.mark.parametrize(
+    ("pages", "error", "message"),
+    [
+        ({"/robots.txt": Reply(body="User-agent: *\nDisallow: /\n")}, SourceNotFoundError, "robots.txt"),
+        ({"/robots.txt": Reply(status=503)}, FetchError, "nothing is allowed: the server answers 503"),
+        ({"/": Reply(status=404)}, SourceNotFoundError, "404"),
+        ({"/": Reply(status=500)}, FetchError, "500"),
+        ({"/": Reply(headers={"Content-Type": "image/png"}, body=b"x")}, SourceNotFoundError, "image/png"),
+        ({"/": moved("http://127.0.0.1/")}, ForbiddenUrlError, "loopback"),
+    ],
+)
+def test_a_site_that_cannot_be_started_is_an_error_and_nothing_is_removed(
+    serve, store, pages, error, message
+):
+    site = serve({"/": html("", "a"), "/a": html()})
+    index(store, site)
+    before = dict(store.stored)
+    site.pages |= pages
+    with pytest.raises(error, match=message):
+        index(store, site)
+    assert store.stored == before
+
+
+def sitemap(*urls, index_of=()):
+    inner = "".join(f"<url><loc>{url}</loc></url>" for url in urls)
+    inner += "".join(f"<sitemap><loc>{url}</loc></sitemap>" for url in index_of)
+    tag = "sitemapindex" if index_of else "urlset"
+    return (
+        f'<?xml version="1.0"?>\n<{tag} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{inner}</{tag}>'
+    )
+
+
+XML = {"Content-Type": "application/xml"}
+GZ = {"Content-Type": "application/gzip"}
+HTML = {"Content-Type": "text/html"}
+
+
+@pytest.mark.parametrize("start", ["", "sitemap.xml", "sitemap.xml.gz"])
+def test_sitemaps_are_found_packed_and_nested(serve, store, start):
+    more = gzip.compress(sitemap(f"{START}c", "http://elsewhere.test/d").encode(), mtime=0)
+    top = sitemap(index_of=(f"{START}one.xml", f"{START}two.xml.gz", "http://elsewhere.test/three.xml"))
+    site = serve(
+        {
+            "/": html(),
+            "/sitemap.xml": Reply(headers=XML, body=top),
+            "/sitemap.xml.gz": Reply(
+                headers={"Content-Type": "application/gzip"}, body=gzip.compress(top.encode(), mtime=0)
+            ),
+            "/one.xml": Reply(headers=XML, body=sitemap(f"{START}a", f"{START}b")),
+            "/two.xml.gz": Reply(headers=GZ, body=more),
+            **dict.fromkeys(["/a", "/b", "/c"], html()),
+        }
+    )
+    summary = index(store, site, f"{START}{start}", max_depth=0)
+    assert stored(store) == ["/", "/a", "/b", "/c"] if not start else ["/a", "/b", "/c"]
+    assert summary.skipped == {}
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("<!DOCTYPE x [<!ENTITY a 'aaaa'>]><urlset>&a;</urlset>", "document type"),
+        ("<urlset><url><loc>", "no sitemap"),
+        ("<html><p>Not found", "no sitemap"),
+        ("hello", "no sitemap"),
+        (gzip.compress(bytes(2**26), mtime=0), "200 times"),
+        (Reply(status=403), "403"),
+    ],
+)
+def test_a_bad_sitemap_is_reported_and_the_rest_indexed(serve, store, body, message):
+    site = serve(
+        {
+            "/robots.txt": Reply(body=f"Sitemap: {START}map.xml\nSitemap: {START}list.txt"),
+            "/map.xml": body if isinstance(body, Reply) else Reply(headers=XML, body=body),
+            "/list.txt": Reply(headers={"Content-Type": "text/plain"}, body=f"{START}a\n{START}b\n"),
+            "/": html(),
+            "/a": html(),
+            "/b": html(),
+        }
+    )
+    summary = index(store, site)
+    assert stored(store) == ["/", "/a", "/b"]
+    assert list(summary.skipped) == [f"{START}map.xml"]
+    assert message in summary.skipped[f"{START}map.xml"]
+
+
+def test_sitemaps_that_name_ever_more_sitemaps_come_to_an_end(serve, store):
+    pages = {
+        f"/{n}.xml": Reply(headers=XML, body=sitemap(index_of=(f"{START}{n + 1}.xml",))) for n in range(50)
+    }
+    site = serve({**pages, "/": html()})
+    index(store, site, f"{START}0.xml")
+    assert site.paths == ["/0.xml", "/1.xml", "/2.xml", "/3.xml"]
+
+
+def test_a_second_run_fetches_only_what_changed(serve, store):
+    site = serve(
+        {
+            "/": html("", "a", "b", "c"),
+            "/a": validated(html("", "d")),
+            "/b": validated(html("old")),
+            "/c": validated(html()),
+            "/d": validated(html()),
+        }
+    )
+    index(store, site)
+    puts = len(store.puts)
+    site.forget()
+    site.pages["/b"] = validated(html("new", "e"), etag='"2"')
+    site.pages["/e"] = html()
+    del site.pages["/c"]
+    summary = index(store, site)
+
+    counts = summary.pages
+    assert (counts.added, counts.updated, counts.unchanged, counts.removed) == (1, 1, 3, 1)
+    assert sorted(site.paths) == ["/", "/a", "/b", "/c", "/d", "/e"]
+    conditional = {one.path for one in site.asked if "if-none-match" in one.headers}
+    assert conditional == {"/a", "/b", "/c", "/d"}
+    assert store.puts[puts:] == [[f"{START}b", f"{START}e"]]
+    assert summary.skipped == {}, "a page that is gone is no bad input"
+
+
+def test_last_modified_serves_as_well_and_a_page_without_either_is_compared(serve, store):
+    date = "Sat, 21 Nov 2026 08:00:00 GMT"
+
+    def dated(asked):
+        if asked.headers.get("if-modified-since") == date:
+            return Reply(status=304)
+        return Reply(headers={"Content-Type": "text/html", "Last-Modified": date}, body=html())
+
+    served = count()
+    noisy = lambda _: html(head=f"<script>token={next(served)}</script>")  # noqa: E731
+    site = serve({"/": html("", "dated", "noisy"), "/dated": dated, "/noisy": noisy})
+    index(store, site)
+    summary = index(store, site)
+    assert summary.pages.unchanged == 3
+    assert len(store.puts) == 1
+
+
+def test_another_scope_reads_everything_again(serve, store):
+    site = serve({"/": html("", "a"), "/a": validated(html("", "deep/b")), "/deep/b": html()})
+    index(store, site, deny=("/deep/",))
+    assert stored(store) == ["/", "/a"]
+    index(store, site)
+    assert stored(store) == ["/", "/a", "/deep/b"]
+
+
+def test_an_interrupted_run_is_gone_on_with_without_fetching_again_what_was_stored(serve, store, monkeypatch):
+    monkeypatch.setattr(handover, "_BATCH_DOCUMENTS", 1)
+    chain = {
+        f"/p{n}": validated(html(f"page {n}", f"p{n + 1}" if n < 10 else "", title=f"Page {n}"))
+        for n in range(11)
+    }
+    site = serve({"/": html("", "p0"), **chain, "/p6": Reply(status=503)})
+
+    def interrupt(seconds):
+        if seconds > 0.1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        index(store, site, net=network(site, sleep=interrupt))
+    assert stored(store) == ["/", *[f"/p{n}" for n in range(6)]]
+
+    site.forget()
+    site.pages["/p6"] = chain["/p6"]
+    counts = index(store, site).pages
+    assert stored(store) == sorted(["/", *chain])
+    assert (counts.added, counts.unchanged) == (5, 7)
+    assert site.paths == ["/", *[f"/p{n}" for n in (6, 7, 8, 9, 10, 0, 1, 2, 3, 4, 5)]], "the new ones first"
+    unchanged = [one.path for one in site.asked if "if-none-match" in one.headers]
+    assert unchanged == [f"/p{n}" for n in range(6)]
+
+
+def test_a_redirect_makes_the_old_url_a_name_of_the_page(serve, store):
+    site = serve(
+        {
+            "/": html("", "old", "older", "gone-away", "stub"),
+            "/old": moved("/new", 302),
+            "/older": moved("/old", 308),
+            "/new": html(),
+            "/stub": '<meta http-equiv="refresh" content="0; url=target/">',
+            "/target/": html(),
+            "/gone-away": moved("http://elsewhere.test/"),
+        }
+    )
+    summary = index(store, site)
+    into, _ = links(store)
+    assert {tag for page, tag in into if page == "/new"} == {"/new", "/old", "/older"}
+    assert {tag for page, tag in into if page == "/target/"} == {"/target", "/stub"}
+    assert summary.skipped == {
+        f"{START}gone-away": "it redirects to http://elsewhere.test/, which does not belong to the crawl;"
+        f" linked from {START}"
+    }
+    assert summary.dangling.internal == 1
+
+
+def test_a_redirect_that_is_met_late_still_becomes_a_name_of_its_page(serve, store):
+    site = serve(
+        {
+            "/": html("", "new", "x"),
+            "/new": validated(html()),
+            "/x": html("", "old"),
+            "/old": moved("/new"),
+        }
+    )
+    summary = index(store, site)
+    into, _ = links(store)
+    assert {tag for page, tag in into if page == "/new"} == {"/new", "/old"}
+    assert summary.pages.added == 3
+    assert summary.dangling.internal == 0
+
+    again = index(store, site)
+    assert (again.pages.unchanged, again.pages.updated) == (3, 0)
+    site.pages["/old"] = html("a page of its own now")
+    index(store, site)
+    into, _ = links(store)
+    assert {page for page, tag in into if tag == "/old"} == {"/old"}
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_copy_that_names_its_canonical_page_is_not_stored_twice(serve, store, late):
+    canonical = '<link rel="canonical" href="/page">'
+    site = serve(
+        {
+            "/": html("", *(["page", "page?print=1", "copy"] if late else ["page?print=1", "copy", "page"])),
+            "/page": html("the same", head=canonical),
+            "/page?print=1": html("for print", head=canonical),
+            "/copy": html("the same", head=canonical),
+        }
+    )
+    index(store, site)
+    assert stored(store) == ["/", "/page"]
+    into, _ = links(store)
+    assert {tag for page, tag in into if page == "/page"} == {"/page", "/page?print=1", "/copy"}
+    assert index(store, site).pages.unchanged == 2
+
+
+def test_a_canonical_url_with_nothing_behind_it_is_another_name_and_a_false_one_is_not(serve, store):
+    site = serve(
+        {
+            "/": html("", "a", "b", "c", "d"),
+            "/a": html("a", head='<link rel="canonical" href="/A-page">'),
+            "/b": html("b", head='<link rel="canonical" href="/">'),
+            "/c": html("c", head='<link rel="canonical" href="/d">'),
+            "/d": html("d", head='<link rel="canonical" href="/c">'),
+        }
+    )
+    index(store, site)
+    assert stored(store) == ["/", "/a", "/b", "/c", "/d"]
+    into, _ = links(store)
+    assert {tag for page, tag in into if page == "/a"} == {"/a", "/A-page"}
+    assert {tag for page, tag in into if page == "/b"} == {"/b"}
+    assert index(store, site).pages.unchanged == 5
+
+
+def test_a_page_cannot_take_the_name_of_another_site(serve, store):
+    site = serve({"/": html(head='<link rel="canonical" href="https://bank.test/">')})
+    index(store, site)
+    assert links(store)[0] == {("/", "/")}
+
+
+def test_base_href_and_frames_are_followed(serve, store):
+    site = serve(
+        {
+            "/": html("", "a.html", head='<base href="/sub/">') + '<iframe src="framed.html"></iframe>',
+            "/sub/a.html": html(),
+            "/sub/framed.html": html(),
+        }
+    )
+    index(store, site)
+    assert stored(store) == ["/", "/sub/a.html", "/sub/framed.html"]
+    assert ("/", "/sub/a.html") in links(store)[1]
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "waits"),
+    [
+        (503, {"Retry-After": "7"}, [7.0]),
+        (429, {"Retry-After": formatdate(time() - 60, usegmt=True)}, [1.0]),
+        (500, {}, [1.0]),
+        (502, {"Retry-After": "soon"}, [1.0]),
+    ],
+)
+def test_a_request_is_made_again_when_the_server_asks_for_it(serve, store, status, headers, waits):
+    answers = iter([Reply(status=status, headers=headers)])
+    site = serve({"/": html("", "a"), "/a": lambda _: next(answers, html("now"))})
+    time = Time()
+    summary = index(store, site, time=time, rate=1e6)
+    assert stored(store) == ["/", "/a"]
+    assert summary.skipped == {}
+    assert [seconds for seconds in time.slept if seconds > 0.1] == waits
+
+
+def test_waits_grow_and_end_and_the_stored_page_is_kept(serve, store):
+    site = serve({"/": html("", "a"), "/a": html("kept")})
+    index(store, site)
+    site.pages["/a"] = Reply(status=503)
+    time = Time()
+    summary = index(store, site, time=time, rate=1e6)
+    assert [seconds for seconds in time.slept if seconds > 0.1] == [1.0, 2.0, 4.0]
+    assert summary.skipped == {f"{START}a": "the server answers 503"}
+    assert stored(store) == ["/", "/a"]
+
+
+def test_a_server_that_wants_too_much_patience_is_not_waited_for(serve, store):
+    site = serve({"/": html("", "a"), "/a": Reply(status=503, headers={"Retry-After": "9999"})})
+    time = Time()
+    summary = index(store, site, time=time)
+    assert max(time.slept) < 1
+    assert list(summary.skipped) == [f"{START}a"]
+
+
+def test_a_site_that_is_gone_in_the_middle_ends_the_run_and_removes_nothing(serve, store):
+    names = [f"p{n}" for n in range(30)]
+    site = serve({"/": html("", *names), **{f"/{name}": html(name) for name in names}})
+    index(store, site)
+    site.pages |= {f"/{name}": Reply(status=503) for name in names}
+    with pytest.raises(SiteUnavailableError, match="10 requests in a row"):
+        index(store, site, retries=0)
+    assert len(stored(store)) == 31
+    site.pages |= {f"/{name}": Reply(status=500) for name in names}
+    assert len(index(store, site, retries=0).skipped) == 30, "broken pages alone do not end it"
+
+
+def test_requests_are_spaced(serve, store):
+    site = serve({"/": html("", *"abc"), **{f"/{name}": html(name) for name in "abc"}})
+    time = Time()
+    index(store, site, time=time, rate=0.5)
+    assert time.slept == [2.0] * (len(site.asked) - 1)
+
+
+def test_endless_calendars_and_loops_end_at_the_cap(serve, store):
+    def day(asked):
+        n = int(asked.path.rpartition("=")[2])
+        return html(f"day {n}", f"/day?n={n + 1}", f"/day?n={n + 2}", "/", title=f"Day {n}")
+
+    site = serve({"/": html("", "day?n=0")})
+    site.pages |= {f"/day?n={n}": day for n in range(500)}
+    summary = index(store, site, max_pages=20)
+    assert len(stored(store)) == 20
+    ((name, reason),) = summary.skipped.items()
+    assert name == "further URLs"
+    assert "max_pages" in reason
+    assert index(store, site, max_pages=20).pages.unchanged == 20, "stored pages come first"
+    assert len(stored(store)) == 20
+    index(store, site, max_pages=30)
+    assert len(stored(store)) == 30
+
+
+def test_endless_redirects_end_at_the_cap(serve, store):
+    site = serve({"/": html("", "r0"), **{f"/r{n}": moved(f"/r{n + 1}") for n in range(400)}})
+    summary = index(store, site, max_pages=1)
+    assert stored(store) == ["/"]
+    assert len(site.paths) < 100
+    assert "more than 10 redirects" in str(summary.skipped) or "max_pages" in str(summary.skipped)
+
+
+def test_depth_is_counted_from_the_start(serve, store):
+    site = serve({"/": html("", "1"), "/1": validated(html("", "2")), "/2": html("", "3"), "/3": html()})
+    index(store, site, max_depth=1)
+    assert stored(store) == ["/", "/1"]
+    index(store, site, max_depth=2)
+    assert stored(store) == ["/", "/1", "/2"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        (Reply(headers={"Content-Type": "application/pdf"}, body=b"%PDF"), "application/pdf, not HTML"),
+        (
+            Reply(
+                headers={"Content-Type": "text/html", "Content-Encoding": "gzip"},
+                body=gzip.compress(bytes(2**25), mtime=0),
+            ),
+            "200 times",
+        ),
+        (
+            Reply(headers={"Content-Type": "text/html; charset=utf-8"}, body=b"<p>\xe9"),
+            "bad encoding",
+        ),
+        (Reply(headers=HTML, body=b"<p>\xff\xff"), "bad encoding"),
+        (Reply(headers=HTML, body=b"<p>\0\0\0"), "binary"),
+        (Reply(headers=HTML), "empty"),
+        (Reply(headers=HTML, body="<p></p>"), "no text"),
+        (Reply(status=403, headers=HTML), "403"),
+        (Reply(status=404), "404"),
+        (Reply(status=204), "204"),
+        (moved("file:///etc/passwd"), "does not belong"),
+        (moved("http://docs.test:81/"), "does not belong"),
+    ],
+)
+def test_what_is_no_page_is_reported_by_name_and_the_rest_kept(serve, store, reply, message):
+    site = serve({"/": html("", "bad", "good", "x.pdf", "y.png"), "/bad": reply, "/good": html()})
+    summary = index(store, site)
+    assert stored(store) == ["/", "/good"]
+    assert list(summary.skipped) == [f"{START}bad"]
+    assert message in summary.skipped[f"{START}bad"]
+    assert not {"/x.pdf", "/y.png"} & set(site.paths), "files are told by their names"
+
+
+@pytest.mark.parametrize(
+    ("header", "body"),
+    [
+        ("text/html; charset=koi8-r", "<h1>Пётр</h1><p>x".encode("koi8-r")),
+        ("text/html; charset=koi8-r", b'<meta charset="utf-8">' + "<h1>Пётр</h1><p>x".encode("koi8-r")),
+        ("text/html; charset=koi8-r", "\ufeff<h1>Пётр</h1><p>x".encode()),
+        ("text/html", '<meta charset="cp1251"><h1>Пётр</h1><p>x'.encode("cp1251")),
+        ("text/html; charset=nonsense", "<h1>Пётр</h1><p>x".encode()),
+        ('TEXT/HTML;Charset="utf-8"', "<h1>Пётр</h1><p>x".encode()),
+        ("application/xhtml+xml; charset=utf-16le", "<html><h1>Пётр</h1><p>x".encode("utf-16le")),
+    ],
+)
+def test_the_charset_is_that_of_the_mark_then_the_header_then_the_page(serve, store, header, body):
+    site = serve({"/": Reply(headers={"Content-Type": header}, body=body)})
+    index(store, site)
+    assert [document.metadata["title"] for document in store.scan()] == ["Пётр"]
+
+
+def test_two_spellings_of_a_page_are_one_and_the_second_helps_where_the_first_fails(serve, store):
+    site = serve(
+        {"/": html("", "a", "a/", "b/", "b/index.html"), "/a": html("a"), "/b/index.html": html("b")}
+    )
+    summary = index(store, site)
+    assert stored(store) == ["/", "/a", "/b/index.html"]
+    assert site.paths == ["/", "/a", "/b/", "/b/index.html"]
+    assert summary.skipped == {}
+
+
+def test_a_dry_run_writes_nothing_and_counts(serve, store):
+    site = serve({"/": html("", "a"), "/a": html()})
+    summary = index(store, site, dry_run=True)
+    assert summary.dry_run
+    assert summary.pages.added == 2
+    assert store.stored == {}
+
+
+def test_sites_lie_side_by_side_below_prefixes(serve, store):
+    site = serve({"/": html("", "a"), "/a": html()})
+    index(store, site, prefix="one")
+    assert {("/", "/one/a")} <= links(store)[1]
+    assert {("/a", "/one/a"), ("/a", "http://docs.test/a")} <= links(store)[0]
+
+
+def test_a_page_full_of_hostile_links_leads_nowhere(serve, store):
+    from test_web_fetching import HOSTILE, NAMES
+
+    urls = [url.replace("{port}", "80") for url in HOSTILE]
+    anchors = "".join(f"<a href='{url}'>x</a><iframe src='{url}'></iframe>" for url in urls if "'" not in url)
+    map_ = sitemap(*(url.replace("&", "&amp;").replace("<", "&lt;") for url in urls if url.isprintable()))
+    robots = "\n".join(f"Sitemap: {url}" for url in urls if url.isprintable() and url.isascii())
+    site = serve(
+        {
+            "/robots.txt": Reply(body=f"{robots}\nSitemap: {START}map.xml"),
+            "/map.xml": Reply(headers=XML, body=map_),
+            "/": html(f"{anchors}") + f"<base href='{urls[0]}'>",
+            "/good": html(),
+        }
+    )
+    wires = Wires(site)
+    index(
+        store,
+        site,
+        net=network(connect=wires, resolve=Names({name: [found] for name, found in NAMES.items()})),
+    )
+    assert {host for host, _ in wires.connected} == {PUBLIC}
+    assert all(one.host == "docs.test" for one in site.asked)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"allow": ("docs/",)},
+        {"deny": ("",)},
+        {"rate": 0},
+        {"max_pages": 0},
+        {"retries": -1},
+        {"user_agent": "é"},
+    ],
+)
+def test_settings_that_cannot_work_are_refused(wrong):
+    with pytest.raises(WebSettingsError):
+        WebSettings(**wrong)
+
+
+def test_what_is_remembered_of_a_page_is_small(serve, store):
+    names = [f"chapter-{n}.html" for n in range(100)]
+    site = serve({"/": html("", *names), **{f"/{name}": html(name, *names, title=name) for name in names}})
+    index(store, site)
+    sizes = sorted(len(page.digest) for page in store.stored.values())
+    assert sizes[-2] < 500, "each URL stands in one digest"
+    assert len(json.loads(store.stored[START, START].digest.partition(":")[2])["children"]) == 100
+
+
+DEEP = 2000
+
+
+@pytest.mark.parametrize(
+    ("text", "deep"),
+    [
+        ("<div>" * DEEP, True),
+        ("<DIV class=x>" * DEEP, True),
+        ("<x/>" * DEEP, True),
+        ("<svg>" + "<g>" * DEEP, True),
+        ("<svg><div></div>" + "<x/>" * DEEP, True),
+        ("<ul><li>" * DEEP, True),
+        ("<div></div>" * DEEP, False),
+        ("<p>one<br>" * DEEP, False),
+        ("<table>" + "<tr><td>x" * DEEP, False),
+        ("<svg>" + '<path d="M0 0"/>' * DEEP + "</svg>", False),
+        ("<script>" + "a<b;" * DEEP + "</script>", False),
+        ("<script>" + "a<b;" * DEEP, False),
+        ("<!--" + "<div>" * DEEP + "-->", False),
+        ("a < b" * DEEP, False),
+    ],
+)
+def test_how_deep_a_page_is_nested_is_seen_before_it_is_parsed(text, deep):
+    """Parsers of HTML take quadratic time on such pages."""
+    assert nests_deeper(text, 1000) == deep
+
+
+def test_a_page_that_is_nested_too_deep_is_reported(serve, store):
+    site = serve({"/": html("", "deep", "a"), "/deep": "<div>" * 400_000 + "<p>text", "/a": html()})
+    assert list(index(store, site).skipped) == [f"{START}deep"]
+    assert stored(store) == ["/", "/a"]
+
+
+def test_a_robots_txt_that_asks_for_a_day_between_requests_is_taken_at_its_word(serve, store):
+    site = serve({"/robots.txt": Reply(body="User-agent: *\nCrawl-delay: 1e99\n"), "/": html()})
+    with pytest.raises(FetchError, match="s between requests, more than 120"):
+        index(store, site)
+    assert site.paths == []
+
+
+def test_bad_encodings_by_name_are_reported(serve, store):
+    """Codecs that are no encodings of text, or decode nothing."""
+    names = ["undefined", "hex", "idna", "punycode", "zlib"]
+    bodies = {
+        f"/{name}": Reply(headers={"Content-Type": f"text/html; charset={name}"}, body=b"<p>\xff\xfe-x")
+        for name in names
+    }
+    bodies |= {f"/m{name}": f'<meta charset="{name}"><p>\xe9-x' for name in names}
+    site = serve({"/": html("", *[path[1:] for path in bodies]), **bodies})
+    assert set(index(store, site).skipped) == {f"{START}{path[1:]}" for path in bodies}
+    assert stored(store) == ["/"]
+
+
+def test_a_page_that_fails_while_late_names_are_mended_stays(serve, store):
+    """The second pass over pages with late names knows what the first could not read."""
+    site = serve(
+        {
+            "/": html("", "new", "x", "flaky"),
+            "/new": html(),
+            "/x": html("", "old"),
+            "/old": moved("/new"),
+            "/flaky": html(),
+        }
+    )
+    index(store, site, max_depth=1)
+    site.pages["/flaky"] = Reply(status=500)
+    index(store, site)
+    assert "/flaky" in stored(store)
+    assert ("/new", "/old") in links(store)[0]
