@@ -30,6 +30,7 @@ ORDER = (
     "linkstore.text",
     "linkstore.lexical",
     "linkstore.plans",
+    "linkstore.drivers",
     "linkstore.backends.base",
     "linkstore.backends.embedded",
     "linkstore.vectors",

@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("httpcore2", reason="needs the extra 'web'")
 pytest.importorskip("protego", reason="needs the extra 'web'")
 
+from hostile_urls import HOSTILE, NAMES
 from memory_store import MemoryStore
 from web_site import PUBLIC, Names, Reply, Time, Wires, html, moved, network, running
 
@@ -643,8 +644,6 @@ def test_sites_lie_side_by_side_below_prefixes(serve, store):
 
 
 def test_a_page_full_of_hostile_links_leads_nowhere(serve, store):
-    from test_web_fetching import HOSTILE, NAMES
-
     urls = [url.replace("{port}", "80") for url in HOSTILE]
     anchors = "".join(f"<a href='{url}'>x</a><iframe src='{url}'></iframe>" for url in urls if "'" not in url)
     map_ = sitemap(*(url.replace("&", "&amp;").replace("<", "&lt;") for url in urls if url.isprintable()))

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import json
 import socket
 import ssl
 import zlib
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("httpcore2", reason="needs the extra 'web'")
 pytest.importorskip("protego", reason="needs the extra 'web'")
 
+from hostile_urls import HOSTILE, KINDS, NAMES
 from httpcore2 import MockBackend
 from web_site import PUBLIC, Names, Reply, Time, Wires, moved, network, running
 
@@ -23,16 +22,6 @@ from linkstore.ingest.web.bodies import read_body
 from linkstore.ingest.web.errors import FetchError, ForbiddenUrlError
 from linkstore.ingest.web.fetching import Fetcher, FetchLimits
 from linkstore.ingest.web.targets import absolute_url, read_target
-
-DATA = json.loads((Path(__file__).parents[1] / "support" / "hostile_urls.json").read_text())
-NAMES = DATA["names"]
-"""Names whose name server answers with such addresses."""
-KINDS = DATA["urls"] | {
-    "names with such addresses": [f"{scheme}://{name}/" for name in NAMES for scheme in ("http", "https")],
-    "endless": [f"http://{'a' * 9000}.test/"],
-}
-HOSTILE = [url for several in KINDS.values() for url in several]
-"""URLs that would lead a careless fetcher behind the firewall; the canary listens at ``{port}``."""
 
 
 def fetcher(net, **more):
