@@ -1,8 +1,8 @@
-"""Plans ask, backends answer, drivers wait.
+"""Plans ask for data, backends answer, drivers wait.
 
 A *plan* is a generator that yields fetches, receives their answers and returns a result. A
-backend's *operation* is a generator that yields whatever its engine waits for. :func:`answered`
-joins the two into one operation; :func:`run` and :func:`arun` are the only places that wait.
+backend's *operation* is a generator that yields whatever its engine waits for. :mod:`linkstore.drivers`
+joins the two into one operation and drives it; nothing else waits.
 
 Numbers in fetches and answers, called refs, stand for documents and link groups. They are the
 reader's own, valid while it is open; ids and tags are asked for by ``Names`` and ``Tags``.
