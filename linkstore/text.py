@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
-from unicodedata import normalize
+from unicodedata import category, normalize
 
-_WORD: Final = re.compile(r"\w+(?:['\u2019]\w+)*")
+_IGNORED: Final = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200c-\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"
+)
+"""Default_Ignorable_Code_Point, for a character class: soft hyphens, joiners, bidi controls, variation
+selectors. Not the zero-width space, which stands between words."""
+_IGNORABLE: Final = re.compile(f"[{_IGNORED}]+")
+_DOTTED_I: Final = re.compile("i\u0307+")
+_BETWEEN: Final = "\u200b"
 
 _ENGLISH: Final = """
     a about above after again against ain't all also am an and any are aren't as at be because been
@@ -30,10 +41,13 @@ def fold(text: str) -> str:
     """The one spelling under which words are compared.
 
     Unicode compatibility forms (NFKC) and case are folded as in Unicode's NFKC_Casefold (The Unicode
-    Standard, section 3.13), curly apostrophes become straight, white space becomes single spaces and
-    is trimmed. Folding twice is the same as once.
+    Standard, section 3.13): soft hyphens, joiners and other characters that show nothing are removed. Beyond
+    that, a zero-width space is a space, the dot of a Turkish capital i is dropped (``İ`` is ``i``), curly
+    apostrophes become straight, white space becomes single spaces and is trimmed. Folding twice is the same
+    as once.
     """
     if not text.isascii():
+        text = _IGNORABLE.sub("", text.replace(_BETWEEN, " "))
         text = _casefolded(normalize("NFD", text))
         text = _casefolded(text).replace("\u2019", "'")
         return " ".join(text.split())
@@ -41,9 +55,49 @@ def fold(text: str) -> str:
 
 
 def tokens(text: str) -> tuple[str, ...]:
-    """The words of a text in order, folded: letters, digits and ``_``, with inner apostrophes."""
-    return tuple(_WORD.findall(fold(text)))
+    """The words of a text in order, folded: letters with marks, digits and ``_``, with inner apostrophes.
+
+    Marks are the vowel signs, points and accents of Unicode's category M: they belong to the letter before.
+    """
+    folded = fold(text)
+    return tuple(_pattern(_joining(folded)).findall(folded))
+
+
+def written_words(text: str) -> Iterator[re.Match[str]]:
+    """The words of a text in order, as they are written; folded, they are those of :func:`tokens`.
+
+    A few characters fold to several words, or to none: there the two differ.
+    """
+    return _pattern(_joining(text)).finditer(text)
+
+
+def word_pattern(text: str) -> str:
+    """A regular expression without groups that finds the words of this text."""
+    return _spelt_out(_joining(text))
+
+
+def _joining(text: str) -> str:
+    r"""The characters of a text, each once, that belong to the letter before and that ``\w`` leaves out."""
+    if text.isascii():
+        return ""
+    return "".join(sorted(one for one in set(text) if one > "\x80" and _joins(one)))
+
+
+@lru_cache(maxsize=4096)
+def _joins(character: str) -> bool:
+    return category(character)[0] == "M" or _IGNORABLE.match(character) is not None
+
+
+def _spelt_out(joining: str) -> str:
+    letters = rf"\w[\w{joining}]*" if joining else r"\w+"
+    unseen = f"[{found}]*" if (found := "".join(_IGNORABLE.findall(joining))) else ""
+    return rf"{letters}(?:['\u2019]{unseen}{letters})*"
+
+
+@lru_cache(maxsize=256)
+def _pattern(joining: str) -> re.Pattern[str]:
+    return re.compile(_spelt_out(joining))
 
 
 def _casefolded(text: str) -> str:
-    return normalize("NFKC", text.casefold())
+    return _DOTTED_I.sub("i", normalize("NFKC", text.casefold()))

@@ -16,9 +16,8 @@ from unicodedata import category
 
 import numpy as np
 
-from linkstore.text import fold, tokens
+from linkstore.text import fold, tokens, written_words
 
-_WORD: Final = re.compile(r"\w+(?:['\u2019]\w+)*")
 _IN_WORDS: Final = string.ascii_lowercase + string.digits + "_'"
 _ASCII_TO_WORDS: Final = bytes(
     ord(low) if (low := chr(code).lower()) in _IN_WORDS else ord(" ") for code in range(128)
@@ -96,6 +95,8 @@ def _folded(character: str) -> str | None:
     if category(character).startswith("M") or ord(character) in _JAMO:
         return None
     folded = fold(f"a{character}a")[1:-1]
+    if not folded:
+        return None
     if not tokens(folded):
         return "'" if folded == "'" else None if "'" in folded else " "
     return folded if len(folded) == 1 else None
@@ -105,7 +106,7 @@ def _places(text: str) -> tuple[Sequence[int], Sequence[int], bool]:
     """Where each word of a text starts and ends, and whether these are surely the words of its haystack."""
     words = _spaced(text)
     if words is None:
-        spans = [match.span() for match in _WORD.finditer(text)]
+        spans = [match.span() for match in written_words(text)]
         return [start for start, _ in spans], [end for _, end in spans], False
     octets = np.frombuffer(b" %b " % words, dtype=np.uint8)
     inside = octets != ord(" ")

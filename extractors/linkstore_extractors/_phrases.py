@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Final
+from unicodedata import normalize
 
 from linkstore.text import STOP_WORDS, tokens
 
@@ -38,7 +39,7 @@ def phrases(text: str) -> Iterator[tuple[str, str]]:
     tells "University of the West Indies" from "Home of the Space Needle". Words that open sentences
     ("The", "After") and numbers are taken off the front.
     """
-    for match in _PHRASE.finditer(text):
+    for match in _PHRASE.finditer(normalize("NFC", text)):
         whole = match[0]
         yield from _tagged(whole)
         parts = _SMALL_WORDS.split(whole)

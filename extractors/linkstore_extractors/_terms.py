@@ -10,9 +10,8 @@ from typing import Final
 
 from langchain_core.documents import Document
 
-from linkstore.text import STOP_WORDS, fold
+from linkstore.text import STOP_WORDS, fold, word_pattern
 
-_TOKEN: Final = re.compile(r"\w+(?:['\u2019]\w+)*|\n\s*\n|[^\w\s\-'\u2019]")
 _SENTENCE_ENDS: Final = frozenset(".!?…:\n")
 _LONGEST_WORD: Final = 64
 """Longer runs of letters are hashes, encoded data and the like."""
@@ -48,7 +47,7 @@ def runs(text: str) -> list[Run]:
     found: list[Run] = []
     run: Run | None = None
     opens, position = True, 0
-    for raw in _TOKEN.findall(text):
+    for raw in _token(word_pattern(text)).findall(text):
         if not (raw[0].isalnum() or raw[0] == "_"):
             run = None
             opens = opens or raw[0] in _SENTENCE_ENDS
@@ -65,6 +64,12 @@ def runs(text: str) -> list[Run]:
         opens = False
         position += 1
     return found
+
+
+@lru_cache(maxsize=256)
+def _token(word: str) -> re.Pattern[str]:
+    """Finds words, blank lines, and punctuation other than hyphens and apostrophes."""
+    return re.compile(rf"{word}|\n\s*\n|[^\w\s\-'\u2019]")
 
 
 def stands_alone(word: str) -> bool:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
-from linkstore.text import STOP_WORDS, fold, tokens
+from linkstore.text import STOP_WORDS, fold, tokens, written_words
 
 WIDTH: Final = 200
 """Longest snippet, in characters, ellipses not counted."""
-_WORD: Final = re.compile(r"\w+(?:['\u2019]\w+)*")
 _SHORTEST_STEM: Final = 4
 
 Span = tuple[int, int]
@@ -31,7 +29,7 @@ def snippet(text: str, query: str, width: int = WIDTH) -> str:
     text = " ".join(text.split())
     if len(text) <= width:
         return text
-    words = [found.span() for found in _WORD.finditer(text)]
+    words = [found.span() for found in written_words(text)]
     start, end = _window(text, words, query_spans(text, query), width)
     return f"{'… ' if start else ''}{text[start:end].strip()}{' …' if end < len(text) else ''}"
 
@@ -43,7 +41,7 @@ def query_spans(text: str, query: str) -> list[tuple[Span, str]]:
     """
     terms = [term for term in dict.fromkeys(tokens(query)) if term not in STOP_WORDS]
     spans = []
-    for found in _WORD.finditer(text):
+    for found in written_words(text):
         word = fold(found[0])
         term = next((term for term in terms if _same(word, term)), None)
         if term is not None:

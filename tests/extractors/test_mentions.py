@@ -18,6 +18,14 @@ from linkstore_extractors._naming import MOST_WORDS, name_tag
 from linkstore_extractors.mentions import MentionExtractor, MentionSettings
 
 WORDS = ["\u037a", "New", "York", "City", "new", "york", "O'Neill", "Élan", "is", "İzmir", "ß", "½", "1984"]
+WORDS += [
+    "हिन्दी",
+    "தமிழ்",
+    "\u05e9\u05b8\u05dc\u05d5\u05b9\u05dd",
+    "soft\u00adhyphen",
+    "\u0645\u06cc\u200c\u062e",
+    "\u0301",
+]
 TEXTS = st.text(max_size=40) | st.lists(
     st.sampled_from([*WORDS, ",", " ", "  ", "-", "\u2019", "'", "—", "\n"]), max_size=30
 ).map(" ".join)

@@ -29,6 +29,7 @@ from linkstore.lexical import (
         ("PEP 484, snake_case; x.y", ["pep", "484", "snake_case", "x", "y"]),
         ("x" * LONGEST_WORD + " " + "y" * (LONGEST_WORD + 1), ["x" * LONGEST_WORD]),
         ("it is the", []),
+        ("हिन्दी की किताब", ["हिन्दी", "की", "किताब"]),
     ],
 )
 def test_words_are_folded_and_say_something(text: str, words: list[str]) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkstore.text import STOP_WORDS, fold, tokens
+from linkstore.text import STOP_WORDS, fold, tokens, written_words
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,9 @@ from linkstore.text import STOP_WORDS, fold, tokens
         ("E\u0301COLE", "\u00e9cole"),
         ("non\u00a0breaking", "non breaking"),
         ("don\u2019t", "don't"),
+        ("\u0130STANBUL \u0130stanbul istanbul", "istanbul istanbul istanbul"),
+        ("zero\u200bwidth", "zero width"),
+        ("in\u00advis\u200dib\ufe0fle \u202ebidi\u202c", "invisible bidi"),
     ],
 )
 def test_fold_gives_compatible_spellings_one_form(text, folded):
@@ -45,6 +48,19 @@ def test_the_quick_way_for_ascii_gives_what_unicode_folding_gives(text):
         ("don\u2019t 'quote'", ("don't", "quote")),
         ("snake_case and Ünïcode", ("snake_case", "and", "ünïcode")),
         ("塔 tower", ("塔", "tower")),
+        ("हिन्दी भाषा।", ("हिन्दी", "भाषा")),
+        ("தமிழ் மொழி", ("தமிழ்", "மொழி")),
+        ("বাংলা, লিপি", ("বাংলা", "লিপি")),
+        (
+            "\u05e9\u05b8\u05dc\u05d5\u05b9\u05dd \u05e2\u05d5\u05b9\u05dc\u05b8\u05dd",
+            ("\u05e9\u05b8\u05dc\u05d5\u05b9\u05dd", "\u05e2\u05d5\u05b9\u05dc\u05b8\u05dd"),
+        ),
+        (
+            "\u0645\u064f\u062d\u064e\u0645\u0651\u064e\u062f",
+            ("\u0645\u064f\u062d\u064e\u0645\u064e\u0651\u062f",),
+        ),
+        ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", ("\u0645\u06cc\u062e\u0648\u0627\u0647\u0645",)),
+        ("x\u0323y \u0301", ("x\u0323y",)),
     ],
 )
 def test_tokens_are_folded_words_in_order(text, words):
@@ -55,3 +71,13 @@ def test_stop_words_are_tokens_themselves():
     assert all(tokens(word) == (word,) for word in STOP_WORDS)
     assert {"the", "and", "don't"} <= STOP_WORDS
     assert "needle" not in STOP_WORDS
+
+
+@given(
+    st.text(
+        alphabet=st.sampled_from("aZ1'\u2019 -,\u0301\u093f\u0939\u05b8\u05dc\u0130\u00ad\u200d\ufe0f\u212b")
+    )
+)
+def test_words_as_written_are_the_words_of_the_text(text):
+    written = [word for found in written_words(text) for word in tokens(found[0])]
+    assert written == list(tokens(text))
