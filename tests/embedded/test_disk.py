@@ -120,9 +120,8 @@ def test_a_full_database_is_a_typed_error_wherever_it_happens(tmp_path) -> None:
     """Injected: SQLite may use no more pages than it has."""
     store = backend(tmp_path / "kb", SNAPSHOTS)
     put(store, 0, 50)
-    with store._database.writing() as writer:
-        pages = writer.pragma("page_count")
-    writer.pragma("max_page_count", pages)
+    writer = store._database._writer
+    writer.pragma("max_page_count", writer.pragma("page_count"))
     with pytest.raises(StoreFullError, match="intact") as caught:
         put(store, 50, 2000)
     assert isinstance(caught.value.__cause__, apsw.FullError)

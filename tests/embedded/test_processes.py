@@ -44,9 +44,12 @@ MANY = EmbeddedSettings(exact_below=200, durable=False)
 def hold(told, folder) -> None:
     """Hold the store's write lock until told to go on."""
     store = backend(folder)
-    with store._database.writing():
+
+    def wait(_) -> None:
         told.send("held")
         told.recv()
+
+    store._database.write(wait)
     store.close()
 
 

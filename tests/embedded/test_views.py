@@ -103,12 +103,15 @@ def test_a_state_that_was_jumped_over_is_not_served(tmp_path) -> None:
     put(store, 0, 5)
     nearest(store, ASKED)
     put(store, 5, 6)
-    with store._database.reading() as between:
-        between.execute("SELECT count(*) FROM document").fetchall()
+
+    def between(connection) -> None:
+        connection.execute("SELECT count(*) FROM document").fetchall()
         store.run(store.write(Change(remove=["d5"])))
         nearest(store, ASKED)
         with pytest.raises(StaleStateError):
-            store._shared.view(between)
+            store._shared.view(connection)
+
+    store._database.read(between)
     store.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import shutil
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import apsw
 from filelock import FileLock, Timeout
 
 from linkstore.backends.base import (
@@ -121,13 +123,13 @@ class EmbeddedBackend(Backend):
     @immediate
     def manifest(self) -> Manifest:
         """From the table of settings."""
-        with self._current().reading() as connection:
-            return _manifest(settings_of(connection))
+        return self._current().read(lambda connection: _manifest(settings_of(connection)))
 
     @immediate
     def claim(self, manifest: Manifest) -> Manifest:
         """Into the table of settings, if it has none."""
-        with self._current().writing() as connection:
+
+        def record_once(connection: apsw.Connection) -> Manifest:
             known = _manifest(settings_of(connection))
             if known.dimension is not None:
                 return known
@@ -135,40 +137,39 @@ class EmbeddedBackend(Backend):
                 "INSERT OR REPLACE INTO setting VALUES (?, ?)",
                 [("embedding", manifest.embedding), ("dimension", manifest.dimension)],
             )
-        return manifest
+            return manifest
+
+        return self._current().write(record_once)
 
     @immediate
     def write(self, change: Change) -> Written:
         """One transaction; then a snapshot, when enough has come since the last."""
         with collection_paused():
             prepared = prepare(change.put)
-        try:
-            with self._current().writing() as connection, collection_paused():
+
+        def apply(connection: apsw.Connection) -> tuple[ChangeWriter, Written, dict[str, Any]]:
+            with collection_paused():
                 check_dimension(change.put, settings_of(connection).get("dimension"))
-                written = ChangeWriter(connection, self._groups).apply(change, prepared)
-                due = self._due(settings_of(connection), self._settings.grow_share)
-                growing = self._growing(settings_of(connection))
-        except BaseException:
-            self._groups.known.clear()  # it may name link groups that were rolled back
-            raise
-        self._groups.trim()
-        if due:
+                writer = ChangeWriter(connection, self._groups)
+                return writer, writer.apply(change, prepared), settings_of(connection)
+
+        writer, written, settings = self._current().write(apply)
+        self._groups.learn(writer.learned)
+        if self._due(settings, self._settings.grow_share):
             self._take_snapshot()
-        elif growing:
+        elif self._growing(settings):
             self._extend_index()
         return written
 
     @immediate
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> list[PageEntry]:
         """From the table of pages."""
-        with self._current().reading() as connection:
-            return page_entries(connection, source, urls)
+        return self._current().read(lambda connection: page_entries(connection, source, urls))
 
     @immediate
     def digests(self, source: str | None) -> dict[str, str]:
         """From the table of pages, row by row."""
-        with self._current().reading() as connection:
-            return page_digests(connection, source)
+        return self._current().read(lambda connection: page_digests(connection, source))
 
     @immediate
     def linked(self, kind: str, take: int) -> list[LinkedPage]:
@@ -178,8 +179,7 @@ class EmbeddedBackend(Backend):
     @immediate
     def scan(self, after: str | None, limit: int) -> list[Record]:
         """From the tables, by the ids' index."""
-        with self._current().reading() as connection:
-            return inspection.records(connection, after, limit)
+        return self._current().read(lambda connection: inspection.records(connection, after, limit))
 
     @immediate
     def survey(self) -> Survey:
@@ -189,18 +189,19 @@ class EmbeddedBackend(Backend):
     @immediate
     def flush(self) -> None:
         """Take a snapshot of whatever has come since the last, if the store is of a size for it."""
-        with self._current().reading() as connection:
-            due = self._due(settings_of(connection), None)
-        if due:
+        if self._due(self._current().read(settings_of), None):
             self._take_snapshot(wait=True)
 
     @immediate
     def verify(self) -> Report:
         """Compare links, vectors, counts and files with the documents."""
-        with self._current().reading() as connection:
+
+        def compare(connection: apsw.Connection) -> Report:
             snapshot = snapshot_of(settings_of(connection))
             damaged = self._files.problems(snapshot) if snapshot else []
             return Report(findings=tuple(inspection.findings(connection, damaged)))
+
+        return self._current().read(compare)
 
     @immediate
     def repair(self) -> Report:
@@ -208,10 +209,13 @@ class EmbeddedBackend(Backend):
         report = run(self.verify(), _nothing_to_wait_for)
         if report.sound:
             return report
-        with self._current().writing() as connection:
-            inspection.mend(connection, self._groups)
-            self._groups.known.clear()
-            recorded = snapshot_of(settings_of(connection))
+
+        def mend(connection: apsw.Connection) -> Snapshot | None:
+            inspection.mend(connection)
+            return snapshot_of(settings_of(connection))
+
+        recorded = self._current().write(mend)
+        self._groups.known = {}
         self._shared.forget()
         if recorded:
             self._take_snapshot(wait=True, afresh=True)
@@ -249,9 +253,7 @@ class EmbeddedBackend(Backend):
     def _last_snapshot(self) -> None:
         if self._temporary:
             return
-        with self._database.reading() as connection:
-            due = self._due(settings_of(connection), self._settings.grow_share / 8)
-        if due:
+        if self._due(self._database.read(settings_of), self._settings.grow_share / 8):
             self._take_snapshot()
 
     def _due(self, settings: dict[str, Any], share: float | None) -> bool:
@@ -288,8 +290,7 @@ class EmbeddedBackend(Backend):
 
     def _mend_snapshot(self) -> None:
         """Make derived files anew if they are not what the database records."""
-        with self._database.reading() as connection:
-            snapshot = snapshot_of(settings_of(connection))
+        snapshot = snapshot_of(self._database.read(settings_of))
         if snapshot and self._files.problems(snapshot):
             _LOG.warning("derived files in %s are damaged; making them anew from the documents", self.folder)
             self._take_snapshot(wait=True, afresh=True)
@@ -318,19 +319,14 @@ class EmbeddedBackend(Backend):
             return view.mirror, self._builder.build(view.mirror, view.stamp, before, afresh=afresh)
 
         mirror, snapshot = self._with_view(build)
-        with self._database.writing() as connection:
-            record(connection, snapshot)
+        self._database.write(lambda connection: record(connection, snapshot))
         self._files.remove_older(snapshot)
         self._shared.replace(mirror, snapshot)
 
     def _with_view(self, use: Callable[[View], T]) -> T:
         while True:
-            with self._current().reading() as connection:
-                try:
-                    view = self._shared.view(connection)
-                except StaleStateError:
-                    continue
-                return use(view)
+            with contextlib.suppress(StaleStateError):
+                return self._current().read(lambda connection: use(self._shared.view(connection)))
 
 
 def _remove(folder: Path, owner: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import random
 import shutil
@@ -10,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import apsw
 
@@ -24,6 +25,7 @@ from linkstore.errors import (
     StoreNotFoundError,
 )
 
+T = TypeVar("T")
 FILE_NAME: Final = "linkstore.db"
 BUSY_SECONDS: Final = 5.0
 """How long a writer waits for another before it gives up."""
@@ -61,54 +63,69 @@ class Database:
         self._durable = durable
         self._idle: list[apsw.Connection] = []
         self._lock = threading.Lock()
-        self._write_lock = threading.Lock()
+        self._turn: set[object] = set()
         self._writer: apsw.Connection | None = None
         self._closed = False
         with self._translated("open"):
             self._writer = self._open()
 
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[apsw.Connection]:
-        """A connection in a read transaction, which sees one state of the store."""
-        connection = self._checkout()
-        healthy = False
-        try:
-            with self._translated("read"):
+    def read(self, work: Callable[[apsw.Connection], T]) -> T:
+        """What ``work`` makes of a connection in a read transaction, which sees one state of the store."""
+        with self._translated("read"):
+            connection = self._checkout()
+            try:
                 connection.execute("BEGIN")
-                yield connection
+                result = work(connection)
                 connection.execute("COMMIT")
-            healthy = True
-        finally:
-            self._give_back(connection, healthy=healthy)
+            except BaseException:
+                connection.close()
+                raise
+            self._give_back(connection)
+            return result
 
-    @contextlib.contextmanager
-    def writing(self) -> Iterator[apsw.Connection]:
-        """A connection in the one write transaction; commits, or rolls back on any error.
+    def write(self, work: Callable[[apsw.Connection], T]) -> T:
+        """What ``work`` makes of a connection in the one write transaction; committed, or rolled back.
+
+        A signal may raise anywhere in here. It finds each step either not begun or covered by the
+        ``finally``, whose calls are into C and so not interrupted before they have taken effect; a context
+        manager written in Python would be.
 
         Raises:
             StoreBusyError: If another writer holds the store for more than 5 s.
             StoreFullError: If there is no space left.
         """
-        ends = time.monotonic() + BUSY_SECONDS
-        if not self._write_lock.acquire(timeout=BUSY_SECONDS):
-            raise StoreBusyError(self._busy_message())
+        ends, turn, writer = time.monotonic() + BUSY_SECONDS, object(), None
         try:
+            self._wait_for_turn(turn, ends)
             writer = self._writer
             if writer is None:
                 raise StoreClosedError(f"the store at {self.path.parent} is closed; open it again")
             with self._translated("write"):
+                if writer.in_transaction:  # an earlier rollback failed for want of memory
+                    writer.execute("ROLLBACK")
                 writer.set_busy_handler(_patience(ends))
                 writer.execute("BEGIN IMMEDIATE")
                 self._announce()
-                try:
-                    yield writer
-                    writer.execute("COMMIT")
-                except BaseException:
-                    if writer.in_transaction:
-                        writer.execute("ROLLBACK")
-                    raise
+                result = work(writer)
+                writer.execute("COMMIT")
+            return result
         finally:
-            self._write_lock.release()
+            try:
+                if writer is not None and writer.in_transaction:
+                    writer.execute("ROLLBACK")
+            finally:
+                self._turn.discard(turn)
+
+    def _wait_for_turn(self, turn: object, ends: float) -> None:
+        """Become the one writer of this process; the turn ends when it is discarded."""
+        while True:
+            with self._lock:
+                if not self._turn:
+                    self._turn.add(turn)
+                    return
+            if time.monotonic() > ends:
+                raise StoreBusyError(self._busy_message())
+            time.sleep(0.001)
 
     def close(self) -> None:
         """Close all connections; the last one out folds the write-ahead log into the file."""
@@ -117,10 +134,14 @@ class Database:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
-        with self._write_lock:
-            writer, self._writer = self._writer, None
-        if writer is not None:
-            writer.close()
+        turn = object()
+        try:
+            self._wait_for_turn(turn, math.inf)
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
+        finally:
+            self._turn.discard(turn)
 
     def _open(self) -> apsw.Connection:
         """The first connection; makes the database if need be.
@@ -161,9 +182,9 @@ class Database:
         with self._translated("open"):
             return self._connect()
 
-    def _give_back(self, connection: apsw.Connection, *, healthy: bool) -> None:
+    def _give_back(self, connection: apsw.Connection) -> None:
         with self._lock:
-            if healthy and not self._closed:
+            if not self._closed:
                 self._idle.append(connection)
                 return
         connection.close()

@@ -113,7 +113,7 @@ def _link_rows(connection: apsw.Connection, key: int) -> set[tuple[Any, ...]]:
     )
 
 
-def mend(connection: apsw.Connection, groups: GroupKeys) -> None:
+def mend(connection: apsw.Connection) -> None:
     """Bring everything derived in line with the documents, in an open write transaction.
 
     A document whose links or vector row differ is written anew under a new key, because what
@@ -129,17 +129,17 @@ def mend(connection: apsw.Connection, groups: GroupKeys) -> None:
         connection.execute(query)
     count = "UPDATE setting SET value = (SELECT count(*) FROM document) WHERE name = 'documents'"
     connection.execute(count)
-    groups.known.clear()
     _restore_links(connection)
+    nothing = GroupKeys()  # a link group may have gone that this process knows
     lost = [
         row[0]
         for check in ("documents without a vector", "vectors of the wrong length")
         for row in connection.execute(_CHECKS[check])
     ]
-    ChangeWriter(connection, groups).apply(Change(remove=lost), [])
+    ChangeWriter(connection, nothing).apply(Change(remove=lost), [])
     anew = [record for name in _unlike(connection) for record in _one(connection, name)]
-    ChangeWriter(connection, groups).apply(Change(remove=[record.id for record in anew]), [])
-    ChangeWriter(connection, groups).apply(Change(), prepare(anew))
+    ChangeWriter(connection, nothing).apply(Change(remove=[record.id for record in anew]), [])
+    ChangeWriter(connection, nothing).apply(Change(), prepare(anew))
     if _ids(connection, words.UNINDEXED):
         words.index_all(connection)
 

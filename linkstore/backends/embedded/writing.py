@@ -38,19 +38,21 @@ class PreparedRecord:
 
 @dataclass(slots=True)
 class GroupKeys:
-    """Link group keys that were looked up, so that a popular tag is looked up once.
+    """Link group keys that were committed, so that a popular tag is looked up once.
 
     Args:
         limit: How many are kept.
+        known: Keys by kind and tag.
     """
 
     limit: int = 500_000
     known: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def trim(self) -> None:
-        """Forget all when there are too many."""
-        if len(self.known) > self.limit:
-            self.known.clear()
+    def learn(self, committed: dict[tuple[str, str], int]) -> None:
+        """Take in keys that are in the table for good; forgets all when there are too many."""
+        if len(self.known) + len(committed) > self.limit:
+            self.known = {}
+        self.known.update(committed)
 
 
 def prepare(records: Iterable[Record]) -> list[PreparedRecord]:
@@ -86,12 +88,16 @@ class ChangeWriter:
 
     Args:
         connection: In a write transaction.
-        groups: Keys of link groups that are known; keys of new ones are added.
+        groups: Keys of link groups that are known.
+
+    Attributes:
+        learned: Keys of further link groups, to be made known once they are committed.
     """
 
     def __init__(self, connection: apsw.Connection, groups: GroupKeys) -> None:
         self._connection = connection
         self._groups = groups
+        self.learned: dict[tuple[str, str], int] = {}
         settings = settings_of(connection)
         self._change: int = settings["change"] + 1
         self._last_key: int = settings["last_key"]
@@ -162,18 +168,18 @@ class ChangeWriter:
 
     def _group_keys(self, changed: list[PreparedRecord]) -> dict[tuple[str, str], int]:
         """Keys of all link groups the records lie on; new groups are made."""
-        known = self._groups.known
         wanted = {(link.kind, link.tag): None for item in changed for link in item.record.links}
+        known = {pair: key for pair in wanted if (key := self._groups.known.get(pair)) is not None}
         missing = [pair for pair in wanted if pair not in known]
         if missing and self._last_group:
             rows = rows_of(self._connection, _FIND_GROUPS, (orjson.dumps(missing).decode(),))
-            known.update({(kind, tag): key for kind, tag, key in rows})
-            missing = [pair for pair in missing if pair not in known]
+            self.learned.update({(kind, tag): key for kind, tag, key in rows})
+            missing = [pair for pair in missing if pair not in self.learned]
         made = list(enumerate(missing, self._last_group + 1))
         self._connection.executemany(_INSERT_GROUP, [(key, *pair) for key, pair in made])
-        known.update({pair: key for key, pair in made})
+        self.learned.update({pair: key for key, pair in made})
         self._last_group += len(made)
-        return known
+        return known | self.learned
 
     def _pages(self, put: Sequence[PageEntry], remove: Sequence[tuple[str, str]]) -> None:
         self._connection.executemany("DELETE FROM page WHERE source = ? AND url = ?", list(remove))

@@ -1,0 +1,88 @@
+"""Who may write, and what an interrupt or a rollback leaves behind."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from stores import backend, put, record, records
+
+from linkstore.backends.base import Change
+from linkstore.errors import StoreFullError
+from linkstore.plans import Members, Names, Plan, Reached, Resolve
+
+
+class _Interrupted(BaseException):
+    """What a signal raises."""
+
+
+def test_an_interrupt_in_a_write_leaves_no_transaction_even_while_its_traceback_is_kept(tmp_path) -> None:
+    store = backend(tmp_path / "kb")
+
+    def interrupted(connection) -> None:
+        connection.execute("DELETE FROM setting WHERE name = 'dimension'")
+        raise _Interrupted
+
+    with pytest.raises(_Interrupted) as kept:
+        store._database.write(interrupted)
+    put(store, 0, 5)
+    assert kept.value.__traceback__ is not None
+    other = backend(tmp_path / "kb")
+    put(other, 5, 6)
+    other.close()
+    store.close()
+
+
+def test_a_transaction_left_open_is_rolled_back_by_the_next_writer(tmp_path) -> None:
+    store = backend(tmp_path / "kb")
+    put(store, 0, 5)
+    store._database._writer.execute("BEGIN IMMEDIATE; DELETE FROM document")
+    put(store, 5, 6)
+    assert len(store.run(store.scan(None, 100))) == 6
+    store.close()
+
+
+def group_of(kind: str, tag: str) -> Plan[list[str]]:
+    groups = yield Resolve(tags=((kind, tag),))
+    vector = record(1).vector
+    reached: Reached = yield Members(
+        groups=groups, side="in", vector=vector, take=1000, cap=1000, exclude=groups[:0]
+    )
+    names: list[str] = yield Names(refs=reached.refs)
+    return sorted(names)
+
+
+def test_link_groups_of_a_change_that_was_rolled_back_are_forgotten_at_once(tmp_path) -> None:
+    """Two threads: the second writes between the first one's rollback and whatever it does after."""
+    store = backend(tmp_path / "kb")
+    put(store, 0, 5)
+    writer = store._database._writer
+    rolled_back, go_on = threading.Event(), threading.Event()
+    real = store._database.write
+
+    def slow_to_tell(work):
+        try:
+            return real(work)
+        except StoreFullError:
+            rolled_back.set()
+            go_on.wait(10)
+            raise
+
+    def fail() -> None:
+        with pytest.raises(StoreFullError):
+            store.run(store.write(Change(put=records(100, 3000))))
+
+    store._database.write = slow_to_tell
+    writer.pragma("max_page_count", writer.pragma("page_count") + 20)
+    thread = threading.Thread(target=fail)
+    thread.start()
+    assert rolled_back.wait(30)
+    store.run(store.write(Change(put=[record(200)])))  # u200, which the other had just made
+    go_on.set()
+    thread.join()
+    writer.pragma("max_page_count", 1_000_000)
+    store.run(store.write(Change(put=[record(300)])))
+    assert store.run(store.answer(group_of("hyperlink", "u200"))) == ["d200"]
+    assert store.run(store.answer(group_of("hyperlink", "u300"))) == ["d300"]
+    assert store.run(store.verify()).sound
+    store.close()
