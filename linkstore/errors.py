@@ -16,8 +16,12 @@
         ├── StoreNotFoundError  no store at this path
         ├── StoreFormatError    a store of another version, or damaged
         ├── StoreClosedError    used after ``close()``
+        ├── StoreMovedError     the folder of an open store was deleted, renamed or replaced
+        ├── StorePermissionError  the system does not let us open the store's files
+        ├── StoreReadOnlyError  a write to a store that can only be read
         ├── StoreBusyError      another writer held the store for too long
         ├── StoreFullError      no space left; what was stored before is intact
+        ├── StoreLimitError     the store would hold more than its format can number
         ├── CapabilityError     the engine cannot do this at all, such as search by words
         └── StoreUnavailableError  a server that cannot be reached or does not answer in time
 """
@@ -102,12 +106,28 @@ class StoreClosedError(BackendError):
     """The store was used after ``close()``."""
 
 
+class StoreMovedError(BackendError):
+    """The folder of an open store was deleted, renamed or replaced by another; open the store again."""
+
+
+class StorePermissionError(BackendError, PermissionError):
+    """The system does not let this process open the store's files."""
+
+
+class StoreReadOnlyError(BackendError):
+    """The store lies in a folder or on a device that can only be read, and a write was asked for."""
+
+
 class StoreBusyError(BackendError, TimeoutError):
     """Another process or thread held the store's write lock for too long."""
 
 
 class StoreFullError(BackendError):
     """The disk is full; nothing was written and what was stored before is intact."""
+
+
+class StoreLimitError(BackendError):
+    """The store would hold more than its format can number; nothing of the change was written."""
 
 
 class CapabilityError(BackendError):

@@ -14,7 +14,7 @@ import orjson
 from langchain_core.documents import Document
 
 from linkstore.backends.base import Backend, Change, Manifest, PageEntry, Record, Written
-from linkstore.collecting import collection_paused
+from linkstore.gc_pause import collection_paused
 from linkstore.errors import DocumentError, EmbeddingError, SourceConflictError
 from linkstore.filters import Filter, parse_filter
 from linkstore.hits import Hits

@@ -15,7 +15,7 @@ FLOORS = (
     {
         "_version",
         "arrays",
-        "collecting",
+        "gc_pause",
         "errors",
         "links",
         "filters",

@@ -83,6 +83,20 @@ def create_or_migrate(connection: apsw.Connection, path: str) -> None:
         raise
 
 
+def check_format(connection: apsw.Connection, path: str) -> None:
+    """Refuse a database that this linkstore cannot read as it is.
+
+    Raises:
+        StoreFormatError: If the file is no linkstore database, or of another format.
+    """
+    version = _format_of(connection, path)
+    if version != FORMAT_VERSION:
+        raise StoreFormatError(
+            f"{path} has format {version}, and cannot be brought to {FORMAT_VERSION} where nothing can be"
+            " written: open it once where it can be written"
+        )
+
+
 def _bring_forward(connection: apsw.Connection, version: int) -> None:
     if version == 0:
         connection.execute(TABLES)

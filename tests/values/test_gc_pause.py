@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from linkstore.collecting import collection_paused
+from linkstore.gc_pause import collection_paused
 
 
 def test_it_is_off_inside_and_on_after():

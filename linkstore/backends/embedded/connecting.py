@@ -1,0 +1,198 @@
+"""One SQLite connection: how it is opened, its settings, and SQLite's errors under our names."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import random
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from linkstore.backends.embedded.place import Place
+from linkstore.errors import (
+    BackendError,
+    StoreBusyError,
+    StoreFormatError,
+    StoreFullError,
+    StoreMovedError,
+    StoreNotFoundError,
+    StorePermissionError,
+    StoreReadOnlyError,
+)
+
+BUSY_SECONDS: Final = 5.0
+"""How long a writer waits for another before it gives up."""
+PRAGMAS: Final[Mapping[str, int]] = {"cache_size": -16_384, "mmap_size": 0, "temp_store": 1}
+"""Settings of every connection, each measured: see docs/decisions."""
+CHECKPOINT_PAGES: Final = 4_000
+"""How many pages the log holds before a commit folds what it can into the file: 16 MB."""
+
+
+def open_writable(place: Place, *, create: bool = False, ends: float | None = None) -> apsw.Connection:
+    """A connection that may write.
+
+    Args:
+        place: Where the store lies.
+        create: Make the file if it is not there.
+        ends: When to give up waiting for others, by the monotonic clock; None: after 5 s.
+    """
+    flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
+    connection = apsw.Connection(str(place.database), flags=flags)
+    try:
+        connection.set_busy_handler(patience(ends))
+        connection.pragma("journal_mode", "wal")
+        connection.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+        _settle(connection, place)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_read_only(place: Place) -> apsw.Connection:
+    """A connection that writes nothing, not even a lock file.
+
+    Where another process has the store open, its files take part in locking. Otherwise the database is
+    read as a file that nobody writes; the caller watches :meth:`Place.contents`.
+
+    Raises:
+        StoreReadOnlyError: If there is a log that must be folded in first.
+    """
+    options = "mode=ro"
+    if place.beside("-shm") < 0:
+        if place.beside("-wal") > 0:
+            raise StoreReadOnlyError(
+                f"{place.database} was not closed, and its log cannot be folded in here, where nothing can"
+                " be written: open and close the store once where it can be written"
+            )
+        options += "&immutable=1"
+    connection = apsw.Connection(
+        f"{place.database.as_uri()}?{options}", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    )
+    try:
+        connection.set_busy_handler(patience())
+        _settle(connection, place)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _settle(connection: apsw.Connection, place: Place) -> None:
+    for name, value in PRAGMAS.items():
+        connection.pragma(name, value)
+    connection.execute("SELECT 1 FROM sqlite_schema").fetchall()  # opens the log too, by its name
+    place.check()
+    if has_moved(connection):
+        raise StoreMovedError(f"{place.database} was replaced while it was being opened; open it again")
+
+
+def has_moved(connection: apsw.Connection) -> bool:
+    """Whether the file of a connection is no longer at its path, as far as the system can tell."""
+    moved = ctypes.c_int(0)
+    connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
+    return bool(moved.value)
+
+
+def patience(ends: float | None = None) -> Callable[[int], bool]:
+    """A busy handler that tries again every few ms; SQLite's own sleeps too long to be fair.
+
+    Args:
+        ends: When it gives up, by the monotonic clock; None: 5 s after the first try.
+    """
+    until = ends or 0.0
+
+    def again(count: int) -> bool:
+        nonlocal until
+        now = time.monotonic()
+        if ends is None and count == 0:
+            until = now + BUSY_SECONDS
+        if now > until:
+            return False
+        time.sleep(random.uniform(0.0005, 0.003))  # noqa: S311 - spreads writers out, no secret
+        return True
+
+    return again
+
+
+@contextlib.contextmanager
+def translated(operation: str, path: Path, busy: Callable[[], str]) -> Iterator[None]:
+    """Turn SQLite's errors into ours, naming the file and the operation.
+
+    Args:
+        operation: What was being done, such as ``"read"``.
+        path: The database.
+        busy: Says who holds the lock.
+    """
+    try:
+        yield
+    except apsw.BusyError as error:
+        raise StoreBusyError(busy()) from error
+    except apsw.FullError as error:
+        raise StoreFullError(
+            f"{operation} {path}: no space left; nothing was written and what was stored"
+            " before is intact: free some space and try again"
+        ) from error
+    except apsw.NotADBError as error:
+        raise StoreFormatError(
+            f"{operation} {path}: the file is not an SQLite database, or its start is damaged:"
+            " restore it from a copy, or choose another folder"
+        ) from error
+    except apsw.CorruptError as error:
+        raise StoreFormatError(
+            f"{operation} {path}: {error}; the database is damaged: restore it from a copy"
+        ) from error
+    except apsw.Error as error:
+        raise _other(error, operation, path) from error
+
+
+def _other(error: apsw.Error, operation: str, path: Path) -> BackendError:
+    if isinstance(error, apsw.ReadOnlyError):
+        if getattr(error, "extendedresult", None) == apsw.SQLITE_READONLY_DBMOVED:
+            return StoreMovedError(f"{path} was deleted or moved while the store was open; open it again")
+        return StoreReadOnlyError(f"{operation} {path}: it lies where nothing can be written")
+    if isinstance(error, apsw.CantOpenError):
+        return _not_opened(operation, path)
+    if isinstance(error, apsw.SchemaChangeError) or _names_a_table(error):
+        return StoreFormatError(f"{operation} {path}: {error}; tables are missing or not linkstore's")
+    # The system reports a full disk as failed input or output too.
+    if isinstance(error, apsw.IOError) and _free(path) < 1 << 20:
+        return StoreFullError(
+            f"{operation} {path}: no space left ({error}); what was stored before is intact:"
+            " free some space and try again"
+        )
+    return BackendError(f"{operation} {path}: {error}")
+
+
+def _names_a_table(error: apsw.Error) -> bool:
+    return isinstance(error, apsw.SQLError) and str(error).startswith(("no such table", "no such column"))
+
+
+def _free(path: Path) -> int:
+    try:
+        return shutil.disk_usage(path.parent).free
+    except OSError:
+        return 1 << 62
+
+
+def _not_opened(operation: str, path: Path) -> BackendError:
+    """Why a file cannot be opened, which SQLite does not tell."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            return StoreNotFoundError(f"{operation} {path}: there is no such file")
+        return StorePermissionError(f"{operation} {path}: {error.strerror}")
+    if not os.access(path, os.R_OK):
+        return StorePermissionError(
+            f"{operation} {path}: this process may not read it (mode {mode & 0o777:o});"
+            " change its permissions, or run as its owner"
+        )
+    return BackendError(f"{operation} {path}: the system does not open it, or not its -wal and -shm files")

@@ -1,0 +1,100 @@
+"""What a store has open in one process, and what becomes of it in a forked child."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from filelock import FileLock
+
+from linkstore.backends.embedded.database import Database
+from linkstore.backends.embedded.place import Place
+from linkstore.backends.embedded.sharing import Shared
+from linkstore.backends.embedded.snapshot import Builder, SnapshotFiles
+from linkstore.backends.embedded.writing import GroupKeys
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Everything that must not cross a fork: connections, locks, and memory that threads may be changing.
+
+    Args:
+        database: The SQLite file.
+        files: Where snapshots lie.
+        builder: What makes snapshots.
+        shared: What readers share.
+        snapshot_lock: Held by the process that writes a snapshot.
+        snapshot_mutex: Held by the thread that does.
+        groups: Keys of link groups that were looked up.
+    """
+
+    database: Database
+    files: SnapshotFiles
+    builder: Builder
+    shared: Shared
+    snapshot_lock: FileLock
+    snapshot_mutex: threading.Lock = field(default_factory=threading.Lock)
+    groups: GroupKeys = field(default_factory=GroupKeys)
+
+    @classmethod
+    def at(cls, place: Place, *, durable: bool) -> Opened:
+        """Open a store."""
+        files = SnapshotFiles(place.folder)
+        builder = Builder(files)
+        return cls(
+            database=Database(place, durable=durable),
+            files=files,
+            builder=builder,
+            shared=Shared(files, builder.live),
+            snapshot_lock=FileLock(place.folder / "snapshot.lock"),
+        )
+
+
+class PerProcess:
+    """An :class:`Opened` for each process that uses a store: a forked child opens its own at first use.
+
+    Args:
+        open: Opens the store.
+    """
+
+    def __init__(self, open: Callable[[], Opened]) -> None:
+        self._open = open
+        self._state = os.getpid(), open()  # one tuple, so that no thread sees half an exchange
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process has opened the store."""
+        return self._state[0] == os.getpid()
+
+    def get(self) -> Opened:
+        """What this process has open."""
+        pid, opened = self._state
+        return opened if pid == os.getpid() else self._open_in_child()
+
+    def _open_in_child(self) -> Opened:
+        with _CHILD.lock:
+            if not self.is_ours:
+                # Closing the parent's connections here could wait for a mutex that one of its threads
+                # held at the fork, or undo its transaction: they are never to be freed in this process.
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._state[1]))
+                self._state = os.getpid(), self._open()
+            return self._state[1]
+
+
+class _Child:
+    """The lock under which the threads of a child open stores; new in each child."""
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Another thread may have held the lock at the fork, and is not here to release it."""
+        self.lock = threading.Lock()
+
+
+_CHILD = _Child()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_CHILD.renew)
