@@ -14,9 +14,9 @@ import orjson
 from langchain_core.documents import Document
 
 from linkstore.backends.base import Backend, Change, Manifest, PageEntry, Record, Written
-from linkstore.gc_pause import collection_paused
 from linkstore.errors import DocumentError, EmbeddingError, SourceConflictError
 from linkstore.filters import Filter, parse_filter
+from linkstore.gc_pause import collection_paused
 from linkstore.hits import Hits
 from linkstore.links import LINKS_KEY, AnyLink, Link, as_link, links_in, merge_links
 from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored, Vectors

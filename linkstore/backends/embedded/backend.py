@@ -8,7 +8,7 @@ import logging
 import os
 import shutil
 import tempfile
-import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import apsw
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from linkstore.backends.base import (
     Backend,
@@ -32,26 +32,29 @@ from linkstore.backends.base import (
     immediate,
 )
 from linkstore.backends.embedded import inspection, tallies
-from linkstore.backends.embedded.database import FILE_NAME, Database, settings_of
+from linkstore.backends.embedded.database import Database, settings_of
 from linkstore.backends.embedded.mirror import Mirror
 from linkstore.backends.embedded.pages import page_digests, page_entries
+from linkstore.backends.embedded.place import Place
+from linkstore.backends.embedded.process import Opened, PerProcess
 from linkstore.backends.embedded.reader import EmbeddedReader, View
 from linkstore.backends.embedded.sharing import Shared, StaleStateError, snapshot_of, stamp_of
 from linkstore.backends.embedded.snapshot import Builder, Snapshot, SnapshotFiles, record
 from linkstore.backends.embedded.writing import ChangeWriter, GroupKeys, prepare
-from linkstore.collecting import collection_paused
 from linkstore.drivers import answered, run
 from linkstore.errors import (
     StoreBusyError,
     StoreClosedError,
-    StoreFormatError,
     StoreFullError,
-    StoreNotFoundError,
+    StoreMovedError,
 )
+from linkstore.gc_pause import collection_paused
 from linkstore.plans import Operation, Plan
 
 T = TypeVar("T")
 MEMORY: Final = ":memory:"
+STALE_SECONDS: Final = 10.0
+"""How long a reader tries to begin with a state no older than what is loaded."""
 _LOG: Final = logging.getLogger("linkstore")
 
 
@@ -64,8 +67,9 @@ class EmbeddedSettings:
             20,000, where that still takes about half a millisecond at 256 dimensions.
         grow_share: A new snapshot is taken when documents past the last one are more than this
             share of those in it, and more than ``exact_below``; default 1/2.
-        durable: Whether an acknowledged write outlives a power cut, at one disk flush a write;
-            it outlives a crash of the process either way; default True.
+        durable: Whether an acknowledged write outlives a power cut, at one disk flush a write; it outlives
+            a crash of the process either way. Without, a power cut may take the last writes, each of them
+            whole, and never what was stored before; default True.
     """
 
     exact_below: int = 20_000
@@ -77,47 +81,57 @@ class EmbeddedBackend(Backend):
     """A store in one folder, for any number of threads and processes; one writes at a time.
 
     Args:
-        path: The folder; ``":memory:"`` keeps it in a temporary one, removed on close.
+        path: The folder; ``":memory:"`` keeps it in a temporary one, removed on close. It is made absolute
+            and its symbolic links are followed once, here.
         create: Make the store if it is not there.
         settings: See :class:`EmbeddedSettings`.
 
     Raises:
         StoreNotFoundError: If there is no store and ``create`` is False.
-        StoreFormatError: If the path is no folder, or the database is not ours.
+        StoreFormatError: If the path is no folder, or the database is not ours, or damaged.
+        StorePermissionError: If its files may not be read.
+        StoreReadOnlyError: If there is no store and none can be made, or one that needs to be written first.
     """
 
     def __init__(
         self, path: str | Path, *, create: bool = True, settings: EmbeddedSettings | None = None
     ) -> None:
         self._temporary = str(path) == MEMORY
-        self.folder = Path(tempfile.mkdtemp(prefix="linkstore-")) if self._temporary else Path(path)
+        place = Place(tempfile.mkdtemp(prefix="linkstore-") if self._temporary else path)
+        self.folder = place.folder
         self._settings = settings or EmbeddedSettings(durable=not self._temporary)
         removal = weakref.finalize(self, _remove, self.folder, os.getpid()) if self._temporary else None
         self._remove_temporary = removal
-        _check_folder(self.folder, create=create or self._temporary)
-        self._abandoned: list[object] = []
+        place.prepare(create=create or self._temporary)
         self._closed = False
-        self._start()
+        durable = self._settings.durable
+        self._opened = PerProcess(lambda: Opened.at(place, durable=durable))
         self._mend_snapshot()
 
-    def _start(self) -> None:
-        """Open everything that belongs to this process."""
-        self._pid = os.getpid()
-        self._database = Database(self.folder, durable=self._settings.durable)
-        self._files = SnapshotFiles(self.folder)
-        self._builder = Builder(self._files)
-        self._shared = Shared(self._files, self._builder.live)
-        self._groups = GroupKeys()
-        self._snapshot_lock = FileLock(self.folder / "snapshot.lock")
-        self._snapshot_mutex = threading.Lock()
+    @property
+    def _database(self) -> Database:
+        return self._opened.get().database
+
+    @property
+    def _files(self) -> SnapshotFiles:
+        return self._opened.get().files
+
+    @property
+    def _builder(self) -> Builder:
+        return self._opened.get().builder
+
+    @property
+    def _shared(self) -> Shared:
+        return self._opened.get().shared
+
+    @property
+    def _groups(self) -> GroupKeys:
+        return self._opened.get().groups
 
     def _current(self) -> Database:
-        """The database, opened anew in a forked child: SQLite's connections must not cross a fork."""
+        """The database, of this process."""
         if self._closed:
             raise StoreClosedError(f"the store at {self.folder} is closed; open it again")
-        if self._pid != os.getpid():
-            self._abandoned.append((self._database, self._shared, self._builder, self._snapshot_lock))
-            self._start()
         return self._database
 
     @immediate
@@ -189,6 +203,8 @@ class EmbeddedBackend(Backend):
     @immediate
     def flush(self) -> None:
         """Take a snapshot of whatever has come since the last, if the store is of a size for it."""
+        if self._current().read_only:
+            return  # whoever wrote it takes snapshots
         if self._due(self._current().read(settings_of), None):
             self._take_snapshot(wait=True)
 
@@ -201,7 +217,7 @@ class EmbeddedBackend(Backend):
             damaged = self._files.problems(snapshot) if snapshot else []
             return Report(findings=tuple(inspection.findings(connection, damaged)))
 
-        return self._current().read(compare)
+        return self._current().inspect(compare)
 
     @immediate
     def repair(self) -> Report:
@@ -241,19 +257,20 @@ class EmbeddedBackend(Backend):
         if self._closed:
             return
         try:
-            if self._pid == os.getpid():
+            if self._opened.is_ours:
                 self._last_snapshot()
         finally:
             self._closed = True
-            if self._pid == os.getpid():
+            if self._opened.is_ours:
                 self._database.close()
             if self._remove_temporary:
                 self._remove_temporary()
 
     def _last_snapshot(self) -> None:
-        if self._temporary:
+        database = self._database
+        if self._temporary or database.read_only or database.place.moved:
             return
-        if self._due(self._database.read(settings_of), self._settings.grow_share / 8):
+        if self._due(database.read(settings_of), self._settings.grow_share / 8):
             self._take_snapshot()
 
     def _due(self, settings: dict[str, Any], share: float | None) -> bool:
@@ -277,12 +294,13 @@ class EmbeddedBackend(Backend):
 
     def _extend_index(self) -> None:
         """Bring the index in memory up to date, unless a snapshot is being taken."""
-        if not self._snapshot_mutex.acquire(blocking=False):
+        mutex = self._opened.get().snapshot_mutex
+        if not mutex.acquire(blocking=False):
             return
         try:
             self._with_view(self._extend)
         finally:
-            self._snapshot_mutex.release()
+            mutex.release()
 
     def _extend(self, view: View) -> None:
         before = snapshot_of(settings_of(view.connection))
@@ -291,7 +309,11 @@ class EmbeddedBackend(Backend):
     def _mend_snapshot(self) -> None:
         """Make derived files anew if they are not what the database records."""
         snapshot = snapshot_of(self._database.read(settings_of))
-        if snapshot and self._files.problems(snapshot):
+        if not snapshot or not self._files.problems(snapshot):
+            return
+        if self._database.read_only:
+            _LOG.warning("derived files in %s are damaged; searches do without them", self.folder)
+        else:
             _LOG.warning("derived files in %s are damaged; making them anew from the documents", self.folder)
             self._take_snapshot(wait=True, afresh=True)
 
@@ -301,17 +323,18 @@ class EmbeddedBackend(Backend):
         The documents are safe before this begins. If there is no space for derived files, queries
         stay right without them, so that is a warning and no error.
         """
-        if not self._snapshot_mutex.acquire(blocking=wait):
+        opened = self._opened.get()
+        if not opened.snapshot_mutex.acquire(blocking=wait):
             return
         try:
-            with self._snapshot_lock.acquire(timeout=-1 if wait else 0):
+            with opened.snapshot_lock.acquire(timeout=-1 if wait else 0):
                 self._write_snapshot(afresh=afresh)
         except Timeout:
             return
         except (OSError, StoreBusyError, StoreFullError) as error:
             _LOG.warning("no snapshot of %s was taken, searches stay exact: %s", self.folder, error)
         finally:
-            self._snapshot_mutex.release()
+            opened.snapshot_mutex.release()
 
     def _write_snapshot(self, *, afresh: bool) -> None:
         def build(view: View) -> tuple[Mirror, Snapshot]:
@@ -324,24 +347,25 @@ class EmbeddedBackend(Backend):
         self._shared.replace(mirror, snapshot)
 
     def _with_view(self, use: Callable[[View], T]) -> T:
-        while True:
+        """Read from a view of the current state.
+
+        A transaction may be older than what another thread has loaded meanwhile, so this tries again;
+        the next transaction is newer. Only a database that was set back to an older state keeps failing.
+        """
+        ends = time.monotonic() + STALE_SECONDS
+        while time.monotonic() < ends:
             with contextlib.suppress(StaleStateError):
                 return self._current().read(lambda connection: use(self._shared.view(connection)))
+        raise StoreMovedError(
+            f"the database in {self.folder} shows an older state than was read before: it was restored"
+            " from a copy while it was open, so open the store again"
+        )
 
 
 def _remove(folder: Path, owner: int) -> None:
     """Delete a temporary store, unless this is a forked child of the process that owns it."""
     if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _check_folder(folder: Path, *, create: bool) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise StoreFormatError(f"{folder} is a file; a linkstore is a folder")
-    if not (folder / FILE_NAME).exists():
-        if not create:
-            raise StoreNotFoundError(f"there is no linkstore at {folder}; create one by adding documents")
-        folder.mkdir(parents=True, exist_ok=True)
 
 
 def _manifest(settings: dict[str, Any]) -> Manifest:

@@ -1,42 +1,35 @@
-"""SQLite connections: a pool of readers, one writer at a time, and errors with a name."""
+"""The SQLite file of a store in one process: a pool of readers, and one writer at a time."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import os
-import random
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import apsw
 
-from linkstore.backends.embedded.schema import create_or_migrate
-from linkstore.errors import (
-    BackendError,
-    StoreBusyError,
-    StoreClosedError,
-    StoreFormatError,
-    StoreFullError,
-    StoreNotFoundError,
+from linkstore.backends.embedded.connecting import (
+    BUSY_SECONDS,
+    open_read_only,
+    open_writable,
+    patience,
+    translated,
 )
+from linkstore.backends.embedded.forks import FORKS
+from linkstore.backends.embedded.place import Place
+from linkstore.backends.embedded.schema import check_format, create_or_migrate
+from linkstore.errors import StoreBusyError, StoreClosedError, StoreReadOnlyError
 
 T = TypeVar("T")
-FILE_NAME: Final = "linkstore.db"
-BUSY_SECONDS: Final = 5.0
-"""How long a writer waits for another before it gives up."""
-# Temporary tables stay in memory up to the size of the cache; those of a check of millions do not.
-_PRAGMAS: Final = """
-PRAGMA journal_mode = WAL;
-PRAGMA cache_size = -65536;
-PRAGMA mmap_size = 1073741824;
-PRAGMA temp_store = FILE;
-PRAGMA wal_autocheckpoint = 16000;
-"""
+LOG_BYTES: Final = 64 << 20
+"""When the write-ahead log is larger, a writer waits for readers so that it can be emptied."""
+_LOG_PATIENCE_SECONDS: Final = 0.05
+_LOG: Final = logging.getLogger("linkstore")
 
 
 def rows_of(connection: apsw.Connection, query: str, bindings: Sequence[Any] = ()) -> list[Any]:
@@ -53,35 +46,75 @@ class Database:
     """The SQLite file of one store, for use by the process that made this object.
 
     Args:
-        folder: Where the store lies.
+        place: Where the store lies; the file is made if it is not there.
         durable: Whether an acknowledged write outlives a power cut (it always outlives a crash).
+
+    Attributes:
+        read_only: Whether the store lies where this process cannot write.
+        left_to_parent: Whether this is a forked child that closed what it inherited.
     """
 
-    def __init__(self, folder: Path, *, durable: bool) -> None:
-        self.path = folder / FILE_NAME
-        self._pid_file = folder / "writer.pid"
+    def __init__(self, place: Place, *, durable: bool) -> None:
+        self.place = place
+        self.path = place.database
+        self._pid_file = place.folder / "writer.pid"
         self._durable = durable
         self._idle: list[apsw.Connection] = []
         self._lock = threading.Lock()
         self._turn: set[object] = set()
         self._writer: apsw.Connection | None = None
+        self._log_limit = LOG_BYTES
         self._closed = False
-        with self._translated("open"):
-            self._writer = self._open()
+        self.left_to_parent = False
+        self.read_only = not place.writable
+        self._contents = place.contents() if self.read_only else None
+        FORKS.opened(self)
+        with self._use(), self._translated("open"):
+            self._open()
 
     def read(self, work: Callable[[apsw.Connection], T]) -> T:
-        """What ``work`` makes of a connection in a read transaction, which sees one state of the store."""
-        with self._translated("read"):
-            connection = self._checkout()
+        """What ``work`` makes of a connection in a read transaction, which sees one state of the store.
+
+        Raises:
+            StoreMovedError: If the folder was deleted, renamed or replaced.
+            StoreBusyError: If a store that can only be read here was written meanwhile.
+        """
+        use = object()
+        try:
+            FORKS.enter(use, self)
+            with self._translated("read"):
+                connection = self._checkout()
+                try:
+                    self.place.check()
+                    connection.execute("BEGIN")
+                    result = work(connection)
+                    connection.execute("COMMIT")
+                except BaseException:
+                    self._close_connection(connection)
+                    raise
+                self._give_back(connection)
+        finally:
+            FORKS.leave(use)
+        self._check_contents()
+        return result
+
+    def inspect(self, work: Callable[[apsw.Connection], T]) -> T:
+        """As :meth:`read`, by a connection of its own.
+
+        SQLite checks the tables of FTS5 against what the connection remembers of them, which is older
+        than the state it reads if the connection has searched before another one wrote.
+        """
+        self._check_open()
+        self.place.check()
+        with self._use(), self._translated("read"):
+            connection = self._connect()
             try:
                 connection.execute("BEGIN")
                 result = work(connection)
-                connection.execute("COMMIT")
-            except BaseException:
-                connection.close()
-                raise
-            self._give_back(connection)
-            return result
+            finally:
+                self._close_connection(connection)
+        self._check_contents()
+        return result
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """What ``work`` makes of a connection in the one write transaction; committed, or rolled back.
@@ -93,28 +126,53 @@ class Database:
         Raises:
             StoreBusyError: If another writer holds the store for more than 5 s.
             StoreFullError: If there is no space left.
+            StoreReadOnlyError: If the store can only be read here.
+            StoreMovedError: If the folder was deleted, renamed or replaced.
         """
-        ends, turn, writer = time.monotonic() + BUSY_SECONDS, object(), None
+        ends, turn, writer, pid = time.monotonic() + BUSY_SECONDS, object(), None, os.getpid()
+        self._check_writable()
         try:
             self._wait_for_turn(turn, ends)
+            FORKS.enter(turn, self)
             writer = self._writer
             if writer is None:
                 raise StoreClosedError(f"the store at {self.path.parent} is closed; open it again")
             with self._translated("write"):
                 if writer.in_transaction:  # an earlier rollback failed for want of memory
                     writer.execute("ROLLBACK")
-                writer.set_busy_handler(_patience(ends))
+                writer.set_busy_handler(patience(ends))
                 writer.execute("BEGIN IMMEDIATE")
                 self._announce()
                 result = work(writer)
+                self.place.check()
                 writer.execute("COMMIT")
+                self._bound_log(writer)
             return result
         finally:
             try:
-                if writer is not None and writer.in_transaction:
+                if writer is not None and writer.in_transaction and pid == os.getpid():
                     writer.execute("ROLLBACK")
             finally:
+                FORKS.leave(turn)
                 self._turn.discard(turn)
+
+    @contextlib.contextmanager
+    def _use(self) -> Iterator[None]:
+        """Keep a fork from happening meanwhile."""
+        use = object()
+        try:
+            FORKS.enter(use, self)
+            yield
+        finally:
+            FORKS.leave(use)
+
+    def _check_writable(self) -> None:
+        self._check_open()
+        self.place.check()
+        if self.read_only:
+            raise StoreReadOnlyError(
+                f"{self.path} lies where nothing can be written; it can be searched, but not changed"
+            )
 
     def _wait_for_turn(self, turn: object, ends: float) -> None:
         """Become the one writer of this process; the turn ends when it is discarded."""
@@ -132,29 +190,56 @@ class Database:
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
+        with self._use():
+            for connection in idle:
+                self._close_connection(connection)
+            self._close_writer()
+
+    def close_inherited(self) -> None:
+        """In a forked child, between transactions: close all without touching the files."""
+        for connection in (*self._idle, self._writer):
+            if connection is not None:
+                connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+                connection.close(True)
+        self._idle, self._writer, self.left_to_parent = [], None, True
+
+    def _close_writer(self) -> None:
         turn = object()
         try:
             self._wait_for_turn(turn, math.inf)
             if self._writer is not None:
-                self._writer.close()
+                self._close_connection(self._writer)
                 self._writer = None
         finally:
             self._turn.discard(turn)
 
-    def _open(self) -> apsw.Connection:
-        """The first connection; makes the database if need be.
+    def _open(self) -> None:
+        """The first connection; makes the database, or brings it forward, if need be."""
+        if self.read_only:
+            connection = open_read_only(self.place)
+            self._idle.append(connection)
+            check_format(connection, str(self.path))
+        else:
+            self._writer = self._create()
 
-        Of several processes that make one at the same moment, all but one wait: SQLite does not ask
-        the busy handler while the journal mode changes.
+    def _create(self) -> apsw.Connection:
+        """The writer's connection, to a database that is made, or brought forward, if need be.
+
+        Of several processes that make a database at the same moment, all but one wait: SQLite does not
+        ask the busy handler while the journal mode changes.
         """
         ends = time.monotonic() + BUSY_SECONDS
         while True:
-            connection = apsw.Connection(str(self.path))
             try:
-                self._set_up(connection, ends)
-                create_or_migrate(connection, str(self.path))
+                connection = open_writable(self.place, create=True, ends=ends)
+            except apsw.BusyError:
+                if time.monotonic() > ends:
+                    raise
+                time.sleep(0.01)
+                continue
+            try:
+                create_or_migrate(connection, str(self.path))  # always synced, as by default
+                self._set_durability(connection)
             except BaseException as error:
                 connection.close()
                 if not isinstance(error, apsw.BusyError) or time.monotonic() > ends:
@@ -164,30 +249,79 @@ class Database:
                 return connection
 
     def _connect(self) -> apsw.Connection:
-        connection = apsw.Connection(str(self.path))
-        self._set_up(connection)
+        if self.read_only:
+            return open_read_only(self.place)
+        connection = open_writable(self.place)
+        self._set_durability(connection)
         return connection
 
-    def _set_up(self, connection: apsw.Connection, ends: float | None = None) -> None:
-        connection.set_busy_handler(_patience(ends))
-        connection.execute(_PRAGMAS)
-        connection.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'OFF'}")
+    def _set_durability(self, connection: apsw.Connection) -> None:
+        # NORMAL syncs before it folds the log in: a power cut may take the last writes, never the store.
+        connection.pragma("synchronous", "FULL" if self._durable else "NORMAL")
 
     def _checkout(self) -> apsw.Connection:
+        self._check_open()
+        self._drop_stale()
         with self._lock:
-            if self._closed:
-                raise StoreClosedError(f"the store at {self.path.parent} is closed; open it again")
             if self._idle:
                 return self._idle.pop()
         with self._translated("open"):
+            self.place.check()
             return self._connect()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosedError(f"the store at {self.path.parent} is closed; open it again")
 
     def _give_back(self, connection: apsw.Connection) -> None:
         with self._lock:
             if not self._closed:
                 self._idle.append(connection)
                 return
+        self._close_connection(connection)
+
+    def _close_connection(self, connection: apsw.Connection) -> None:
+        """Close it; of a store that moved, without touching the files that are at its path now."""
+        if self.place.moved:
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.close()
+
+    def _drop_stale(self) -> None:
+        """Where nothing can be locked: forget connections to a file that was written since."""
+        if self._contents is None:
+            return
+        self.place.check()
+        found = self.place.contents()
+        with self._lock:
+            if found == self._contents:
+                return
+            self._contents, idle, self._idle = found, self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _check_contents(self) -> None:
+        if self._contents is not None and self.place.contents() != self._contents:
+            raise StoreBusyError(f"{self.path} was written by another process while it was read; try again")
+
+    def _bound_log(self, writer: apsw.Connection) -> None:
+        """Empty the log when it has grown too large, which readers that overlap keep a commit from doing.
+
+        The larger it is, the longer this waits for them. What was committed is safe however this ends.
+        """
+        size = self.place.beside("-wal")
+        if size <= self._log_limit:
+            return
+        waits = min(_LOG_PATIENCE_SECONDS * size / LOG_BYTES, BUSY_SECONDS / 5)
+        writer.set_busy_handler(patience(time.monotonic() + waits))
+        try:
+            writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.BusyError:
+            self._log_limit = size + LOG_BYTES // 4
+        except apsw.Error as error:
+            self._log_limit = size + LOG_BYTES // 4
+            _LOG.warning("the log of %s could not be folded in, and will be later: %s", self.path, error)
+        else:
+            self._log_limit = LOG_BYTES
 
     def _announce(self) -> None:
         """Leave our pid where a writer that waits in vain can read it."""
@@ -204,54 +338,5 @@ class Database:
             " wait until its write is done, or end it, and try again"
         )
 
-    @contextlib.contextmanager
-    def _translated(self, operation: str) -> Iterator[None]:
-        """Turn SQLite's errors into ours, naming the file and the operation."""
-        try:
-            yield
-        except apsw.BusyError as error:
-            raise StoreBusyError(self._busy_message()) from error
-        except apsw.FullError as error:
-            raise StoreFullError(
-                f"{operation} {self.path}: no space left; nothing was written and what was stored"
-                " before is intact: free some space and try again"
-            ) from error
-        except (apsw.CorruptError, apsw.NotADBError) as error:
-            raise StoreFormatError(
-                f"{operation} {self.path}: {error}; the database is damaged: restore it from a copy"
-            ) from error
-        except apsw.CantOpenError as error:
-            raise StoreNotFoundError(f"{operation} {self.path}: {error}") from error
-        except apsw.Error as error:
-            raise _other(error, operation, self.path) from error
-
-
-def _other(error: apsw.Error, operation: str, path: Path) -> BackendError:
-    """The error for what SQLite reports as input or output failure: often a full disk."""
-    if isinstance(error, apsw.IOError) and shutil.disk_usage(path.parent).free < 1 << 20:
-        return StoreFullError(
-            f"{operation} {path}: no space left ({error}); what was stored before is intact:"
-            " free some space and try again"
-        )
-    return BackendError(f"{operation} {path}: {error}")
-
-
-def _patience(ends: float | None = None) -> Callable[[int], bool]:
-    """A busy handler that tries again every few ms; SQLite's own sleeps too long to be fair.
-
-    Args:
-        ends: When it gives up, by the monotonic clock; None: 5 s after the first try.
-    """
-    until = ends or 0.0
-
-    def again(count: int) -> bool:
-        nonlocal until
-        now = time.monotonic()
-        if ends is None and count == 0:
-            until = now + BUSY_SECONDS
-        if now > until:
-            return False
-        time.sleep(random.uniform(0.0005, 0.003))  # noqa: S311 - spreads writers out, no secret
-        return True
-
-    return again
+    def _translated(self, operation: str) -> contextlib.AbstractContextManager[None]:
+        return translated(operation, self.path, self._busy_message)

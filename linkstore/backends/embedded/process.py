@@ -15,6 +15,7 @@ from linkstore.backends.embedded.place import Place
 from linkstore.backends.embedded.sharing import Shared
 from linkstore.backends.embedded.snapshot import Builder, SnapshotFiles
 from linkstore.backends.embedded.writing import GroupKeys
+from linkstore.errors import BackendError
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,14 @@ class PerProcess:
     def _open_in_child(self) -> Opened:
         with _CHILD.lock:
             if not self.is_ours:
-                # Closing the parent's connections here could wait for a mutex that one of its threads
-                # held at the fork, or undo its transaction: they are never to be freed in this process.
-                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._state[1]))
+                inherited = self._state[1]
+                if not inherited.database.left_to_parent:
+                    raise BackendError(
+                        f"{inherited.database.path}: this process was forked while a transaction was under"
+                        " way; fork between uses of a store, or start processes by spawn or forkserver"
+                    )
+                # The rest must not be freed here either: a thread of the parent may have been changing it.
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
                 self._state = os.getpid(), self._open()
             return self._state[1]
 

@@ -1,0 +1,243 @@
+"""A forked child has a store of its own, whatever its parent was doing."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from stores import backend, exact, nearest, put, vectors
+
+from linkstore.backends.embedded import process
+from linkstore.errors import BackendError, StoreClosedError
+from linkstore.gc_pause import collection_paused
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork"),
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
+]
+ASKED = vectors([10_000])[0]
+SECONDS = 60
+
+
+def in_child(work: Callable[[], bool]) -> None:
+    """Do something in a forked child, which must end well and in time."""
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            status = 0 if work() else 2
+        finally:
+            os._exit(status)
+    ends = time.monotonic() + SECONDS
+    while time.monotonic() < ends:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            assert status == 0
+            return
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    pytest.fail(f"the child still runs after {SECONDS} s")
+
+
+def at_once(count: int, work: Callable[[int], None]) -> list[BaseException]:
+    """Do something in threads that start together; what they raised."""
+    together, raised = threading.Barrier(count), []
+
+    def one(n: int) -> None:
+        together.wait()
+        try:
+            work(n)
+        except BaseException as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=one, args=(n,)) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return raised
+
+
+def test_threads_that_use_a_store_first_in_a_child_share_its_own_database(tmp_path, monkeypatch) -> None:
+    """Opening takes a while, during which no other thread may find the parent's."""
+    store = backend(tmp_path / "kb")
+    put(store, 0, 100)
+    parents = store._database
+    real = process.Opened.at
+
+    def slow(*args, **kwargs):
+        time.sleep(0.1)
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(process.Opened, "at", slow)
+    right = exact(range(100), ASKED)
+
+    def child() -> bool:
+        seen: set[int] = set()
+
+        def use(n: int) -> None:
+            time.sleep(n / 100)
+            database = store._database
+            assert database is not parents
+            seen.add(id(database))
+            assert nearest(store, ASKED) == right
+            put(store, 1000 + n, 1001 + n)
+
+        return at_once(8, use) == [] and len(seen) == 1
+
+    in_child(child)
+    there = [*range(100), *range(1000, 1008)]
+    assert nearest(store, ASKED, 200) == exact(there, ASKED, 200)
+    assert store.run(store.verify()).sound
+    store.close()
+
+
+def test_a_child_forked_while_threads_read_and_write_goes_on(tmp_path) -> None:
+    store = backend(tmp_path / "kb")
+    put(store, 0, 100)
+    stop = threading.Event()
+
+    def busy(n: int) -> None:
+        at = 1000 * (n + 1)
+        while not stop.is_set():
+            put(store, at, at + 1)
+            nearest(store, ASKED)
+            at += 1
+
+    threads = [threading.Thread(target=busy, args=(n,)) for n in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for turn in range(5):
+
+            def child(turn: int = turn) -> bool:
+                put(store, 50_000 + turn, 50_001 + turn)
+                return f"d{50_000 + turn}" in nearest(store, vectors([50_000 + turn])[0], 1)
+
+            in_child(child)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert store.run(store.verify()).sound
+    store.close()
+
+
+def test_a_fork_inside_a_transaction_leaves_it_to_the_parent(tmp_path) -> None:
+    store = backend(tmp_path / "kb")
+    other = backend(tmp_path / "other")
+    put(store, 0, 10)
+    put(other, 0, 20)
+
+    def child() -> bool:
+        with pytest.raises(BackendError, match="forked while a transaction was under way"):
+            nearest(store, ASKED)
+        return len(nearest(other, ASKED, 100)) == 20
+
+    def work(connection) -> None:
+        connection.execute("UPDATE setting SET value = 'changed' WHERE name = 'embedding'")
+        in_child(child)
+
+    store._database.write(work)
+    assert store.run(store.manifest()).embedding == "changed"
+    assert store.run(store.verify()).sound
+    other.close()
+    store.close()
+
+
+def test_what_a_child_writes_outlives_its_parents_closing(tmp_path) -> None:
+    """The child holds locks of its own, so that the parent is not the last to close."""
+    store = backend(tmp_path / "kb")
+    put(store, 0, 10)
+    asked, tell = os.pipe()
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            put(store, 10, 20)
+            os.read(asked, 1)  # the parent has closed
+            put(store, 20, 30)
+            status = 0
+        finally:
+            os._exit(status)
+    while len(nearest(store, ASKED, 100)) < 20:
+        time.sleep(0.01)
+    store.close()
+    os.write(tell, b"x")
+    assert os.waitpid(child, 0)[1] == 0
+    again = backend(tmp_path / "kb")
+    assert len(nearest(again, ASKED, 100)) == 30
+    assert again.run(again.verify()).sound
+    again.close()
+
+
+def test_a_closed_store_is_closed_in_a_child_too(tmp_path) -> None:
+    store = backend(tmp_path / "kb")
+    put(store, 0, 10)
+    store.close()
+
+    def child() -> bool:
+        with pytest.raises(StoreClosedError):
+            nearest(store, ASKED)
+        return True
+
+    in_child(child)
+
+
+def test_the_collector_is_on_in_a_child_forked_during_another_threads_pause() -> None:
+    paused, go_on = threading.Event(), threading.Event()
+
+    def pause() -> None:
+        with collection_paused():
+            paused.set()
+            go_on.wait(SECONDS)
+
+    thread = threading.Thread(target=pause)
+    thread.start()
+    try:
+        assert paused.wait(SECONDS)
+        assert not gc.isenabled()
+
+        def child() -> bool:
+            on = gc.isenabled()
+            with collection_paused():
+                off = not gc.isenabled()
+            return on and off and gc.isenabled()
+
+        in_child(child)
+    finally:
+        go_on.set()
+        thread.join()
+    assert gc.isenabled()
+
+
+def test_the_collector_stays_off_in_a_child_forked_within_a_pause_until_it_ends() -> None:
+    def child() -> bool:
+        return not gc.isenabled()
+
+    with collection_paused():
+        in_child(child)
+    assert gc.isenabled()
+    pid = None
+    with collection_paused():
+        pid = os.fork()
+    if not pid:
+        os._exit(0 if gc.isenabled() else 3)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_a_collector_that_was_off_stays_off_in_a_child() -> None:
+    gc.disable()
+    try:
+        in_child(lambda: not gc.isenabled())
+        with collection_paused():
+            in_child(lambda: not gc.isenabled())
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
