@@ -1,4 +1,4 @@
-"""What HTML pages have in common, for the link extractor and for ingest: decoding, head, link noise."""
+"""What HTML pages have in common, for the link extractor and for ingest: decoding, head, links, anchors."""
 
 from __future__ import annotations
 
@@ -8,37 +8,15 @@ from typing import Final
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 from w3lib.encoding import html_body_declared_encoding, read_bom
 
+from linkstore.extraction.noise import inside, noise_ids, permalinks
+from linkstore.extraction.texts import link_label, squeezed
+
 Tree = LexborHTMLParser
 Node = LexborNode
 
-# Landmarks (HTML Living Standard, section 4.3; WAI-ARIA 1.2, section 5.3.4). docutils writes footnotes
-# and admonitions as <aside>, which are content.
-_LANDMARKS: Final = (
-    "nav",
-    "footer",
-    "header:not(main header, article header)",
-    "aside:not(.footnote, .footnote-list, .citation, .citation-list, .admonition, .topic, .system-message)",
-)
-_ROLES: Final = "[role=navigation], [role=banner], [role=contentinfo], [role=complementary], [role=search]"
-# Sidebars, link bars and tables of contents of well-known site builders.
-_WIDGETS: Final = (
-    ".sphinxsidebar, .related, .breadcrumb, .breadcrumbs, .sidebar, .navbar, .navbox, .pagination, .nosearch,"
-    " .toc, .table-of-contents, .contents.topic, .contents.local, .mw-editsection, .mw-jump-link,"
-    " .nav, #hd, #ft, #sidebar, #toc, #TOC, #footer, #contents:has(> details)"
-)
-_UNSEEN: Final = "span.visually-hidden, span.sr-only, a.visually-hidden, a.sr-only"
-# Naming the elements keeps the parser from trying every selector on every <span> of a code block.
-_BOXES: Final = "div, section, ul, ol, dl, table, form, details, p"
-
-NOISE: Final = f":is({', '.join(_LANDMARKS)}, :is({_BOXES}):is({_ROLES}, {_WIDGETS}), {_UNSEEN})"
-"""Selects what surrounds a page's content: navigation, header, footer, sidebars, tables of contents."""
-
-PERMALINKS: Final = ":is(a.headerlink, a.hash-link, a.anchorjs-link, a.header-anchor)"
-"""Selects the small links beside headings that lead to the heading itself."""
-
 _BACKLINKS: Final = ":is(.toc-backref, [role=doc-backlink])"
-_NOISY_LINKS: Final = f"a[href]:is({NOISE} *, {NOISE}, {PERMALINKS}, {_BACKLINKS})"
 _LINKS: Final = "a[href], area[href]"
+"""Also selects ``<a xlink:href>`` of SVG."""
 _ANCHORS: Final = "[id], a[name]:not([id])"
 
 
@@ -64,11 +42,6 @@ def decode_html(content: bytes, *, fallback: str = "utf-8", errors: str = "stric
     if marked is not None and mark is not None:
         return content[len(mark) :].decode(marked, errors)
     return content.decode(html_body_declared_encoding(content) or fallback, errors)
-
-
-def squeezed(text: str) -> str:
-    """Text with its white space folded to single spaces, as HTML shows it."""
-    return " ".join(text.split())
 
 
 def base_href(tree: Tree) -> str | None:
@@ -109,20 +82,23 @@ def page_links(tree: Tree, *, noise: bool = False) -> dict[str, str]:
 
     Without link noise, unless asked for.
     """
-    skipped = set() if noise else {node.mem_id for node in tree.css(_NOISY_LINKS)}
+    skipped = set() if noise else noise_ids(tree)
+    if not noise:
+        skipped.update(link.mem_id for link, _ in permalinks(tree))
+        skipped.update(link.mem_id for link in tree.css(_BACKLINKS))
     links: dict[str, str] = {}
+    known: dict[int, bool] = {}
     for node in tree.css(_LINKS):
-        if node.mem_id not in skipped:
-            attributes = node.attributes
-            href = attributes["href"]
-            if href and not links.get(href):
-                links[href] = squeezed(node.text() or attributes.get("title") or "")
+        attributes = node.attributes
+        href = link_target(attributes)
+        if href and not links.get(href) and not (skipped and inside(node, skipped, known)):
+            links[href] = link_label(node)
     return links
 
 
-def noise_ids(tree: Tree) -> set[int]:
-    """The identities (``mem_id``) of the elements that hold link noise."""
-    return {node.mem_id for node in tree.css(NOISE)}
+def link_target(attributes: dict[str, str | None]) -> str | None:
+    """Where a link leads, by its attributes; links of SVG may have ``xlink:href``."""
+    return attributes.get("href") or attributes.get("xlink:href")
 
 
 def is_backlink(attributes: dict[str, str | None]) -> bool:

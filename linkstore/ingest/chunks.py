@@ -6,15 +6,17 @@ an anchor stands (as before each question of an FAQ), so that each part owns its
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import accumulate, chain
 from math import ceil
 from typing import Final
 
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from linkstore.extraction import Chunk, Hyperlink, Page
+from linkstore.extraction.texts import letters
 from linkstore.ingest.html.blocks import Block
 from linkstore.links import Link
 from linkstore.urls import is_short, quote_fragment
@@ -129,18 +131,24 @@ def _sections(blocks: Sequence[Block], limits: ChunkLimits) -> list[_Section]:
 
 
 def _runs(blocks: Sequence[Block], limits: ChunkLimits) -> Iterator[tuple[Block | None, list[Block]]]:
-    """Headings with the blocks below each; a short text before the first one goes below it."""
+    """Headings with the blocks below each.
+
+    A short text before the first one goes below it, and so does what a section has before its heading.
+    """
     heading: Block | None = None
     below: list[Block] = []
+    ahead: list[Block] = []
     for block in blocks:
-        if not block.level:
+        if block.ahead:
+            ahead.append(block)
+        elif not block.level:
             below.append(block)
         elif heading is None and _length(below) < limits.shortest:
-            heading = block
+            heading, below, ahead = block, [*below, *ahead], []
         else:
             yield heading, below
-            heading, below = block, []
-    yield heading, below
+            heading, below, ahead = block, ahead, []
+    yield heading, [*below, *ahead]
 
 
 def _level(section: _Section) -> int:
@@ -202,22 +210,39 @@ def _lead(part: list[Block], block: Block, limits: ChunkLimits) -> list[Block]:
 
 
 def _cut(block: Block, limits: ChunkLimits) -> Iterator[Block]:
-    """A block in pieces that are short enough; each hyperlink goes where its label stands."""
+    """A block in pieces that are short enough; each anchor and hyperlink goes where it stands."""
     if len(block.text) <= limits.longest:
         yield block
         return
     splitter = RecursiveCharacterTextSplitter(chunk_size=limits.longest, chunk_overlap=0)
     texts = splitter.split_text(block.text)
+    # A splitter drops nothing but white space, so that other characters say where a piece begins.
+    begins = list(accumulate((letters(text) for text in texts[:-1]), initial=0))
+    places = block.places or _looked_for(block, texts, begins)
+    owners = [bisect_right(begins, place) - 1 for place in places]
+    anchors: list[list[str]] = [[] for _ in texts]
     links: list[list[Hyperlink]] = [[] for _ in texts]
+    for anchor, owner in zip(block.anchors, owners, strict=False):
+        anchors[owner].append(anchor)
+    for link, owner in zip(block.links, owners[len(block.anchors) :], strict=True):
+        links[owner].append(link)
+    for number, text in enumerate(texts):
+        own = (tuple(anchors[number]), tuple(links[number]))
+        if number == 0:
+            yield replace(block, text=text, anchors=own[0], links=own[1], places=())
+        else:
+            starts = begins[number] in places[: len(block.anchors)]
+            yield Block(text=text, anchors=own[0], links=own[1], starts=starts)
+
+
+def _looked_for(block: Block, texts: Sequence[str], begins: Sequence[int]) -> tuple[int, ...]:
+    """The places of what is in a block that does not say them: of a link, where its label is next."""
+    places = [0 for _ in block.anchors]
     at = 0
     for link in block.links:
         at = next((i for i in range(at, len(texts)) if link.label in texts[i]), at)
-        links[at].append(link)
-    for number, (text, own) in enumerate(zip(texts, links, strict=True)):
-        if number == 0:
-            yield replace(block, text=text, links=tuple(own))
-        else:
-            yield Block(text=text, links=tuple(own))
+        places.append(begins[at])
+    return tuple(places)
 
 
 def _names(parts: Sequence[_Part]) -> list[str]:

@@ -14,11 +14,17 @@ from linkstore.extraction.markup import (
     head_title,
     parse_html,
 )
-from linkstore.ingest.html.blocks import Block, read_blocks
+from linkstore.extraction.noise import noise_ids
+from linkstore.extraction.texts import letters
+from linkstore.ingest.html.blocks import Block
 from linkstore.ingest.html.nesting import nests_deeper
+from linkstore.ingest.html.reading import read_blocks
 
-_MAIN: Final = ("main", "[role=main]", "article", ".document .body", ".body", ".document")
-"""Where site builders put the main content, the surest first."""
+_MAIN: Final = "main, [role=main], article, .body, .document"
+"""What site builders put the main content in."""
+_SURE: Final = 0.5
+_PROBABLE: Final = 0.75
+"""How much of the page's text that is not in links it must hold: names are used for other things too."""
 _MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 _LOOKED_AT: Final = 8192
 DEEPEST: Final = 5000
@@ -38,12 +44,15 @@ class PageContent:
         blocks: Its main content; at least one block.
         base: What ``<base href>`` says, if anything.
         canonical: What ``<link rel=canonical>`` says, if anything.
+        left_out: How many letters of the page are in no block, for they are navigation or stand outside of
+            the main content.
     """
 
     title: str
     blocks: tuple[Block, ...]
     base: str | None = None
     canonical: str | None = None
+    left_out: int = 0
 
 
 def read_html_page(content: bytes, *, encoding: str = "utf-8") -> PageContent:
@@ -83,7 +92,7 @@ def page_content(tree: Tree, *, title: str = "") -> PageContent:
     """
     if tree.body is None:
         raise UnreadablePageError("it has no body")
-    blocks = _main_blocks(tree, tree.body)
+    blocks, left_out = _content(tree, tree.body)
     if not any(not block.level for block in blocks) and len(blocks) < 2:
         raise UnreadablePageError("it has no text")
     return PageContent(
@@ -91,6 +100,7 @@ def page_content(tree: Tree, *, title: str = "") -> PageContent:
         blocks=tuple(blocks),
         base=base_href(tree),
         canonical=canonical_href(tree),
+        left_out=left_out,
     )
 
 
@@ -112,14 +122,40 @@ def decoded(content: bytes, encoding: str) -> str:
         ) from error
 
 
-def _main_blocks(tree: Tree, body: Node) -> list[Block]:
-    for selector in _MAIN:
-        found = tree.css(selector)
-        if len(found) == 1:
-            blocks = read_blocks(tree, found[0])
-            if blocks:
-                return blocks
-    return read_blocks(tree, body)
+def _content(tree: Tree, body: Node) -> tuple[list[Block], int]:
+    """The blocks of the content, and how many letters are left out."""
+    main = _main(tree)
+    reading = read_blocks(tree, body, noise_ids(tree), frozenset(main))
+    if not reading.blocks:  # a page that is only a table of contents, say
+        reading = read_blocks(tree, body, noise_ids(tree, certain=True), frozenset(main))
+    weights = [_weight(block) for block in reading.blocks]
+    for name, share in main.items():
+        start, end = reading.ranges.get(name, (0, 0))
+        if start < end and sum(weights[start:end]) >= share * sum(weights):
+            outside = (*reading.blocks[:start], *reading.blocks[end:])
+            return reading.blocks[start:end], reading.left_out + sum(letters(block.text) for block in outside)
+    return reading.blocks, reading.left_out
+
+
+def _main(tree: Tree) -> dict[int, float]:
+    """What may hold the main content, the surest first, and how much it must hold."""
+    found: dict[str, list[Node]] = {"main": [], "role": [], "article": [], "body": [], "document": []}
+    for node in tree.css(_MAIN):
+        attributes = node.attributes
+        classes = (attributes.get("class") or "").split()
+        kinds = (node.tag, "role" if attributes.get("role") == "main" else "", *classes)
+        for kind in found.keys() & set(kinds):
+            found[kind].append(node)
+    return {
+        nodes[0].mem_id: _SURE if kind in {"main", "role"} else _PROBABLE
+        for kind, nodes in found.items()
+        if len(nodes) == 1
+    }
+
+
+def _weight(block: Block) -> int:
+    """How long its text is, links left out."""
+    return max(0, len(block.text.removeprefix("- ")) - sum(len(link.label) for link in block.links))
 
 
 def _title(tree: Tree, blocks: list[Block]) -> str:

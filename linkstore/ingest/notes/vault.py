@@ -12,7 +12,8 @@ from urllib.parse import unquote
 import xxhash
 
 from linkstore.extraction import Chunk, Hyperlink, LinkExtractor, Page
-from linkstore.extraction.markup import decode_html, parse_html, squeezed
+from linkstore.extraction.markup import decode_html, parse_html
+from linkstore.extraction.texts import squeezed
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.html.folder import IngestSettings
 from linkstore.ingest.html.pages import UnreadablePageError, decoded, page_content

@@ -1,0 +1,396 @@
+"""An HTML page's content as a flat list of blocks: headings, paragraphs, list items, table rows.
+
+A block keeps what lies in it: the fragments that lead to it and its hyperlinks, each with its place in the
+text. The page is walked once; paragraphs and other blocks without blocks in them are read by the parser in
+one go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from linkstore.extraction import Hyperlink
+from linkstore.extraction.markup import Node, Tree, is_backlink, link_target, node_anchors
+from linkstore.extraction.noise import permalinks
+from linkstore.extraction.texts import (
+    BLOCKS,
+    BREAK,
+    MARK,
+    SILENT,
+    inner_text,
+    letters,
+    lines,
+    link_label,
+    squeezed,
+    unmarked,
+)
+from linkstore.ingest.html.blocks import Block
+
+_HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
+_HEADING: Final = ", ".join(_HEADINGS)
+_BOXES: Final = frozenset({"note", "tip", "warning", "caution", "important"})
+"""Classes of DocBook's boxes: what begins one is written as a heading, and heads no section."""
+_LEAVES: Final = frozenset({"p", "pre", "dt", "figcaption", "caption", "summary", "legend"})
+_MAY_HOLD_BLOCKS: Final = _LEAVES - {"p", "pre"}
+_SECTIONS: Final = frozenset({"section", "article"})
+_INLINE_NAMES: Final = (
+    "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark q s samp small span"
+    " strike strong sub sup time tt u var wbr"
+)
+_INLINE: Final = frozenset(_INLINE_NAMES.split())
+_APART: Final = SILENT | BLOCKS | {"br"}
+"""What keeps the parser from reading an element's text in one go."""
+_LEADS: Final = {"li": "- ", "dd": ""}
+_MAX_DEPTH: Final = 128
+"""Elements nested deeper are read as one block of text; Python's stack would not hold them."""
+_IN_CODE: Final = "a, br, [id], script, style, button, div, p, li, tr"
+_BRIEF: Final = 120
+"""A text of this length is not divided, so that the places of what is in it do not matter."""
+_AT_START: Final = -1
+_LONGEST_LEAD: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read of a page.
+
+    Args:
+        blocks: In order, without link noise.
+        ranges: Of the elements to look out for, by identity: where their blocks begin and end.
+        left_out: How many letters there were in noise.
+    """
+
+    blocks: list[Block]
+    ranges: Mapping[int, tuple[int, int]]
+    left_out: int
+
+
+def read_blocks(tree: Tree, content: Node, noise: set[int], watched: frozenset[int] = frozenset()) -> Reading:
+    """The blocks of a page, in order, without link noise.
+
+    Args:
+        tree: The page; its permalinks (``¶``) are removed.
+        content: The element to read.
+        noise: Identities (``mem_id``) of the elements to leave out.
+        watched: Identities of elements of which to note where their blocks begin and end.
+    """
+    reader = _Reader(noise, _without_permalinks(tree), watched)
+    reader.walk(content, 0)
+    return Reading(reader.finished(), reader.ranges, reader.left_out)
+
+
+def _without_permalinks(tree: Tree) -> dict[int, str]:
+    """Empty permalinks, so that only their anchors stay; returns where they lead, by their heading."""
+    fragments: dict[int, str] = {}
+    for link, heading in list(permalinks(tree)):
+        around = heading or link.parent
+        target = link.attributes.get("href") or ""
+        if around is not None and target.startswith("#"):
+            fragments[around.mem_id] = target[1:]
+        if any(node_anchors(link)):
+            for child in list(link.iter(include_text=True)):
+                child.decompose()
+            if "href" in link.attributes:
+                del link.attrs["href"]
+        else:
+            link.decompose()
+    return fragments
+
+
+class _Reader:
+    """Walks a page; anchors and links wait until the block they belong to is complete.
+
+    What waits has a number: its mark in the text of the block, or _AT_START.
+    """
+
+    def __init__(self, noise: set[int], permalinks: dict[int, str], watched: frozenset[int]) -> None:
+        self._noise = noise
+        self._permalinks = permalinks
+        self._watched = watched
+        self._blocks: list[Block] = []
+        self._line: list[str] = []
+        self._blank = True
+        self._marks = 0
+        self._anchors: list[tuple[str, int]] = []
+        self._links: list[tuple[Hyperlink, int]] = []
+        self._starts = False
+        self._lead: str | None = None
+        self._headed: list[int | None] = []
+        self.ranges: dict[int, tuple[int, int]] = {}
+        self.left_out = 0
+
+    def finished(self) -> list[Block]:
+        """All blocks; what still waits belongs to the last one."""
+        self._flush()
+        if self._blocks and (self._anchors or self._links):
+            last = self._blocks[-1]
+            end = letters(last.text)
+            places = last.places or (0,) * (len(last.anchors) + len(last.links))
+            anchors, links = places[: len(last.anchors)], places[len(last.anchors) :]
+            self._blocks[-1] = replace(
+                last,
+                anchors=(*last.anchors, *(name for name, _ in self._anchors)),
+                links=(*last.links, *(link for link, _ in self._links)),
+                places=(*anchors, *(end for _ in self._anchors), *links, *(end for _ in self._links)),
+            )
+        return self._blocks
+
+    def walk(self, node: Node, depth: int) -> None:
+        """Read what is in an element."""
+        for child in node.iter(include_text=True):
+            tag = child.tag
+            if tag == "-text":
+                self._text(child.text_content or "")
+            elif tag == "br":
+                self._line.append(BREAK)
+            elif tag in SILENT:
+                self._silent(child, tag or "", depth)
+            elif child.mem_id in self._noise:
+                self._leave_out(child)
+            elif tag in _INLINE and depth < _MAX_DEPTH:
+                if tag == "a" or child.id:
+                    self._note(child, tag, self._mark())
+                only = child.first_child
+                if only is not None and only.tag == "-text" and only.next is None:
+                    self._text(only.text_content or "")
+                else:
+                    self.walk(child, depth + 1)
+            else:
+                self._flush()
+                self._block(child, tag or "", depth + 1)
+
+    def _text(self, text: str) -> None:
+        if self._blank:
+            if text.isspace():
+                if self._line:
+                    self._line.append(text)
+                return
+            self._blank = False
+        self._line.append(text)
+
+    def _mark(self) -> int:
+        """A mark in the line for what begins here."""
+        self._line.append(MARK)
+        self._marks += 1
+        return self._marks - 1
+
+    def _silent(self, node: Node, tag: str, depth: int) -> None:
+        """Of what is not shown as text, keep the links of drawings, and headings that are buttons."""
+        if tag == "svg":
+            for link in node.css("a"):
+                self._note(link, "a", self._mark())
+        elif tag == "button" and node.css_first(_HEADING) is not None:
+            self._flush()
+            self._block(node, "div", depth + 1)
+
+    def _leave_out(self, node: Node) -> None:
+        """Count what noise says; an anchor on it leads to what follows."""
+        self.left_out += letters(node.text())
+        if node.id:
+            self._anchors.append((node.id, _AT_START))
+
+    def _block(self, node: Node, tag: str, depth: int) -> None:
+        if tag in _HEADINGS and not _names_a_box(node):
+            self._heading(node, _HEADINGS[tag])
+        elif depth > _MAX_DEPTH or ((tag in _LEAVES or tag in _HEADINGS) and not _holds_blocks(node, tag)):
+            self._leaf(node, tag)
+        elif tag == "tr":
+            self._row(node, depth)
+        elif node.mem_id in self._watched:
+            start = len(self._blocks)
+            self._links = []
+            self._container(node, tag, depth)
+            self.ranges[node.mem_id] = (start, len(self._blocks))
+        else:
+            self._container(node, tag, depth)
+
+    def _container(self, node: Node, tag: str, depth: int) -> None:
+        self._note(node, tag)
+        self._lead = _LEADS.get(tag, self._lead)
+        own = tag in _SECTIONS or (tag == "div" and bool(node.id))
+        start = len(self._blocks)
+        if own:
+            self._headed.append(None)
+        self.walk(node, depth)
+        self._flush()
+        self._lead = None
+        if own:
+            heading = self._headed.pop()
+            if heading is not None and tag == "div" and self._headed and self._headed[-1] is None:
+                self._headed[-1] = heading
+            if heading is not None and start < heading < len(self._blocks):
+                self._put_ahead(start, heading, node)
+
+    def _put_ahead(self, start: int, at: int, section: Node) -> None:
+        """Let what stands in a section before its own heading belong below that heading."""
+        heading, before = self._blocks[at], self._blocks[start:at]
+        if any(block.level for block in before) or (
+            section.tag == "div" and sum(len(block.text) for block in before) > _LONGEST_LEAD
+        ):
+            return
+        if any(0 < block.level <= heading.level for block in self._blocks[at + 1 :]):
+            return
+        self._blocks[start:at] = [replace(block, ahead=True) for block in before]
+        self._blocks[at] = replace(heading, fragment=heading.fragment or section.id or None)
+
+    def _heading(self, node: Node, level: int) -> None:
+        nearest = self._anchors[-1][0] if self._anchors else None
+        text, counts = self._collected(node)
+        if not text or text.isspace():
+            text, _ = inner_text(node, silent=SILENT - {"button"})
+        text = squeezed(text.replace(BREAK, " "))
+        # A link from a heading to a place on its own page leads to itself or to the contents.
+        self._links = [link for link in self._links if not link[0].href.startswith("#")]
+        fragment = self._permalinks.get(node.mem_id) or node.id or nearest
+        if fragment is None and self._anchors:
+            fragment = self._anchors[0][0]
+        if text and self._headed and self._headed[-1] is None:
+            self._headed[-1] = len(self._blocks)
+        self._emit(text, counts, level=level, fragment=fragment)
+
+    def _leaf(self, node: Node, tag: str) -> None:
+        text, counts = self._collected(node)
+        if tag == "pre":
+            self._emit(text.replace(BREAK, "\n").strip("\r\n").rstrip(), counts)
+        else:
+            self._emit(lines(text), counts)
+
+    def _row(self, node: Node, depth: int) -> None:
+        """A table row: one line, unless a cell holds more than one."""
+        self._note(node, "tr")
+        start = len(self._blocks)
+        simple = True
+        for cell in node.iter():
+            before = len(self._blocks)
+            if cell.mem_id in self._noise:
+                self._leave_out(cell)
+            else:
+                self._block(cell, "td", depth)
+            simple = simple and len(self._blocks) - before <= 1
+        cells = self._blocks[start:]
+        if cells and simple and not any(cell.level for cell in cells):
+            self._blocks[start:] = [_joined(cells)]
+            self.ranges = {name: found for name, found in self.ranges.items() if found[0] < start}
+
+    def _collected(self, node: Node) -> tuple[str, tuple[int, ...]]:
+        """The text of an element without blocks, and the places of its marks.
+
+        Its anchors and links wait for it to be emitted.
+        """
+        own = node.mem_id
+        plain, noted = True, []
+        for element in _marked(node):
+            tag = element.tag
+            if tag == "a" or element.id:
+                noted.append((element, tag, _begins(node, element)))
+            if tag in _APART and element.mem_id != own:
+                plain = False
+        text = node.text() if plain else ""
+        if plain and (not noted or len(text) <= _BRIEF):
+            numbers: dict[int, int] = {}
+        elif plain:
+            inner = [element for element, _, _ in noted if element.mem_id != own]
+            for element in inner:
+                element.insert_before(MARK)
+            text, numbers = node.text(), {element.mem_id: n for n, element in enumerate(inner)}
+        else:
+            text, numbers = inner_text(node, {element.mem_id for element, _, _ in noted})
+        for element, tag, begins in noted:
+            self._note(element, tag, numbers.get(element.mem_id, _AT_START), begins=begins)
+        return unmarked(text, len(numbers))
+
+    def _note(self, node: Node, tag: str | None, number: int = _AT_START, *, begins: bool = True) -> None:
+        """Keep an element's anchors and link for the block in the making."""
+        if tag != "a" and not node.id:
+            return
+        anchors = tuple(node_anchors(node))
+        if anchors:
+            self._anchors.extend((anchor, number) for anchor in anchors)
+            self._starts = self._starts or (begins and self._blank)
+        if tag == "a":
+            attributes = node.attributes
+            href = link_target(attributes)
+            if href and not is_backlink(attributes):
+                self._links.append((Hyperlink(href=href, label=link_label(node)), number))
+
+    def _flush(self) -> None:
+        if self._line:
+            text, counts = unmarked("".join(self._line), self._marks)
+            self._line.clear()
+            self._blank, self._marks = True, 0
+            self._emit(lines(text), counts)
+
+    def _emit(self, text: str, counts: Sequence[int], *, level: int = 0, fragment: str | None = None) -> None:
+        if not text:
+            self._anchors = [(anchor, _AT_START) for anchor, _ in self._anchors]
+            self._links = [(link, _AT_START) for link, _ in self._links]
+            return
+        tight = self._lead is not None and not level
+        if tight:
+            if self._lead:
+                text, counts = f"{self._lead}{text}", [count + letters(self._lead) for count in counts]
+            self._lead = None
+        anchors: dict[str, int] = {}
+        for anchor, number in self._anchors:
+            anchors.setdefault(anchor, number)
+        numbers = (*anchors.values(), *(number for _, number in self._links)) if counts else ()
+        self._blocks.append(
+            Block(
+                text=text,
+                level=level,
+                anchors=tuple(anchors),
+                links=tuple(link for link, _ in self._links),
+                starts=self._starts,
+                fragment=fragment,
+                tight=tight,
+                places=tuple(0 if number < 0 else counts[number] for number in numbers),
+            )
+        )
+        self._anchors, self._links, self._starts = [], [], False
+
+
+def _names_a_box(heading: Node) -> bool:
+    box = heading.parent
+    if box is None or _BOXES.isdisjoint((box.attributes.get("class") or "").split()):
+        return False
+    first = next(box.iter(), None)
+    return first is not None and first.mem_id == heading.mem_id
+
+
+def _holds_blocks(node: Node, tag: str) -> bool:
+    """Whether an element that mostly holds a line holds blocks, as ``<summary>`` with a heading in it."""
+    return tag in _MAY_HOLD_BLOCKS and any(child.tag in BLOCKS for child in node.iter())
+
+
+def _marked(node: Node) -> Iterable[Node]:
+    """The elements that may matter beside their text, from the node itself on."""
+    if node.tag != "pre":
+        return node.traverse()
+    # Highlighted code has a <span> for each token: the parser passes them by faster.
+    return node.css(_IN_CODE)
+
+
+def _begins(node: Node, element: Node) -> bool:
+    first = node.first_child
+    return element.mem_id == node.mem_id or (first is not None and element.mem_id == first.mem_id)
+
+
+def _joined(cells: list[Block]) -> Block:
+    anchors: list[int] = []
+    links: list[int] = []
+    before = 0
+    for cell in cells:
+        places = cell.places or (0,) * (len(cell.anchors) + len(cell.links))
+        anchors.extend(before + place for place in places[: len(cell.anchors)])
+        links.extend(before + place for place in places[len(cell.anchors) :])
+        before += letters(cell.text) + 1
+    return Block(
+        text=" | ".join(cell.text for cell in cells),
+        anchors=tuple(anchor for cell in cells for anchor in cell.anchors),
+        links=tuple(link for cell in cells for link in cell.links),
+        starts=cells[0].starts,
+        tight=True,
+        places=(*anchors, *links),
+    )

@@ -1,0 +1,239 @@
+"""Nothing of a page's content is lost, and each anchor and link goes where it stands."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from linkstore.extraction import Page
+from linkstore.extraction.markup import page_links, parse_html
+from linkstore.ingest.chunks import ChunkLimits, make_chunks
+from linkstore.ingest.html.pages import read_html_page
+
+WORDS = "The needle stands on the ground of the fair of 1962, and a lift goes up. "
+SVG = (
+    '<svg xmlns:xlink="http://www.w3.org/1999/xlink"><a xlink:href="b.html" xlink:title="B">'
+    "<text>B</text></a><a id=none><text>C</text></a></svg>"
+)
+
+
+def chunks(html, **limits):
+    content = read_html_page(html.encode())
+    page = Page(url="page.html", title=content.title)
+    return make_chunks(page, content.blocks, *([ChunkLimits(**limits)] if limits else []))
+
+
+def texts(html):
+    return [block.text for block in read_html_page(html.encode()).blocks]
+
+
+def owner(found, anchor):
+    (chunk,) = [chunk for chunk in found if anchor in chunk.anchors]
+    return chunk
+
+
+@pytest.mark.parametrize("frame", ["<p>{}</p>", "<div>text {}</div>", "<h2>{} Graph</h2>", "{}"])
+def test_links_of_drawings_are_links(frame):
+    html = f"<main><h1>T</h1><p>text</p>{frame.format(SVG)}</main>"
+    assert [link.href for chunk in chunks(html) for link in chunk.hyperlinks] == ["b.html"]
+    assert page_links(parse_html(html)) == {"b.html": "B"}
+
+
+@pytest.mark.parametrize(
+    "small",
+    [
+        "<article><p>A card.</p></article>",
+        "<div class=body><p>A card.</p></div>",
+        "<div class=document><p>A card.</p></div>",
+        "<main><h2>Menu</h2></main>",
+        "<div role=main><p>A card.</p></div>",
+    ],
+)
+def test_what_holds_little_of_the_page_is_not_its_main_content(small):
+    html = f"<body><h1>Title</h1><div><p>{WORDS}</p><p>{WORDS}</p></div>{small}</body>"
+    assert texts(html).count(WORDS.strip()) == 2
+    assert len(texts(html)) == 4
+    assert read_html_page(html.encode()).left_out == 0
+
+
+@pytest.mark.parametrize("box", ["<main>{}</main>", "<article>{}</article>", "<div class=body>{}</div>"])
+def test_what_holds_most_of_the_page_is_its_main_content_whatever_links_stand_around(box):
+    links = "".join(f'<li><a href="{n}.html">Another page of the site, number {n}</a>' for n in range(99))
+    main = box.format(f"<h1>T</h1><p>{WORDS}</p>")
+    html = f"<nav>menu</nav><ul>{links}</ul>{main}<p>© us"
+    found = read_html_page(html.encode())
+    assert [block.text for block in found.blocks] == ["T", WORDS.strip()]
+    assert found.left_out > 2500
+    assert read_html_page(f"<nav>a menu</nav><p>{WORDS}".encode()).left_out == 5
+
+
+@pytest.mark.parametrize(
+    "name", ["class=sidebar", "class=related", "id=toc", "role=complementary", "class=navpage"]
+)
+def test_a_name_for_noise_does_not_hide_most_of_the_page(name):
+    assert texts(f"<div {name}><h1>T</h1><p>{WORDS}</p></div><p>End.</p>") == ["T", WORDS.strip(), "End."]
+    around = f"<p>{WORDS * 4}</p>"
+    links = '<a href="a.html">Chapter one</a> <a href="b.html">Chapter two</a>'
+    if name != "class=navpage":
+        assert texts(f"{around}<div {name}>{links}</div>") == [(WORDS * 4).strip()]
+
+
+def test_a_page_that_is_a_table_of_contents_has_text():
+    html = '<div class="toc"><p>Contents</p><ul><li><a href="a.html">Chapter A</a></ul></div>'
+    (chunk,) = chunks(html)
+    assert "- Chapter A" in chunk.text
+    assert [link.href for link in chunk.hyperlinks] == ["a.html"]
+
+
+DOCBOOK = """<div class="navheader"><table><tr><th colspan="3">SELECT</th></tr><tr>
+<td><a accesskey="p" href="a.html">Prev</a></td><th>SQL Commands</th>
+<td><a accesskey="n" href="b.html">Next</a></td>
+</tr></table><hr></div>"""
+TEXINFO = """<div class="header"><p>Next: <a href="b.html" accesskey="n" rel="next">Broadcasting</a>, Up:
+<a href="u.html" rel="up">Vectors</a> [<a href="i.html" rel="contents">Contents</a>]</p></div>"""
+GTK_DOC = """<table id="top"><tr><td><a href="#">Top</a> | <a href="#d">Description</a></td>
+<td><a accesskey="h" href="i.html"><img alt=Home></a></td>
+<td><a accesskey="n" href="b.html"><img></a></td></tr>
+</table>"""
+FLEX = """<div class="pager"><div><a rel="prev" href="a.html">Previous: Install</a></div>
+<div><a rel="next" href="b.html">Next: Configure</a></div></div>"""
+
+
+@pytest.mark.parametrize("bar", [DOCBOOK, TEXINFO, GTK_DOC, FLEX])
+def test_bars_that_lead_to_the_pages_around_are_noise(bar):
+    html = f"{bar}<div id=content>{bar}<h1>T</h1><p>Short.</p>{bar}</div>"
+    assert texts(html) == ["T", "Short."]
+    assert [link for chunk in chunks(html) for link in chunk.hyperlinks] == []
+    assert page_links(parse_html(html)) == {}
+
+
+def test_an_anchor_on_noise_leads_to_what_follows_it():
+    assert owner(chunks(f"{GTK_DOC}<h1>T</h1><p>{WORDS}</p><h2>U</h2><p>u"), "top").index == 0
+
+
+def test_a_paragraph_with_a_link_to_the_next_page_is_no_bar():
+    html = f'<p>{WORDS} Read on in <a rel="next" href="b.html">the next chapter</a>.</p>'
+    assert len(texts(html)) == 1
+    html = (
+        "<table><tr><td><a rel=next href=b>Next</a></td></tr><tr><td><h2>H</h2><p>text</p></td></tr></table>"
+    )
+    assert texts(html)[-2:] == ["H", "text"]
+
+
+@pytest.mark.parametrize(
+    ("heading", "fragment"),
+    [
+        ('<h2>Title<span><a class="mark" href="#title" id="title">#</a></span></h2>', "title"),
+        ('<h2 id="title">Title<a href="#title"> &para;</a></h2>', "title"),
+        ('<h2 id="title"><a href="#title">§</a>Title</h2>', "title"),
+        ('<section id="title"><h2>Title <a class="headerlink" href="#title">Link</a></h2>', "title"),
+        ('<h2>Title <a name="title" href="#title">🔗</a></h2>', "title"),
+        ('<h2><a id="title" class="anchor" href="#title"></a>Title</h2>', "title"),
+    ],
+)
+def test_permalinks_leave_their_anchor_and_nothing_else(heading, fragment):
+    found = chunks(f"<h1>T</h1><p>t</p>{heading}<p>text</p>")[1]
+    assert (found.text, found.fragment, found.anchors) == ("T > Title\n\ntext", fragment, ("title",))
+    assert found.hyperlinks == ()
+
+
+def test_permalinks_in_terms_and_paragraphs_go_and_marks_of_footnotes_stay():
+    html = """<dl><dt id=f>f()<a href="#f"> ¶</a></dt><dd>Does f<a href="#n1" id=r1>*</a>, see
+    <a href="#g">#</a>.</dd></dl><p id=p><a href="#p">¶</a>Numbered.</p><p id=n1>* A note.</p>"""
+    assert texts(html) == ["f()", "Does f*, see #.", "Numbered.", "* A note."]
+    assert [link.href for chunk in chunks(html) for link in chunk.hyperlinks] == ["#n1", "#g"]
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<h1><div>Chapter 1</div><div>Title</div></h1><p>x", ["Chapter 1 Title", "x"]),
+        ("<details><summary><div>one</div><p>two</p></summary>x</details>", ["one", "two", "x"]),
+        ("<dl><dt><div>one</div><div>two</div><dd>def</dl>", ["one", "two", "def"]),
+        ("<pre><div>a = 1</div><div>b = 2</div></pre>", ["a = 1\nb = 2"]),
+        ("<pre>a = 1\n<p>b = 2</p>c</pre>", ["a = 1\nb = 2\nc"]),
+        (
+            "<figure><figcaption>A <b>b</b>old<ul><li>one<li>two</ul></figcaption></figure>",
+            ["A bold", "- one", "- two"],
+        ),
+        ("<h2><button>Install <b>it</b></button></h2><p>x", ["Install it", "x"]),
+        ("<h2>Install <button>Copy</button></h2><p>x", ["Install", "x"]),
+        ("<button><h3>How?</h3></button><p>x", ["How?", "x"]),
+        ("<pre>code <button>Copy</button></pre>", ["code"]),
+    ],
+)
+def test_what_stands_apart_is_not_glued_together_nor_lost(html, expected):
+    assert texts(html) == expected
+
+
+def test_labels_of_links_are_not_glued_together():
+    html = "<p><a href=x><span>Card</span><br><span>Text</span></a></p><a href=y><div>A</div><p>b</p></a>"
+    assert [link.label for chunk in chunks(html) for link in chunk.hyperlinks] == ["Card Text", "A b"]
+    assert page_links(parse_html(html)) == {"x": "Card Text", "y": "A b"}
+
+
+@pytest.mark.parametrize("inner", ["<h3 id=q2>How?</h3>", "<section><h3 id=q2>How?</h3></section>"])
+def test_headings_in_summaries_head_sections(inner):
+    html = f"<h1>FAQ</h1><p>intro</p><details><summary>{inner}</summary><p>So.</p></details>"
+    assert owner(chunks(html), "q2").text == "FAQ > How?\n\nSo."
+
+
+@pytest.mark.parametrize("tag", ["section", "article", "div"])
+def test_a_section_begins_before_its_heading(tag):
+    parts = "".join(
+        f"<{tag} id=s{n}><p class=date>2020-0{n}-01</p><h2>Part {n}</h2><p>About {n}.</p></{tag}>"
+        for n in (1, 2)
+    )
+    found = chunks(f"<h1>Top</h1><p>{WORDS}</p>{parts}")
+    assert [(chunk.text, chunk.fragment) for chunk in found[1:]] == [
+        (f"Top > Part {n}\n\n2020-0{n}-01\n\nAbout {n}.", f"s{n}") for n in (1, 2)
+    ]
+    assert owner(found, "s2").headings == ("Top", "Part 2")
+
+
+def test_an_introduction_does_not_go_below_the_first_of_several_headings():
+    html = "<h1>T</h1><div id=content><p>Intro.</p><h2>A</h2><p>a</p><h2>B</h2><p>b</p></div>"
+    assert [chunk.text for chunk in chunks(html)] == ["T\n\nIntro.", "T > A\n\na", "T > B\n\nb"]
+
+
+def test_links_of_a_long_block_go_where_they_stand_whatever_they_are_called():
+    made = random.Random(3)
+    entries = ", ".join(f'key{n} <a href="#{n}">{made.randint(1, 99)}</a>' for n in range(2000))
+    found = chunks(f"<h1>Index</h1><p>{entries}</p>")
+    assert len(found) > 10
+    for chunk in found:
+        for link in chunk.hyperlinks:
+            # An entry may be cut before its link.
+            key = f"key{int(link.href[1:]) + 1}" if link == chunk.hyperlinks[0] else f"key{link.href[1:]}"
+            assert key in chunk.text, link
+
+
+@pytest.mark.parametrize(
+    ("around", "entry"),
+    [
+        ("<pre>{}</pre>", "<span id=a{0}>line{0}: {1}</span>\n"),
+        ("<p>{}</p>", "<a name=a{0}></a>line{0}: {1}<br>"),
+        ("<div>{}</div>", "<i id=a{0}>line{0}: {1}</i> "),
+        ("<ul><li>{}</ul>", "<b id=a{0}>line{0}: {1}</b> "),
+        ("<table><tr><td>x<td>{}</table>", "<b id=a{0}>line{0}: {1}</b> "),
+        ("<dl><dt>{}<dd>d</dl>", "<code id=a{0}>line{0}: {1}</code> "),
+    ],
+)
+def test_anchors_of_a_long_block_go_where_they_stand(around, entry):
+    html = around.format("".join(entry.format(n, "text " * 5) for n in range(200)))
+    found = chunks(f"<h1>T</h1><p>t</p><h2>S</h2>{html}")
+    assert len(found) > 3
+    for n in range(200):
+        assert f"line{n}:" in owner(found, f"a{n}").text
+
+
+def test_trailing_anchors_belong_to_the_end_of_a_long_block():
+    found = chunks(f"<p>{WORDS * 60}</p><i id=end></i>")
+    assert owner(found, "end") == found[-1]
+
+
+def test_a_long_block_that_holds_the_mark_itself_is_read():
+    html = f"<p>\ufdd1{WORDS * 40}<a href=x id=y>x\ufdd1</a></p>"
+    assert [link.href for chunk in chunks(html) for link in chunk.hyperlinks] == ["x"]
+    assert "\ufdd1" not in texts(html)[0]
