@@ -26,7 +26,7 @@ from linkstore.ingest.summary import Dangling, PageCounts, Progress, Summary, co
 from linkstore.links import LINKS_KEY
 from linkstore.urls import Site
 
-PIPELINE_VERSION: Final = 5
+PIPELINE_VERSION: Final = 6
 """Raised whenever the same page would give other documents, so that all are read again."""
 
 DEFAULT_LINKS: Final = ("hyperlink", "section", "citation")
