@@ -10,6 +10,7 @@ from linkstore.extraction import Page
 from linkstore.extraction.markup import page_links, parse_html
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
 from linkstore.ingest.html.pages import read_html_page
+from linkstore.ingest.html.redirects import refresh_target
 
 WORDS = "The needle stands on the ground of the fair of 1962, and a lift goes up. "
 SVG = (
@@ -237,3 +238,18 @@ def test_a_long_block_that_holds_the_mark_itself_is_read():
     html = f"<p>\ufdd1{WORDS * 40}<a href=x id=y>x\ufdd1</a></p>"
     assert [link.href for chunk in chunks(html) for link in chunk.hyperlinks] == ["x"]
     assert "\ufdd1" not in texts(html)[0]
+
+
+@pytest.mark.parametrize(
+    ("html", "target"),
+    [
+        ("<noscript><meta http-equiv=refresh content='0; url=nojs.html'></noscript><p>Short.</p>", None),
+        ("<head><noscript><meta http-equiv=refresh content='0; url=n.html'></noscript></head><p>Short.", None),
+        ("<meta http-equiv=refresh content='300; url=next.html'><p>A slide.</p>", None),
+        (f"<meta http-equiv=refresh content='{'9' * 5000}; url=next.html'><p>A slide.</p>", None),
+        ("<meta http-equiv=refresh content='300; url=next.html'>", "next.html"),
+        ("<meta http-equiv=refresh content='5; url=next.html'><p>You are sent on.</p>", "next.html"),
+    ],
+)
+def test_a_page_that_is_there_to_be_read_is_no_redirect(html, target):
+    assert refresh_target(html.encode()) == target

@@ -23,11 +23,15 @@ FILES: Final = ("_redirects", "redirects", "_redirects.txt", "redirects.txt")
 
 _REFRESH: Final = re.compile(rb"http-equiv\s*=\s*[\"']?refresh", re.IGNORECASE)
 _TARGET: Final = re.compile(
-    r"\s*[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?([\"']?)(.*)\1\s*", re.IGNORECASE | re.DOTALL
+    r"\s*(\d{0,9})[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?([\"']?)(.*)\2\s*", re.IGNORECASE | re.DOTALL
 )
+_NOT_FOR_ALL: Final = "script, style, noscript, template"
+"""What is no text, or holds for browsers without scripts only."""
 _SENDING: Final = frozenset({"301", "302", "303", "307", "308"})
 _LOOKED_AT: Final = 4096
 _MOST_TEXT: Final = 400
+_SOON: Final = 10
+"""Seconds; a page that stays longer is one to be read, such as a picture of a slide show."""
 _LONGEST_FILE: Final = 16 * 2**20
 _LARGEST_STUB: Final = 16 * 2**10
 _LONGEST_WAY: Final = 16
@@ -40,20 +44,22 @@ def refresh_target(content: bytes) -> str | None:
         content: HTML.
 
     Returns:
-        The URL as written; None if the page stays, only reloads, or has more text than a notice.
+        The URL as written; None if the page stays, only reloads, sends on only browsers without scripts, or
+        has more text or stays longer than a notice.
     """
     if not _REFRESH.search(content[:_LOOKED_AT]):
         return None
     tree = parse_html(content)
+    for node in tree.css(_NOT_FOR_ALL):
+        node.decompose()
     node = tree.css_first("meta[http-equiv=refresh i][content]")
     found = _TARGET.fullmatch(node.attributes.get("content") or "") if node else None
-    return found[2].strip() or None if found and _is_notice(tree) else None
+    return found[3].strip() or None if found and _is_notice(tree, int(found[1] or 0)) else None
 
 
-def _is_notice(tree: Tree) -> bool:
-    for node in tree.css("script, style, noscript"):
-        node.decompose()
-    return tree.body is None or len(tree.body.text(strip=True)) <= _MOST_TEXT
+def _is_notice(tree: Tree, seconds: int) -> bool:
+    text = 0 if tree.body is None else len(tree.body.text(strip=True))
+    return text == 0 or (text <= _MOST_TEXT and seconds <= _SOON)
 
 
 def read_redirects(root: Path) -> Iterator[tuple[str, str]]:
