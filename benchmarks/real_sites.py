@@ -1,16 +1,20 @@
-"""Index two documentation sites as Debian ships them, and hold what came of it against their pages.
+"""Index documentation sites as Debian ships them, and hold what came of it against their pages.
 
-Run: ``python benchmarks/real_sites.py``. It downloads the packages postgresql-doc-15 and git-doc with apt-get
-and unpacks them with dpkg into a scratch folder; ``--packages DIR`` takes .deb files that are there.
+Run: ``python benchmarks/real_sites.py``, with the dependency group ``bench``. It downloads the packages with
+apt-get and unpacks them with dpkg-deb into a scratch folder; ``--packages DIR`` takes .deb files that are
+there. ``--site NAME``, as often as needed, takes some of the sites only.
 
-For each site it says which pages were not indexed, and whether each of them was reported; which internal
-links dangle and why, judged by the files; and whether a sample of links with an anchor leads to the chunk
-that holds what follows the anchor in the page, as Python's own HTML parser reads it.
+Each site is of another generator. Its pages are read again by html5lib, which follows the WHATWG's algorithm,
+and by lxml. By these are judged: which pages are neither indexed nor reported; which paragraphs of a sample
+of pages are in no chunk, but for those most pages share; whether links with an anchor lead to the chunk
+that holds the heading and the line there. Reading alone, without embedding and storing, is timed in a process
+of its own, which also says by how much its memory grew.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import shutil
 import subprocess
@@ -19,52 +23,63 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from _page_text import PageText, letters
+from _page_reading import PageText, letters, links, paragraphs
 from _report import report
 
 from linkstore import LinkStore, get_links
-from linkstore.ingest import Summary, index_folder
-from linkstore.urls import is_internal, split_tag
+from linkstore.ingest import index_folder
+from linkstore.urls import Site, split_tag
 
 SITES = {
-    "postgresql-doc-15": "usr/share/doc/postgresql-doc-15/html",
-    "git-doc": "usr/share/doc/git-doc",
+    "javadoc": ("libcommons-lang3-java-doc", "usr/share/doc/libcommons-lang3-java/api"),
+    "gtk-doc": ("libglib2.0-doc", "usr/share/gtk-doc/html/glib"),
+    "makeinfo": ("octave-doc", "usr/share/doc/octave/octave.html"),
+    "Doxygen": ("libopus-doc", "usr/share/doc/libopus-dev/html"),
+    "rustdoc": ("rust-doc", "usr/share/doc/rust-doc/html/alloc"),
+    "mdBook": ("rust-doc", "usr/share/doc/rust-doc/html/book"),
+    "Sphinx": ("sphinx-doc", "usr/share/doc/sphinx-doc/html"),
+    "DocBook": ("postgresql-doc-15", "usr/share/doc/postgresql-doc-15/html"),
+    "AsciiDoc": ("git-doc", "usr/share/doc/git-doc"),
+    "Erlang": ("erlang-doc", "usr/share/doc/erlang-doc/lib"),
+    "LibreOffice": ("libreoffice-help-en-us", "usr/share/libreoffice/help"),
+    "Node": ("nodejs-doc", "usr/share/doc/nodejs/api"),
 }
-"""The packages, and where in them the site lies."""
+"""By generator: the package, and where in it the site lies."""
 PAGE_SUFFIXES = {".html", ".htm", ".xhtml"}
-FOLLOWING = 60
-"""Letters and digits after an anchor that must stand in the chunk."""
-OUR_FAULT = "no true reason"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dangling:
-    """An internal link that leads to no chunk.
-
-    Args:
-        tag: Where it was to lead.
-        links: How many links there are.
-        cause: Judged by the files.
-    """
-
-    tag: str
-    links: int
-    cause: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Miss:
-    """A sampled link that leads to a chunk without what follows the anchor."""
-
-    tag: str
-    chunk: str
-    wanted: str
+SHORT = 20
+"""Characters; a chunk of less says little."""
+EDGE = 3
+"""Lines at each end of a page's text that are looked at for chrome."""
+SIGNS = ("¶", "§", "#", "🔗", "◆")
+LONG_ENOUGH = 12
+"""Letters of a paragraph that is looked for."""
+_READ = """
+import json, resource, sys, time
+from pathlib import Path
+from linkstore.extraction import Page
+from linkstore.ingest.chunks import make_chunks
+from linkstore.ingest.html.pages import UnreadablePageError, read_html_page
+paths = [Path(line) for line in sys.stdin.read().splitlines()]
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+size = largest = 0
+started = time.process_time()
+for path in paths:
+    content = path.read_bytes()
+    size, largest = size + len(content), max(largest, len(content))
+    try:
+        found = read_html_page(content)
+    except UnreadablePageError:
+        continue
+    make_chunks(Page(url="p.html", title=found.title), found.blocks)
+seconds = time.process_time() - started
+grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+print(json.dumps([seconds, grown * 1024 / 1e6, size / 1e6, largest / 1e6]))
+"""
 
 
 def main() -> None:
@@ -73,12 +88,15 @@ def main() -> None:
     if not (shutil.which("dpkg-deb") and (options.packages or shutil.which("apt-get"))):
         sys.stderr.write("left out: apt-get and dpkg-deb are needed, which are Debian's\n")
         return
+    chosen = options.site or list(SITES)
     with tempfile.TemporaryDirectory(prefix="linkstore-real-") as scratch:
         folder = Path(scratch)
-        packages = Path(options.packages) if options.packages else _download(folder / "packages")
+        names = sorted({SITES[site][0] for site in chosen})
+        packages = Path(options.packages) if options.packages else _download(folder / "packages", names)
+        unpacked = {name: _unpack(packages, name, folder) for name in names}
         rows = [
-            _judge(name, _unpack(packages, name, folder) / inside, folder / f"{name}.kb", options)
-            for name, inside in SITES.items()
+            _judge(site, unpacked[SITES[site][0]] / SITES[site][1], folder / f"{site}.kb", options)
+            for site in chosen
         ]
     report(f"real sites, seed {options.seed}", rows, as_json=options.json)
 
@@ -87,15 +105,17 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--packages", help="folder of .deb files; default: download them")
     parser.add_argument("--data", help="not used; every benchmark takes it")
+    parser.add_argument("--site", action="append", choices=SITES, help="a site; default all of them")
     parser.add_argument("--sample", type=int, default=200, help="links with an anchor to check (default 200)")
-    parser.add_argument("--seed", type=int, default=15, help="of the sample (default 15)")
+    parser.add_argument("--pages", type=int, default=40, help="pages to look for paragraphs of (default 40)")
+    parser.add_argument("--seed", type=int, default=15, help="of the samples (default 15)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser.parse_args()
 
 
-def _download(folder: Path) -> Path:
+def _download(folder: Path, names: list[str]) -> Path:
     folder.mkdir()
-    command = ["apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", *SITES]
+    command = ["apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", *names]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{done.stderr}\nRun `apt-get update` first, or give --packages DIR.")
@@ -110,82 +130,149 @@ def _unpack(packages: Path, name: str, folder: Path) -> Path:
 
 
 def _judge(name: str, site: Path, place: Path, options: argparse.Namespace) -> dict[str, Any]:
+    seed = random.Random(options.seed)
     with LinkStore.open(place) as store:
         started = time.perf_counter()
         summary = index_folder(store, site, source=name)
-        seconds = time.perf_counter() - started
-        unreported = sorted(_files(site) - set(store.pages(name)) - set(summary.skipped))
-        dangling = list(_dangling(store, site, summary))
-        targets = _targets(store)
-        sample = random.Random(options.seed).sample(sorted(targets), min(options.sample, len(targets)))
-        misses = list(_misses(store, site, [(tag, targets[tag]) for tag in sample]))
-        internal = _internal_links(store)
-    _show(name, summary, unreported, dangling, misses)
-    by_cause = Counter[str]()
-    for one in dangling:
-        by_cause[one.cause] += one.links
+        indexing = time.perf_counter() - started
+        indexed = set(store.pages(name))
+        found = _Indexed(store)
+    files = _files(site)
+    unreported = sorted(set(files) - indexed - set(summary.skipped) - found.tags_of_pages(files))
+    checked, lost = _lost(found, files, seed, options.pages)
+    right, wrong = _fragments(found, files, seed, options.sample)
+    seconds, grown, size, largest = _reading(list(files.values()))
+    chunks = len(found.texts)
+    for line in (*(f"neither indexed nor reported: {page}" for page in unreported), *lost, *wrong):
+        sys.stderr.write(f"{name}: {line}\n")
     return {
         "": name,
-        "pages on disk": len(_files(site)),
-        "pages indexed": summary.pages.added,
-        "pages reported as unreadable": len(summary.skipped),
-        "pages neither indexed nor reported": len(unreported),
-        "chunks": summary.chunks,
-        "seconds": seconds,
-        "internal hyperlinks": internal,
-        "dangling": sum(by_cause.values()),
-        "dangling, %": 100 * sum(by_cause.values()) / internal,
-        **{f"… {cause}": by_cause[cause] for cause in sorted({*by_cause, OUR_FAULT})},
-        "without a true reason, %": 100 * by_cause[OUR_FAULT] / internal,
-        "anchors with links to them": len(targets),
-        "links checked": len(sample),
-        "lead to the right chunk": len(sample) - len(misses),
+        "pages on disk": len(files),
+        "MB": size,
+        "indexed": summary.pages.added,
+        "reported as unreadable": len(summary.skipped),
+        "neither indexed nor reported": len(unreported),
+        "paragraphs checked": checked,
+        "paragraphs in no chunk": len(lost),
+        "links with an anchor checked": right + len(wrong),
+        "lead to the right chunk, %": 100 * right / max(1, right + len(wrong)),
+        "chunks": chunks,
+        "with a line of chrome, %": 100 * len(found.with_chrome()) / chunks,
+        "under 20 characters, %": 100 * sum(len(text) < SHORT for text in found.texts.values()) / chunks,
+        "reading, s per MB": seconds / size,
+        "memory, MB per MB of the largest page": grown / largest,
+        "indexing, s": indexing,
     }
 
 
-def _files(site: Path) -> set[str]:
-    """Every page on disk, by path, whatever linkstore thinks of it."""
+def _files(site: Path) -> dict[str, Path]:
+    """Every page on disk, by path, but for Sphinx's search form and index, whatever linkstore says of it."""
     return {
-        path.relative_to(site).as_posix()
-        for path in site.rglob("*")
-        if path.is_file() and path.suffix.lower() in PAGE_SUFFIXES
+        path.relative_to(site).as_posix(): path
+        for path in sorted(site.rglob("*"))
+        if path.is_file()
+        and not path.is_symlink()
+        and path.suffix.lower() in PAGE_SUFFIXES
+        and path.relative_to(site).as_posix() not in {"search.html", "genindex.html"}
+        and "_static" not in path.parts
     }
 
 
-def _internal_links(store: LinkStore) -> int:
-    return sum(
-        link.kind == "hyperlink" and link.leads_out and is_internal(link.tag)
-        for document in store.scan()
-        for link in get_links(document)
-    )
+class _Indexed:
+    """What a store holds of a site."""
+
+    def __init__(self, store: LinkStore) -> None:
+        self.texts: dict[str, str] = {}
+        self.pages: dict[str, list[str]] = {}
+        self.owners: dict[str, list[str]] = {}
+        for document in sorted(
+            store.scan(), key=lambda one: (one.metadata["page"], one.metadata.get("chunk", 0))
+        ):
+            name = document.id or ""
+            self.texts[name] = document.page_content
+            self.pages.setdefault(document.metadata["page"], []).append(name)
+            for link in get_links(document):
+                if link.kind == "hyperlink" and link.leads_in:
+                    self.owners.setdefault(link.tag, []).append(name)
+
+    def tags_of_pages(self, files: dict[str, Path]) -> set[str]:
+        """The pages that are not indexed, but lead to one that is: redirects."""
+        return {page for page in files if (Site().page_tag(page) or "") in self.owners}
+
+    def with_chrome(self) -> set[str]:
+        """The chunks with a line that most pages begin or end with, or a heading that ends in a sign."""
+        edges: Counter[str] = Counter()
+        for names in self.pages.values():
+            edges.update(set(self._edges(names)))
+        most = {line for line, count in edges.items() if count > max(3, len(self.pages) / 2)}
+        return {
+            name
+            for name, text in self.texts.items()
+            if most.intersection(text.splitlines()[1:])
+            or any(line.rstrip().endswith(SIGNS) and len(line) < 120 for line in text.splitlines()[:1])
+        }
+
+    def _edges(self, names: list[str]) -> Iterator[str]:
+        first = [line for line in self.texts[names[0]].splitlines()[1:] if line.strip()]
+        last = [line for line in self.texts[names[-1]].splitlines()[1:] if line.strip()]
+        yield from (*first[:EDGE], *last[-EDGE:])
 
 
-def _dangling(store: LinkStore, site: Path, summary: Summary) -> Iterator[Dangling]:
-    for kind, tag, links in store.survey().dangling:
-        if kind == "hyperlink" and is_internal(tag):
-            yield Dangling(tag=tag, links=links, cause=_cause(site, tag, summary))
+def _lost(found: _Indexed, files: dict[str, Path], seed: random.Random, pages: int) -> tuple[int, list[str]]:
+    """How many paragraphs were looked for on a sample of the indexed pages, and those that are nowhere."""
+    indexed = sorted(set(files) & set(found.pages))
+    sample = seed.sample(indexed, min(pages, len(indexed)))
+    read = {page: [text for text in paragraphs(files[page]) if len(text) >= LONG_ENOUGH] for page in sample}
+    shared = Counter(text for texts in read.values() for text in set(texts))
+    checked, lost = 0, []
+    for page, texts in read.items():
+        whole = "".join(letters(found.texts[name]) for name in found.pages[page])
+        for text in texts:
+            if shared[text] * 2 <= len(sample):
+                checked += 1
+                if text[:LONG_ENOUGH] not in whole and text[-LONG_ENOUGH:] not in whole:
+                    lost.append(f"{page} lacks: {text[:80]}")
+    return checked, lost
 
 
-def _cause(site: Path, tag: str, summary: Summary) -> str:
-    """Why nothing lies at a tag, judged by the files alone."""
-    page, fragment = split_tag(tag)
-    path = _page(site, page)
-    if path is None:
-        return "the package has no such page"
-    if path.suffix.lower() not in PAGE_SUFFIXES:
-        return "leads to a file that is no page"
-    if path.relative_to(site).as_posix() in summary.skipped:
-        return "the page is reported as unreadable"
-    if fragment is not None and _anchor(_text(path), fragment) is None:
-        return "the page has no such anchor"
-    return OUR_FAULT
+def _fragments(
+    found: _Indexed, files: dict[str, Path], seed: random.Random, most: int
+) -> tuple[int, list[str]]:
+    """How many of a sample of links with an anchor lead to the right chunk, and what is wrong elsewhere."""
+    targets = sorted(set(_targets(files)))
+    right, wrong = 0, []
+    for tag in seed.sample(targets, len(targets)):
+        if right + len(wrong) == most:
+            break
+        page, fragment = split_tag(tag)
+        path = _page(files, page)
+        name = None if path is None or fragment is None else _anchor(_text(path), fragment)
+        if path is None or name is None:
+            continue  # the site itself has no such place
+        wanted = _text(path).after(name)
+        chunks = [letters(found.texts[owner]) for owner in found.owners.get(tag, ())]
+        if any(all(part in chunk for part in wanted) for chunk in chunks):
+            right += 1
+        else:
+            owners = ", ".join(found.owners.get(tag, ["nothing"]))
+            wrong.append(f"{tag} leads to {owners}, which lacks: {' … '.join(wanted)}")
+    return right, wrong
 
 
-def _page(site: Path, page: str) -> Path | None:
-    """The file that a browser would open."""
-    path = site / unquote(page.lstrip("/"))
-    candidates = (path, path / "index.html", path / "index.htm")
-    return next((found for found in candidates if found.is_file()), None)
+def _targets(files: dict[str, Path]) -> Iterator[str]:
+    for page, path in files.items():
+        for href in links(path):
+            if "#" in href:
+                tag = Site().tag(href, page=page)
+                if tag is not None and tag.startswith("/") and split_tag(tag)[1]:
+                    yield tag
+
+
+def _page(files: dict[str, Path], page: str) -> Path | None:
+    """The page that a browser would open, if it is one of the site."""
+    name = unquote(page.lstrip("/"))
+    pages = (name, f"{name}/index.html", f"{name}/index.htm") if name else ("index.html", "index.htm")
+    return next((files[one] for one in pages if one in files), None)
 
 
 def _anchor(text: PageText, fragment: str) -> str | None:
@@ -198,59 +285,17 @@ def _text(path: Path) -> PageText:
     return PageText.read(path)
 
 
-def _targets(store: LinkStore) -> dict[str, str]:
-    """Tags with an anchor that links lead to, each with a document that has such a link."""
-    found: dict[str, str] = {}
-    for document in store.scan():
-        for link in get_links(document):
-            if link.kind == "hyperlink" and link.leads_out and is_internal(link.tag) and "#" in link.tag:
-                found.setdefault(link.tag, document.id or "")
-    gone = {tag for kind, tag, _ in store.survey().dangling if kind == "hyperlink"}
-    return {tag: name for tag, name in found.items() if tag not in gone}
-
-
-def _misses(store: LinkStore, site: Path, sample: list[tuple[str, str]]) -> Iterator[Miss]:
-    for tag, origin in sample:
-        ids = [
-            name
-            for near in store.neighbours(origin).outgoing
-            if (near.link.kind, near.link.tag) == ("hyperlink", tag)
-            for name in near.ids
-        ]
-        if not ids:  # a chunk does not list itself: the link leads to a section of its own
-            ids = [origin]
-        chunks = [letters(document.page_content) for document in store.get_by_ids(ids)]
-        page, fragment = split_tag(tag)
-        path = _page(site, page)
-        if path is None or fragment is None:
-            raise SystemExit(f"{tag} leads to a chunk, and to no page")
-        wanted = _wanted(_text(path), fragment)
-        if not any(all(part in chunk for part in wanted) for chunk in chunks):
-            yield Miss(tag=tag, chunk=", ".join(ids), wanted=" … ".join(wanted))
-
-
-def _wanted(text: PageText, fragment: str) -> list[str]:
-    """What the chunk must hold: the heading that the anchor is on, if it is on one, and what follows."""
-    anchor = _anchor(text, fragment)
-    if anchor is None:
-        raise SystemExit(f"#{fragment} leads to a chunk, and is not in the page")
-    heading, below = text.after(anchor, FOLLOWING)
-    return [part for part in (heading, below) if part]
-
-
-def _show(
-    name: str, summary: Summary, unreported: list[str], dangling: list[Dangling], misses: list[Miss]
-) -> None:
-    """What the table counts, by name."""
-    write = sys.stderr.write
-    for page, reason in summary.skipped.items():
-        write(f"{name}: not read: {page}: {reason}\n")
-    for page in unreported:
-        write(f"{name}: neither indexed nor reported: {page}\n")
-    for one in sorted(dangling, key=lambda one: (one.cause, one.tag)):
-        write(f"{name}: dangling ({one.cause}): {one.links} of {one.tag}\n")
-    for miss in misses:
-        write(f"{name}: {miss.tag} leads to {miss.chunk}, which lacks: {miss.wanted}\n")
+def _reading(paths: list[Path]) -> tuple[float, float, float, float]:
+    """Seconds to read all pages, MB by which the process grew, MB of all pages and of the largest."""
+    done = subprocess.run(
+        [sys.executable, "-c", _READ],
+        input="\n".join(map(str, paths)),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    seconds, grown, size, largest = json.loads(done.stdout)
+    return seconds, grown, size, largest
 
 
 if __name__ == "__main__":
