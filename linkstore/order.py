@@ -48,7 +48,7 @@ def first_by_group(groups: Ints, scores: Floats, take: int, names: Callable[[Int
         names: Looks up the ids of positions.
     """
     order = with_names(best_by_group(groups, scores), names)
-    return order[_places(groups[order]) < take]
+    return order[places(groups[order]) < take]
 
 
 def with_names(asking: Asking, names: Callable[[Ints], list[str]]) -> Ints:
@@ -81,8 +81,8 @@ def ties(ordered: Floats | Ints) -> Bools:
     return tied
 
 
-def _places(ordered: Ints) -> Ints:
-    """The place of each entry among those equal to it, from 0; equal entries are neighbours."""
+def places(ordered: Ints) -> Ints:
+    """(n,) the place of each entry among its equals, from 0; equal entries stand side by side."""
     at = np.arange(len(ordered))
     starts = np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)]
     return at - np.maximum.accumulate(np.where(starts, at, 0))

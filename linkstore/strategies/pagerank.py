@@ -22,6 +22,7 @@ from linkstore.strategies.base import (
 )
 from linkstore.strategies.firststage import FirstStage, first_stage
 from linkstore.strategies.named import NAMES, Asked
+from linkstore.strategies.pages import evidence, pages_of, standing
 from linkstore.strategies.paths import hits_of
 from linkstore.strategies.reranking import Judge, Reranker, reranked
 from linkstore.strategies.results import none_found, none_returned, returned
@@ -31,8 +32,11 @@ from linkstore.strategies.walk import within_nodes
 from linkstore.strategies.walkrank import Doubles, walked
 from linkstore.vectors import Floats, Ints
 
-TRUST: Final[Mapping[str, float]] = {"section": 0.2, "mention": 0.3}
+TRUST: Final[Mapping[str, float]] = {"section": 0.05, "mention": 0.3}
 """How much kinds of link count that lead to an answer less often than one an author set; others count 1."""
+
+PAGE_POOL: Final = 100
+"""So many documents, the best before pages are looked at, and those of the first stage are told by page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +46,10 @@ class PageRank(Traversing):
     A first stage joins dense and lexical search. Its best ``k`` documents, those whose names the query
     contains, and ``initial_roots`` and ``initial_links`` are where a walker starts; it follows links one
     hop, both ways, and jumps back to the start by how well documents match. A document's score is its
-    share of the walker's time, with a little of the first stage: a number from 0 to 1, the sum of
-    ``walk``, ``meaning`` and ``words`` in :attr:`~linkstore.hits.Hit.contributions`.
+    share of the walker's time, with a little of the first stage. Chunks of one page share their evidence:
+    a document gains when other chunks of its page match too, and stands back behind a better chunk of
+    the same page. A score is a number from 0 to 1, the sum of ``walk``, ``meaning``, ``words`` and
+    ``page`` in :attr:`~linkstore.hits.Hit.contributions`.
 
     Where the backend has no lexical search, meaning alone makes the first stage; ``explain()`` says so.
 
@@ -60,7 +66,11 @@ class PageRank(Traversing):
         decay: Each start counts this much less than the one before, from 0 to 1; default 0.65.
         backward: How much a link counts against its direction, above 0 to 1; default 0.25.
         first: How much the first stage counts beside the walk; default 0.1.
-        evenness: The power of the walker's share that scores go by, above 0 to 1; default 0.7.
+        evenness: The power of the walker's share that scores go by, above 0 to 1; default 0.5.
+        page_weight: How much a document's score gains when other chunks of its page match as well;
+            default 1.
+        page_fade: The second chunk of a page counts this share of its score, the third this share of
+            that, and so on, above 0 to 1; default 0.4.
         named: How many documents that the query names join the start; default 5.
         named_kinds: Kinds of link whose tags are names; default ``("mention", "heading")``.
         named_cap: A name that more documents bear names none of them; default 3.
@@ -80,7 +90,9 @@ class PageRank(Traversing):
     decay: float = 0.65
     backward: float = 0.25
     first: float = 0.1
-    evenness: float = 0.7
+    evenness: float = 0.5
+    page_weight: float = 1.0
+    page_fade: float = 0.4
     named: int = 5
     named_kinds: tuple[str, ...] = NAMES
     named_cap: int = 3
@@ -94,9 +106,10 @@ class PageRank(Traversing):
         require_at_least(1, limit=self.limit, pool=self.pool, named_cap=self.named_cap)
         require_at_least(1, rerank_k=self.rerank_k)
         require_within(0, 100, lexical=self.lexical, sharpness=self.sharpness, first=self.first)
-        require_within(0, 100, rerank=self.rerank)
+        require_within(0, 100, rerank=self.rerank, page_weight=self.page_weight)
         require_within(0, 1, damping=self.damping, decay=self.decay)
         require_within(1e-6, 1, backward=self.backward, evenness=self.evenness)
+        require_within(1e-6, 1, page_fade=self.page_fade)
 
     def limited(self, k: int) -> PageRank:
         """The same search, returning at most ``k`` hits."""
@@ -159,14 +172,33 @@ class PageRank(Traversing):
         time: Doubles,
         question: Question,
     ) -> Plan[Hits]:
-        parts = self._parts(trail, stage, time)
-        scores = parts["walk"] + parts["meaning"] + parts["words"]
+        parts = yield from self._by_page(trail, stage, self._parts(trail, stage, time))
+        scores = np.sum(list(parts.values()), axis=0, dtype=np.float32)
         limit = self.limit if self.reranker is None else max(self.limit, self.rerank_k)
         chosen = yield from returned(trail, scores, limit, question)
         if not len(chosen):
             return none_returned(trail, self)
         taken = {name: part[chosen] for name, part in parts.items()}
         return (yield from hits_of(trail, chosen, self, question, scores[chosen], taken))
+
+    def _by_page(self, trail: Trail, stage: FirstStage, parts: dict[str, Floats]) -> Plan[dict[str, Floats]]:
+        """The parts of scores, with what other chunks of its page add to a document or take from it."""
+        if not self.page_weight and self.page_fade == 1:
+            return parts
+        own = np.sum(list(parts.values()), axis=0, dtype=np.float32)
+        asked = np.zeros(len(trail), dtype=np.bool_)
+        asked[(yield from ranked(trail.refs, own, PAGE_POOL))] = True
+        found = np.isin(trail.refs, stage.refs)
+        at = np.flatnonzero(asked | found)
+        pages = yield from pages_of(trail.refs[at])
+        matches = np.where(found[at], stage.scores(trail.refs[at], trail.similarity[at]), np.float32(0))
+        factor = np.ones(len(trail), dtype=np.float32)
+        factor[at] += np.float32(self.page_weight) * evidence(pages, matches)
+        whole = factor.max()
+        place = yield from standing(trail.refs[at], pages, own[at])
+        factor[at] *= np.float32(self.page_fade) ** place.astype(np.float32)
+        scaled = {name: part / whole for name, part in parts.items()}
+        return {**scaled, "page": own * factor / whole - np.sum(list(scaled.values()), axis=0)}
 
     def _parts(self, trail: Trail, stage: FirstStage, time: Doubles) -> dict[str, Floats]:
         """What scores are the sums of, (n,) each: the walk, and of the first stage meaning and words."""
