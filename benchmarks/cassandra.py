@@ -208,7 +208,7 @@ class Bare:
         for n, code in zip(numbers, packed, strict=True):
             links, name = stored_links(self.data.links(n)), str(n)
             attributes = str(self.data.document(n).metadata)
-            values = (name, f"doc {n}", attributes, {}, links, bytes(16), self.data.vectors[n], at)
+            values = (name, f"doc {n}", attributes, {}, ("", links), bytes(16), self.data.vectors[n], at)
             yield Statement(cql=document, values=values, level="write")
             for key, weight in memberships(links).items():
                 yield Statement(cql=member, values=(*key, 0, name, weight, code, at), level="write")

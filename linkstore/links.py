@@ -7,7 +7,7 @@ an incoming (or bidirectional) link with the same kind and tag: the two meet in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -213,6 +213,22 @@ def copy_with_links(document: Document, *links: AnyLink | Iterable[AnyLink]) -> 
     copy = document.model_copy(update={"metadata": dict(document.metadata)})
     add_links(copy, *links)
     return copy
+
+
+def with_other_links(
+    metadata: Mapping[str, Any], kinds: Collection[str], links: Iterable[Link]
+) -> list[Any] | None:
+    """What ``metadata["links"]`` becomes when the links of some kinds are replaced; None: it stays as it is.
+
+    Args:
+        metadata: Of a stored document, whose links are plain dicts.
+        kinds: Links of these kinds are taken out; all others stay, in their order.
+        links: Are put behind them.
+    """
+    known: Sequence[Any] = metadata.get(LINKS_KEY) or ()
+    written = [link for link in known if link["kind"] not in kinds]
+    written += [link.to_dict() for link in links]
+    return None if written == list(known) else written
 
 
 def _flat(links: Iterable[Any]) -> Iterable[Any]:

@@ -14,12 +14,12 @@ import orjson
 from langchain_core.documents import Document
 
 from linkstore.backends.base import Backend, Change, Manifest, PageEntry, Record, Written
-from linkstore.errors import DocumentError, EmbeddingError, SourceConflictError
+from linkstore.errors import DocumentError, EmbeddingError, LinkError, SourceConflictError
 from linkstore.filters import Filter, parse_filter
 from linkstore.gc_pause import collection_paused
 from linkstore.hits import Hits
 from linkstore.links import LINKS_KEY, AnyLink, Link, as_link, links_in, merge_links
-from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored, Vectors
+from linkstore.plans import Operation, Plan
 from linkstore.strategies import Question, Strategy
 from linkstore.vectors import Floats, unit_vector, unit_vectors
 
@@ -176,40 +176,21 @@ def remove_pages(backend: Backend, source: str, urls: Sequence[str]) -> Operatio
 def replace_links(
     backend: Backend, kinds: Collection[str], links: Mapping[str, Sequence[Link]]
 ) -> Operation[Written]:
-    """Give documents other links of these kinds, in one change; all else of them stays as it is.
+    """Give stored documents other links of these kinds, in one change; all else of them stays.
 
-    Nothing is embedded. Documents that are not there, or have these very links, are left alone.
+    Raises:
+        LinkError: If a link given is of another kind; the message names document and link.
     """
-    stored: list[tuple[Stored, Floats]] = yield from answer(backend, _stored(tuple(links)))
-    changed = [
-        record
-        for one, vector in stored
-        if (record := _relinked(one, vector, kinds, links[one.id])) is not None
-    ]
-    if not changed:
-        return Written(unchanged=len(stored))
-    return (yield Engine(backend.write(Change(put=changed))))  # type: ignore[no-any-return]
-
-
-def _stored(ids: tuple[str, ...]) -> Plan[list[tuple[Stored, Floats]]]:
-    """Documents with their vectors."""
-    found: Candidates = yield Find(ids=ids)
-    documents: list[Stored] = yield Documents(refs=found.refs)
-    vectors: Floats = yield Vectors(refs=found.refs)
-    return list(zip(documents, vectors, strict=True))
-
-
-def _relinked(stored: Stored, vector: Floats, kinds: Collection[str], links: Sequence[Link]) -> Record | None:
-    """The record with other links of these kinds; None if it has them already."""
-    known = stored.metadata.get(LINKS_KEY) or ()
-    written = [link for link in known if link["kind"] not in kinds]
-    written += [link.to_dict() for link in links]
-    if written == list(known):
-        return None
-    metadata = {**stored.metadata, LINKS_KEY: written}
-    return Record(
-        id=stored.id, text=stored.text, metadata=metadata, vector=vector, links=links_in(metadata, stored.id)
-    )
+    wanted = frozenset(kinds)
+    merged = {name: merge_links(given) for name, given in links.items() if is_storable(name)}
+    for name, given in merged.items():
+        for link in given:
+            if link.kind not in wanted:
+                raise LinkError(
+                    f"document {name!r}: {link} is of another kind than those replaced"
+                    f" ({', '.join(sorted(wanted)) or 'none'}); name its kind too"
+                )
+    return (yield Engine(backend.relink(wanted, merged)))  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)

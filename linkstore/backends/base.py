@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -279,6 +279,18 @@ class Backend(ABC):
     @abstractmethod
     def write(self, change: Change) -> Operation[Written]:
         """Apply a change; acknowledged means durable."""
+
+    @abstractmethod
+    def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Operation[Written]:
+        """Replace the links of some kinds in documents that are stored; all else of them stays.
+
+        What the links are replaced in is the document as it is when they are: an update that was
+        acknowledged stays, and a document that was removed stays removed.
+
+        Args:
+            kinds: Links of these kinds are taken out.
+            links: By document id, what is put in their place. Ids that are not stored are ignored.
+        """
 
     @abstractmethod
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> Operation[list[PageEntry]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -26,7 +26,7 @@ from linkstore.backends.base import (
 )
 from linkstore.errors import EmbeddingError, StoreClosedError
 from linkstore.lexical import POSTINGS, affordable, document_terms, inverse_frequency, weight
-from linkstore.links import Link
+from linkstore.links import LINKS_KEY, Link, links_in, with_other_links
 from linkstore.plans import (
     Candidates,
     Documents,
@@ -255,6 +255,19 @@ class OracleBackend(Backend):
         )
 
     @immediate
+    def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Written:
+        """Document by document, in the state of the moment."""
+        state = self._open()
+        known = {name: state.records[name] for name in links if name in state.records}
+        changed = {
+            name: replace(record, metadata=metadata, links=links_in(metadata, name))
+            for name, record in known.items()
+            if (metadata := _relinked(record, kinds, links[name])) is not None
+        }
+        self._state = replace(state, records={**state.records, **changed})
+        return Written(updated=len(changed), unchanged=len(known) - len(changed))
+
+    @immediate
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> list[PageEntry]:
         """Sorted by source and url."""
         entries = sorted(self._open().pages.items())
@@ -358,6 +371,12 @@ def _check_dimension(records: Sequence[Record], manifest: Manifest) -> None:
                 f"document {record.id!r} has a vector of dimension {len(record.vector)},"
                 f" but {manifest.dimension} is recorded; claim the right dimension first"
             )
+
+
+def _relinked(record: Record, kinds: Collection[str], links: Sequence[Link]) -> dict[str, Any] | None:
+    """The metadata with other links of these kinds; None if it has them already."""
+    written = with_other_links(record.metadata, kinds, links)
+    return None if written is None else {**record.metadata, LINKS_KEY: written}
 
 
 def _own(record: Record) -> Record:

@@ -18,21 +18,20 @@ from linkstore.backends.cassandra import codes
 from linkstore.backends.cassandra.groups import GroupRows
 from linkstore.backends.cassandra.pool import Pool
 from linkstore.backends.cassandra.reading import Documents
-from linkstore.backends.cassandra.rows import UNFINISHED, DocumentRow, links_of, stored_links
+from linkstore.backends.cassandra.rows import UNFINISHED, DocumentRow, links_of, stored_links, written_links
 from linkstore.filters import parse_filter
 from linkstore.plans import Members
 from linkstore.vectors import damped, similarities, unit_vectors
 
-LINKS = lookup_casstype(
-    "SetType(TupleType(UTF8Type, UTF8Type, UTF8Type, FloatType))".replace("SetType(", "FrozenType(SetType(")
-    + ")"
-)
+SET = "FrozenType(SetType(TupleType(UTF8Type, UTF8Type, UTF8Type, FloatType)))"
+LINKS = lookup_casstype(f"TupleType(UTF8Type, {SET})")
+WRITTEN = '[{"kind": "ä"}]'
 SEEDS = st.integers(0, 2**32 - 1)
 
 
 def packed(*links):
     """Links as the server sends them."""
-    return LINKS.serialize(set(stored_links(links)), 5)
+    return LINKS.serialize((WRITTEN, set(stored_links(links))), 5)
 
 
 @given(
@@ -49,11 +48,14 @@ def packed(*links):
 )
 def test_links_are_read_as_the_driver_reads_them(links) -> None:
     sent = packed(*links)
-    assert sorted(links_of(sent)) == sorted(tuple(link) for link in LINKS.deserialize(sent, 5))
+    written, read = LINKS.deserialize(sent, 5)
+    assert sorted(links_of(sent)) == sorted(tuple(link) for link in read)
+    assert written_links(sent).decode() == written == WRITTEN
 
 
 def test_no_links_are_none() -> None:
     assert links_of(None) == links_of(packed()) == []
+    assert written_links(None) == b""
 
 
 class TestCodes:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from linkstore.backends.base import immediate
+from linkstore.backends.base import Change, immediate
 from linkstore.drivers import answered, run
 from linkstore.filters import EVERYTHING
 from linkstore.lexical import document_terms
@@ -526,5 +526,22 @@ class TestAClosedBackendAnswers(Suite, part_with("test_a_closed_backend_says_so"
     class Backend(BrokenBackend):
         def close(self):
             self._closed = False
+
+    backend_class = Backend
+
+
+class TestARelinkWritesWhatItRead(Suite, part_with("test_an_update_that_was_acknowledged_meanwhile_stays")):
+    case = "test_an_update_that_was_acknowledged_meanwhile_stays"
+
+    class Backend(BrokenBackend):
+        def run(self, operation):
+            return run(operation, lambda request: request)
+
+        def relink(self, kinds, links):
+            before = dict(self._open().records)
+            yield "a request"
+            put = [before[name] for name in links if name in before]
+            now(self.write(Change(put=put)))
+            return now(super().relink(kinds, links))
 
     backend_class = Backend

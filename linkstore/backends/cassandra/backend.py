@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from linkstore import drivers
@@ -27,6 +27,7 @@ from linkstore.backends.cassandra.members import MemberStatements
 from linkstore.backends.cassandra.nearest import NearestSearch, scan_page
 from linkstore.backends.cassandra.reader import CassandraReader
 from linkstore.backends.cassandra.reading import Fetcher
+from linkstore.backends.cassandra.relinking import Relinker
 from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.backends.cassandra.transport.driver import Session
 from linkstore.backends.cassandra.transport.execution import Executor
@@ -36,6 +37,7 @@ from linkstore.backends.cassandra.words import Words
 from linkstore.backends.cassandra.writing import ChangeWriter, Clock, prepare
 from linkstore.drivers import answered
 from linkstore.errors import StoreClosedError
+from linkstore.links import Link
 from linkstore.plans import Operation, Plan
 
 T = TypeVar("T")
@@ -121,6 +123,12 @@ class CassandraBackend(Backend):
         lifetime = self._settings.ttl
         writer = ChangeWriter(self._tables, self._fetcher, self._clock, self._buckets, lifetime, words)
         return (yield from writer.apply(change, prepare(put)))
+
+    def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Operation[Written]:
+        """Only the column of links and the members that follow from it."""
+        if not (yield from self._is_claimed()):
+            return Written()
+        return (yield from Relinker(self._tables, self._fetcher, self._buckets).replace(kinds, links))
 
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> Operation[list[PageEntry]]:
         """From the table of pages."""

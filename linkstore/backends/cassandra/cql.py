@@ -97,8 +97,9 @@ def create_tables(tables: Tables, dimension: int) -> tuple[str, ...]:
     """The tables of documents and members. SAI indexes: two, where Astra allows ten."""
     return (
         f"CREATE TABLE IF NOT EXISTS {tables.documents} (id text PRIMARY KEY, body text, attributes text,"
-        " searchable map<text, text>, links frozen<set<frozen<tuple<text, text, text, float>>>>,"
-        f" digest blob, vector vector<float, {dimension}>)",
+        " searchable map<text, text>, digest blob,"
+        " links frozen<tuple<text, set<tuple<text, text, text, float>>>>,"
+        f", vector vector<float, {dimension}>)",
         f"CREATE TABLE IF NOT EXISTS {tables.members} (kind text, tag text, side text, bucket int, id text,"
         " weight float, code blob, PRIMARY KEY ((kind, tag, side, bucket), id))",
         f'CREATE CUSTOM INDEX IF NOT EXISTS "{tables.name}_by_vector" ON {tables.documents} (vector)'
@@ -164,13 +165,20 @@ def scan_after(tables: Tables) -> str:
 
 
 def read_states(tables: Tables) -> str:
-    """What a writer must know of stored documents: (id, digest, links, vector); values: list of ids."""
-    return f"SELECT id, digest, links, vector FROM {tables.documents} WHERE id IN ?"
+    """What a writer must know of stored documents; values: list of ids.
+
+    (id, digest, links, vector, when the document was written, when its links were, seconds left of its
+    lifetime).
+    """
+    return (
+        "SELECT id, digest, links, vector, WRITETIME(digest), WRITETIME(links), TTL(digest)"
+        f" FROM {tables.documents} WHERE id IN ?"
+    )
 
 
 def read_all_links(tables: Tables) -> str:
-    """(id, links) of all documents."""
-    return f"SELECT id, links FROM {tables.documents}"
+    """(id, links, digest) of all documents."""
+    return f"SELECT id, links, digest FROM {tables.documents}"
 
 
 def write_document(tables: Tables, *, lifetime: bool) -> str:
@@ -179,6 +187,12 @@ def write_document(tables: Tables, *, lifetime: bool) -> str:
         f"INSERT INTO {tables.documents} (id, body, attributes, searchable, links, digest, vector)"
         f" VALUES (?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?{_lifetime(lifetime)}"
     )
+
+
+def write_links(tables: Tables, *, lifetime: bool) -> str:
+    """The links of one document; values: timestamp, lifetime, links, id."""
+    using = f"USING TIMESTAMP ?{_lifetime(lifetime)}"
+    return f"UPDATE {tables.documents} {using} SET links = ? WHERE id = ?"
 
 
 def delete_document(tables: Tables) -> str:

@@ -12,7 +12,7 @@ from linkstore.backends.base import Finding, LinkedPage, PageEntry, Survey
 from linkstore.backends.cassandra import codes, cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.members import MemberKey, bucket
-from linkstore.backends.cassandra.rows import DocumentRow, StoredLink, links_of, memberships
+from linkstore.backends.cassandra.rows import DocumentRow, StoredLink, is_whole, links_of, memberships
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.plans import Operation
 
@@ -58,7 +58,7 @@ class Inspection:
 
     def survey(self, pages: int) -> Operation[Survey]:
         """Count documents and links."""
-        (rows,) = yield self._all(cql.read_all_links(self._tables))
+        rows = yield from self._links()
         links: list[StoredLink] = [link for _, of in rows for link in links_of(of)]
         lying = {key for _, of in rows for key in memberships(links_of(of))}
         asked = Counter((kind, tag) for kind, tag, direction, _ in links if direction != "in")
@@ -73,7 +73,7 @@ class Inspection:
 
     def linked(self, entries: Iterable[PageEntry], kind: str, take: int) -> Operation[list[LinkedPage]]:
         """The pages that most links of a kind lead to."""
-        (rows,) = yield self._all(cql.read_all_links(self._tables))
+        rows = yield from self._links()
         owners: dict[str, set[PageEntry]] = defaultdict(set)
         for entry in entries:
             for name in entry.ids:
@@ -107,7 +107,8 @@ class Inspection:
         )
         right = {
             (*key, bucket(name, self._buckets), name): weight
-            for name, of in links
+            for name, of, digest in links
+            if digest is not None
             for key, weight in memberships(links_of(of)).items()
         }
         there = {tuple(key): weight for *key, weight in members}
@@ -129,8 +130,10 @@ class Inspection:
                 (code,) = codes.encode(row.vector[None])
                 yield kind, tag, side, at, name, weight, code
 
-    def _all(self, text: str) -> Requests:
-        return Requests(statements=(Statement(cql=text),), what="read all documents")
+    def _links(self) -> Operation[list[tuple[str, bytes | None]]]:
+        statement = Statement(cql=cql.read_all_links(self._tables))
+        (rows,) = yield Requests(statements=(statement,), what="read all documents")
+        return [row[:2] for row in rows if is_whole(row)]
 
 
 def _finding(problem: str, keys: AbstractSet[MemberKey]) -> Finding:

@@ -31,7 +31,7 @@ BATCH_SIZES: Final = (9, 6, 3, 2, 1)
 _KEY_COLUMNS: Final = 4
 MemberKey = tuple[str, str, Side, int, str]
 """The primary key of a row: kind, tag, side, bucket, document id."""
-_Row = tuple[Any, ...]
+MemberRow = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class MemberRows:
         self._buckets = buckets
         self._renew = renew
 
-    def first(self, now: Placed, before: Placed | None) -> Iterator[_Row]:
+    def first(self, now: Placed, before: Placed | None) -> Iterator[MemberRow]:
         """What is written before the document: (key…, weight, code)."""
         known, changing = before.members if before else {}, _changing(now, before)
         for membership, weight in now.members.items():
@@ -72,7 +72,7 @@ class MemberRows:
             elif self._renew or membership not in known:
                 yield *self._key(membership, now.id), weight, now.code
 
-    def last(self, now: Placed, before: Placed | None) -> Iterator[_Row]:
+    def last(self, now: Placed, before: Placed | None) -> Iterator[MemberRow]:
         """What is written after it."""
         for membership in _changing(now, before):
             yield *self._key(membership, now.id), now.members[membership], now.code
@@ -99,7 +99,7 @@ class MemberStatements:
         self._fetcher = fetcher
         self._stamp = () if lifetime is None else (lifetime,)
 
-    def write(self, rows: Iterator[_Row], at: int) -> Iterator[Statement]:
+    def write(self, rows: Iterator[MemberRow], at: int) -> Iterator[Statement]:
         """A few rows a statement, each statement to a node that has them.
 
         Args:

@@ -9,7 +9,7 @@ import numpy as np
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.reading import Fetcher
-from linkstore.backends.cassandra.rows import DocumentRow, searchable
+from linkstore.backends.cassandra.rows import DocumentRow, is_whole, searchable
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.errors import FilterError
 from linkstore.order import best, with_names
@@ -105,11 +105,17 @@ class NearestSearch:
 
 def scan_page(tables: Tables, after: str | None, limit: int) -> Operation[list[DocumentRow]]:
     """The next documents in the order of the ring."""
-    first = Statement(cql=cql.scan_first(tables), values=(limit,), page_limit=limit)
-    following = Statement(cql=cql.scan_after(tables), values=(after, limit), page_limit=limit)
-    statement = first if after is None else following
-    (rows,) = yield Requests(statements=(statement,), what="read documents")
-    return [DocumentRow.of(row) for row in rows]
+    found: list[DocumentRow] = []
+    while (asked := limit - len(found)) > 0:
+        first = Statement(cql=cql.scan_first(tables), values=(asked,), page_limit=asked)
+        following = Statement(cql=cql.scan_after(tables), values=(after, asked), page_limit=asked)
+        statement = first if after is None else following
+        (rows,) = yield Requests(statements=(statement,), what="read documents")
+        found += [DocumentRow.of(row) for row in rows if is_whole(row)]
+        if len(rows) < asked:
+            break
+        after = rows[-1][0]
+    return found
 
 
 def _scores(rows: list[DocumentRow], fetch: Nearest) -> Floats:

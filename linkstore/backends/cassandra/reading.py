@@ -9,7 +9,7 @@ import numpy as np
 
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.rows import DocumentRow, is_possible
+from linkstore.backends.cassandra.rows import DocumentRow, is_possible, is_whole
 from linkstore.backends.cassandra.transport.placement import Placement, Share
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.plans import Operation, Side
@@ -129,7 +129,7 @@ class Fetcher:
     def documents(self, ids: Sequence[str]) -> Operation[list[DocumentRow]]:
         """The documents with these ids that exist, in any order."""
         rows = yield from self.by_id(cql.read_documents(self._tables), ids, "read documents")
-        return [DocumentRow.of(row) for row in rows]
+        return [DocumentRow.of(row) for row in rows if is_whole(row)]
 
     def by_id(self, statement: str, ids: Sequence[str], what: str) -> Operation[list[tuple[Any, ...]]]:
         """The rows that a statement about a list of ids gives."""

@@ -12,7 +12,7 @@ import xxhash
 
 from linkstore.backends.base import Record
 from linkstore.errors import DocumentError
-from linkstore.links import Link, links_in
+from linkstore.links import LINKS_KEY, Link, links_in
 from linkstore.plans import Side
 from linkstore.vectors import Floats
 
@@ -20,6 +20,11 @@ Membership = tuple[str, str, Side]
 """A side of a link group: kind, tag, side."""
 StoredLink = tuple[str, str, str, float]
 """A link as a row has it: kind, tag, direction, weight."""
+LinkCell = tuple[str, frozenset[StoredLink]]
+"""The column of links: the JSON of ``metadata["links"]`` (empty: none), and the links themselves.
+
+It is one column, so that of two writes at the same moment one wins whole.
+"""
 LONGEST_KEY: Final = 65_535
 """Bytes that a key may have."""
 LONGEST_ID: Final = 65_000
@@ -41,8 +46,8 @@ class DocumentRow:
     Args:
         id: Its id.
         text: Its content.
-        attributes: Its metadata, as JSON.
-        packed: Its links, as the server sends them.
+        attributes: Its metadata without links, as JSON.
+        packed: Its links, as the server sends them: see :func:`links_of`.
         vector: (d,) float32 of unit length.
     """
 
@@ -66,13 +71,14 @@ class DocumentRow:
     def metadata(self) -> dict[str, Any]:
         """The metadata as its author gave it; the receiver's own."""
         fields: dict[str, Any] = orjson.loads(self.attributes)
-        return fields
+        written = written_links(self.packed)
+        return {**fields, LINKS_KEY: orjson.loads(written)} if written else fields
 
     def weight(self, kind: str, tag: str, side: Side) -> float | None:
         """The highest weight of its links to a link group on one side; None if it has none.
 
-        The link is looked for among the bytes. No other bytes look like it: neither kinds nor tags hold a
-        NUL, and sizes begin with one.
+        The link is looked for among the bytes. No other bytes look like it: neither kinds nor tags nor JSON
+        hold a NUL, and sizes begin with one.
         """
         packed, start = self.packed or b"", _sized(kind) + _sized(tag)
         found = []
@@ -101,6 +107,11 @@ class DocumentRow:
         )
 
 
+def is_whole(row: tuple[Any, ...]) -> bool:
+    """Whether a row is a document: its links alone, written last, may outlive the rest by a second."""
+    return row[-1] is not None
+
+
 def _sized(text: str) -> bytes:
     data = text.encode()
     return _SIZE.pack(len(data)) + data
@@ -114,15 +125,17 @@ _DIRECTIONS: Final[Mapping[Side, tuple[bytes, ...]]] = {
 
 
 def links_of(packed: bytes | None) -> list[StoredLink]:
-    """Read a set of links as the native protocol has it, several times faster than the driver does.
+    """Read a document's links as the native protocol has them, several times faster than the driver does.
 
-    A collection is its length and then its elements, a tuple is its parts; each is preceded by its size in
-    bytes, -1 for a null. All numbers are of 32 bits, big-endian.
+    They are a tuple: the JSON their author wrote, and the set of links. A collection is its length and then
+    its elements, a tuple is its parts; each is preceded by its size in bytes, -1 for a null. All numbers are
+    of 32 bits, big-endian.
     """
     if packed is None:
         return []
     parts: list[bytes] = []
-    at, end = _SIZE.size, len(packed)
+    (size,) = _SIZE.unpack_from(packed)
+    at, end = 3 * _SIZE.size + size, len(packed)  # behind the JSON, the size of the set, and its length
     while at < end:
         at += _SIZE.size  # of the tuple, which its four parts tell
         for _ in range(_PARTS):
@@ -136,6 +149,14 @@ def links_of(packed: bytes | None) -> list[StoredLink]:
     return list(zip(*texts, directions, weights, strict=True))
 
 
+def written_links(packed: bytes | None) -> bytes:
+    """The JSON of a document's links as their author wrote it; empty if its metadata has none."""
+    if packed is None:
+        return b""
+    (size,) = _SIZE.unpack_from(packed)
+    return packed[_SIZE.size : _SIZE.size + size]
+
+
 def memberships(links: Iterable[StoredLink]) -> dict[Membership, float]:
     """The sides of link groups that a document with these links lies on, with the highest weight there."""
     found: dict[Membership, float] = {}
@@ -147,8 +168,13 @@ def memberships(links: Iterable[StoredLink]) -> dict[Membership, float]:
 
 
 def stored_links(links: Iterable[Link]) -> frozenset[StoredLink]:
-    """Links as a row has them."""
+    """The set of links that a row has."""
     return frozenset((link.kind, link.tag, link.direction, link.weight) for link in links)
+
+
+def link_cell(written: str, links: Iterable[Link]) -> LinkCell:
+    """The column of links."""
+    return written, stored_links(links)
 
 
 def searchable(metadata: Mapping[str, Any]) -> dict[str, str]:
@@ -176,8 +202,8 @@ def is_possible(name: str) -> bool:
     return len(name) <= LONGEST_KEY and len(name.encode()) <= LONGEST_KEY
 
 
-def attributes_of(record: Record) -> str:
-    """A record's metadata as JSON.
+def attributes_of(record: Record) -> tuple[str, str]:
+    """A record's metadata without links, and the links as their author wrote them (empty: none), as JSON.
 
     Raises:
         DocumentError: If it is none, or the id is too long; the message names the document.
@@ -189,7 +215,9 @@ def attributes_of(record: Record) -> str:
         )
     try:
         record.text.encode()
-        return orjson.dumps(dict(record.metadata)).decode()
+        fields = dict(record.metadata)
+        written = orjson.dumps(fields.pop(LINKS_KEY)).decode() if LINKS_KEY in fields else ""
+        return orjson.dumps(fields).decode(), written
     except (TypeError, ValueError) as error:
         raise DocumentError(
             f"document {record.id!r} cannot be stored: {error}; metadata must be plain JSON"
@@ -197,7 +225,7 @@ def attributes_of(record: Record) -> str:
 
 
 def digest_of(record: Record, attributes: str) -> bytes:
-    """A hash of all that makes two records the same."""
+    """A hash of all that makes two records the same, but for their links."""
     text = record.text.encode()
     digest = xxhash.xxh3_128(text)
     digest.update(b"\0%d\0" % len(text) + attributes.encode())

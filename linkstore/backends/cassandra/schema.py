@@ -12,9 +12,9 @@ from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.errors import StoreFormatError, StoreNotFoundError
 from linkstore.plans import Operation
 
-VERSION: Final = 2
-"""Since 2 a store may have a table of words."""
-_KNOWN: Final = {1, VERSION, None}
+VERSION: Final = 3
+"""Since 2 a store may have a table of words, since 3 links lie in a column of their own."""
+_KNOWN: Final = {VERSION, None}
 _FIRST_WINS: Final = 1 << 62
 """Of two writes the one with the higher timestamp counts; counting down from here, the earlier does."""
 _REPLACES: Final = 1 << 62

@@ -84,6 +84,7 @@ class WordWriter:
         old = {
             name: DocumentWords.of(name, body or "", orjson.loads(attributes))
             for name, body, attributes in rows
+            if attributes is not None
         }
         new = {record.id: DocumentWords.of(record.id, record.text, record.metadata) for record in put}
         same = {name for name in old.keys() & new.keys() if old[name].stamp == new[name].stamp}

@@ -25,14 +25,17 @@ from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.rows import (
     attributes_of,
     digest_of,
+    link_cell,
     links_of,
     memberships,
     searchable,
     stored_links,
+    written_links,
 )
 from linkstore.backends.cassandra.transport.requests import UNSET, Requests, Statement
 from linkstore.backends.cassandra.wordwriting import WordChange, WordWriter
 from linkstore.plans import Operation
+from linkstore.vectors import Floats
 
 
 class Clock:
@@ -48,6 +51,15 @@ class Clock:
             self._last = max(self._last + 2, time.time_ns() // 1000)
             return self._last
 
+    def after(self, stored: int) -> int:
+        """As :meth:`now`, and later than what is stored, whoever's clock was ahead when it was written.
+
+        Later by 4: a relink of what is stored has the 3 before.
+        """
+        with self._lock:
+            self._last = max(self._last, stored + 2)
+        return self.now()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
@@ -55,15 +67,27 @@ class Prepared:
 
     record: Record
     attributes: str
+    written: str
     digest: bytes
     placed: Placed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """What was stored under an id."""
+    """What was stored under an id.
+
+    Args:
+        digest: Of the document without its links.
+        written: Its links, as their author wrote them.
+        placed: Where it lies.
+        at: The timestamp of what was written last of it.
+        lifetime: Seconds until it expires; None: never.
+    """
 
     digest: bytes
+    written: str
+    at: int
+    lifetime: int | None
     placed: Placed
 
 
@@ -81,11 +105,12 @@ def prepare(records: Sequence[Record]) -> list[Prepared]:
 
 
 def _prepared(record: Record, code: bytes) -> Prepared:
-    attributes = attributes_of(record)
+    attributes, written = attributes_of(record)
     members = memberships(stored_links(record.links))
     return Prepared(
         record=record,
         attributes=attributes,
+        written=written,
         digest=digest_of(record, attributes),
         placed=Placed(id=record.id, members=members, vector=record.vector, code=code),
     )
@@ -93,6 +118,24 @@ def _prepared(record: Record, code: bytes) -> Prepared:
 
 _Step = tuple[Prepared, Placed | None]
 """A record to write, and what was stored under its id."""
+
+
+def read_before(tables: Tables, fetcher: Fetcher, ids: Sequence[str]) -> Operation[dict[str, Before]]:
+    """What is stored under these ids, by id."""
+    rows = yield from fetcher.by_id(cql.read_states(tables), ids, "read documents")
+    return {row[0]: _before(*row) for row in rows if row[1] is not None}
+
+
+def _before(
+    name: str, digest: bytes, links: bytes | None, vector: Floats, at: int, linked_at: int, left: int | None
+) -> Before:
+    return Before(
+        digest=digest,
+        written=written_links(links).decode(),
+        placed=Placed(id=name, members=memberships(links_of(links)), vector=vector),
+        at=max(at, linked_at),
+        lifetime=left,
+    )
 
 
 class ChangeWriter:
@@ -118,7 +161,8 @@ class ChangeWriter:
     ) -> None:
         self._tables = tables
         self._fetcher = fetcher
-        self._at = clock.now()
+        self._clock = clock
+        self._at = 0
         self._lifetime = lifetime
         self._members = MemberRows(buckets, renew=lifetime is not None)
         self._statements = MemberStatements(tables, fetcher, lifetime)
@@ -128,7 +172,8 @@ class ChangeWriter:
         """Write the change, step by step."""
         put_ids = {item.record.id for item in prepared}
         removals = [name for name in dict.fromkeys(change.remove) if name not in put_ids]
-        before = yield from self._before([*put_ids, *removals])
+        before = yield from read_before(self._tables, self._fetcher, [*put_ids, *removals])
+        self._at = self._clock.after(max((one.at for one in before.values()), default=0))
         changed = [item for item in prepared if self._differs(item, before.get(item.record.id))]
         removed = [name for name in removals if name in before]
         steps = [(item, _placed(before.get(item.record.id))) for item in changed]
@@ -149,24 +194,20 @@ class ChangeWriter:
             removed=len(removed),
         )
 
-    def _before(self, ids: Sequence[str]) -> Operation[dict[str, Before]]:
-        rows = yield from self._fetcher.by_id(cql.read_states(self._tables), ids, "read documents")
-        return {
-            name: Before(
-                digest=digest,
-                placed=Placed(id=name, members=memberships(links_of(links)), vector=vector),
-            )
-            for name, digest, links, vector in rows
-        }
-
     def _word_change(self, changed: Sequence[Prepared], known: Sequence[str]) -> Operation[WordChange]:
         if self._words is None:
             return WordChange()
         return (yield from self._words.change([item.record for item in changed], known))
 
     def _differs(self, item: Prepared, before: Before | None) -> bool:
-        """Whether it must be written; with a lifetime always, for that begins anew."""
-        return before is None or before.digest != item.digest or self._lifetime is not None
+        """Whether it must be written: with a lifetime always, for that begins anew; or to end one."""
+        return (
+            before is None
+            or before.digest != item.digest
+            or before.written != item.written
+            or before.lifetime is not None
+            or self._lifetime is not None
+        )
 
     def _members_before(self, steps: Sequence[_Step]) -> Iterator[Statement]:
         rows = (self._members.first(item.placed, old) for item, old in steps)
@@ -188,7 +229,7 @@ class ChangeWriter:
             record.text,
             item.attributes,
             fields if fields or before else UNSET,
-            stored_links(record.links),
+            link_cell(item.written, record.links),
             item.digest,
             record.vector,
             *self._stamp(),

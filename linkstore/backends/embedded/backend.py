@@ -10,8 +10,8 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -38,6 +38,7 @@ from linkstore.backends.embedded.pages import page_digests, page_entries
 from linkstore.backends.embedded.place import Place
 from linkstore.backends.embedded.process import Opened, PerProcess
 from linkstore.backends.embedded.reader import EmbeddedReader, View
+from linkstore.backends.embedded.relinking import relinked
 from linkstore.backends.embedded.sharing import Shared, StaleStateError, snapshot_of, stamp_of
 from linkstore.backends.embedded.snapshot import Builder, Snapshot, SnapshotFiles, record
 from linkstore.backends.embedded.writing import ChangeWriter, GroupKeys, prepare
@@ -49,6 +50,7 @@ from linkstore.errors import (
     StoreMovedError,
 )
 from linkstore.gc_pause import collection_paused
+from linkstore.links import Link
 from linkstore.plans import Operation, Plan
 
 T = TypeVar("T")
@@ -157,17 +159,35 @@ class EmbeddedBackend(Backend):
 
     @immediate
     def write(self, change: Change) -> Written:
-        """One transaction; then a snapshot, when enough has come since the last."""
+        """One transaction."""
         with collection_paused():
             prepared = prepare(change.put)
 
-        def apply(connection: apsw.Connection) -> tuple[ChangeWriter, Written, dict[str, Any]]:
-            with collection_paused():
-                check_dimension(change.put, settings_of(connection).get("dimension"))
-                writer = ChangeWriter(connection, self._groups)
-                return writer, writer.apply(change, prepared), settings_of(connection)
+        def apply(connection: apsw.Connection, writer: ChangeWriter) -> Written:
+            check_dimension(change.put, settings_of(connection).get("dimension"))
+            return writer.apply(change, prepared)
 
-        writer, written, settings = self._current().write(apply)
+        return self._write(apply)
+
+    @immediate
+    def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Written:
+        """One transaction, in which the documents are read and written anew."""
+
+        def apply(connection: apsw.Connection, writer: ChangeWriter) -> Written:
+            changed, unchanged = relinked(connection, kinds, links)
+            return replace(writer.apply(Change(), changed), unchanged=unchanged)
+
+        return self._write(apply)
+
+    def _write(self, apply: Callable[[apsw.Connection, ChangeWriter], Written]) -> Written:
+        """One write transaction; then a snapshot, when enough has come since the last."""
+
+        def work(connection: apsw.Connection) -> tuple[ChangeWriter, Written, dict[str, Any]]:
+            with collection_paused():
+                writer = ChangeWriter(connection, self._groups)
+                return writer, apply(connection, writer), settings_of(connection)
+
+        writer, written, settings = self._current().write(work)
         self._groups.learn(writer.learned)
         if self._due(settings, self._settings.grow_share):
             self._take_snapshot()

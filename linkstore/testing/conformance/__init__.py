@@ -27,6 +27,7 @@ _PARTS = (
     "nearest",
     "probe",
     "reading",
+    "relinking",
     "traversal",
     "writing",
 )
@@ -41,6 +42,7 @@ from linkstore.testing.conformance.limits import LimitsCases  # noqa: E402
 from linkstore.testing.conformance.members import MembersCases  # noqa: E402
 from linkstore.testing.conformance.nearest import FindCases, NearestCases  # noqa: E402
 from linkstore.testing.conformance.reading import OrderCases, ReadingCases  # noqa: E402
+from linkstore.testing.conformance.relinking import RelinkCases  # noqa: E402
 from linkstore.testing.conformance.traversal import TraversalCases  # noqa: E402
 from linkstore.testing.conformance.writing import PageCases, WriteCases  # noqa: E402
 
@@ -61,6 +63,7 @@ __all__ = [
     "OrderCases",
     "PageCases",
     "ReadingCases",
+    "RelinkCases",
     "TraversalCases",
     "UpkeepCases",
     "WriteCases",
@@ -77,6 +80,7 @@ class BackendConformance(
     DocumentsCases,
     ConditionCases,
     WriteCases,
+    RelinkCases,
     PageCases,
     ContentsCases,
     UpkeepCases,

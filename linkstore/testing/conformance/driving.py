@@ -102,6 +102,7 @@ class LifecycleCases(Cases):
     OPERATIONS: tuple[Callable[[Backend], Operation[Any]], ...] = (
         lambda backend: backend.answer(_nearest()),
         lambda backend: backend.write(Change(put=[record("b")])),
+        lambda backend: backend.relink({"k"}, {"a": ()}),
         lambda backend: backend.claim(Manifest(embedding="e", dimension=4)),
         lambda backend: backend.manifest(),
         lambda backend: backend.pages(None),
@@ -111,7 +112,19 @@ class LifecycleCases(Cases):
         lambda backend: backend.verify(),
         lambda backend: backend.repair(),
     )
-    NAMES = ("answer", "write", "claim", "manifest", "pages", "scan", "survey", "flush", "verify", "repair")
+    NAMES = (
+        "answer",
+        "write",
+        "relink",
+        "claim",
+        "manifest",
+        "pages",
+        "scan",
+        "survey",
+        "flush",
+        "verify",
+        "repair",
+    )
 
     @pytest.mark.parametrize("operation", OPERATIONS, ids=NAMES)
     def test_a_closed_backend_says_so(

@@ -29,7 +29,7 @@ try:
         _ConfigMode,
     )
     from cassandra.connection import ConnectionBusy, ConnectionException, ProtocolVersionUnsupported
-    from cassandra.cqltypes import BytesType, FloatType, SetType, VectorType, lookup_casstype
+    from cassandra.cqltypes import BytesType, FloatType, SetType, TupleType, VectorType, lookup_casstype
     from cassandra.policies import (
         ConstantReconnectionPolicy,
         DCAwareRoundRobinPolicy,
@@ -113,6 +113,7 @@ __all__ = [
     "Timeout",
     "TokenAwarePolicy",
     "TruncateError",
+    "TupleType",
     "UNSET_VALUE",
     "Unauthorized",
     "Unavailable",

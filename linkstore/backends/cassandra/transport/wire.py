@@ -1,8 +1,8 @@
 """Values between Python and the server, where the driver's own way costs too much.
 
 The driver turns a vector<float, n> into a list, one component at a time, at some 0.3 µs each. Its bytes are
-big-endian float32, as the native protocol has it, and numpy reads and writes those in one step. Sets, which
-in these tables are links, come as the bytes they are and are read where they are needed.
+big-endian float32, as the native protocol has it, and numpy reads and writes those in one step. Sets and
+tuples, which in these tables are links, come as the bytes they are and are read where they are needed.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from linkstore.backends.cassandra.transport.driver import (
     ResultRows,
     Session,
     SetType,
+    TupleType,
     VectorType,
     lookup_casstype,
     read_short,
@@ -41,7 +42,7 @@ def take_arrays(prepared: PreparedStatement) -> PreparedStatement:
 
 
 def execute_with_arrays(session: Session, query: Any, **options: Any) -> ResponseFuture:
-    """``session.execute_async`` whose rows have vectors as float32 arrays (d,), sets as bytes.
+    """``session.execute_async`` whose rows have vectors as float32 arrays (d,), sets and tuples as bytes.
 
     The driver takes from the session how answers are read. So it is given one that differs in that only.
     """
@@ -84,7 +85,7 @@ class _ArrayRows(ResultRows):
             return _custom_type(read_string(f))
         f.seek(start)
         kind = super().read_type(f, user_type_map)
-        return BytesType if issubclass(kind, SetType) else kind
+        return BytesType if issubclass(kind, SetType | TupleType) else kind
 
 
 class _ArrayHandler(ProtocolHandler):

@@ -1,0 +1,189 @@
+"""W: links are replaced in documents that are stored, whatever else is written meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import pytest
+
+from linkstore.backends.base import Change, Record, Written
+from linkstore.links import Link
+from linkstore.plans import Operation, Side
+from linkstore.testing.conformance.base import Cases
+from linkstore.testing.conformance.probe import Probe, at, on, record, to
+
+T = TypeVar("T")
+MOST = 50
+"""No operation on one document waits more often."""
+
+
+class RelinkCases(Cases):
+    """Links change; documents stay what they are."""
+
+    def test_links_of_the_kinds_named_are_replaced(self, probe: Probe) -> None:
+        """[W-11] From both sides; those of other kinds stay."""
+        probe.put(
+            record("a", 0.9, to("old"), at("old"), on("kept", kind="other")), record("b", 0.5, at("new"))
+        )
+        new = (to("new", weight=0.5, label="label"), on("newer"))
+        assert self._relink(probe, a=new) == Written(updated=1)
+        sides: tuple[tuple[Side, str], ...] = (("out", "a"), ("in", "b"))
+        for side, name in sides:
+            met = probe.met(["old", "new", "newer"], side)
+            assert met.of == {"old": [], "new": [name], "newer": ["a"]}
+            assert met.sizes == {"old": 0, "new": 1, "newer": 1}
+            assert probe.met(["kept"], side, kind="other").of == {"kept": ["a"]}
+        assert probe.met(["new"], "out").weights == {("new", "a"): 0.5}
+        assert {entry.tag for entry in probe.lying(["a"], "out")} == {"kept", "new", "newer"}
+
+    def test_all_else_of_the_document_stays(self, probe: Probe) -> None:
+        """[W-11] Text, metadata and vector, to the bit, and how links of other kinds were written."""
+        written = [
+            {"kind": "k", "tag": "gone", "direction": "out"},
+            {"direction": "in", "tag": "x", "kind": "other", "weight": 1.0, "label": None},
+        ]
+        before = record("a", 0.3, text="text", n=1.0, deep={"x": [1, None]})
+        before = replace(
+            before, metadata={**before.metadata, "links": written}, links=(to("gone"), at("x", kind="other"))
+        )
+        probe.put(before, record("b", 0.2))
+        self._relink(probe, a=(to("new"),))
+        (after,) = (one for one in probe.do(probe.backend.scan(None, 9)) if one.id == "a")
+        assert (after.text, after.vector.tobytes()) == ("text", before.vector.tobytes())
+        assert repr(after.metadata["n"]) == "1.0"
+        assert after.metadata == {**before.metadata, "links": [written[1], to("new").to_dict()]}
+        assert probe.near(5) == ["a", "b"]
+        assert probe.near(5, {"n": 1}) == ["a"]
+
+    def test_documents_that_are_not_there_are_left_out(self, probe: Probe) -> None:
+        """[W-11] And counted nowhere; those that have these links already are unchanged."""
+        probe.put(record("a", 0.5, to("x")), record("b", 0.5), record("gone", 0.5))
+        probe.remove("gone")
+        links = (to("x"),)
+        assert self._relink(probe, a=links, b=links, gone=links, never=links) == Written(
+            updated=1, unchanged=1
+        )
+        assert self._relink(probe, a=links, b=links, gone=links) == Written(unchanged=2)
+        assert probe.ids() == ["a", "b"]
+        assert probe.met(["x"], "out").of == {"x": ["a", "b"]}
+
+    def test_all_links_may_be_taken(self, probe: Probe) -> None:
+        """[W-11] ``links`` is then an empty list, and stays missing where it was missing."""
+        probe.put(record("a", 0.5, on("x"), n=1), record("b", 0.5, n=1))
+        assert self._relink(probe, a=(), b=()) == Written(updated=1, unchanged=1)
+        assert [one.metadata for one in probe.stored("a", "b")] == [{"n": 1, "links": []}, {"n": 1}]
+        assert probe.met(["x"]).sizes == {"x": 0}
+
+    def test_many_documents_are_relinked_at_once(self, probe: Probe) -> None:
+        """[W-11, L-5] As they are put."""
+        names = [f"{n:04}" for n in range(1500)]
+        probe.put(*(record(name, 0.5, on(f"g{int(name) % 50}")) for name in names))
+        links = {name: (on(f"g{int(name) % 30}"),) for name in names}
+        assert probe.do(probe.backend.relink({"k"}, links)).updated == sum(
+            int(name) % 30 != int(name) % 50 for name in names
+        )
+        assert probe.met(["g0", "g29", "g30", "g49"]).sizes == {"g0": 50, "g29": 50, "g30": 0, "g49": 0}
+
+    def test_nothing_is_relinked_before_any_claim(self, unclaimed: Probe) -> None:
+        """[W-11] A store that never had a document has nothing to relink."""
+        assert self._relink(unclaimed, a=(to("x"),)) == Written()
+
+    def test_an_update_that_was_acknowledged_meanwhile_stays(self, probe: Probe) -> None:
+        """[W-12] Text and metadata are the update's whenever it came; links are of one or the other."""
+        for name, moment in _moments():
+            probe.put(record(name, 0.5, to("old"), text="public", access="public"))
+            new = record(name, 0.6, to("old"), at("theirs", kind="other"), text="secret", access="secret")
+            acted = self._relink_while(probe, name, moment, Change(put=[new]))
+            (after,) = probe.stored(name)
+            assert (after.text, after.metadata["access"]) == ("secret", "secret")
+            theirs, both = (
+                [link.to_dict() for link in new.links],
+                [new.metadata["links"][1], to("new").to_dict()],
+            )
+            assert after.metadata["links"] in (theirs, both)
+            self._is_sound(probe, name)
+            if not acted:
+                return
+        pytest.fail("the operation never ended")
+
+    def test_a_document_that_was_removed_meanwhile_stays_removed(self, probe: Probe) -> None:
+        """[W-12] Found by nothing, and a member of nothing."""
+        for name, moment in _moments():
+            probe.put(record(name, 0.5, to("old")))
+            acted = self._relink_while(probe, name, moment, Change(remove=[name]))
+            assert probe.ids() == probe.near(5) == []
+            assert probe.met(["old", "new"], "out").sizes == {"old": 0, "new": 0}
+            self._is_sound(probe)
+            if not acted:
+                return
+        pytest.fail("the operation never ended")
+
+    def test_links_that_were_replaced_meanwhile(self, probe: Probe) -> None:
+        """[W-12] Those of the later call, or of both where the kinds differ."""
+        for name, moment in _moments():
+            probe.put(record(name, 0.5, to("old"), to("old", kind="other")))
+            theirs = probe.backend.relink({"other"}, {name: (to("theirs", kind="other"),)})
+            acted = self._relink_while(probe, name, moment, theirs)
+            tags = {link["tag"] for link in probe.stored(name)[0].metadata["links"]}
+            assert tags == {"new", "theirs"}
+            self._is_sound(probe, name)
+            if not acted:
+                return
+        pytest.fail("the operation never ended")
+
+    def _relink_while(self, probe: Probe, name: str, moment: int, meanwhile: Change | Operation[Any]) -> bool:
+        """Replace the links of a document, and do something else before its request of this number.
+
+        Returns:
+            Whether there was such a request; else the other thing is done after it.
+        """
+        other = probe.backend.write(meanwhile) if isinstance(meanwhile, Change) else meanwhile
+        done: list[object] = []
+
+        def act() -> None:
+            done.append(probe.backend.run(other))
+
+        relinking = probe.backend.relink({"k"}, {name: (to("new"),)})
+        probe.do(_interrupted(relinking, moment, act))
+        if done:
+            return True
+        act()
+        return False
+
+    def _relink(self, probe: Probe, **links: Sequence[Link]) -> Written:
+        return probe.do(probe.backend.relink({"k"}, links))
+
+    def _is_sound(self, probe: Probe, *names: str) -> None:
+        """What is stored of these documents' links is where they lie, and nothing else does."""
+        assert probe.do(probe.backend.verify()).findings == ()
+        records: list[Record] = probe.do(probe.backend.scan(None, 100))
+        for one in records:
+            lying = {(entry.kind, entry.tag) for entry in probe.lying([one.id], "out")}
+            assert lying == {(link.kind, link.tag) for link in one.links if link.leads_out}
+        assert {one.id for one in records} == set(names)
+        probe.remove(*names)
+
+
+def _moments() -> list[tuple[str, int]]:
+    return [(f"at {moment}", moment) for moment in range(MOST)]
+
+
+def _interrupted(operation: Operation[T], moment: int, act: Callable[[], None]) -> Operation[T]:
+    """The operation, with something done before its request of this number is carried out."""
+    asked = 0
+    try:
+        request = next(operation)
+        while True:
+            if asked == moment:
+                act()
+            asked += 1
+            try:
+                reply = yield request
+            except Exception as error:  # noqa: BLE001 - handed to the operation, which may recover
+                request = operation.throw(error)
+            else:
+                request = operation.send(reply)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
