@@ -5,8 +5,8 @@ its document goes. :func:`link_corpus` makes them from scratch, in two passes ov
 :class:`Upkeep` follows what an indexing run changes, in one. Neither embeds anything, both write only the
 documents whose links differ, and hold in memory what the extractors count, not documents.
 
-Two writers that change the same documents at the same moment may undo each other's change: index and link
-a store from one process at a time.
+Links are replaced in the documents as they are at that moment: what others write meanwhile stays. But the
+links follow from the texts that were read, so link a store again after others have indexed into it.
 """
 
 from __future__ import annotations

@@ -225,17 +225,20 @@ class LinkStore(Searching, Writing):
         return self._run(operations.remove_pages(self.backend, source, urls))
 
     def replace_links(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Written:
-        """Give documents other links of these kinds, in one change; all else of them stays as it is.
+        """Replace the links of these kinds in stored documents, in one change; all else of them stays.
 
-        Nothing is embedded. :func:`linkstore.ingest.link_corpus` finds out which links these are.
+        Nothing is embedded. An update that is acknowledged meanwhile stays, and a document that is deleted
+        meanwhile stays deleted. :func:`linkstore.ingest.link_corpus` finds out which links these are.
 
         Args:
             kinds: Links of these kinds that the documents have are taken away.
-            links: By document id, the links of these kinds that it shall have. Ids that are not there are
+            links: By document id, the links of these kinds that it is to have. Ids that are not there are
                 ignored.
 
         Raises:
-            StoreBusyError: If another writer holds the store for more than 5 s.
+            LinkError: If a link is of a kind that is not named.
+            StoreBusyError: If another writer holds the store for more than 5 s; on Cassandra, if others
+                change the same documents again and again.
             StoreFullError: If there is no space left.
             StoreUnavailableError: If a server below does not answer; replacing again completes it.
         """

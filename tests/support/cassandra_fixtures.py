@@ -22,6 +22,7 @@ REQUIRED = "LINKSTORE_REQUIRE_CASSANDRA"
 DESK = pytest.StashKey[int]()
 SHARED = pytest.StashKey[SharedServer]()
 NUMBERS = itertools.count()
+RING_TRIES = 3
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -102,12 +103,26 @@ def own_cassandra(cassandra_possible: None) -> Iterator[Callable[..., Server]]:
 def ring(cassandra_possible: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ring]:
     """Three running nodes, for one process at a time; a test that harms them calls ``ring.heal()`` after."""
     with FileLock(_session_folder(tmp_path_factory) / "ring.lock"):
+        made = _started_ring()
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+def _started_ring() -> Ring:
+    """A ring that runs; one that does not start is given up for a new one, with other ports and folders."""
+    failures = []
+    for _ in range(RING_TRIES):
         try:
             made = Ring()
         except ServerError as error:
             _skip_or_fail(str(error))
-        with made:
-            yield made
+        try:
+            return made.__enter__()
+        except ServerError as error:
+            failures.append(str(error))
+    pytest.fail("no ring of Cassandra nodes started:\n\n" + "\n\n".join(failures), pytrace=False)
 
 
 def _session_folder(factory: pytest.TempPathFactory) -> Any:

@@ -14,7 +14,6 @@ from linkstore.plans import Operation
 
 VERSION: Final = 3
 """Since 2 a store may have a table of words, since 3 links lie in a column of their own."""
-_KNOWN: Final = {VERSION, None}
 _FIRST_WINS: Final = 1 << 62
 """Of two writes the one with the higher timestamp counts; counting down from here, the earlier does."""
 _REPLACES: Final = 1 << 62
@@ -68,10 +67,11 @@ def set_up(tables: Tables, *, create: bool, buckets: int, lexical: bool, now: in
         values = {"version": str(VERSION), "buckets": str(buckets), "words": words}
         yield from _record(tables, values, _FIRST_WINS - now)
         recorded = yield from read(tables)
-    if recorded.version not in _KNOWN:
+    if recorded.version not in {VERSION, None}:
         raise StoreFormatError(
             f"the linkstore {tables.name!r} in the keyspace {tables.keyspace!r} has schema version"
-            f" {recorded.version}; this linkstore knows up to {VERSION}: upgrade linkstore"
+            f" {recorded.version}; this linkstore reads version {VERSION}:"
+            f" {'upgrade linkstore' if recorded.version > VERSION else 'make the store anew'}"
         )
     return recorded
 

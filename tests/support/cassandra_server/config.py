@@ -190,7 +190,6 @@ def java_command(java: Path, jars: Path, node: Node, *, alone: bool = True) -> l
         "cassandra.storagedir": str(node.folder),
         "cassandra.logdir": str(node.folder),
         "cassandra.jmx.local.port": str(node.jmx_port),
-        "cassandra.ring_delay_ms": "0",
         "cassandra.shutdown_announce_in_ms": "0",
         "cassandra.superuser_setup_delay_ms": "0",
         "cassandra.consistent.rangemovement": "false",
@@ -253,8 +252,9 @@ def _modules() -> list[str]:
 def _settling(*, alone: bool) -> dict[str, str]:
     """How long a node listens to the others' gossip before it takes part."""
     if alone:
-        return {"cassandra.skip_wait_for_gossip_to_settle": "0"}
+        return {"cassandra.skip_wait_for_gossip_to_settle": "0", "cassandra.ring_delay_ms": "0"}
     return {
+        "cassandra.ring_delay_ms": "60000",  # how long its seed may take to answer at all
         "cassandra.gossip_settle_min_wait_ms": "1000",
         "cassandra.gossip_settle_interval_ms": "500",
         "cassandra.gossip_settle_poll_success_required": "3",

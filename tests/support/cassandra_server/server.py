@@ -27,6 +27,9 @@ from cassandra_server.process import WatchedProcess
 
 DEADLINE = 180.0
 """Seconds that a node may take to be ready; it takes some ten."""
+UNHEARD = "Unable to gossip with any peers"
+"""The last words of a node that got no answer from its seed, as on a machine with much else to do."""
+TRIES = 4
 STOP_SECONDS = 30.0
 LOG_LINES = 30
 
@@ -123,7 +126,7 @@ class Server:
         )
 
     def wait(self, deadline: float = DEADLINE) -> None:
-        """Until it says that it is ready and takes connections.
+        """Until it says that it is ready and takes connections; one that its seed did not answer starts again.
 
         Args:
             deadline: Seconds from now.
@@ -132,9 +135,13 @@ class Server:
             ServerError: It ended, or was not ready in time; with the end of its log.
         """
         until = time.monotonic() + deadline
+        tries = 1
         while not (READY in self.log() and self.accepts()):
             code = self._running().exit_code
-            if code is not None:
+            if code is not None and UNHEARD in self.log() and tries < TRIES:
+                tries += 1
+                self.launch()
+            elif code is not None:
                 raise ServerError(f"Cassandra ended with {code} as it started:\n{self.log_end()}")
             if time.monotonic() > until:
                 end = self.log_end()
@@ -187,9 +194,12 @@ class Server:
         return connect([self.host], self.port, keyspace)
 
     def accepts(self) -> bool:
-        """Whether its CQL port takes connections."""
+        """Whether its CQL port takes connections, and the port at which other nodes reach it."""
+        return all(map(self._listens, (self.port, self.node.storage_port)))
+
+    def _listens(self, port: int) -> bool:
         try:
-            socket.create_connection((self.host, self.port), timeout=1).close()
+            socket.create_connection((self.host, port), timeout=1).close()
         except OSError:
             return False
         return True
