@@ -126,7 +126,7 @@ class Server:
         )
 
     def wait(self, deadline: float = DEADLINE) -> None:
-        """Until it says that it is ready and takes connections; one that its seed did not answer starts again.
+        """Until it is ready and takes connections; one that its seed did not answer is started again.
 
         Args:
             deadline: Seconds from now.
