@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -173,7 +174,7 @@ class PageRank(Traversing):
         question: Question,
     ) -> Plan[Hits]:
         parts = yield from self._by_page(trail, stage, self._parts(trail, stage, time))
-        scores = np.sum(list(parts.values()), axis=0, dtype=np.float32)
+        scores = _sum(parts)
         limit = self.limit if self.reranker is None else max(self.limit, self.rerank_k)
         chosen = yield from returned(trail, scores, limit, question)
         if not len(chosen):
@@ -185,7 +186,7 @@ class PageRank(Traversing):
         """The parts of scores, with what other chunks of its page add to a document or take from it."""
         if not self.page_weight and self.page_fade == 1:
             return parts
-        own = np.sum(list(parts.values()), axis=0, dtype=np.float32)
+        own = _sum(parts)
         asked = np.zeros(len(trail), dtype=np.bool_)
         asked[(yield from ranked(trail.refs, own, PAGE_POOL))] = True
         found = np.isin(trail.refs, stage.refs)
@@ -198,7 +199,7 @@ class PageRank(Traversing):
         place = yield from standing(trail.refs[at], pages, own[at])
         factor[at] *= np.float32(self.page_fade) ** place.astype(np.float32)
         scaled = {name: part / whole for name, part in parts.items()}
-        return {**scaled, "page": own * factor / whole - np.sum(list(scaled.values()), axis=0)}
+        return {**scaled, "page": own * factor / whole - _sum(scaled)}
 
     def _parts(self, trail: Trail, stage: FirstStage, time: Doubles) -> dict[str, Floats]:
         """What scores are the sums of, (n,) each: the walk, and of the first stage meaning and words."""
@@ -208,3 +209,8 @@ class PageRank(Traversing):
         words = share * stage.by_words(trail.refs)
         meaning = share * stage.scores(trail.refs, trail.similarity) - words
         return {"walk": walk, "meaning": meaning, "words": words}
+
+
+def _sum(parts: Mapping[str, Floats]) -> Floats:
+    """(n,) the sum of parts, added in their order."""
+    return functools.reduce(np.add, parts.values())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from linkstore.order import places, ranked
 from linkstore.plans import Groups, Memberships, Plan, Tags
@@ -50,8 +49,7 @@ def evidence(pages: Ints, matches: Floats) -> Floats:
     order = np.lexsort((-strength, pages))
     place = places(pages[order])
     counted = strength[order] * ((place >= 1) & (place <= MOST))
-    sums: npt.NDArray[np.float64] = np.bincount(pages[order], counted)
-    return sums[pages].astype(np.float32)
+    return np.bincount(pages[order], counted)[pages].astype(np.float32)
 
 
 def standing(refs: Ints, pages: Ints, scores: Floats) -> Plan[Ints]:

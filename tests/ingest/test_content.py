@@ -244,7 +244,10 @@ def test_a_long_block_that_holds_the_mark_itself_is_read():
     ("html", "target"),
     [
         ("<noscript><meta http-equiv=refresh content='0; url=nojs.html'></noscript><p>Short.</p>", None),
-        ("<head><noscript><meta http-equiv=refresh content='0; url=n.html'></noscript></head><p>Short.", None),
+        (
+            "<head><noscript><meta http-equiv=refresh content='0; url=n.html'></noscript></head><p>Short.",
+            None,
+        ),
         ("<meta http-equiv=refresh content='300; url=next.html'><p>A slide.</p>", None),
         (f"<meta http-equiv=refresh content='{'9' * 5000}; url=next.html'><p>A slide.</p>", None),
         ("<meta http-equiv=refresh content='300; url=next.html'>", "next.html"),

@@ -1,4 +1,4 @@
-"""Chunks of one page: which page it is, what they say for it together, and how they stand among themselves."""
+"""Chunks of one page: which page it is, their common evidence, and their order among themselves."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_page_is_the_tag_before_the_fragment() -> None:
 
     def wait(fetch):
         match fetch:
-            case Groups(refs=refs):
+            case Groups():
                 assert (fetch.side, fetch.kinds) == ("in", frozenset({"section"}))
                 named = np.array([0, 1, 3, 4])
                 ones = np.ones(4, dtype=np.float32)
