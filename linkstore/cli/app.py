@@ -23,15 +23,16 @@ from linkstore.cli import (
     stats,
 )
 from linkstore.cli.exits import exit_code
-from linkstore.cli.output import note
+from linkstore.cli.output import complain, ready_streams
+from linkstore.cli.speaking import speaking
 from linkstore.errors import LinkStoreError
 
 app = typer.Typer(
     name="linkstore",
     help="Search a hyperlinked site by meaning, and follow its links.",
     epilog="Exit codes: 0 done, 1 other errors, 2 usage, 3 no store, 4 store busy, 5 store damaged or of"
-    " another version, 6 embedding or optional dependency missing, 7 server unavailable.",
-    add_completion=False,
+    " another version, 6 embedding or optional dependency missing, 7 server unavailable, 8 source not seen as"
+    " a whole (nothing was removed of the rest), 9 nothing to index, 130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -50,8 +51,8 @@ for _command in (
     migrate.migrate,
     demo.demo,
 ):
-    app.command()(_command)
-app.command("eval")(evaluate.evaluate)
+    app.command()(speaking(_command))
+app.command("eval")(speaking(evaluate.evaluate))
 
 
 def _print_version(wanted: bool) -> None:
@@ -75,8 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: Words after ``linkstore``; default those of the process.
     """
+    ready_streams()
     try:
         app(args=None if arguments is None else list(arguments), prog_name="linkstore")
     except (LinkStoreError, OSError) as error:
-        note(f"linkstore: {error}")
+        complain(f"linkstore: {error}")
         sys.exit(exit_code(error))

@@ -31,13 +31,21 @@ DAMAGED: Final = 5
 EMBEDDING: Final = 6
 """The embedding is unknown or not the store's, or an optional dependency is not installed."""
 UNAVAILABLE: Final = 7
-"""A server below could not be reached, or did not answer in time."""
+"""A server could not be reached, or did not answer in time: that of the store, or the website to index."""
+INCOMPLETE: Final = 8
+"""Part of the source could not be seen, or most of it is gone: what is stored of that was kept."""
+NOTHING: Final = 9
+"""The source has nothing that can be indexed."""
 INTERRUPTED: Final = 130
 """Stopped by Ctrl-C."""
 
 
 class UsageError(LinkStoreError, ValueError):
     """What the user asked for on the command line makes no sense."""
+
+
+class UnavailableError(LinkStoreError):
+    """A website could not be reached."""
 
 
 _CODES: Final[tuple[tuple[type[LinkStoreError], int], ...]] = (
@@ -52,6 +60,7 @@ _CODES: Final[tuple[tuple[type[LinkStoreError], int], ...]] = (
     (StrategyError, USAGE),
     (EvaluationError, USAGE),
     (UsageError, USAGE),
+    (UnavailableError, UNAVAILABLE),
 )
 
 

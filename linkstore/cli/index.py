@@ -5,19 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from linkstore.cli.exits import UsageError
+from linkstore.cli.exits import INTERRUPTED, UsageError
+from linkstore.cli.making import opened_or_made
 from linkstore.cli.options import JsonOption, StoreOption, listed
-from linkstore.cli.output import printable, stdout, write_json
+from linkstore.cli.output import note, quiet
 from linkstore.cli.sources import kind_of, options_of
-from linkstore.cli.stores import opened, opened_or_empty
+from linkstore.cli.stores import opened_or_empty
+from linkstore.cli.summary import reported
 
 if TYPE_CHECKING:
-    from linkstore.ingest import Progress, Summary
+    from linkstore.ingest import Progress
 
 Links = Annotated[
     list[str] | None,
@@ -91,12 +94,23 @@ def index(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and write nothing.")
     ] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove what is gone, even if that is more than half of it.")
+    ] = False,
+    trust_claims: Annotated[
+        bool, typer.Option("--trust-claims", help="Believe pages that say to be pages of other sites.")
+    ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", dir_okay=False, help="Write to FILE what was skipped, as JSON lines."),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Index a source of pages: what it is, is seen by its looks.
 
     Makes the store if it is not there. Run again, it takes up what changed and removes what is gone; ended
     early, it keeps what it has and goes on from there. Pages that cannot be read are named and skipped.
+    Nothing is removed of a part of the source that cannot be seen.
     """
     found = kind_of(source, kind)
     crawling = {
@@ -107,20 +121,19 @@ def index(
         "rate": rate,
         "allow_private": allow_private,
     }
-    options = options_of(found, {"prefix": prefix, **crawling})
+    options = options_of(found, {"prefix": prefix, "claims": "any" if trust_claims else None, **crawling})
     from linkstore.ingest import DEFAULT_LINKS
 
     chosen = extractors(links or DEFAULT_LINKS)
-    run = found.index()
-    place = opened_or_empty(store) if dry_run else opened(store, create=True, embedding=embedding)
-    with place as opened_store, _progress() as progress:
-        summary = run(
-            opened_store, source, source=name, links=chosen, progress=progress, dry_run=dry_run, **options
-        )
-    if json:
-        write_json(asdict(summary))
-    else:
-        show_summary(summary)
+    run = partial(found.index(), source=name, links=chosen, dry_run=dry_run, prune=prune, **options)
+    place = opened_or_empty(store) if dry_run else opened_or_made(store, embedding=embedding)
+    with reported(report, json=json) as summaries, place as opened_store, _progress() as progress:
+        try:
+            summaries.append(run(opened_store, source, progress=progress))
+        except KeyboardInterrupt as error:
+            kept = opened_store.survey().pages
+            note(f"stopped; the store has {kept:,} pages. Run the same command again to go on")
+            raise typer.Exit(INTERRUPTED) from error
 
 
 def extractors(names: Sequence[str]) -> tuple[str, ...]:
@@ -138,33 +151,10 @@ def extractors(names: Sequence[str]) -> tuple[str, ...]:
 @contextmanager
 def _progress() -> Iterator[Progress | None]:
     """A progress bar on stderr, if that is a terminal."""
-    if not sys.stderr.isatty():
+    if quiet.get() or not sys.stderr.isatty():
         yield None
         return
     from linkstore.cli.progress import progress_bar
 
     with progress_bar() as advance:
         yield advance
-
-
-def show_summary(summary: Summary) -> None:
-    """Print what a run did."""
-    console = stdout()
-    pages, dangling = summary.pages, summary.dangling
-    done = "to write" if summary.dry_run else "written"
-    if summary.dry_run:
-        console.print("dry run   nothing was written")
-    console.print(
-        f"pages     {pages.added:,} added, {pages.updated:,} updated,"
-        f" {pages.unchanged:,} unchanged, {pages.removed:,} removed"
-    )
-    console.print(f"chunks    {summary.chunks:,} {done}")
-    kinds = ", ".join(f"{count:,} {kind}" for kind, count in summary.links.items())
-    console.print(f"links     {printable(kinds) or 'none'} {done}")
-    if not summary.dry_run:
-        console.print(f"dangling  {dangling.internal:,} internal, {dangling.external:,} external")
-    for number, page in enumerate(summary.linked):
-        title = "linked  " if number == 0 else " " * 8
-        console.print(printable(f"{title}{page.links:>6,}  {page.url}"))
-    for name, reason in summary.skipped.items():
-        console.print(printable(f"skipped   {name}: {reason}"), style="yellow")

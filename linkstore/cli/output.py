@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
-import re
+import codecs
 import sys
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
+
+from linkstore.display import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+__all__ = ["complain", "note", "printable", "quiet", "ready_streams", "stderr", "stdout", "write_json"]
+
+_PLAIN: Final = {
+    "─": "-",
+    "→": "->",
+    "←": "<-",
+    "·": "*",
+    "…": "...",
+    "“": '"',
+    "”": '"',
+}
+"""What stands for signs of our own where the terminal has no such."""
+_HANDLER: Final = "linkstore.plain"
+quiet: Final = ContextVar("quiet", default=False)
+"""Whether notes are left out; errors never are."""
+
+
+def ready_streams() -> None:
+    """Have stdout and stderr write what their encoding lacks in other signs, rather than fail."""
+    codecs.register_error(_HANDLER, _in_plain)
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors=_HANDLER)
 
 
 def stdout() -> Console:
@@ -26,21 +52,45 @@ def write_json(value: Any) -> None:
     """Print a value as indented JSON to stdout."""
     import orjson
 
-    text = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode()
+    try:
+        text = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode()
+        if not text.isascii():
+            text.encode(sys.stdout.encoding or "utf-8")
+    except (TypeError, UnicodeEncodeError):  # a lone surrogate, or a terminal that has not all letters
+        import json
+
+        text = json.dumps(value, indent=2, sort_keys=True)
     sys.stdout.write(f"{text}\n")
 
 
 def note(message: str) -> None:
-    """Say something on stderr, in one line."""
-    sys.stderr.write(f"{printable(' '.join(message.split()))}\n")
+    """Say something on stderr, in one line; in a terminal, broken at words."""
+    if not quiet.get():
+        complain(message)
 
 
-def printable(text: str) -> str:
-    """The text without control characters, which could steer the terminal it is shown in."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+def complain(message: str) -> None:
+    """Say what went wrong, as :func:`note`, even to those who want to hear nothing else."""
+    line = printable(" ".join(message.split()))
+    if sys.stderr.isatty():
+        stderr().print(line)
+    else:
+        sys.stderr.write(f"{line}\n")
 
 
 def _console(*, stderr: bool) -> Console:
+    """Breaks lines at words in a terminal, and not at all elsewhere."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    console.soft_wrap = not console.is_terminal
+    return console
+
+
+def _in_plain(error: UnicodeError) -> tuple[str, int]:
+    """An error handler of :mod:`codecs`: our own signs in plain ones, all others escaped."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    signs = error.object[error.start : error.end]
+    written = (_PLAIN.get(sign) or sign.encode("ascii", "backslashreplace").decode() for sign in signs)
+    return "".join(written), error.end

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from linkstore.cli.exits import UsageError
+from linkstore.cli.exits import UnavailableError, UsageError
 
 if TYPE_CHECKING:
     from linkstore.ingest import PageStore, Progress, Summary
@@ -44,8 +45,29 @@ def _load(function: str) -> Callable[[], Callable[..., Summary]]:
     return load
 
 
+def _folder(function: str) -> Callable[[], Callable[..., Summary]]:
+    """A function that takes settings."""
+
+    def load() -> Callable[..., Summary]:
+        from linkstore.ingest import IngestSettings
+
+        return partial(_with_settings, _load(function)(), IngestSettings)
+
+    return load
+
+
+def _with_settings(
+    run: Callable[..., Summary],
+    settings: Callable[..., Any],
+    *place: Any,
+    claims: str = "own",
+    **options: Any,
+) -> Summary:
+    return run(*place, settings=settings(claims=claims), **options)
+
+
 def _website() -> Callable[..., Summary]:
-    from linkstore.ingest.web import WebSettings, WebSettingsError, index_website
+    from linkstore.ingest.web import FetchError, WebSettings, WebSettingsError, index_website
 
     def run(
         store: PageStore,
@@ -55,15 +77,27 @@ def _website() -> Callable[..., Summary]:
         links: Sequence[str],
         progress: Progress | None,
         dry_run: bool,
+        prune: bool,
         **options: Any,
     ) -> Summary:
         try:
             settings = WebSettings(**options)
+            return index_website(
+                store,
+                url,
+                source=source,
+                links=links,
+                settings=settings,
+                progress=progress,
+                dry_run=dry_run,
+                prune=prune,
+            )
         except WebSettingsError as error:
             raise UsageError(str(error)) from error
-        return index_website(
-            store, url, source=source, links=links, settings=settings, progress=progress, dry_run=dry_run
-        )
+        except FetchError as error:
+            if not error.again:
+                raise
+            raise UnavailableError(str(error)) from error
 
     return run
 
@@ -94,7 +128,7 @@ KINDS: Final = (
         title="a file of JSON lines",
         fits=_ends(".jsonl", ".ndjson"),
         index=_load("index_jsonl"),
-        options={"prefix": "--prefix"},
+        options={"prefix": "--prefix", "claims": "--trust-claims"},
     ),
     SourceKind(
         name="zim",
@@ -114,15 +148,15 @@ KINDS: Final = (
         name="vault",
         title="a vault of Markdown notes",
         fits=lambda place: (Path(place) / ".obsidian").is_dir(),
-        index=_load("index_vault"),
-        options={"prefix": "--prefix"},
+        index=_folder("index_vault"),
+        options={"prefix": "--prefix", "claims": "--trust-claims"},
     ),
     SourceKind(
         name="folder",
         title="a folder of built HTML or Markdown",
         fits=lambda place: Path(place).is_dir(),
-        index=_load("index_folder"),
-        options={"prefix": "--prefix"},
+        index=_folder("index_folder"),
+        options={"prefix": "--prefix", "claims": "--trust-claims"},
     ),
 )
 """The first one that fits a place is taken."""

@@ -32,15 +32,27 @@ def opened(place: str, *, create: bool = False, embedding: str | None = None) ->
     """
     at_url = _is_url(place)
     from linkstore.embeddings import get_embedding
-    from linkstore.store import LinkStore
 
     chosen = None if embedding is None else get_embedding(embedding)
     if at_url:
         with _at_url(place, chosen, create=create) as store:
             yield store
     else:
-        with LinkStore.open(place, embedding=chosen, create=create) as store:
+        with _in_folder(place, chosen, create=create) as store:
             yield store
+
+
+def _in_folder(place: str, embedding: Embeddings | None, *, create: bool) -> LinkStore:
+    from linkstore.store import LinkStore
+
+    try:
+        return LinkStore.open(place, embedding=embedding, create=create)
+    except StoreNotFoundError as error:
+        raise StoreNotFoundError(_missing(place)) from error
+
+
+def _missing(place: str) -> str:
+    return f"there is no store at {place}; make one with: linkstore index SOURCE --store {place}"
 
 
 @contextmanager
@@ -68,7 +80,10 @@ def _at_url(url: str, embedding: Embeddings | None, *, create: bool) -> Iterator
     from linkstore.store import LinkStore
     from linkstore.store.cassandra import backend_at
 
-    backend = backend_at(url, create=create)
+    try:
+        backend = backend_at(url, create=create)
+    except StoreNotFoundError as error:
+        raise StoreNotFoundError(_missing(url)) from error
     try:
         yield LinkStore(backend, embedding)
     finally:

@@ -13,7 +13,15 @@ from linkstore.ingest.relink import CORPUS_LINKS, Relinked, link_corpus
 from linkstore.ingest.sink import PageStore
 from linkstore.ingest.source import BadInput, Source, SourcePage
 from linkstore.ingest.sources import SourceNotFoundError
-from linkstore.ingest.summary import Dangling, PageCounts, Progress, Summary
+from linkstore.ingest.summary import (
+    Dangling,
+    IndexingError,
+    NothingIndexedError,
+    PageCounts,
+    Progress,
+    RemovalRefusedError,
+    Summary,
+)
 from linkstore.ingest.wiki import WikiSettings, WikiSource, index_wiki
 from linkstore.ingest.wiki.zim import MissingLibzimError, ZimSource, index_zim
 
@@ -25,14 +33,17 @@ __all__ = [
     "Dangling",
     "DocumentsSource",
     "FolderSource",
+    "IndexingError",
     "IngestSettings",
     "JsonlSource",
     "MissingLibzimError",
+    "NothingIndexedError",
     "PageCounts",
     "PageStore",
     "Progress",
     "Source",
     "Relinked",
+    "RemovalRefusedError",
     "SourceNotFoundError",
     "SourcePage",
     "Summary",

@@ -1,4 +1,4 @@
-"""Index a source: read what changed, store it page by page, remove what is gone.
+"""Index a source: read what changed, store it page by page, remove what is known to be gone.
 
 Pages stream from the source to the store. What is held of each page, beside those on their way, is its
 URL and digest as of the last run: about 300 bytes a page, none on a first run.
@@ -6,15 +6,16 @@ URL and digest as of the last run: about 300 bytes a page, none on a first run.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import xxhash
 from langchain_core.documents import Document
 
-from linkstore.errors import LinkError
+from linkstore.errors import LinkError, LinkStoreError
 from linkstore.extraction import LinkExtractor
 from linkstore.ingest.documents import Linkers, extractor_name, page_documents
 from linkstore.ingest.handover import handed_over, looked_over, with_corpus
@@ -22,7 +23,15 @@ from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.relink import Upkeep
 from linkstore.ingest.sink import PageDocuments, PageStore
 from linkstore.ingest.source import BadInput, Source, SourcePage
-from linkstore.ingest.summary import Dangling, PageCounts, Progress, Summary, count_dangling
+from linkstore.ingest.summary import (
+    Dangling,
+    NothingIndexedError,
+    PageCounts,
+    Progress,
+    RemovalRefusedError,
+    Summary,
+    count_dangling,
+)
 from linkstore.links import LINKS_KEY
 from linkstore.urls import Site
 
@@ -33,6 +42,7 @@ DEFAULT_LINKS: Final = ("hyperlink", "section", "citation")
 """The extractors used unless others are named; ``"keyword"`` is there for the asking."""
 
 _REMOVED_AT_ONCE: Final = 512
+_LOG: Final = logging.getLogger("linkstore.ingest")
 
 
 def index_source(
@@ -43,13 +53,17 @@ def index_source(
     links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
     progress: Progress | None = None,
     dry_run: bool = False,
+    prune: bool = False,
 ) -> Summary:
     """Bring a store up to date with a source of pages.
 
     Each page is replaced as a whole or not at all; pages that have not changed since the last run are
-    left alone, and pages that are gone are removed with their links. What cannot be read or stored is
-    reported by name, and what was stored of it before stays. A run that ends early keeps what was
-    written; the next one goes on from there.
+    left alone. What cannot be read or stored is reported by name, and what was stored of it before stays. A
+    run that ends early keeps what was written; the next one goes on from there.
+
+    Pages are removed, with their links, only if they are known to be gone: nothing is removed of a part of
+    the source that could not be seen (:attr:`Summary.unseen`), and nothing at all if more than half of the
+    stored pages would go, unless ``prune`` says so.
 
     Args:
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
@@ -61,36 +75,167 @@ def index_source(
             :class:`~linkstore.ingest.relink.Upkeep`.
         progress: Called after each page.
         dry_run: Say what would be done, and write nothing. Pages are read, but nothing is embedded.
+        prune: Remove what is gone, even if that is more than half of what is stored, and what lay in a
+            folder that is empty now.
 
     Returns:
         What was done; counts of a dry run are of what would have been.
 
     Raises:
         SourceNotFoundError: If there is no such source.
+        NothingIndexedError: If there is nothing in it that can be indexed, and nothing of it is stored.
+        RemovalRefusedError: If more than half of its stored pages are gone; all else was done.
         SourceConflictError: If another source of the store has a page of the same name.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
     name = source.name if name is None else name
-    linkers = Linkers(links, source.site)
-    last = _LastRun.read(store, name, _salt(source, links), source.site)
-    tally = _Tally()
-    pages = _changed(source, last, linkers, tally, progress)
-    if linkers.need_corpus:
-        pages = with_corpus(store, linkers, pages)
-    upkeep = Upkeep(store, () if dry_run else linkers.kept_up)
-    outcomes = looked_over(store, name, pages) if dry_run else handed_over(upkeep, name, pages)
-    for page, problem in outcomes:
-        if problem is None:
-            tally.stored(page, before=last.had(page.url))
-        else:
-            tally.skipped[page.url.removeprefix(last.lead)] = problem
-    gone = [] if last.hidden else sorted(last.left)
-    if dry_run:
-        return tally.summary(None, removed=len(gone))
-    for start in range(0, len(gone), _REMOVED_AT_ONCE):
-        upkeep.remove_pages(name, gone[start : start + _REMOVED_AT_ONCE])
-    tally.links.update(upkeep.settle().links)
-    return tally.summary(store, removed=len(gone))
+    run = _Run.begun(store, source, name, links, dry_run=dry_run)
+    run.read(progress)
+    gone = run.last.gone(prune=prune)
+    refused = not prune and 2 * len(gone) > run.last.stored
+    summary = run.ended([] if refused else gone)
+    if refused:
+        raise RemovalRefusedError(
+            f"{len(gone):,} of the {run.last.stored:,} pages that are stored of {name} are gone from it; they"
+            " were kept, for the source may not be all there. To remove them: --prune (Python: prune=True)",
+            summary,
+        )
+    if not run.last.stored and not summary.pages.total:
+        raise NothingIndexedError(f"nothing was indexed from {name}: {_why(summary)}", summary)
+    return summary
+
+
+def index_again(
+    store: PageStore, source: Source, *, name: str | None, links: Sequence[str | LinkExtractor[Any]]
+) -> Summary:
+    """Take up pages that are to be read once more, after :func:`index_source`; removes nothing."""
+    run = _Run.begun(store, source, source.name if name is None else name, links, dry_run=False)
+    run.read(None)
+    return run.ended([])
+
+
+def _why(summary: Summary) -> str:
+    """Why nothing was indexed, in one line."""
+    if not summary.skipped:
+        return "it offers no page"
+    (name, reason), *others = summary.skipped.items()
+    more = f" (and {len(others):,} more like this)" if others else ""
+    return f"{reason}{more}" if name == "." else f"{name}: {reason}{more}"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    """One run: reads and writes pages, and counts."""
+
+    store: PageStore
+    source: Source
+    name: str
+    linkers: Linkers
+    last: _LastRun
+    tally: _Tally
+    upkeep: Upkeep
+    dry_run: bool
+
+    @classmethod
+    def begun(
+        cls,
+        store: PageStore,
+        source: Source,
+        name: str,
+        links: Sequence[str | LinkExtractor[Any]],
+        *,
+        dry_run: bool,
+    ) -> _Run:
+        linkers = Linkers(links, source.site)
+        return cls(
+            store=store,
+            source=source,
+            name=name,
+            linkers=linkers,
+            last=_LastRun.read(store, name, _salt(source, links), source.site),
+            tally=_Tally(),
+            upkeep=Upkeep(store, () if dry_run else linkers.kept_up),
+            dry_run=dry_run,
+        )
+
+    def read(self, progress: Progress | None) -> None:
+        """Read what changed, and store it."""
+        pages = self._changed(progress)
+        if self.linkers.need_corpus:
+            pages = with_corpus(self.store, self.linkers, pages)
+        outcomes = (
+            looked_over(self.store, self.name, pages)
+            if self.dry_run
+            else handed_over(self.upkeep, self.name, pages)
+        )
+        for page, problem in outcomes:
+            if problem is None:
+                self.tally.stored(page, before=self.last.had(page.url))
+                _LOG.info("stored %s: %d documents", page.url, len(page.documents))
+            else:
+                self._skip(page.url.removeprefix(self.last.lead), problem)
+
+    def ended(self, gone: Sequence[str]) -> Summary:
+        """Remove what is gone, bring the links of the corpus up to date, and say what was done."""
+        self.tally.skipped.update(self.last.hiding(gone))
+        unseen = tuple(sorted(self.last.unseen))
+        if self.dry_run:
+            return self.tally.summary(None, removed=len(gone), unseen=unseen)
+        for start in range(0, len(gone), _REMOVED_AT_ONCE):
+            batch = gone[start : start + _REMOVED_AT_ONCE]
+            self.upkeep.remove_pages(self.name, batch)
+            _LOG.info("removed %s", ", ".join(batch))
+        self.tally.links.update(self.upkeep.settle().links)
+        return self.tally.summary(self.store, removed=len(gone), unseen=unseen)
+
+    def _changed(self, progress: Progress | None) -> Iterator[PageDocuments]:
+        """The pages that are new or changed, read; counts the others."""
+        source, last = self.source, self.last
+        about = len(source)
+        for done, offered in enumerate(source.pages(last.known), start=1):
+            name = offered.name if isinstance(offered, BadInput) else offered.url
+            last.left.discard(source.site.placed(name))
+            if isinstance(offered, BadInput):
+                self._take_down(offered)
+            elif last.known.get(name) == offered.digest:
+                self.tally.unchanged += 1
+            elif documents := self._read(offered):
+                digest = f"{last.salt}{offered.digest}"
+                yield PageDocuments(url=source.site.placed(name), digest=digest, documents=documents)
+            if progress is not None:
+                progress(done, max(about, done) if about else 0, name)
+
+    def _take_down(self, bad: BadInput) -> None:
+        if bad.guessed and bad.hides is not None:
+            self.last.guessed[bad.name] = (self.source.site.placed(bad.hides), bad.reason)
+            return
+        self._skip(bad.name, bad.reason)
+        if bad.hides is not None:
+            self.last.unseen[bad.name] = self.source.site.placed(bad.hides) if bad.hides else ""
+
+    def _skip(self, name: str, reason: str) -> None:
+        self.tally.skipped[name] = reason
+        _LOG.info("skipped %s: %s", name, reason)
+
+    def _read(self, page: SourcePage) -> tuple[Document, ...]:
+        """The page's documents; none if it cannot be read, which is noted. One page ends no run."""
+        try:
+            documents = page_documents(page.read(), self.linkers)
+        except (UnreadablePageError, LinkError) as error:
+            self._skip(page.url, str(error))
+            return ()
+        except LinkStoreError:
+            raise
+        except OSError as error:
+            self._take_down(BadInput(name=page.url, reason=str(error), hides=page.url))
+            return ()
+        except Exception as error:  # noqa: BLE001 (a fault of a reader or extractor, whoever wrote it)
+            _LOG.info("reading %s failed", page.url, exc_info=True)
+            self._skip(page.url, f"reading it failed: {type(error).__name__}: {error}")
+            return ()
+        if not documents:
+            self._skip(page.url, "it has no text")
+        return documents
 
 
 def _salt(source: Source, links: Sequence[str | LinkExtractor[Any]]) -> str:
@@ -110,7 +255,9 @@ class _LastRun:
         known: URL within the source → the source's digest, of pages that were indexed as they would be now.
         outdated: Pages that were indexed otherwise.
         left: Stored pages that the source has not offered yet.
-        hidden: Whether some of them may only be hidden in bad input.
+        stored: How many pages are stored.
+        unseen: Name of what could not be seen → what the names of pages there begin with; empty: any page.
+        guessed: The same of what may as well be gone, with the reason to keep it.
     """
 
     lead: str
@@ -118,7 +265,9 @@ class _LastRun:
     known: Mapping[str, str]
     outdated: frozenset[str]
     left: set[str]
-    hidden: bool = False
+    stored: int
+    unseen: dict[str, str] = field(default_factory=dict)
+    guessed: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, store: PageStore, name: str, salt: str, site: Site) -> _LastRun:
@@ -130,11 +279,36 @@ class _LastRun:
             if digest.startswith(salt)
         }
         outdated = frozenset(page for page, digest in stored.items() if not digest.startswith(salt))
-        return cls(lead=lead, salt=salt, known=known, outdated=outdated, left=set(stored))
+        return cls(lead=lead, salt=salt, known=known, outdated=outdated, left=set(stored), stored=len(stored))
 
     def had(self, page: str) -> bool:
         """Whether a page was there."""
         return page in self.outdated or page.removeprefix(self.lead) in self.known
+
+    def gone(self, *, prune: bool) -> list[str]:
+        """The stored pages that are known to be gone, in order.
+
+        A source that asks for each page it knows, such as a crawl, is not told of outdated ones. While
+        anything was not seen, those may have been behind it.
+        """
+        hidden = set(self.unseen.values())
+        if "" in hidden:
+            return []
+        hidden.update(() if prune else (lead for lead, _ in self.guessed.values()))
+        leads = tuple(hidden)
+        left = self.left - self.outdated if self.unseen else self.left
+        return sorted(page for page in left if not page.startswith(leads))
+
+    def hiding(self, gone: Collection[str]) -> dict[str, str]:
+        """Of what may as well be gone, that of which pages stay stored, with the reason to keep them."""
+        kept = self.left.difference(gone)
+        found = {
+            name: reason
+            for name, (lead, reason) in self.guessed.items()
+            if any(page.startswith(lead) for page in kept)
+        }
+        self.unseen.update({name: self.guessed[name][0] for name in found})
+        return found
 
 
 @dataclass(slots=True)
@@ -156,7 +330,7 @@ class _Tally:
             link["kind"] for document in page.documents for link in document.metadata[LINKS_KEY]
         )
 
-    def summary(self, store: PageStore | None, *, removed: int) -> Summary:
+    def summary(self, store: PageStore | None, *, removed: int, unseen: tuple[str, ...]) -> Summary:
         """The summary; without a store nothing was written."""
         return Summary(
             pages=PageCounts(
@@ -165,39 +339,8 @@ class _Tally:
             chunks=self.chunks,
             links=dict(sorted(self.links.items())),
             skipped=self.skipped,
+            unseen=unseen,
             dangling=Dangling() if store is None else count_dangling(store.survey()),
             linked=() if store is None else tuple(store.linked()),
             dry_run=store is None,
         )
-
-
-def _changed(
-    source: Source, last: _LastRun, linkers: Linkers, tally: _Tally, progress: Progress | None
-) -> Iterator[PageDocuments]:
-    """The pages that are new or changed, read; counts the others."""
-    about = len(source)
-    for done, offered in enumerate(source.pages(last.known), start=1):
-        name = offered.name if isinstance(offered, BadInput) else offered.url
-        placed = source.site.placed(name)
-        last.left.discard(placed)
-        if isinstance(offered, BadInput):
-            tally.skipped[name] = offered.reason
-            last.hidden |= offered.hides
-        elif last.known.get(name) == offered.digest:
-            tally.unchanged += 1
-        elif documents := _read(offered, linkers, tally):
-            yield PageDocuments(url=placed, digest=f"{last.salt}{offered.digest}", documents=documents)
-        if progress is not None:
-            progress(done, max(about, done) if about else 0, name)
-
-
-def _read(page: SourcePage, linkers: Linkers, tally: _Tally) -> tuple[Document, ...]:
-    """The page's documents; none if it cannot be read, which is noted."""
-    try:
-        documents = page_documents(page.read(), linkers)
-    except (UnreadablePageError, LinkError, OSError) as error:
-        tally.skipped[page.url] = str(error)
-        return ()
-    if not documents:
-        tally.skipped[page.url] = "it has no text"
-    return documents

@@ -31,17 +31,21 @@ class SourcePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadInput:
-    """Something in a source that is no readable page; it is reported by name, and the rest is kept.
+    """Something in a source that is not a readable page. It is reported by name; the rest is indexed.
 
     Args:
-        name: Where it is: a page's URL, a line of a file.
+        name: Where it is: a page's URL, a line of a file. What is stored of a page of this name stays.
         reason: What is wrong with it.
-        hides: Whether there may be pages in it that are not offered for it: no page is then taken for gone.
+        hides: Says that this part of the source could not be seen: a page whose URL begins with this may be
+            there, and is not removed. Empty: any page. None (default): nothing is hidden, the input is bad.
+        guessed: Whether the part may as well be gone, such as an empty folder. It is reported only if pages
+            of it are stored, and ``prune`` removes them.
     """
 
     name: str
     reason: str
-    hides: bool = False
+    hides: str | None = None
+    guessed: bool = False
 
 
 class Source(Protocol):
@@ -64,8 +68,9 @@ class Source(Protocol):
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
         """Each page once.
 
-        What is not offered and not reported as bad is gone, and is removed from the store, unless bad
-        input may hide it.
+        A stored page that is not offered is gone, and is removed from the store, unless it is reported as
+        bad, or part of what is reported as not seen. So a source must report whatever it could not look
+        into; one that raises removes nothing.
 
         Args:
             known: The digest of each page at the last run, by URL. A source that can tell that a page

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
-from urllib.parse import quote
 
 from linkstore.errors import LinkStoreError
 from linkstore.extraction.markup import canonical_href, parse_html
+from linkstore.ingest.claims import origin
+from linkstore.ingest.files import Folder, IsPage, quoted
+from linkstore.ingest.html.pages import UnreadablePageError
+from linkstore.ingest.source import BadInput
 from linkstore.urls import Site, UrlPolicy, normalize_url
 
 HTML_SUFFIXES: Final = frozenset({".html", ".htm", ".xhtml"})
 MARKDOWN_SUFFIXES: Final = frozenset({".md", ".markdown"})
 
-_NO_PAGES_IN: Final = frozenset(
-    {"_static", "_sources", "_images", "_downloads", "node_modules", "__pycache__"}
-)
 _NO_PAGES: Final = frozenset({"search", "genindex", "genindex-all"})
 """At the root, Sphinx's search form and its index of everything."""
 _FOLDER_PAGES: Final = frozenset({"readme.md", "index.md", "readme.markdown", "index.markdown"})
 _SAMPLE: Final = 16
+_LARGEST: Final = 16 * 2**20
+_NAMED_TYPES: Final = 5
 _FOLDED: Final = UrlPolicy(query="drop", fragment="drop", trailing_slash="strip")
 
 
@@ -36,13 +37,13 @@ class PageFile:
     """A file that is a page.
 
     Args:
-        path: Where it lies.
-        page: Its path from the root, with ``/``.
+        folder: Where it lies.
+        page: Its path from there, with ``/``.
         url: The same, percent-encoded.
         aliases: Further URL paths that lead to it, such as a README's folder.
     """
 
-    path: Path
+    folder: Folder
     page: str
     url: str
     aliases: tuple[str, ...] = ()
@@ -55,60 +56,108 @@ class PageFile:
     @property
     def is_markdown(self) -> bool:
         """Whether it holds Markdown rather than HTML."""
-        return self.path.suffix.lower() in MARKDOWN_SUFFIXES
+        return PurePosixPath(self.page).suffix.lower() in MARKDOWN_SUFFIXES
+
+    def read(self, most: int) -> bytes:
+        """Its content, of so many bytes at most: see :meth:`Folder.read`."""
+        return self.folder.read(self.page, most)
 
 
-def page_files(root: Path, is_page: Callable[[PurePosixPath], bool] | None = None) -> list[PageFile]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """The pages of a folder, and what else there is to say of it.
+
+    Args:
+        files: The pages, by path.
+        problems: What was not looked into, and why.
+    """
+
+    files: tuple[PageFile, ...]
+    problems: tuple[BadInput, ...]
+
+
+def list_pages(
+    folder: Folder,
+    is_page: IsPage | None = None,
+    suffixes: Collection[str] = HTML_SUFFIXES | MARKDOWN_SUFFIXES,
+) -> Listing:
     """The pages of a folder, by path.
 
     Hidden files and folders are left out, as are the folders that site builders keep no pages in
     (``_static``, ``_sources``, …) and, at the root, the search form and the general index.
 
     Args:
-        root: The folder.
+        folder: Where to look.
         is_page: Whether a file is a page, by its path; default HTML and Markdown.
+        suffixes: Which files are pages, for the message where there are none.
+    """
+    found = folder.find(is_page or _is_page)
+    known = set(found.names)
+    files = tuple(
+        PageFile(folder=folder, page=name, url=quoted(name), aliases=_aliases(name, known))
+        for name in found.names
+    )
+    problems = found.problems if files else (*found.problems, _without_pages(found.others, suffixes))
+    return Listing(files=files, problems=problems)
+
+
+def opened_folder(path: str | Path, wanted: str) -> Folder:
+    """The folder at a path.
 
     Raises:
-        SourceNotFoundError: If there is no such folder.
+        SourceNotFoundError: If there is none.
     """
-    if not root.is_dir():
-        raise SourceNotFoundError(f"there is no folder {str(root)!r}; give the folder of the built site")
-    names = sorted(_page_names(root, is_page or _is_page))
-    known = set(names)
-    return [
-        PageFile(path=root / name, page=name, url=quoted(name), aliases=_aliases(name, known))
-        for name in names
-    ]
+    if not Path(path).is_dir():
+        raise SourceNotFoundError(f"there is no folder {str(path)!r}; give {wanted}")
+    return Folder(Path(path))
 
 
-def quoted(path: str) -> str:
-    """A path, percent-encoded; of a file whose name is no Unicode, the bytes that it has."""
-    return quote(path, errors="surrogateescape")
+def _without_pages(others: Mapping[str, int], suffixes: Collection[str]) -> BadInput:
+    """Says that a folder holds no pages, and what it holds."""
+    types = ", ".join(f"{count:,} {suffix}" for suffix, count in list(others.items())[:_NAMED_TYPES])
+    more = ", …" if len(others) > _NAMED_TYPES else ""
+    holds = f"only {sum(others.values()):,} other files ({types}{more})" if others else "no files"
+    return BadInput(name=".", reason=f"it holds {holds}; pages are {', '.join(sorted(suffixes))}")
 
 
 def detect_bases(files: Sequence[PageFile]) -> tuple[str, ...]:
     """Where a site lies in public, by the ``rel=canonical`` of a few of its pages.
 
     Returns:
-        The base that most of them agree on; empty if they name none, or none that fits their paths.
+        The base that most of them agree on; empty if they name none, none that fits their paths, or only a
+        few of them do.
     """
+    return _agreed((_base(file, url) for file, url in _canonical_urls(files)), files)
+
+
+def detect_origins(files: Sequence[PageFile]) -> tuple[str, ...]:
+    """The origin of the ``rel=canonical`` of a few pages, if most of them agree on it."""
+    return _agreed((origin(url) for _, url in _canonical_urls(files)), files)
+
+
+def _canonical_urls(files: Sequence[PageFile]) -> Iterable[tuple[PageFile, str]]:
+    for file in _sample(files):
+        try:
+            href = canonical_href(parse_html(file.read(_LARGEST)))
+        except (UnreadablePageError, OSError):
+            continue  # it is read again, and then reported
+        url = normalize_url(href, policy=_FOLDED) if href else None
+        if url is not None:
+            yield file, url
+
+
+def _sample(files: Sequence[PageFile]) -> Sequence[PageFile]:
     html = [file for file in files if not file.is_markdown]
-    step = max(1, len(html) // _SAMPLE)
-    found = [base for file in html[::step] if (base := _base(file)) is not None]
-    if not found:
-        return ()
-    base, votes = Counter(found).most_common(1)[0]
-    return (base,) if votes * 2 > len(found) else ()
+    return html[:: max(1, len(html) // _SAMPLE)]
 
 
-def _page_names(root: Path, is_page: Callable[[PurePosixPath], bool]) -> Iterator[str]:
-    for folder, folders, files in os.walk(root):
-        folders[:] = [name for name in folders if name not in _NO_PAGES_IN and not name.startswith(".")]
-        here = PurePosixPath(Path(folder).relative_to(root).as_posix())
-        for name in files:
-            path = here / name
-            if is_page(path):
-                yield str(path)
+def _agreed(found: Iterable[str | None], files: Sequence[PageFile]) -> tuple[str, ...]:
+    """What most of those that say something say, if they are not just a few that somebody planted."""
+    said = list(found)
+    votes = Counter(filter(None, said)).most_common(1)
+    most, count = votes[0] if votes else ("", 0)
+    sample = len(_sample(files))
+    return (most,) if 2 * count > len(said) and 4 * count >= sample and count >= min(2, sample) else ()
 
 
 def _is_page(path: PurePosixPath) -> bool:
@@ -129,12 +178,8 @@ def _aliases(name: str, known: set[str]) -> tuple[str, ...]:
     return (f"{quoted(folder)}/",)
 
 
-def _base(file: PageFile) -> str | None:
+def _base(file: PageFile, url: str) -> str | None:
     """The URL that, with the page's path, makes its canonical URL."""
-    canonical = canonical_href(parse_html(file.path.read_bytes()))
-    url = normalize_url(canonical, policy=_FOLDED) if canonical else None
-    if url is None:
-        return None
     path = (Site().page_tag(file.url) or "").rstrip("/")
     for ending in (path, path.removesuffix(".html")):
         if url.rstrip("/").endswith(ending):

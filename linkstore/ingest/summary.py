@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from linkstore.backends.base import LinkedPage, Survey
+from linkstore.errors import LinkStoreError
 from linkstore.urls import is_internal
 
 
@@ -29,6 +30,11 @@ class PageCounts:
     updated: int = 0
     unchanged: int = 0
     removed: int = 0
+
+    @property
+    def total(self) -> int:
+        """How many pages of the source are stored."""
+        return self.added + self.updated + self.unchanged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +61,9 @@ class Summary:
         dangling: Hyperlinks that lead to nothing, in the whole store; not counted by a dry run.
         skipped: What could not be read or stored, by name, with the reason. What was stored of it
             before stays.
+        unseen: The names of those of them that could not be seen at all, such as a folder that may not be
+            read, a page that the server fails to give, the rest of a crawl that was cut short. Pages may be
+            hidden there, so none of them was removed. Empty after a complete run.
         linked: The ten pages of the store that most hyperlinks lead to from other pages, most first; not
             counted by a dry run.
         dry_run: Whether nothing was written: the counts are of what would have been.
@@ -64,9 +73,31 @@ class Summary:
     chunks: int
     links: Mapping[str, int]
     skipped: Mapping[str, str]
+    unseen: tuple[str, ...] = ()
     dangling: Dangling = Dangling()
     linked: tuple[LinkedPage, ...] = ()
     dry_run: bool = False
+
+
+class IndexingError(LinkStoreError):
+    """A run ended without what was asked for; what it did is kept.
+
+    Args:
+        message: What is wrong.
+        summary: What was done.
+    """
+
+    def __init__(self, message: str, summary: Summary) -> None:
+        super().__init__(message)
+        self.summary = summary
+
+
+class NothingIndexedError(IndexingError):
+    """A source has nothing that can be indexed, and nothing of it is stored."""
+
+
+class RemovalRefusedError(IndexingError):
+    """More than half of a source's stored pages are gone at once; they were kept."""
 
 
 def count_dangling(survey: Survey, kind: str = "hyperlink") -> Dangling:

@@ -9,8 +9,10 @@ import pytest
 from documented import linkstore
 from rich.console import Console
 
+from linkstore import LinkStore
 from linkstore.cli import exits
 from linkstore.cli.progress import progress_bar
+from linkstore.errors import EmbeddingError
 
 
 @pytest.fixture
@@ -167,3 +169,134 @@ def test_the_progress_bar_shows_how_far_it_is():
         advance(2, 2, "b.html")
 
     assert "2/2" in console.file.getvalue()
+
+
+def run(folder, *options: str) -> tuple[int, str, str]:
+    return linkstore("index", str(folder), "--store", str(folder.parent / "kb"), *options)
+
+
+def test_most_of_a_source_goes_only_if_it_is_said(folder):
+    index(folder)
+    for name in ("a", "b"):
+        (folder / f"{name}.html").unlink()
+    (folder / "c.html").write_text("<h1>C</h1><p>Another page.</p>")
+
+    code, out, err = run(folder)
+    assert (code, err.count("\n")) == (exits.INCOMPLETE, 1)
+    assert "2 of the 2 pages" in err
+    assert "--prune" in err
+    assert "1 added" in out
+    assert index(folder, "--prune")["pages"] == {"added": 0, "updated": 0, "unchanged": 1, "removed": 2}
+
+
+def test_what_could_not_be_seen_is_named_and_ends_with_its_own_code(folder):
+    (folder / "sub").mkdir()
+    (folder / "sub/c.html").write_text("<h1>C</h1><p>Another page.</p>")
+    index(folder)
+    (folder / "sub/c.html").unlink()
+
+    code, out, err = run(folder)
+    assert code == exits.INCOMPLETE
+    assert "0 removed" in out
+    assert err == "1 part of the source could not be seen (sub/); what is stored of that was kept\n"
+
+
+@pytest.mark.parametrize("options", [(), ("--json",), ("--dry-run",)])
+def test_nothing_to_index_is_one_line_and_leaves_no_store(tmp_path, options):
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "a.txt").write_text("text")
+    code, _, err = run(site, *options)
+
+    assert (code, err.count("\n")) == (exits.NOTHING, 1)
+    assert "it holds only 1 other files (1 .txt); pages are .htm, .html, .markdown, .md, .xhtml" in err
+    assert not (tmp_path / "kb").exists()
+
+
+def test_json_lines_of_unknown_fields_are_one_line_and_a_report(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text("".join(f'{{"id": "{number}", "body": "x"}}\n' for number in range(5000)))
+    report = tmp_path / "report.jsonl"
+    code, out, err = run(path, "--report", str(report))
+
+    assert (code, out, err.count("\n")) == (exits.NOTHING, "", 1)
+    assert "unknown body; known are id, links, metadata, text, title, url (and 4,999 more like this)" in err
+    assert not (tmp_path / "kb").exists()
+    lines = [json.loads(line) for line in report.read_text().splitlines()]
+    assert len(lines) == 5000
+    assert lines[7] == {"name": "7", "reason": lines[7]["reason"], "unseen": False}
+
+
+def test_long_lists_are_cut(folder):
+    for number in range(30):
+        (folder / f"x{number}.html").write_bytes(b"")
+    _, out, _ = run(folder)
+
+    assert out.count("skipped ") == 10
+    assert "(+21 more; --report FILE writes all)" in out
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_the_work(folder):
+    code, _, err = run(folder, "--report", str(folder / "none/report"))
+
+    assert (code, err.count("\n")) == (exits.USAGE, 1)
+    assert not (folder.parent / "kb").exists()
+
+
+def test_an_embedding_that_fails_leaves_no_store(folder, monkeypatch):
+    def fail(self, source, pages):
+        raise EmbeddingError("no key")
+
+    monkeypatch.setattr(LinkStore, "put_pages", fail)
+    assert run(folder)[0] == exits.EMBEDDING
+    assert not (folder.parent / "kb").exists()
+
+
+def test_a_run_that_is_stopped_says_what_it_kept(folder, monkeypatch):
+    from linkstore.ingest import pipeline
+
+    read = pipeline.page_documents
+
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pipeline, "page_documents", stop)
+    code, out, err = run(folder)
+    assert (code, out) == (exits.INTERRUPTED, "")
+    assert err == "stopped; the store has 0 pages. Run the same command again to go on\n"
+    assert not (folder.parent / "kb").exists()
+
+    monkeypatch.setattr(pipeline, "page_documents", read)
+    index(folder)
+    (folder / "c.html").write_text("<h1>C</h1><p>Another page.</p>")
+    monkeypatch.setattr(pipeline, "page_documents", stop)
+    code, _, err = run(folder)
+    assert (code, "the store has 2 pages" in err) == (exits.INTERRUPTED, True)
+
+
+def test_claims_are_believed_if_it_is_said(folder):
+    (folder / "c.html").write_text(
+        '<link rel="canonical" href="https://bank.example/"><h1>C</h1><p>A page.</p>'
+    )
+    skipped = index(folder)["skipped"]
+    assert "c.html does of https://bank.example/" in skipped["(claims)"]
+    assert "--trust-claims" in skipped["(claims)"]
+    store = str(folder.parent / "kb")
+    assert linkstore("links", "https://bank.example/", "--store", store)[0] == exits.OTHER
+
+    assert "(claims)" not in index(folder, "--trust-claims")["skipped"]
+    assert linkstore("links", "https://bank.example/", "--store", store)[0] == 0
+
+
+def test_a_command_can_be_quiet_or_tell_all(folder, tmp_path):
+    assert run(folder, "-q") == (0, "", "")
+    (folder / "a.html").write_text("<h1>Alpha</h1><p>Another text.</p>")
+    (folder / "b.html").unlink()
+    log = tmp_path / "log"
+    _, _, err = run(folder, "-v", "--log-file", str(log))
+
+    for line in ("stored a.html: 1 documents", "removed b.html", "skipped broken.html: it is binary"):
+        assert line in err
+        assert line in log.read_text()
+    assert run(folder, "-q", "-v")[0] == exits.USAGE
+    assert run(folder, "--log-file", str(folder / "none/log"))[0] == exits.USAGE

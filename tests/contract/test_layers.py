@@ -15,6 +15,7 @@ FLOORS = (
     {
         "_version",
         "arrays",
+        "display",
         "gc_pause",
         "errors",
         "links",

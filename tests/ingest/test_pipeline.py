@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 from langchain_core.documents import Document
+from listed import Listed, offering
 from memory_store import MemoryStore
 
 from linkstore.errors import DocumentError, ExtractionError, StoreFullError
@@ -15,16 +16,16 @@ from linkstore.ingest import (
     ChunkLimits,
     Dangling,
     IngestSettings,
+    NothingIndexedError,
     PageCounts,
     SourceNotFoundError,
     SourcePage,
-    UnreadablePageError,
     index_folder,
     index_source,
 )
-from linkstore.ingest.sources import detect_bases, page_files
+from linkstore.ingest.files import Folder
+from linkstore.ingest.sources import detect_bases, list_pages
 from linkstore.links import Link, get_links
-from linkstore.urls import Site
 from linkstore_extractors.html import HtmlLinkExtractor
 from linkstore_extractors.hyperlinks import HyperlinkExtractor
 
@@ -203,7 +204,7 @@ def test_progress_hears_of_every_page(store, site):
     )
     assert [done for done, _, _ in heard] == [1, 2, 3, 4, 5]
     assert {total for _, total, _ in heard} == {5}
-    assert [name for _, _, name in heard] == [file.page for file in page_files(site)]
+    assert [name for _, _, name in heard] == [file.page for file in list_pages(Folder(site)).files]
 
 
 def test_pages_are_handed_over_in_batches(store, tmp_path):
@@ -272,13 +273,13 @@ def test_a_folder_must_be_there(store, tmp_path):
 
 
 def test_the_public_base_is_found_by_canonical_urls(site):
-    assert detect_bases(page_files(site)) == ("https://docs.example.org/",)
+    assert detect_bases(list_pages(Folder(site)).files) == ("https://docs.example.org/",)
 
 
 def test_canonical_urls_that_fit_no_path_give_no_base(tmp_path):
     head = '<link rel="canonical" href="https://o.org/same">'
     write(tmp_path, {f"{n}.html": page(str(n), head=head) for n in range(4)})
-    assert detect_bases(page_files(tmp_path)) == ()
+    assert detect_bases(list_pages(Folder(tmp_path)).files) == ()
 
 
 def test_a_canonical_url_elsewhere_is_another_name_of_the_page(store, tmp_path):
@@ -286,7 +287,7 @@ def test_a_canonical_url_elsewhere_is_another_name_of_the_page(store, tmp_path):
     write(
         tmp_path, {"a.html": page("A", head=head), "b.html": page("B", '<a href="https://old.org/x">a</a>')}
     )
-    index_folder(store, tmp_path, links=("hyperlink",), settings=IngestSettings(bases=()))
+    index_folder(store, tmp_path, links=("hyperlink",), settings=IngestSettings(bases=(), claims="any"))
     assert reached(store, "b.html") == {"a.html"}
 
 
@@ -313,40 +314,6 @@ def test_duplicate_ids_of_sections_give_distinct_documents(store, tmp_path):
     assert [document.id for document in store.scan()] == ["a.html", "a.html#x", "a.html#x~2"]
 
 
-class Listed:
-    """A source that offers what it is given."""
-
-    name = "listed"
-    site = Site()
-
-    def __init__(self, *offered):
-        self.offered = offered
-        self.known = None
-        self.reads = []
-
-    def __len__(self):
-        return 1
-
-    def pages(self, known):
-        self.known = dict(known)
-        yield from self.offered
-
-    def page(self, url, digest="1", text="text"):
-        def read():
-            self.reads.append(url)
-            if text is None:
-                raise UnreadablePageError("it is torn")
-            return [Document(id=url, page_content=text, metadata={})] if text else []
-
-        return SourcePage(url=url, digest=digest, read=read)
-
-
-def offering(*pages):
-    source = Listed()
-    source.offered = [source.page(*page) if isinstance(page, tuple) else page for page in pages]
-    return source
-
-
 def test_a_source_is_told_the_digests_it_gave_and_only_while_nothing_else_changed(store):
     index_source(store, offering(("a", "x:1"), ("b", "2")), links=())
     again = offering(("a", "x:1"), ("b", "3"))
@@ -368,7 +335,7 @@ def test_bad_input_keeps_the_page_of_that_name_and_only_that(store):
 
 def test_nothing_is_taken_for_gone_while_bad_input_may_hide_it(store):
     index_source(store, offering(("a",), ("b",)), links=())
-    source = offering(("a",), BadInput(name="the rest", reason="cut off", hides=True))
+    source = offering(("a",), BadInput(name="the rest", reason="cut off", hides=""))
 
     assert index_source(store, source, links=()).pages == PageCounts(unchanged=1)
     assert set(store.pages("listed")) == {"a", "b"}
@@ -429,4 +396,6 @@ def test_progress_without_a_known_end_and_with_more_pages_than_expected(store):
 def test_a_document_without_id_is_reported(store):
     source = Listed()
     source.offered = [SourcePage(url="a", digest="1", read=lambda: [Document(page_content="x")])]
-    assert dict(index_source(store, source, links=()).skipped) == {"a": "it has a document without id"}
+    with pytest.raises(NothingIndexedError, match="a: it has a document without id") as raised:
+        index_source(store, source, links=())
+    assert dict(raised.value.summary.skipped) == {"a": "it has a document without id"}

@@ -12,7 +12,13 @@ from langchain_core.documents import Document
 
 from linkstore import Link, LinkStore, add_links, get_links
 from linkstore.cli import exits
-from linkstore.ingest import PageCounts, SourceNotFoundError, index_documents, index_jsonl
+from linkstore.ingest import (
+    PageCounts,
+    RemovalRefusedError,
+    SourceNotFoundError,
+    index_documents,
+    index_jsonl,
+)
 
 
 @pytest.fixture
@@ -162,7 +168,9 @@ def test_an_empty_file_removes_everything_and_a_missing_one_nothing(store, path)
     with pytest.raises(SourceNotFoundError):
         index_jsonl(store, path.with_name("missing.jsonl"))
     path.write_bytes(b"")
-    assert index_jsonl(store, path).pages == PageCounts(removed=1)
+    with pytest.raises(RemovalRefusedError):
+        index_jsonl(store, path)
+    assert index_jsonl(store, path, prune=True).pages == PageCounts(removed=1)
 
 
 def test_the_command_line_indexes_json_lines_and_vaults(tmp_path, path):
@@ -216,7 +224,7 @@ def test_documents_that_do_not_come_again_go(store):
     index_documents(store, LOADED, source="loader")
     index_documents(store, [Document(page_content="Other.")], source="other")
     changed = [Document(page_content="One, changed.", metadata=LOADED[0].metadata), *LOADED[1:3]]
-    assert index_documents(store, changed, source="loader").pages == PageCounts(
+    assert index_documents(store, changed, source="loader", prune=True).pages == PageCounts(
         added=1, unchanged=2, removed=3
     )
     assert store.survey().documents == 4

@@ -17,7 +17,7 @@ from hostile_urls import HOSTILE, NAMES
 from memory_store import MemoryStore
 from web_site import PUBLIC, Names, Reply, Time, Wires, html, moved, network, running
 
-from linkstore.ingest import SourceNotFoundError, handover, index_folder
+from linkstore.ingest import NothingIndexedError, SourceNotFoundError, handover, index_folder
 from linkstore.ingest.html.folder import IngestSettings
 from linkstore.ingest.html.nesting import nests_deeper
 from linkstore.ingest.web import (
@@ -291,7 +291,8 @@ def test_sitemaps_that_name_ever_more_sitemaps_come_to_an_end(serve, store):
         f"/{n}.xml": Reply(headers=XML, body=sitemap(index_of=(f"{START}{n + 1}.xml",))) for n in range(50)
     }
     site = serve({**pages, "/": html()})
-    index(store, site, f"{START}0.xml")
+    with pytest.raises(NothingIndexedError):
+        index(store, site, f"{START}0.xml")
     assert site.paths == ["/0.xml", "/1.xml", "/2.xml", "/3.xml"]
 
 
@@ -760,3 +761,51 @@ def test_a_page_that_fails_while_late_names_are_mended_stays(serve, store):
     index(store, site)
     assert "/flaky" in stored(store)
     assert ("/new", "/old") in links(store)[0]
+
+
+def test_a_crawl_that_is_cut_short_removes_nothing(serve, store):
+    names = [f"p{n}" for n in range(8)]
+    site = serve({"/": html("", *names), **{f"/{name}": html(name) for name in names}})
+    index(store, site)
+    before = stored(store)
+    site.pages["/p7"] = Reply(status=404)
+    summary = index(store, site, max_pages=3)
+
+    assert (summary.pages.removed, stored(store)) == (0, before)
+    assert summary.unseen == ("further URLs",)
+    assert index(store, site).pages.removed == 1, "a complete crawl knows what is gone"
+
+
+def test_a_server_that_fails_removes_nothing_and_is_named(serve, store):
+    site = serve(
+        {"/": html("", "a", "b", "c"), "/a": html("", "d"), "/b": html(), "/c": html(), "/d": html()}
+    )
+    index(store, site)
+    before = stored(store)
+    site.pages |= {"/a": Reply(status=500), "/c": Reply(status=404)}
+    summary = index(store, site, retries=0)
+
+    assert summary.unseen == ("http://docs.test/a",)
+    assert set(before) - set(stored(store)) == {"/c"}, "each stored page was asked for by itself"
+
+
+def test_a_server_that_fails_hides_pages_that_are_to_be_read_anew(serve, store):
+    """With other options nothing is known of the stored pages; what only a broken page links is not gone."""
+    site = serve({"/": html("", "a", "b"), "/a": html("", "d"), "/b": html(), "/d": html()})
+    index(store, site)
+    before = stored(store)
+    site.pages["/a"] = Reply(status=503)
+    summary = index(store, site, retries=0, encoding="latin-1")
+
+    assert (summary.pages.removed, stored(store)) == (0, before)
+
+
+def test_late_names_remove_nothing(serve, store):
+    """A page that failed while others were read anew must outlive the second look at some of them."""
+    site = serve({"/": html("", "a", "b", "x"), "/a": html(), "/b": html(), "/x": html("", "b")})
+    index(store, site)
+    before = stored(store)
+    site.pages |= {"/a": Reply(status=500), "/x": Reply(status=301, headers={"Location": "/b"})}
+    index(store, site, retries=0, encoding="latin-1")
+
+    assert set(before) - set(stored(store)) <= {"/x"}

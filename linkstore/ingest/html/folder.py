@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import xxhash
 
 from linkstore.extraction import Chunk, LinkExtractor, Page
 from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, answering, make_chunks
+from linkstore.ingest.claims import ClaimPolicy, Claims
 from linkstore.ingest.html.inventory import FILE_NAME as INVENTORY
+from linkstore.ingest.html.inventory import LARGEST as LARGEST_INVENTORY
 from linkstore.ingest.html.inventory import SYMBOL, InventoryError, read_inventory
 from linkstore.ingest.html.pages import PageContent, UnreadablePageError, read_html_page
 from linkstore.ingest.html.redirects import find_redirects
@@ -24,7 +26,7 @@ from linkstore.ingest.notes.markdown import read_markdown_page
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
 from linkstore.ingest.sink import PageStore
 from linkstore.ingest.source import BadInput, SourcePage
-from linkstore.ingest.sources import PageFile, detect_bases, page_files
+from linkstore.ingest.sources import PageFile, detect_bases, detect_origins, list_pages, opened_folder
 from linkstore.ingest.summary import Progress, Summary
 from linkstore.urls import DEFAULT_POLICY, Site, UrlPolicy, split_tag
 
@@ -39,6 +41,8 @@ class IngestSettings:
         limits: How long chunks are.
         max_bytes: A larger file is skipped; default 16 MiB.
         encoding: Of pages that declare none; default UTF-8.
+        claims: Whether a page is believed that says to be one of another site: see
+            :mod:`linkstore.ingest.claims`. Its own site is where ``bases`` says, or most pages agree.
     """
 
     bases: tuple[str, ...] | None = None
@@ -46,6 +50,7 @@ class IngestSettings:
     limits: ChunkLimits = DEFAULT_LIMITS
     max_bytes: int = 16 * 2**20
     encoding: str = "utf-8"
+    claims: ClaimPolicy = "own"
 
 
 class FolderSource:
@@ -63,19 +68,20 @@ class FolderSource:
     """
 
     def __init__(self, path: str | Path, settings: IngestSettings | None = None, *, prefix: str = "") -> None:
-        root = Path(path)
-        self._root = root
+        self._folder = folder = opened_folder(path, "the folder of the built site")
         self._settings = settings or IngestSettings()
-        files = page_files(root)
-        self._name = root.resolve().as_posix()
+        self._listing = list_pages(folder)
+        files = self._listing.files
         bases = self._settings.bases
         self._site = Site(
             bases=detect_bases(files) if bases is None else bases,
             policy=self._settings.policy,
             prefix=prefix,
         )
-        self._salt = repr((self._settings.limits, self._settings.encoding))
-        self._redirects = find_redirects(root, files, self._site)
+        own = self._site.bases or (detect_origins(files) if bases is None else ())
+        self._claims = Claims(self._settings.claims, own)
+        self._salt = repr((self._settings.limits, self._settings.encoding, self._settings.claims, own))
+        self._redirects = find_redirects(folder, files, self._site)
         self._files = [file for file in files if file.url not in self._redirects.stubs]
         self._own_tags = frozenset(filter(None, (self._site.page_tag(file.url) for file in self._files)))
         self._symbols: Mapping[str, tuple[tuple[str, str], ...]] = {}
@@ -83,7 +89,7 @@ class FolderSource:
     @property
     def name(self) -> str:
         """The folder's absolute path."""
-        return self._name
+        return PurePath(self._folder.path).as_posix()
 
     @property
     def site(self) -> Site:
@@ -96,32 +102,24 @@ class FolderSource:
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
         """The pages by path; each file is read, and parsed only if its page is."""
+        yield from (*self._listing.problems, *self._redirects.problems)
         yield from self._read_symbols()
         for file in self._files:
-            try:
-                content = self._content(file)
-            except (UnreadablePageError, OSError) as error:
-                yield BadInput(name=file.url, reason=str(error))
+            content = content_of(file, self._settings.max_bytes)
+            if isinstance(content, BadInput):
+                yield content
             else:
                 read = partial(self._chunks, file, content)
                 yield SourcePage(url=file.url, digest=self._digest(file, content), read=read)
+        yield from self._claims.report()
 
     def _read_symbols(self) -> Iterator[BadInput]:
         """Take up the names that Sphinx says are documented here, if it does."""
-        inventory = self._root / INVENTORY
-        if inventory.is_file():
+        if self._folder.has(INVENTORY):
             try:
-                self._symbols = read_inventory(inventory)
-            except (InventoryError, OSError) as error:
+                self._symbols = read_inventory(self._folder.read(INVENTORY, LARGEST_INVENTORY))
+            except (InventoryError, UnreadablePageError, OSError) as error:
                 yield BadInput(name=INVENTORY, reason=str(error))
-
-    def _content(self, file: PageFile) -> bytes:
-        size = file.path.stat().st_size
-        if size > self._settings.max_bytes:
-            raise UnreadablePageError(
-                f"it has {size:,} bytes, more than the {self._settings.max_bytes:,} allowed"
-            )
-        return file.path.read_bytes()
 
     def _digest(self, file: PageFile, content: bytes) -> str:
         known_as = (file.url, file.aliases, self._old_names(file), self._symbols.get(file.url))
@@ -155,10 +153,10 @@ class FolderSource:
 
     def _canonical(self, file: PageFile, found: PageContent) -> tuple[str, ...]:
         """The page's canonical URL, unless it is another page of the folder (as where all name the home)."""
-        if found.canonical is None:
+        if not found.canonical:
             return ()
         tag = self._site.tag(found.canonical, page=file.url, base=found.base)
-        if tag is None or split_tag(tag)[0] in self._own_tags:
+        if tag is None or split_tag(tag)[0] in self._own_tags or not self._claims.believed(tag, file.url):
             return ()
         return (found.canonical if "://" in found.canonical else tag,)
 
@@ -173,6 +171,7 @@ def index_folder(
     settings: IngestSettings | None = None,
     progress: Progress | None = None,
     dry_run: bool = False,
+    prune: bool = False,
 ) -> Summary:
     """Index the pages of a folder of built HTML and Markdown: see :func:`index_source`.
 
@@ -186,12 +185,27 @@ def index_folder(
         settings: How pages are read.
         progress: Called after each page.
         dry_run: Say what would be done, and write nothing.
+        prune: Remove what is gone, even if that is more than half of what is stored.
 
     Raises:
         SourceNotFoundError: If there is no such folder.
+        NothingIndexedError: If it has no pages, and none are stored.
+        RemovalRefusedError: If more than half of its stored pages are gone.
         SourceConflictError: If another source has a page of the same name.
         LinkError: If the prefix is no path.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
     found = FolderSource(path, settings, prefix=prefix)
-    return index_source(store, found, name=source, links=links, progress=progress, dry_run=dry_run)
+    return index_source(
+        store, found, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune
+    )
+
+
+def content_of(file: PageFile, most: int) -> bytes | BadInput:
+    """What a file holds, or why that cannot be said."""
+    try:
+        return file.read(most)
+    except UnreadablePageError as error:
+        return BadInput(name=file.url, reason=str(error))
+    except OSError as error:
+        return BadInput(name=file.url, reason=error.strerror or str(error), hides=file.url)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Final
 
 from linkstore.errors import LinkStoreError
@@ -24,7 +23,8 @@ _HEADER: Final = b"# Sphinx inventory version 2"
 _LINE: Final = re.compile(r"(?P<name>.+?)\s+(?P<domain>[^\s:]+):(?P<role>\S+)\s+-?\d+\s+(?P<uri>\S*)\s+.*")
 _OTHER_DOMAINS: Final = frozenset({"std", "rst"})
 """Labels, documents, glossary terms: what they are called in the source is nothing that texts say."""
-_LARGEST: Final = 64 * 2**20
+LARGEST: Final = 64 * 2**20
+"""Bytes of an inventory, packed and unpacked."""
 _LONGEST_LINE: Final = 4096
 
 
@@ -32,23 +32,20 @@ class InventoryError(LinkStoreError, ValueError):
     """A file is no inventory of a version that is known."""
 
 
-def read_inventory(path: Path) -> Mapping[str, tuple[tuple[str, str], ...]]:
+def read_inventory(content: bytes) -> Mapping[str, tuple[tuple[str, str], ...]]:
     """The names that a site documents, of programming languages.
 
     Args:
-        path: The file.
+        content: The file.
 
     Returns:
         URL path of a page → fragment and name of each object described there.
 
     Raises:
         InventoryError: If it is no inventory, or unpacks to more than 64 MiB.
-        OSError: If it cannot be read.
     """
-    if path.stat().st_size > _LARGEST:
-        raise InventoryError(f"it has more than {_LARGEST:,} bytes")
     found: dict[str, list[tuple[str, str]]] = {}
-    for line in _unpacked(path.read_bytes()).decode(errors="replace").splitlines():
+    for line in _unpacked(content).decode(errors="replace").splitlines():
         for page, fragment, name in _object(line):
             found.setdefault(page, []).append((fragment, name))
     return {page: tuple(dict.fromkeys(names)) for page, names in found.items()}
@@ -60,11 +57,11 @@ def _unpacked(content: bytes) -> bytes:
         raise InventoryError("it is no Sphinx inventory of version 2")
     try:
         unpacking = zlib.decompressobj()
-        unpacked = unpacking.decompress(body, _LARGEST)
+        unpacked = unpacking.decompress(body, LARGEST)
     except zlib.error as error:
         raise InventoryError(f"it cannot be unpacked: {error}") from error
     if unpacking.unconsumed_tail:
-        raise InventoryError(f"it unpacks to more than {_LARGEST:,} bytes")
+        raise InventoryError(f"it unpacks to more than {LARGEST:,} bytes")
     return unpacked
 
 

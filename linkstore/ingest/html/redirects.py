@@ -11,10 +11,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from linkstore.extraction.markup import Tree, decode_html, parse_html
+from linkstore.ingest.files import Folder
+from linkstore.ingest.html.pages import UnreadablePageError
+from linkstore.ingest.source import BadInput
 from linkstore.ingest.sources import PageFile
 from linkstore.urls import Site, split_tag
 
@@ -62,13 +64,21 @@ def _is_notice(tree: Tree, seconds: int) -> bool:
     return text == 0 or (text <= _MOST_TEXT and seconds <= _SOON)
 
 
-def read_redirects(root: Path) -> Iterator[tuple[str, str]]:
-    """The redirects that the files at the root of a site name, from and to, as written."""
-    for name in FILES:
-        path = root / name
-        if path.is_file() and path.stat().st_size <= _LONGEST_FILE:
-            for line in decode_html(path.read_bytes(), errors="replace").splitlines():
-                yield from _redirect(line)
+def read_redirects(folder: Folder, problems: list[BadInput]) -> Iterator[tuple[str, str]]:
+    """The redirects that the files at the root of a site name, from and to, as written.
+
+    Args:
+        folder: The site.
+        problems: Takes what cannot be read.
+    """
+    for name in filter(folder.has, FILES):
+        try:
+            content = folder.read(name, _LONGEST_FILE)
+        except (UnreadablePageError, OSError) as error:
+            problems.append(BadInput(name=name, reason=str(error)))
+            continue
+        for line in decode_html(content, errors="replace").splitlines():
+            yield from _redirect(line)
 
 
 def _redirect(line: str) -> Iterator[tuple[str, str]]:
@@ -88,29 +98,32 @@ class Redirects:
     Args:
         stubs: Those of the pages that only send the reader on to another one, by URL.
         starts: Tag of a page → fragment, empty for the page as a whole → the tags that lead there.
+        problems: Files of redirects that cannot be read.
     """
 
     stubs: frozenset[str]
     starts: Mapping[str, Mapping[str, tuple[str, ...]]]
+    problems: tuple[BadInput, ...] = ()
 
     def to(self, tag: str) -> Mapping[str, tuple[str, ...]]:
         """The tags that lead to a page, by fragment."""
         return self.starts.get(tag, {})
 
 
-def find_redirects(root: Path, files: Sequence[PageFile], site: Site) -> Redirects:
+def find_redirects(folder: Folder, files: Sequence[PageFile], site: Site) -> Redirects:
     """The redirects of a site.
 
     A page that sends its reader to no other page of the site, or in a circle, stays a page.
 
     Args:
-        root: The folder.
+        folder: Where it lies.
         files: Its pages.
         site: How they are named.
     """
     tags = {file.url: site.page_tag(file.url) or "" for file in files}
     ways: dict[str, str] = {}
-    for start, end in read_redirects(root):
+    problems: list[BadInput] = []
+    for start, end in read_redirects(folder, problems):
         _add(ways, site.tag(start), site.tag(end))
     sent_on = {file.url: _sent_on(file) for file in files}
     for url, target in sent_on.items():
@@ -124,7 +137,9 @@ def find_redirects(root: Path, files: Sequence[PageFile], site: Site) -> Redirec
         page, fragment = split_tag(end)
         of_page = starts.setdefault(page, {})
         of_page[fragment or ""] = (*of_page.get(fragment or "", ()), start)
-    return Redirects(stubs=frozenset(url for url in stubs if tags[url] in ends), starts=starts)
+    return Redirects(
+        stubs=frozenset(url for url in stubs if tags[url] in ends), starts=starts, problems=tuple(problems)
+    )
 
 
 def _add(ways: dict[str, str], start: str | None, end: str | None) -> None:
@@ -146,9 +161,9 @@ def _end(start: str, ways: Mapping[str, str], stays: AbstractSet[str]) -> str | 
 
 def _sent_on(file: PageFile) -> str | None:
     """Where a page sends its reader on; None if it stays, or cannot be read."""
+    if file.is_markdown:
+        return None
     try:
-        if file.is_markdown or file.path.stat().st_size > _LARGEST_STUB:
-            return None
-        return refresh_target(file.path.read_bytes())
-    except OSError:
-        return None  # it is read again, and then reported
+        return refresh_target(file.read(_LARGEST_STUB))
+    except (UnreadablePageError, OSError):
+        return None  # it is longer; or it is read again, and then reported

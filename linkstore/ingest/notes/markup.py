@@ -17,9 +17,9 @@ from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
+from linkstore.ingest.files import quoted
 from linkstore.ingest.notes.markdown import slug, to_html
 from linkstore.ingest.notes.notes import Notes
-from linkstore.ingest.sources import quoted
 
 TAG_SCHEME: Final = "x-linkstore-tag:"
 """Stands before the tag in the ``href`` of what was ``#tag``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -15,7 +15,8 @@ from linkstore.extraction import Chunk, Hyperlink, LinkExtractor, Page
 from linkstore.extraction.markup import decode_html, parse_html
 from linkstore.extraction.texts import squeezed
 from linkstore.ingest.chunks import make_chunks
-from linkstore.ingest.html.folder import IngestSettings
+from linkstore.ingest.claims import Claims
+from linkstore.ingest.html.folder import IngestSettings, content_of
 from linkstore.ingest.html.pages import UnreadablePageError, decoded, page_content
 from linkstore.ingest.notes.frontmatter import (
     LONGEST,
@@ -30,7 +31,7 @@ from linkstore.ingest.notes.notes import Notes
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
 from linkstore.ingest.sink import PageStore
 from linkstore.ingest.source import BadInput, SourcePage
-from linkstore.ingest.sources import PageFile, page_files
+from linkstore.ingest.sources import PageFile, list_pages, opened_folder
 from linkstore.ingest.summary import Progress, Summary
 from linkstore.links import Link
 from linkstore.urls import Site, is_short
@@ -64,12 +65,14 @@ class VaultSource:
     """
 
     def __init__(self, path: str | Path, settings: IngestSettings | None = None, *, prefix: str = "") -> None:
-        root = Path(path)
+        folder = opened_folder(path, "the folder of a vault")
         self._settings = settings or IngestSettings()
-        self._files = page_files(root, _is_note)
-        self._name = root.resolve().as_posix()
+        self._listing = list_pages(folder, _is_note, _SUFFIXES)
+        self._files = self._listing.files
+        self._name = PurePath(folder.path).as_posix()
+        self._claims = Claims(self._settings.claims, self._settings.bases or ())
         self._site = Site(bases=self._settings.bases or (), policy=self._settings.policy, prefix=prefix)
-        self._salt = repr((self._settings.limits, self._settings.encoding))
+        self._salt = repr((self._settings.limits, self._settings.encoding, self._settings.claims))
 
     @property
     def name(self) -> str:
@@ -87,12 +90,12 @@ class VaultSource:
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
         """The notes by path. A note whose front matter is broken is offered without it, and reported."""
+        yield from self._listing.problems
         notes = Notes((file.page for file in self._files), self._aliases())
         for file in self._files:
-            try:
-                text = decoded(self._content(file), self._settings.encoding)
-            except (UnreadablePageError, OSError) as error:
-                yield BadInput(name=file.url, reason=str(error))
+            text = self._text(file)
+            if isinstance(text, BadInput):
+                yield text
                 continue
             block, body = split_front_matter(text)
             try:
@@ -102,20 +105,22 @@ class VaultSource:
                 yield BadInput(name=f"{file.url} (front matter)", reason=str(error))
             note = _Note(file=file, front=front, body=body, digest=self._digest(file, text, notes))
             yield SourcePage(url=file.url, digest=note.digest, read=partial(self._chunks, note, notes))
+        yield from self._claims.report()
 
-    def _content(self, file: PageFile) -> bytes:
-        size = file.path.stat().st_size
-        if size > self._settings.max_bytes:
-            raise UnreadablePageError(
-                f"it has {size:,} bytes, more than the {self._settings.max_bytes:,} allowed"
-            )
-        return file.path.read_bytes()
+    def _text(self, file: PageFile) -> str | BadInput:
+        content = content_of(file, self._settings.max_bytes)
+        if isinstance(content, BadInput):
+            return content
+        try:
+            return decoded(content, self._settings.encoding)
+        except UnreadablePageError as error:
+            return BadInput(name=file.url, reason=str(error))
 
     def _aliases(self) -> dict[str, list[str]]:
         """The aliases of all notes, with the notes that say they are theirs."""
         found: dict[str, list[str]] = {}
         for file in self._files:
-            for alias in _front_of(file.path).aliases:
+            for alias in _front_of(file).aliases:
                 found.setdefault(alias, []).append(file.page)
         return found
 
@@ -132,7 +137,8 @@ class VaultSource:
         found = page_content(parse_html(f"<main>{html}</main>"), title=squeezed(front.title))
         title = found.title or PurePosixPath(file.name).stem
         metadata = {**front.fields, "aliases": list(front.aliases)} if front.aliases else dict(front.fields)
-        page = Page(url=file.url, title=title, aliases=(*file.aliases, *front.urls), metadata=metadata)
+        urls = (url for url in front.urls if self._claims.believed(self._site.page_tag(url) or "", file.url))
+        page = Page(url=file.url, title=title, aliases=(*file.aliases, *urls), metadata=metadata)
         chunks = make_chunks(page, found.blocks, self._settings.limits)
         return [_with_tags(chunk, front if chunk.index == 0 else NONE) for chunk in chunks]
 
@@ -147,6 +153,7 @@ def index_vault(
     settings: IngestSettings | None = None,
     progress: Progress | None = None,
     dry_run: bool = False,
+    prune: bool = False,
 ) -> Summary:
     """Index a vault of Markdown notes: see :func:`index_source`.
 
@@ -163,28 +170,32 @@ def index_vault(
         settings: How pages are read.
         progress: Called after each note.
         dry_run: Say what would be done, and write nothing.
+        prune: Remove what is gone, even if that is more than half of what is stored.
 
     Raises:
         SourceNotFoundError: If there is no such folder.
+        NothingIndexedError: If it has no notes, and none are stored.
+        RemovalRefusedError: If more than half of its stored notes are gone.
         SourceConflictError: If another source has a page of the same name.
         LinkError: If the prefix is no path.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
     found = VaultSource(path, settings, prefix=prefix)
-    return index_source(store, found, name=source, links=links, progress=progress, dry_run=dry_run)
+    return index_source(
+        store, found, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune
+    )
 
 
 def _is_note(path: PurePosixPath) -> bool:
     return path.suffix.lower() in _SUFFIXES and not path.name.startswith(".")
 
 
-def _front_of(path: Path) -> FrontMatter:
+def _front_of(file: PageFile) -> FrontMatter:
     """The front matter of a note, for its aliases; none where it cannot be read, which is reported later."""
     try:
-        with path.open("rb") as file:
-            head = decode_html(file.read(_HEAD), errors="replace")
+        head = decode_html(file.folder.head(file.page, _HEAD), errors="replace")
         return read_front_matter(split_front_matter(head.replace("\r\n", "\n"))[0])
-    except (OSError, LookupError, FrontMatterError):
+    except (UnreadablePageError, OSError, LookupError, FrontMatterError):
         return NONE
 
 

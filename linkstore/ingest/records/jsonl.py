@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -14,6 +14,7 @@ from langchain_core.documents import Document
 
 from linkstore.errors import LinkError
 from linkstore.extraction import LinkExtractor
+from linkstore.ingest.claims import ClaimPolicy, Claims
 from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
 from linkstore.ingest.records.naming import HYPERLINK, incoming, name_tag
@@ -42,16 +43,18 @@ class JsonlSource:
     Args:
         path: The file.
         prefix: Where the documents lie beside other sources in the store; see :func:`index_folder`.
+        claims: Which URLs a document may have; see :func:`index_jsonl`.
 
     Raises:
         SourceNotFoundError: If there is no such file.
         LinkError: If the prefix is no path.
     """
 
-    def __init__(self, path: str | Path, *, prefix: str = "") -> None:
+    def __init__(self, path: str | Path, *, prefix: str = "", claims: ClaimPolicy = "own") -> None:
         self._path = Path(path)
         if not self._path.is_file():
             raise SourceNotFoundError(f"there is no file {str(path)!r}; give a file of JSON lines")
+        self._policy = claims
         self._site = Site(prefix=prefix)
 
     @property
@@ -73,34 +76,42 @@ class JsonlSource:
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
         """The documents in the order of their lines. Bad lines are named by their number."""
         seen: set[bytes] = set()
+        claims = Claims(self._policy, None)
         with self._path.open("rb") as file:
             for number, line in _lines(file):
                 if line is None or line.strip():
-                    yield self._page(number, line, seen)
+                    yield self._page(number, line, seen, claims)
+        yield from claims.report()
 
-    def _page(self, number: int, line: bytes | None, seen: set[bytes]) -> SourcePage | BadInput:
+    def _page(
+        self, number: int, line: bytes | None, seen: set[bytes], claims: Claims
+    ) -> SourcePage | BadInput:
         where = f"line {number}"
         if line is None:
-            return BadInput(name=where, reason=f"it has more than {_LONGEST_LINE:,} bytes", hides=True)
+            return BadInput(name=where, reason=f"it has more than {_LONGEST_LINE:,} bytes", hides="")
         try:
             fields = orjson.loads(line)
         except orjson.JSONDecodeError as error:
-            return BadInput(name=where, reason=f"it is no JSON: {error}", hides=True)
+            return BadInput(name=where, reason=f"it is no JSON: {error}", hides="")
         name = fields.get("id") if isinstance(fields, dict) else None
         if isinstance(name, int) and not isinstance(name, bool):
             name = str(name)
         if not isinstance(name, str) or not name.strip() or "\0" in name:
-            return BadInput(name=where, reason='it is no object with an "id"', hides=True)
+            return BadInput(name=where, reason='it is no object with an "id"', hides="")
         key = xxhash.xxh3_128_digest(name.encode())
         if key in seen:
             return BadInput(name=where, reason=f"its id {name!r} is that of an earlier line")
         seen.add(key)
-        read = partial(self._documents, where, name, fields)
-        return SourcePage(url=name, digest=xxhash.xxh3_128_hexdigest(line.strip()), read=read)
+        refused = frozenset(tag for tag in _claimed(fields, self._site) if not claims.believed(tag, name))
+        digest = xxhash.xxh3_128_hexdigest(line.strip() + b"".join(map(str.encode, sorted(refused))))
+        read = partial(self._documents, where, name, fields, refused)
+        return SourcePage(url=name, digest=digest, read=read)
 
-    def _documents(self, where: str, name: str, fields: Mapping[str, Any]) -> list[Document]:
+    def _documents(
+        self, where: str, name: str, fields: Mapping[str, Any], refused: Collection[str]
+    ) -> list[Document]:
         try:
-            return [_document(name, fields, self._site)]
+            return [_document(name, fields, self._site, refused)]
         except (ValueError, LinkError) as error:
             raise UnreadablePageError(f"{where}: {error}") from error
 
@@ -112,8 +123,10 @@ def index_jsonl(
     source: str | None = None,
     prefix: str = "",
     links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
+    claims: ClaimPolicy = "own",
     progress: Progress | None = None,
     dry_run: bool = False,
+    prune: bool = False,
 ) -> Summary:
     """Index a file of JSON lines, a document each: see :func:`index_source` and :class:`JsonlSource`.
 
@@ -126,17 +139,24 @@ def index_jsonl(
         source: Names the file within the store; default its absolute path.
         prefix: Where the documents lie beside other sources in the store; see :func:`index_folder`.
         links: Names of link extractors, or extractors; of these, those that read documents are asked.
+        claims: Whether a document is believed that says to be a page of another site than the first
+            document with a URL: see :mod:`linkstore.ingest.claims`. One that is not answers to its id.
         progress: Called after each line.
         dry_run: Say what would be done, and write nothing.
+        prune: Remove what is gone, even if that is more than half of what is stored.
 
     Raises:
         SourceNotFoundError: If there is no such file.
+        NothingIndexedError: If none of its lines can be indexed, and none are stored.
+        RemovalRefusedError: If more than half of its stored documents are gone.
         SourceConflictError: If another source has a document of the same id.
         LinkError: If the prefix is no path.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
-    found = JsonlSource(path, prefix=prefix)
-    return index_source(store, found, name=source, links=links, progress=progress, dry_run=dry_run)
+    found = JsonlSource(path, prefix=prefix, claims=claims)
+    return index_source(
+        store, found, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune
+    )
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
@@ -152,7 +172,22 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
         yield number, None
 
 
-def _document(name: str, fields: Mapping[str, Any], site: Site) -> Document:
+def _claimed(fields: Mapping[str, Any], site: Site) -> Iterator[str]:
+    """The absolute URLs that a line says are its document's own: its ``url``, and links that lead in."""
+    metadata = fields.get("metadata")
+    given = (fields.get("links"), metadata.get(LINKS_KEY) if isinstance(metadata, dict) else None)
+    tags = [
+        link.get("tag")
+        for links in given
+        for link in (links if isinstance(links, list) else ())
+        if isinstance(link, dict) and link.get("kind") == HYPERLINK and link.get("direction") != "out"
+    ]
+    url = fields.get("url")
+    tags.append(site.tag(url) if isinstance(url, str) else None)
+    yield from (tag for tag in tags if isinstance(tag, str) and "://" in tag)
+
+
+def _document(name: str, fields: Mapping[str, Any], site: Site, refused: Collection[str]) -> Document:
     """The document of a line.
 
     Raises:
@@ -167,9 +202,14 @@ def _document(name: str, fields: Mapping[str, Any], site: Site) -> Document:
     metadata = dict(_field(fields, "metadata", dict, {}))
     title, url = _field(fields, "title", str, ""), _field(fields, "url", str, "")
     metadata |= {key: value for key, value in (("title", title), ("url", url)) if value}
-    links = [_link(one, url, site) for one in _field(fields, "links", list, [])]
-    own = (*links_in(metadata, name), *incoming(url or name_tag(name), site), *filter(None, links))
-    metadata[LINKS_KEY] = [link.to_dict() for link in merge_links(own)]
+    own = url if url and site.tag(url) not in refused else name_tag(name)
+    links = (
+        *links_in(metadata, name),
+        *incoming(own, site),
+        *filter(None, (_link(one, url, site) for one in _field(fields, "links", list, []))),
+    )
+    kept = (link for link in links if not (link.leads_in and link.tag in refused))
+    metadata[LINKS_KEY] = [link.to_dict() for link in merge_links(kept)]
     return Document(id=name, page_content=text, metadata=metadata)
 
 

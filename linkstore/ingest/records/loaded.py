@@ -12,10 +12,11 @@ from langchain_core.documents import Document
 
 from linkstore.errors import LinkError
 from linkstore.extraction import LinkExtractor
+from linkstore.ingest.claims import ClaimPolicy, Claims
 from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.notes.plain import NotPlainError, plain
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
-from linkstore.ingest.records.naming import incoming
+from linkstore.ingest.records.naming import HYPERLINK, incoming
 from linkstore.ingest.sink import PageStore
 from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.summary import Progress, Summary
@@ -37,14 +38,18 @@ class DocumentsSource:
         documents: Any iterable; read once.
         name: Names the source within the store.
         prefix: Where the documents lie beside other sources in the store; see :func:`index_folder`.
+        claims: Which URLs a document may have; see :func:`index_documents`.
 
     Raises:
         LinkError: If the prefix is no path.
     """
 
-    def __init__(self, documents: Iterable[Document], name: str, *, prefix: str = "") -> None:
+    def __init__(
+        self, documents: Iterable[Document], name: str, *, prefix: str = "", claims: ClaimPolicy = "own"
+    ) -> None:
         self._documents = documents
         self._name = name
+        self._policy = claims
         self._site = Site(prefix=prefix)
 
     @property
@@ -64,6 +69,7 @@ class DocumentsSource:
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
         """The documents in order. Those that come twice are reported."""
         seen: set[bytes] = set()
+        claims = Claims(self._policy, None)
         before = None
         for number, document in enumerate(self._documents, start=1):
             origin = _origin(document)
@@ -82,10 +88,12 @@ class DocumentsSource:
                 yield BadInput(name=name, reason=f"document {number}: {error}")
                 continue
             links += [link.to_dict() for link in incoming(url, self._site)] if url else []
+            links = [link for link in links if _is_own(link, name, claims)]
             stored = Document(
                 id=name, page_content=document.page_content, metadata={**metadata, LINKS_KEY: links}
             )
             yield SourcePage(url=name, digest=_digest(stored), read=partial(_read, stored))
+        yield from claims.report()
 
 
 def index_documents(
@@ -95,13 +103,16 @@ def index_documents(
     source: str,
     prefix: str = "",
     links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
+    claims: ClaimPolicy = "own",
     progress: Progress | None = None,
     dry_run: bool = False,
+    prune: bool = False,
 ) -> Summary:
     """Index LangChain documents, such as ``loader.lazy_load()``: see :func:`index_source`.
 
     Documents are stored as they are, with the links they carry; split them first where they are long.
-    Documents of the source's last run that do not come again are removed.
+    Documents of the source's last run that do not come again are removed; if those are more than half, only
+    with ``prune``.
 
     Args:
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
@@ -109,16 +120,27 @@ def index_documents(
         source: Names them within the store: the same name replaces what was there under it.
         prefix: Where the documents lie beside other sources in the store; see :func:`index_folder`.
         links: Names of link extractors, or extractors; of these, those that read documents are asked.
+        claims: Whether a document is believed that says to be a page of another site than the first
+            document with a URL: see :mod:`linkstore.ingest.claims`.
         progress: Called after each document.
         dry_run: Say what would be done, and write nothing.
+        prune: Remove what is gone, even if that is more than half of what is stored.
 
     Raises:
+        NothingIndexedError: If none of the documents can be indexed, and none are stored.
+        RemovalRefusedError: If more than half of the stored documents do not come again.
         SourceConflictError: If another source has a document of the same id.
         LinkError: If the prefix is no path.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
-    found = DocumentsSource(documents, source, prefix=prefix)
-    return index_source(store, found, links=links, progress=progress, dry_run=dry_run)
+    found = DocumentsSource(documents, source, prefix=prefix, claims=claims)
+    return index_source(store, found, links=links, progress=progress, dry_run=dry_run, prune=prune)
+
+
+def _is_own(link: Mapping[str, Any], name: str, claims: Claims) -> bool:
+    """Whether a link may be the document's; a hyperlink that leads in claims a URL."""
+    leads_in = link["kind"] == HYPERLINK and link["direction"] != "out"
+    return not leads_in or claims.believed(link["tag"], name)
 
 
 def _origin(document: Document) -> str:

@@ -14,7 +14,7 @@ from linkstore.ingest.html.pages import PageContent, UnreadablePageError
 from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.web.client import Client
 from linkstore.ingest.web.ends import Ends
-from linkstore.ingest.web.errors import FetchError, SiteUnavailableError
+from linkstore.ingest.web.errors import FetchError, RobotsError, SiteUnavailableError
 from linkstore.ingest.web.fetching import Response
 from linkstore.ingest.web.frontier import Candidate, Frontier
 from linkstore.ingest.web.memory import MOST_NAMES, Memory, recalled, remembered, text_hash
@@ -30,6 +30,7 @@ _REQUESTS_A_PAGE: Final = 10
 _REQUESTS_BESIDE: Final = 100
 _CANONICAL_CHAIN: Final = 4
 _GONE: Final = frozenset({404, 410})
+_SERVER_ERROR: Final = 500
 
 Offer = SourcePage | BadInput
 
@@ -146,15 +147,15 @@ class Crawl:
         while other is not None:
             self._requests += 1
             try:
-                if not self._visitor.robots.allows(other.url):
-                    self._ends.add_nothing(one.key)
-                    return
-                found = self._ask(other)
+                found = self._ask(other) if self._visitor.robots.allows(other.url) else None
             except SiteUnavailableError:
                 raise
             except FetchError as error:
                 self._ends.add_nothing(one.key)
-                yield self._bad(other, str(error))
+                yield self._bad(other, str(error), failed=error.again or isinstance(error, RobotsError))
+                return
+            if found is None:
+                self._ends.add_nothing(one.key)
                 return
             if found.status not in _GONE:
                 yield from self._answered(other, found)
@@ -194,7 +195,7 @@ class Crawl:
             yield from self._redirected(one, found)
         elif found.status != 200:
             self._ends.add_nothing(one.key)
-            yield self._bad(one, f"the server answers {found.status}")
+            yield self._bad(one, f"the server answers {found.status}", failed=found.status >= _SERVER_ERROR)
         elif not is_html(found.headers):
             self._ends.add_nothing(one.key)
             yield self._bad(one, f"it is {found.media_type[:80]}, not HTML")
@@ -307,14 +308,21 @@ class Crawl:
         key = self._visitor.scope.key(url)
         return key is None or self._ends.is_nothing(key)
 
-    def _bad(self, one: Candidate, reason: str) -> BadInput:
-        """Under the name of the stored page, if there is one: what is stored of it stays."""
+    def _bad(self, one: Candidate, reason: str, *, failed: bool = False) -> BadInput:
+        """Under the name of the stored page, if there is one: what is stored of it stays.
+
+        Args:
+            one: What was asked.
+            reason: What is wrong with it.
+            failed: Whether there may be a page all the same, with links to others.
+        """
         name, _ = self._memories.get(one.key, (one.url, None))
-        return BadInput(name=name, reason=f"{reason}; linked from {one.via}" if one.via else reason)
+        reason = f"{reason}; linked from {one.via}" if one.via else reason
+        return BadInput(name=name, reason=reason, hides=name if failed else None)
 
     def _left_out(self) -> Iterator[BadInput]:
         waiting = {one.key for one in self._frontier.waiting() if one.key not in self._ends}
         count = len(waiting) + self._frontier.left_out
         if count:
             why = f"after {len(self._offered):,} pages and {self._requests:,} requests (max_pages)"
-            yield BadInput(name="further URLs", reason=f"{count:,} were left out, {why}")
+            yield BadInput(name="further URLs", reason=f"{count:,} were left out, {why}", hides="")

@@ -6,6 +6,7 @@
     ├── WebSettingsError        settings of a crawl that cannot work
     └── FetchError              a URL that could not be fetched
         ├── ForbiddenUrlError   a URL or address that is never asked
+        ├── RobotsError         a robots.txt that cannot be had, so that nothing may be asked
         └── SiteUnavailableError  the site stopped answering in the middle of a run
 """
 
@@ -36,6 +37,10 @@ class ForbiddenUrlError(FetchError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
+
+
+class RobotsError(FetchError):
+    """The robots.txt of a host cannot be had or followed; until it can, nothing there is asked."""
 
 
 class SiteUnavailableError(FetchError, ConnectionError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from linkstore.ingest.web.client import Client
-from linkstore.ingest.web.errors import FetchError, ForbiddenUrlError, SiteUnavailableError
+from linkstore.ingest.web.errors import FetchError, ForbiddenUrlError, RobotsError, SiteUnavailableError
 from linkstore.ingest.web.fetching import Response
 from linkstore.ingest.web.libraries import Protego
 from linkstore.ingest.web.targets import read_target
@@ -58,7 +58,7 @@ class Robots:
         rules = self._read[origin]
         if isinstance(rules, Protego):
             return rules
-        raise FetchError(f"{origin}/robots.txt cannot be followed, so nothing is allowed: {rules}")
+        raise RobotsError(f"{origin}/robots.txt cannot be followed, so nothing is allowed: {rules}")
 
     def _fetched(self, origin: str) -> Protego | str:
         try:

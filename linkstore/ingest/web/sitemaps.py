@@ -85,7 +85,7 @@ def listed(
         url, depth = waiting.popleft()
         if len(seen) - len(waiting) > _MOST:
             left = f"{len(waiting) + 1:,} are left"
-            yield BadInput(name=url, reason=f"only {_MOST:,} sitemaps are read; {left}")
+            yield BadInput(name=url, reason=f"only {_MOST:,} sitemaps are read; {left}", hides=url)
             return
         try:
             found = given if given is not None and url == given.url else _fetched(client, url, allowed)
@@ -93,7 +93,7 @@ def listed(
         except SiteUnavailableError:
             raise
         except FetchError as error:
-            yield BadInput(name=url, reason=str(error))
+            yield BadInput(name=url, reason=str(error), hides=url)
             continue
         yield from resolved(sitemap.pages, url)
         for one in resolved(sitemap.sitemaps, url):

@@ -91,7 +91,7 @@ class WebSource:
         except SiteUnavailableError:
             raise
         except FetchError as error:
-            yield BadInput(name=url, reason=str(error))
+            yield BadInput(name=url, reason=str(error), hides=url)
             return
         if found is not None and found.status == 200 and is_sitemap(found.body):
             yield from listed(client, (), allowed=robots.allows, given=found)

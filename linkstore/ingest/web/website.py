@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from linkstore.extraction import LinkExtractor
-from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
+from linkstore.ingest.pipeline import DEFAULT_LINKS, index_again, index_source
 from linkstore.ingest.sink import PageStore
 from linkstore.ingest.sources import SourceNotFoundError
 from linkstore.ingest.summary import Progress, Summary
@@ -70,12 +70,14 @@ def index_website(
     settings: WebSettings | None = None,
     progress: Progress | None = None,
     dry_run: bool = False,
+    prune: bool = False,
     network: Network | None = None,
 ) -> Summary:
     """Index the pages of a website: see :func:`~linkstore.ingest.index_source`.
 
     A second run asks the server for each stored page only if it has changed, and a run that was
-    interrupted goes on with what had not been stored.
+    interrupted goes on with what had not been stored. Stored pages are removed when the server says that they
+    are gone or moved, and the crawl was not cut short.
 
     Args:
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
@@ -85,6 +87,7 @@ def index_website(
         settings: How it is crawled.
         progress: Called after each page.
         dry_run: Say what would be done, and write nothing. The pages are fetched.
+        prune: Remove what is gone, even if that is more than half of what is stored.
         network: How to resolve names and connect; default the machine's.
 
     Raises:
@@ -92,12 +95,16 @@ def index_website(
         ForbiddenUrlError: If the URL must not be asked, as it leads to a private address.
         FetchError: If it does not answer.
         SiteUnavailableError: If it stops answering; what was stored stays.
+        NothingIndexedError: If none of its pages can be indexed, and none are stored.
+        RemovalRefusedError: If more than half of the stored pages are gone.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
     with open_website(url, settings, network=network) as site:
-        summary = index_source(store, site, name=source, links=links, progress=progress, dry_run=dry_run)
+        summary = index_source(
+            store, site, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune
+        )
         late = None if dry_run else site.late()
-        mended = summary if late is None else index_source(store, late, name=source, links=links)
+        mended = summary if late is None else index_again(store, late, name=source, links=links)
     skipped = {**summary.skipped, **mended.skipped}
     return replace(summary, dangling=mended.dangling, linked=mended.linked, skipped=skipped)
 

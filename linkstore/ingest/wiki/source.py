@@ -124,7 +124,7 @@ class WikiSource:
                 if self._is_offered(page):
                     yield self._offered(page, redirects.aliases(page.title))
         except DumpCutShortError as error:
-            yield BadInput(name=self._path.name, reason=str(error), hides=True)
+            yield BadInput(name=self._path.name, reason=str(error), hides="")
         finally:
             redirects.close()
             self._redirects = None
@@ -214,6 +214,7 @@ def index_wiki(
     namespaces: Sequence[int] | None = None,
     progress: Progress | None = None,
     dry_run: bool = False,
+    prune: bool = False,
 ) -> Summary:
     """Index the pages of a MediaWiki XML dump: see :func:`~linkstore.ingest.index_source`.
 
@@ -231,9 +232,12 @@ def index_wiki(
         namespaces: Numbers of the namespaces to index, in place of those of the settings.
         progress: Called after each page.
         dry_run: Say what would be done, and write nothing.
+        prune: Remove what is gone, even if that is more than half of what is stored.
 
     Raises:
         SourceNotFoundError: If there is no such dump.
+        NothingIndexedError: If it has no articles, and none are stored.
+        RemovalRefusedError: If more than half of the stored articles are gone.
         ExtractionError: If an extractor is not installed, or cannot be used here.
         LinkError: If the base is no absolute URL, or the prefix no path.
     """
@@ -241,4 +245,6 @@ def index_wiki(
     if namespaces is not None:
         chosen = replace(chosen, namespaces=tuple(namespaces))
     wiki = WikiSource(path, chosen, prefix=prefix, cite=EXTRACTOR in links)
-    return index_source(store, wiki, name=source, links=links, progress=progress, dry_run=dry_run)
+    return index_source(
+        store, wiki, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune
+    )

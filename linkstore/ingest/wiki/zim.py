@@ -115,6 +115,7 @@ def index_zim(
     settings: IngestSettings | None = None,
     progress: Progress | None = None,
     dry_run: bool = False,
+    prune: bool = False,
 ) -> Summary:
     """Index the pages of a ZIM file, if libzim is installed: see :func:`index_source`.
 
@@ -127,16 +128,21 @@ def index_zim(
         settings: How pages are read.
         progress: Called after each page.
         dry_run: Say what would be done, and write nothing.
+        prune: Remove what is gone, even if that is more than half of what is stored.
 
     Raises:
         MissingLibzimError: If libzim is not installed.
         SourceNotFoundError: If there is no such file, or it is no ZIM file.
+        NothingIndexedError: If it has no pages, and none are stored.
+        RemovalRefusedError: If more than half of its stored pages are gone.
         SourceConflictError: If another source has a page of the same name.
         LinkError: If the prefix is no path.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
     found = ZimSource(path, settings, prefix=prefix)
-    return index_source(store, found, name=source, links=links, progress=progress, dry_run=dry_run)
+    return index_source(
+        store, found, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune
+    )
 
 
 def _opened(path: Path) -> Any:

@@ -1,0 +1,91 @@
+"""How much a command says: options that all commands take."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from linkstore.cli.exits import UsageError
+from linkstore.cli.output import note, quiet
+from linkstore.display import printable
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say on stderr what is done, page by page.")]
+LogFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", dir_okay=False, help="Append to FILE what --verbose says, with time."),
+]
+_LINE: Final = "%(asctime)s %(levelname)s %(message)s"
+
+
+def speaking(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options ``--quiet``, ``--verbose`` and ``--log-file``."""
+    own = inspect.signature(command, eval_str=True)
+    added = {"quietly": Quiet, "verbose": Verbose, "log_file": LogFile}
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        if name == "log_file"
+        else inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+        for name, kind in added.items()
+    ]
+
+    @wraps(command)
+    def run(*, quietly: bool, verbose: bool, log_file: Path | None, **given: Any) -> None:
+        with _said(quietly=quietly, verbose=verbose, log_file=log_file):
+            try:
+                command(**given)
+            except KeyboardInterrupt:
+                note("stopped")
+                raise
+
+    run.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])  # type: ignore[attr-defined]
+    run.__annotations__ = {**{name: one.annotation for name, one in own.parameters.items()}, **added}
+    return run
+
+
+@contextmanager
+def _said(*, quietly: bool, verbose: bool, log_file: Path | None) -> Iterator[None]:
+    if quietly and verbose:
+        raise UsageError("--quiet and --verbose exclude each other")
+    before = quiet.set(quietly)
+    with ExitStack() as stack:
+        stack.callback(quiet.reset, before)
+        if verbose:
+            stack.enter_context(_heard(logging.StreamHandler(), _Shown("%(message)s")))
+        if log_file is not None:
+            try:
+                handler = logging.FileHandler(log_file, encoding="utf-8", errors="backslashreplace")
+            except OSError as error:
+                raise UsageError(f"--log-file: {error}") from error
+            stack.enter_context(_heard(handler, _Shown(_LINE)))
+        yield
+
+
+@contextmanager
+def _heard(handler: logging.Handler, shown: logging.Formatter) -> Iterator[None]:
+    logger = logging.getLogger("linkstore")
+    before = logger.level
+    handler.setFormatter(shown)
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+        handler.close()
+
+
+class _Shown(logging.Formatter):
+    """A message stays on its line, whatever a page is called."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (the name is logging's)
+        record.message = printable(record.message)
+        return super().formatMessage(record)

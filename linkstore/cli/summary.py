@@ -1,0 +1,120 @@
+"""What an indexing run did, for people, for programs, and as an exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from linkstore.cli.exits import INCOMPLETE, NOTHING, UsageError
+from linkstore.cli.output import complain, note, printable, quiet, stdout, write_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from linkstore.ingest import Summary
+
+SHOWN: Final = 10
+"""So many of what was skipped are named; ``--report`` names all."""
+
+
+@contextmanager
+def reported(report: Path | None, *, json: bool) -> Iterator[list[Summary]]:
+    """Takes the summary of a run, and shows it; ends with the exit code that the run deserves.
+
+    Args:
+        report: Where everything that was skipped is written, one JSON object a line.
+        json: Whether to print JSON.
+
+    Raises:
+        typer.Exit: If the source was not seen as a whole, or there was nothing to index.
+    """
+    from linkstore.ingest import IndexingError, NothingIndexedError
+
+    _check(report)
+    summaries: list[Summary] = []
+    try:
+        yield summaries
+    except IndexingError as error:
+        nothing = isinstance(error, NothingIndexedError)
+        _told(error.summary, report, json=json, briefly=nothing)
+        complain(f"linkstore: {error}")
+        raise typer.Exit(NOTHING if nothing else INCOMPLETE) from error
+    for summary in summaries:
+        _told(summary, report, json=json)
+        if summary.unseen:
+            note(_unseen(summary))
+            raise typer.Exit(INCOMPLETE)
+
+
+def _unseen(summary: Summary) -> str:
+    count = len(summary.unseen)
+    parts = "1 part" if count == 1 else f"{count:,} parts"
+    named = ", ".join(summary.unseen[:3]) + (", …" if count > 3 else "")
+    return f"{parts} of the source could not be seen ({named}); what is stored of that was kept"
+
+
+def _told(summary: Summary, report: Path | None, *, json: bool, briefly: bool = False) -> None:
+    if report is not None:
+        _write(report, summary)
+    if json:
+        write_json(asdict(summary))
+    elif not briefly and not quiet.get():
+        show_summary(summary)
+
+
+def _check(report: Path | None) -> None:
+    """Make sure that the report can be written, before an hour of work."""
+    if report is not None:
+        try:
+            report.write_bytes(b"")
+        except OSError as error:
+            raise UsageError(f"--report: {error}") from error
+
+
+def _write(report: Path, summary: Summary) -> None:
+    import orjson
+
+    unseen = frozenset(summary.unseen)
+    with report.open("wb") as file:
+        for name, reason in summary.skipped.items():
+            line = {"name": _sound(name), "reason": _sound(reason), "unseen": name in unseen}
+            file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def _sound(text: str) -> str:
+    """Text that JSON can hold."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def show_summary(summary: Summary) -> None:
+    """Print what a run did."""
+    console = stdout()
+    pages, dangling = summary.pages, summary.dangling
+    done = "to write" if summary.dry_run else "written"
+    if summary.dry_run:
+        console.print("dry run   nothing was written")
+    console.print(
+        f"pages     {pages.added:,} added, {pages.updated:,} updated,"
+        f" {pages.unchanged:,} unchanged, {pages.removed:,} removed"
+    )
+    console.print(f"chunks    {summary.chunks:,} {done}")
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in summary.links.items())
+    console.print(f"links     {printable(kinds) or 'none'} {done}")
+    if not summary.dry_run:
+        console.print(f"dangling  {dangling.internal:,} internal, {dangling.external:,} external")
+    for number, page in enumerate(summary.linked):
+        title = "linked  " if number == 0 else " " * 8
+        console.print(printable(f"{title}{page.links:>6,}  {page.url}"))
+    _show_skipped(console, summary.skipped)
+
+
+def _show_skipped(console: Console, skipped: Mapping[str, str]) -> None:
+    for name, reason in list(skipped.items())[:SHOWN]:
+        console.print(printable(f"skipped   {name}: {reason}"), style="yellow")
+    if len(skipped) > SHOWN:
+        console.print(f"          (+{len(skipped) - SHOWN:,} more; --report FILE writes all)", style="yellow")

@@ -1,0 +1,26 @@
+"""Text as it may be shown: a page that was indexed must not steer the terminal, or forge a line of output."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_UNSAFE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f"  # controls, among them line ends and escape sequences
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # direction of writing
+    "\u2028\u2029\ufff9-\ufffb\U000e0000-\U000e007f"  # line ends, annotations, invisible tags
+    "\ud800-\udfff]"  # halves of characters, which no encoding has
+)
+_NAMED: Final = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
+
+
+def printable(text: str) -> str:
+    """A text on one line, with what could change how it is shown escaped, such as a line end."""
+    return _UNSAFE.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if found[0] in _NAMED:
+        return _NAMED[found[0]]
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,68 @@
+"""Which URLs a page is believed to have beside the one under which it was found.
+
+A page may say that it is another one: by ``rel=canonical``, by a ``url`` in its metadata, by a link that
+leads in. Links to that URL then lead to it. Within its own site that is how sites work; a page that claims to
+be one of another site could draw that site's links to itself. So such claims are not believed, unless the
+user says that whoever wrote the source is to be trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal
+
+from linkstore.ingest.source import BadInput
+from linkstore.urls import normalize_url
+
+ClaimPolicy = Literal["own", "any"]
+"""``"own"``: a page may claim URLs of its own site; ``"any"``: whatever it says is believed."""
+
+
+def origin(url: str) -> str | None:
+    """Host and port of an absolute URL, whether by http or https; None for what is none."""
+    normal = normalize_url(url)
+    return None if normal is None else normal.partition("://")[2].partition("/")[0]
+
+
+class Claims:
+    """Judges the claims of one run, and keeps count of those that are not believed.
+
+    Args:
+        policy: Which claims are believed.
+        urls: Where the source lies in public. None: its origin is that of the first claim.
+    """
+
+    def __init__(self, policy: ClaimPolicy, urls: Iterable[str] | None = ()) -> None:
+        self.policy: Final = policy
+        self._own = None if urls is None else frozenset(filter(None, map(origin, urls)))
+        self._refused = 0
+        self._example = ("", "")
+
+    def believed(self, url: str, page: str) -> bool:
+        """Whether a page may have this URL; paths within the source are always its own.
+
+        Args:
+            url: Absolute, or a tag within the site.
+            page: The page that claims it, for the report.
+        """
+        if self.policy == "any" or "://" not in url:
+            return True
+        claimed = origin(url) or url
+        if self._own is None:
+            self._own = frozenset({claimed})
+        if claimed in self._own:
+            return True
+        self._example = self._example if self._refused else (page, url)
+        self._refused += 1
+        return False
+
+    def report(self) -> Iterator[BadInput]:
+        """What was not believed, in one line."""
+        if self._refused:
+            page, url = self._example
+            number = "1 page says" if self._refused == 1 else f"{self._refused:,} pages say"
+            reason = (
+                f"{number} to be a page of another site, as {page} does of {url}; that is believed only with"
+                ' --trust-claims (Python: claims="any")'
+            )
+            yield BadInput(name="(claims)", reason=reason)
