@@ -28,8 +28,8 @@ to the next, but for added keys. `-k` counts the documents a search starts from,
 | 4 | another process held the store for too long |
 | 5 | the store is damaged or of another version; `verify` found something |
 | 6 | the embedding is unknown or not the store's, or an optional dependency is not installed |
-| 7 | a server could not be reached, or did not answer in time: that of the store, or of the website to index |
-| 8 | the run was done, but part of the source could not be seen, or more than half of it is gone; nothing of that was removed |
+| 7 | a server could not be reached, or did not answer in time: of the store, or the website to index |
+| 8 | part of the source could not be seen, or more than half of it is gone: what is stored of that stays |
 | 9 | the source has nothing that can be indexed |
 | 130 | stopped by Ctrl-C |
 
