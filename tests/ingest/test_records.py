@@ -183,7 +183,7 @@ def test_the_command_line_indexes_json_lines_and_vaults(tmp_path, path):
 
     code, printed, _ = linkstore("index", str(path), *store)
     assert (code, json.loads(printed)["pages"]["added"], json.loads(printed)["skipped"].keys()) == (
-        0,
+        exits.INCOMPLETE,
         2,
         {"line 2"},
     )
