@@ -25,6 +25,10 @@ NAME_COUNTS: Final = 2
 """How often the words of a document's name count, beside those of its text."""
 POSTINGS: Final = 20_000
 """The words of a question are looked up in so many documents at most, in all."""
+QUESTION_WORDS: Final = 128
+"""So many different words of a question are looked up, the first ones."""
+QUESTION_CHARACTERS: Final = 16_384
+"""So much of a question is searched for words and names."""
 LONGEST_WORD: Final = 64
 """Longer ones, in characters, are no words."""
 Counts = TypeVar("Counts", float, npt.NDArray[np.float64])
@@ -40,6 +44,16 @@ def terms(text: str) -> tuple[str, ...]:
         for word in tokens(text)
         if word not in STOP_WORDS and len(word) <= LONGEST_WORD
     )
+
+
+def question_terms(text: str) -> tuple[tuple[str, ...], int]:
+    """The words of a question that are looked up, each once, in order, and how many more there are.
+
+    Work for a question is bounded, however long it is: see :data:`QUESTION_WORDS` and
+    :data:`QUESTION_CHARACTERS`, past which words are not counted.
+    """
+    asked = tuple(dict.fromkeys(terms(text[:QUESTION_CHARACTERS])))
+    return asked[:QUESTION_WORDS], max(0, len(asked) - QUESTION_WORDS)
 
 
 def name_of(metadata: Mapping[str, Any]) -> str:

@@ -124,8 +124,12 @@ class Traversing(Strategy):
         return self.kinds.get(kind, 0.0) if isinstance(self.kinds, Mapping) else 1.0
 
 
+MOST: Final = 2**31 - 1
+"""No number of documents, links or steps in a search may be larger."""
+
+
 def require_at_least(least: int, **settings: int) -> None:
-    """Refuse settings that are no whole number of at least ``least``.
+    """Refuse settings that are no whole number from ``least`` to :data:`MOST`.
 
     Raises:
         StrategyError: Naming the first such setting.
@@ -133,6 +137,8 @@ def require_at_least(least: int, **settings: int) -> None:
     for name, value in settings.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise StrategyError(f"{name} must be a whole number of at least {least}, not {value!r}")
+        if value > MOST:
+            raise StrategyError(f"{name} must be at most {MOST}, not {value!r}")
 
 
 def require_within(low: float, high: float, **settings: float) -> None:

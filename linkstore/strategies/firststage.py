@@ -9,7 +9,7 @@ import numpy as np
 from linkstore.arrays import located
 from linkstore.errors import CapabilityError
 from linkstore.filters import Condition
-from linkstore.lexical import terms
+from linkstore.lexical import QUESTION_WORDS, question_terms
 from linkstore.plans import Candidates, Lexical, Nearest, Plan, Vectors, Worded
 from linkstore.strategies.base import Question, Traversing
 from linkstore.strategies.trail import NO_REFS, NO_SCORES, Found, Trail
@@ -105,7 +105,7 @@ def first_stage(
 
 def _by_words(trail: Trail, question: Question, condition: Condition, pool: int) -> Plan[Worded]:
     none = Worded(refs=NO_REFS, score=NO_SCORES)
-    asked = tuple(dict.fromkeys(terms(question.text)))
+    asked, more = question_terms(question.text)
     if not asked or not pool:
         return none
     try:
@@ -113,5 +113,6 @@ def _by_words(trail: Trail, question: Question, condition: Condition, pool: int)
     except CapabilityError as error:
         trail.cut("lexical", len(asked), 0, f"words not looked up: {error}")
         return none
+    trail.cut("lexical", more, 0, f"words past the first {QUESTION_WORDS} of the question")
     trail.cut("lexical", len(found.left_out), 0, f"words in too many documents: {', '.join(found.left_out)}")
     return found

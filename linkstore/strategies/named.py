@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from linkstore.arrays import located
+from linkstore.lexical import QUESTION_CHARACTERS
 from linkstore.plans import Members, Names, Plan, Reached, Resolve
 from linkstore.strategies.base import Question
 from linkstore.strategies.trail import NO_REFS, NO_SCORES, QUERY, Edges, Found
@@ -19,6 +20,8 @@ NAMES: Final = ("mention", "heading")
 """Kinds of links by which texts and questions lead to what they name: documents and sections."""
 LONGEST: Final = 12
 """How many words of a query a name may have."""
+WORDS: Final = 256
+"""How many words of a query are read for names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +60,7 @@ def named(question: Question, kinds: Sequence[str], most: int, cap: int) -> Plan
         most: How many documents at most; those of the rarest names, then the most similar, then by id.
         cap: Of a name that more documents bear, none is meant.
     """
-    words = tokens(question.text)
+    words = tokens(question.text[:QUESTION_CHARACTERS])[:WORDS]
     grams = [
         (at, size, kind, " ".join(words[at : at + size]))
         for at in range(len(words))

@@ -8,7 +8,7 @@ import numpy as np
 
 from linkstore.errors import StrategyError
 from linkstore.hits import Hits
-from linkstore.lexical import terms
+from linkstore.lexical import QUESTION_WORDS, question_terms
 from linkstore.plans import Lexical, Plan, Vectors, Worded
 from linkstore.strategies.base import Question, Strategy, require_at_least
 from linkstore.strategies.paths import hits_of
@@ -42,13 +42,14 @@ class Words(Strategy):
             raise StrategyError(
                 "Words starts from the query alone; with initial_roots or initial_links use Eager(depth=0)"
             )
-        asked = tuple(dict.fromkeys(terms(question.text)))
+        asked, more = question_terms(question.text)
         if not asked:
             reason = "the query has no words to look up: it is a vector, or stop words alone"
             return Hits(hits=(), reason=reason, strategy=str(self))
         condition = question.filter & question.seed_filter & question.result_filter
         found: Worded = yield Lexical(terms=asked, k=self.k, filter=condition)
         trail = Trail()
+        trail.cut("lexical", more, 0, f"words past the first {QUESTION_WORDS} of the question")
         left = ", ".join(found.left_out)
         trail.cut("lexical", len(found.left_out), 0, f"words in too many documents: {left}")
         if not len(found.refs):

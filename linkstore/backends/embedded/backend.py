@@ -12,6 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -41,7 +42,7 @@ from linkstore.backends.embedded.reader import EmbeddedReader, View
 from linkstore.backends.embedded.relinking import relinked
 from linkstore.backends.embedded.sharing import Shared, StaleStateError, snapshot_of, stamp_of
 from linkstore.backends.embedded.snapshot import Builder, Snapshot, SnapshotFiles, record
-from linkstore.backends.embedded.writing import ChangeWriter, GroupKeys, prepare
+from linkstore.backends.embedded.writing import ChangeWriter, GroupKeys, prepare, with_words
 from linkstore.drivers import answered, run
 from linkstore.errors import (
     StoreBusyError,
@@ -162,6 +163,8 @@ class EmbeddedBackend(Backend):
         """One transaction."""
         with collection_paused():
             prepared = prepare(change.put)
+            if prepared:
+                prepared = self._current().read(partial(with_words, prepared=prepared))
 
         def apply(connection: apsw.Connection, writer: ChangeWriter) -> Written:
             check_dimension(change.put, settings_of(connection).get("dimension"))

@@ -27,9 +27,9 @@ _HAVING: Final = f"SELECT count(*) FROM (SELECT 1 FROM word WHERE word MATCH ? L
 _MATCHING: Final = "SELECT rowid, bm25(word) AS score FROM word WHERE word MATCH ? ORDER BY score LIMIT ?"
 
 
-def row(key: int, text: str, metadata: Mapping[str, Any]) -> tuple[int, str]:
-    """The row of a document."""
-    return key, " ".join(document_terms(text, metadata))
+def joined(text: str, metadata: Mapping[str, Any]) -> str:
+    """The words of a document, as they are inserted."""
+    return " ".join(document_terms(text, metadata))
 
 
 def index_all(connection: apsw.Connection) -> None:
@@ -42,7 +42,7 @@ def index_all(connection: apsw.Connection) -> None:
 
 def _rows(documents: Iterable[Any]) -> Iterator[tuple[int, str]]:
     for key, text, metadata in documents:
-        yield row(key, text, orjson.loads(metadata))
+        yield key, joined(text, orjson.loads(metadata))
 
 
 def having(connection: apsw.Connection, words: Sequence[str]) -> dict[str, int]:

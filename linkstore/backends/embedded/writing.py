@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import apsw
@@ -13,13 +13,14 @@ import xxhash
 from linkstore.backends.base import Change, PageEntry, Record, Written
 from linkstore.backends.embedded import words
 from linkstore.backends.embedded.database import rows_of, settings_of
+from linkstore.backends.embedded.limits import check_keys, check_sizes
 from linkstore.errors import DocumentError
 from linkstore.links import LINKS_KEY
 
 _INSERT_DOCUMENT: Final = "INSERT INTO document VALUES (?, ?, ?, ?, ?, ?)"
 _INSERT_VECTOR: Final = "INSERT INTO vector VALUES (?, ?)"
 _INSERT_GROUP: Final = "INSERT INTO link_group VALUES (?, ?, ?)"
-_FIND_GROUPS: Final = (
+FIND_GROUPS: Final = (
     "SELECT kind, tag, link_group.key FROM json_each(?) AS wanted CROSS JOIN link_group"
     " ON kind = json_extract(wanted.value, '$[0]') AND tag = json_extract(wanted.value, '$[1]')"
 )
@@ -28,12 +29,22 @@ _INSERT_LINK: Final = "INSERT INTO link VALUES (?, ?, ?, ?, ?)"
 
 @dataclass(frozen=True, slots=True)
 class PreparedRecord:
-    """A record with its metadata as JSON and the hash that tells whether it changed."""
+    """A record with its metadata as JSON and the hash that tells whether it changed.
+
+    Args:
+        record: As given.
+        metadata: Without links.
+        links: None if the metadata has none.
+        digest: Of all that is stored.
+        words: See :func:`~linkstore.backends.embedded.words.joined`; None if it was not expected to be
+            written.
+    """
 
     record: Record
     metadata: str
     links: str | None
     digest: bytes
+    words: str | None = None
 
 
 @dataclass(slots=True)
@@ -65,6 +76,33 @@ def prepare(records: Iterable[Record]) -> list[PreparedRecord]:
     return [_prepared(record) for record in last.values()]
 
 
+def with_words(connection: apsw.Connection, prepared: Sequence[PreparedRecord]) -> list[PreparedRecord]:
+    """Find the words of records that are new or changed, before the store is locked."""
+    present = _present(connection, [item.record.id for item in prepared])
+    return [
+        item
+        if present.get(item.record.id, (0, b""))[1] == item.digest
+        else replace(item, words=_words_of(item.record))
+        for item in prepared
+    ]
+
+
+def _words_of(record: Record) -> str:
+    found = words.joined(record.text, record.metadata)
+    check_sizes(record.id, words=len(found))
+    return found
+
+
+def _present(connection: apsw.Connection, names: list[str]) -> dict[str, tuple[int, bytes]]:
+    """Key and hash of the documents that are stored already."""
+    rows = rows_of(
+        connection,
+        "SELECT id, key, hash FROM document WHERE id IN (SELECT value FROM json_each(?))",
+        (orjson.dumps(names).decode(),),
+    )
+    return {name: (key, digest) for name, key, digest in rows}
+
+
 def _prepared(record: Record) -> PreparedRecord:
     metadata = dict(record.metadata)
     has_links = LINKS_KEY in metadata
@@ -77,6 +115,7 @@ def _prepared(record: Record) -> PreparedRecord:
         raise DocumentError(
             f"document {record.id!r} cannot be stored: {error}; metadata must be plain JSON"
         ) from error
+    check_sizes(record.id, text=len(text), metadata=len(body), links=len(linked or b""))
     digest = xxhash.xxh3_128(text)
     digest.update(b"\0%d\0" % len(text) + body + b"\0" + (linked or b""))
     digest.update(record.vector.data)
@@ -124,15 +163,7 @@ class ChangeWriter:
         )
 
     def _present(self, names: list[str]) -> dict[str, tuple[int, bytes]]:
-        """Key and hash of the documents that are stored already."""
-        if not self._documents or not names:
-            return {}
-        rows = rows_of(
-            self._connection,
-            "SELECT id, key, hash FROM document WHERE id IN (SELECT value FROM json_each(?))",
-            (orjson.dumps(names).decode(),),
-        )
-        return {name: (key, digest) for name, key, digest in rows}
+        return _present(self._connection, names) if self._documents and names else {}
 
     def _remove(self, keys: list[int]) -> None:
         one = [(key,) for key in keys]
@@ -148,13 +179,12 @@ class ChangeWriter:
         )
 
     def _put(self, changed: list[PreparedRecord]) -> None:
+        check_keys("versions of documents", self._last_key + len(changed))
         groups = self._group_keys(changed)
         keyed = list(enumerate(changed, self._last_key + 1))
         executemany = self._connection.executemany
         executemany(_INSERT_DOCUMENT, (_document_row(key, item) for key, item in keyed))
-        executemany(
-            words.INSERT, (words.row(key, item.record.text, item.record.metadata) for key, item in keyed)
-        )
+        executemany(words.INSERT, (_words_row(key, item) for key, item in keyed))
         executemany(_INSERT_VECTOR, ((key, item.record.vector.data) for key, item in keyed))
         executemany(
             _INSERT_LINK,
@@ -172,9 +202,10 @@ class ChangeWriter:
         known = {pair: key for pair in wanted if (key := self._groups.known.get(pair)) is not None}
         missing = [pair for pair in wanted if pair not in known]
         if missing and self._last_group:
-            rows = rows_of(self._connection, _FIND_GROUPS, (orjson.dumps(missing).decode(),))
+            rows = rows_of(self._connection, FIND_GROUPS, (orjson.dumps(missing).decode(),))
             self.learned.update({(kind, tag): key for kind, tag, key in rows})
             missing = [pair for pair in missing if pair not in self.learned]
+        check_keys("link groups", self._last_group + len(missing))
         made = list(enumerate(missing, self._last_group + 1))
         self._connection.executemany(_INSERT_GROUP, [(key, *pair) for key, pair in made])
         self.learned.update({pair: key for key, pair in made})
@@ -202,3 +233,7 @@ class ChangeWriter:
 
 def _document_row(key: int, item: PreparedRecord) -> tuple[int, str, str, str, str | None, bytes]:
     return key, item.record.id, item.record.text, item.metadata, item.links, item.digest
+
+
+def _words_row(key: int, item: PreparedRecord) -> tuple[int, str]:
+    return key, _words_of(item.record) if item.words is None else item.words

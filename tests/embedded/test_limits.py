@@ -1,0 +1,92 @@
+"""What a store can hold at most: more is refused before it is written, and says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from stores import backend, put, record, sql, vectors
+
+from linkstore.backends.base import Change
+from linkstore.backends.embedded import limits, words
+from linkstore.errors import DocumentError, StoreLimitError
+from linkstore.lexical import QUESTION_CHARACTERS, QUESTION_WORDS, question_terms
+from linkstore.links import links_in
+from linkstore.strategies import Question, named
+
+ASKED = vectors([10_000])[0]
+
+
+def linked(n: int, *links: dict):
+    metadata = {"links": list(links)}
+    return replace(record(n), metadata=metadata, links=links_in(metadata))
+
+
+@pytest.mark.parametrize("counter", ["last_key", "last_group"])
+def test_a_change_whose_numbers_would_not_fit_is_refused_whole(tmp_path, counter) -> None:
+    store = backend(tmp_path / "kb")
+    put(store, 0, 5)
+    sql(tmp_path / "kb", f"UPDATE setting SET value = {limits.MOST_KEYS - 1} WHERE name = '{counter}'")
+    with pytest.raises(StoreLimitError, match=r"at most 2,147,483,646 can be: copy its documents"):
+        put(store, 5, 8)
+    assert [found.id for found in store.run(store.scan(None, 100))] == [f"d{n}" for n in range(5)]
+    store._closed = True  # nobody loads two thousand million rows here
+    store._database.close()
+
+
+@pytest.mark.parametrize("part", ["text", "metadata", "links"])
+def test_a_document_that_is_too_large_is_refused_with_its_name(tmp_path, monkeypatch, part) -> None:
+    monkeypatch.setattr(limits, "MOST_TEXT_BYTES", 1000)
+    store = backend(tmp_path / "kb")
+    good = record(1)
+    large = {
+        "text": replace(good, id="big", text="é" * 501),
+        "metadata": replace(good, id="big", metadata={"x": "é" * 500}),
+        "links": replace(
+            linked(2, *({"kind": "k", "tag": f"{n}", "direction": "out"} for n in range(30))), id="big"
+        ),
+    }[part]
+    with pytest.raises(DocumentError, match=f"'big' cannot be stored: of {part} it has 1,[0-9]{{3}} bytes"):
+        store.run(store.write(Change(put=[good, large])))
+    assert store.run(store.scan(None, 10)) == []
+    store.run(store.write(Change(put=[good, replace(good, id="fits", text="é" * 500)])))
+    assert len(store.run(store.scan(None, 10))) == 2
+    store.close()
+
+
+def test_words_that_grow_beyond_the_text_are_refused(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(limits, "MOST_WORDS_BYTES", 1000)
+    store = backend(tmp_path / "kb")
+    with pytest.raises(DocumentError, match="of words it has"):
+        store.run(store.write(Change(put=[replace(record(1), text="\ufdfa " * 100)])))
+    store.close()
+
+
+def test_words_are_found_before_the_store_is_locked(tmp_path, monkeypatch) -> None:
+    store = backend(tmp_path / "kb")
+    real, asked = words.joined, []
+
+    def joined(text, metadata):
+        assert not store._database._writer.in_transaction
+        asked.append(text)
+        return real(text, metadata)
+
+    monkeypatch.setattr(words, "joined", joined)
+    put(store, 0, 20)
+    put(store, 0, 20)  # nothing is new
+    put(store, 10, 15, version=1)
+    assert len(asked) == 25
+    assert store.run(store.verify()).sound
+    store.close()
+
+
+def test_work_for_a_question_is_bounded_however_long_it_is() -> None:
+    short = " ".join(f"w{n}" for n in range(QUESTION_WORDS))
+    assert question_terms(short) == (tuple(short.split()), 0)
+    assert question_terms(f"{short} one_more w0 elsewhere") == (tuple(short.split()), 2)
+    for length in (10**5, 10**6):
+        text = " ".join(f"w{n}" for n in range(length // 6))
+        assert len(text) > QUESTION_CHARACTERS
+        assert len(question_terms(text)[0]) == QUESTION_WORDS
+        fetch = next(named.named(Question(vector=ASKED, text=text), named.NAMES, 5, 3))
+        assert len(fetch.tags) <= named.WORDS * named.LONGEST * len(named.NAMES)
