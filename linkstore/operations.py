@@ -15,7 +15,7 @@ from langchain_core.documents import Document
 
 from linkstore.backends.base import Backend, Change, Manifest, PageEntry, Record, Written
 from linkstore.errors import DocumentError, EmbeddingError, LinkError, SourceConflictError
-from linkstore.filters import Filter, parse_filter
+from linkstore.filters import Condition, Filter, parse_filter
 from linkstore.gc_pause import collection_paused
 from linkstore.hits import Hits
 from linkstore.links import LINKS_KEY, AnyLink, Link, as_link, links_in, merge_links
@@ -60,12 +60,17 @@ class Stages:
     initial_roots: Sequence[str] = ()
     initial_links: Sequence[AnyLink] = ()
 
+    @property
+    def scope(self) -> Condition:
+        """What a document must pass to exist for the search."""
+        return parse_filter(self.filter)
+
     def question(self, vector: Floats, text: str = "") -> Question:
         """The question that a strategy is asked."""
         return Question(
             vector=vector,
             text=text,
-            filter=parse_filter(self.filter),
+            filtered=not self.scope.always,
             seed_filter=parse_filter(self.seed_filter),
             hop_filter=parse_filter(self.hop_filter),
             result_filter=parse_filter(self.result_filter),
@@ -83,7 +88,7 @@ def search(
     vector = (yield EmbedQuery(query)) if isinstance(query, str) else query
     manifest: Manifest = yield Engine(backend.manifest())
     question = stages.question(unit_vector(vector, manifest.dimension), text)
-    hits: Hits = yield Engine(backend.answer(strategy.plan(question)))
+    hits: Hits = yield Engine(backend.answer(strategy.plan(question), stages.scope))
     return (yield from strategy.judged(question, hits))
 
 

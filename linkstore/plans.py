@@ -4,6 +4,9 @@ A *plan* is a generator that yields fetches, receives their answers and returns 
 backend's *operation* is a generator that yields whatever its engine waits for. :mod:`linkstore.drivers`
 joins the two into one operation and drives it; nothing else waits.
 
+Filters in fetches tighten one stage of a search. What holds for all of it is the scope that the reader is
+opened for: documents outside it do not exist, in no answer and no count.
+
 Numbers in fetches and answers, called refs, stand for documents and link groups. They are the
 reader's own, valid while it is open; ids and tags are asked for by ``Names`` and ``Tags``.
 """
@@ -63,7 +66,7 @@ class Resolve:
 class Members:
     """Of each link group, the ``take`` documents on ``side`` most similar to ``vector``: Reached.
 
-    A group with more than ``cap`` documents on that side, counted before any filtering, is a hub:
+    A group with more than ``cap`` documents on that side, counted before ``filter``, is a hub:
     it gives none. ``exclude`` are documents that are not wanted again.
 
     With ``best`` the plan asks further about the ``best`` documents by score alone: about those the

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from linkstore.errors import CapabilityError, EmbeddingError
+from linkstore.filters import EVERYTHING, Condition
 from linkstore.links import Link
 from linkstore.plans import (
     Candidates,
@@ -182,7 +183,10 @@ class Report:
 
 
 class Reader(ABC):
-    """A view of a store in which no document changes. Refs it gives out are valid while it is open."""
+    """A view of a store in which no document changes, opened for a scope: no others exist for it.
+
+    Refs it gives out are valid while it is open.
+    """
 
     @abstractmethod
     def nearest(self, fetch: Nearest) -> Operation[Candidates]:
@@ -341,8 +345,14 @@ class Backend(ABC):
         """Drive one of the backend's own operations without blocking the event loop."""
 
     @abstractmethod
-    def answer(self, plan: Plan[T]) -> Operation[T]:
-        """Answer a plan from one consistent view."""
+    def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> Operation[T]:
+        """Answer a plan from one consistent view.
+
+        Args:
+            plan: Asks.
+            scope: What a document must pass to exist for the plan. All answers are those of a store that
+                holds only such documents: what is found, how often a word occurs, how large a link group is.
+        """
 
     @abstractmethod
     def close(self) -> None:

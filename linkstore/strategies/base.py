@@ -36,11 +36,15 @@ SIDES: Final[Mapping[str, tuple[tuple[Side, Side], ...]]] = {
 class Question:
     """What a search is asked.
 
+    The filter that holds at every stage is not part of it: a plan is answered by a reader that is opened for
+    that filter, and for which no other documents exist (see
+    :meth:`Backend.answer <linkstore.backends.base.Backend.answer>`).
+
     Args:
         vector: (d,) unit vector of the query.
         text: The query as written; empty for a search by vector.
-        filter: Holds at every stage.
-        seed_filter: Tightens it where the search starts.
+        filtered: Whether the plan is answered within a filter. Only messages depend on it.
+        seed_filter: Tightens the filter where the search starts.
         hop_filter: Tightens it for documents reached by links.
         result_filter: Tightens it for documents returned; others may still be walked through.
         roots: Ids of documents the search also starts from.
@@ -49,7 +53,7 @@ class Question:
 
     vector: Floats
     text: str = ""
-    filter: Condition = EVERYTHING
+    filtered: bool = False
     seed_filter: Condition = EVERYTHING
     hop_filter: Condition = EVERYTHING
     result_filter: Condition = EVERYTHING

@@ -8,7 +8,6 @@ import numpy as np
 
 from linkstore.arrays import located
 from linkstore.errors import CapabilityError
-from linkstore.filters import Condition
 from linkstore.lexical import QUESTION_WORDS, question_terms
 from linkstore.plans import Candidates, Lexical, Nearest, Plan, Vectors, Worded
 from linkstore.strategies.base import Question, Traversing
@@ -77,9 +76,8 @@ def first_stage(
 
     Where the backend cannot search by words, meaning alone decides, and the trail says so.
     """
-    condition = question.filter & question.seed_filter
-    near: Candidates = yield Nearest(vector=question.vector, k=pool, filter=condition)
-    found = yield from _by_words(trail, question, condition, pool if lexical else 0)
+    near: Candidates = yield Nearest(vector=question.vector, k=pool, filter=question.seed_filter)
+    found = yield from _by_words(trail, question, pool if lexical else 0)
     refs = np.union1d(near.refs, found.refs)
     similarity = np.zeros(len(refs), dtype=np.float32)
     similarity[np.searchsorted(refs, near.refs)] = near.similarity
@@ -103,13 +101,13 @@ def first_stage(
     )
 
 
-def _by_words(trail: Trail, question: Question, condition: Condition, pool: int) -> Plan[Worded]:
+def _by_words(trail: Trail, question: Question, pool: int) -> Plan[Worded]:
     none = Worded(refs=NO_REFS, score=NO_SCORES)
     asked, more = question_terms(question.text)
     if not asked or not pool:
         return none
     try:
-        found: Worded = yield Lexical(terms=asked, k=pool, filter=condition)
+        found: Worded = yield Lexical(terms=asked, k=pool, filter=question.seed_filter)
     except CapabilityError as error:
         trail.cut("lexical", len(asked), 0, f"words not looked up: {error}")
         return none

@@ -80,7 +80,7 @@ def named(question: Question, kinds: Sequence[str], most: int, cap: int) -> Plan
         take=cap,
         cap=cap,
         exclude=NO_REFS,
-        filter=question.filter & question.seed_filter,
+        filter=question.seed_filter,
     )
     borne = set(groups[answer.sizes > 0].tolist())
     meant = _longest([(at, size) for at, size, _, _ in grams], refs.tolist(), borne)

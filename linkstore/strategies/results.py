@@ -21,7 +21,7 @@ def _empty_reason(
     if k == 0:
         start = "no document was to be found by similarity, and no root or link leads to one"
         return "; ".join([start, *(str(cut) for cut in cuts)])
-    if not (question.filter & question.seed_filter).always:
+    if question.filtered or not question.seed_filter.always:
         return "no document passes the filter"
     return "the store is empty"
 

@@ -38,12 +38,13 @@ class Similarity(Strategy):
                 "Similarity starts from the query alone; with initial_roots or initial_links use"
                 " Eager(depth=0)"
             )
-        condition = question.filter & question.seed_filter & question.result_filter
+        condition = question.seed_filter & question.result_filter
         near: Candidates = yield Nearest(vector=question.vector, k=self.k, filter=condition)
         trail = Trail()
         refs, similarity = near.refs, near.similarity
         if not len(refs):
-            reason = "the store is empty" if condition.always else "no document passes the filter"
+            narrowed = question.filtered or not condition.always
+            reason = "no document passes the filter" if narrowed else "the store is empty"
             return Hits(hits=(), reason=reason, strategy=str(self))
         found = Found(refs=refs, similarity=similarity, weight=np.ones(len(refs), dtype=np.float32))
         return (yield from hits_of(trail, trail.add(found), self, question))

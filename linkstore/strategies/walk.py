@@ -38,8 +38,7 @@ class Start:
 
 def seeds(trail: Trail, k: int, question: Question, controls: Traversing) -> Plan[Start]:
     """The documents a search starts from: the ``k`` nearest, the named roots, the linked ones."""
-    condition = question.filter & question.seed_filter
-    near: Candidates = yield Nearest(vector=question.vector, k=k, filter=condition)
+    near: Candidates = yield Nearest(vector=question.vector, k=k, filter=question.seed_filter)
     above = near.similarity >= np.float32(controls.min_similarity)
     trail.cut("floor", int((~above).sum()), 0, f"min_similarity {controls.min_similarity}")
     plain = unlinked(near.refs[above], near.similarity[above])
@@ -63,9 +62,8 @@ def unlinked(refs: Ints, similarity: Floats) -> Found:
 
 def rooted(trail: Trail, question: Question) -> Plan[Candidates]:
     """The roots that the question names by id."""
-    condition = question.filter & question.seed_filter
-    found: Candidates = yield Find(ids=question.roots, vector=question.vector, filter=condition)
-    trail.cut("filter", found.filtered, 0, "initial_roots that the filter excludes")
+    found: Candidates = yield Find(ids=question.roots, vector=question.vector, filter=question.seed_filter)
+    trail.cut("filter", found.filtered, 0, "initial_roots that seed_filter excludes")
     missing = len(set(question.roots)) - len(found.refs) - found.filtered
     trail.cut("missing", missing, 0, "initial_roots that are not in the store")
     return found
@@ -92,7 +90,7 @@ def linked(trail: Trail, known: Ints, question: Question, controls: Traversing) 
             take=controls.adjacent_k,
             cap=controls.hub_cap,
             exclude=known,
-            filter=question.filter & question.seed_filter,
+            filter=question.seed_filter,
         )
         yield from note_cuts(trail, groups, answer, 0, controls)
         asked.update(tags)
@@ -186,7 +184,7 @@ def hop(
             take=controls.adjacent_k,
             cap=controls.hub_cap,
             exclude=exclude,
-            filter=question.filter & question.hop_filter,
+            filter=question.hop_filter,
             strength=departures.best(groups),
             best=best,
         )
@@ -206,8 +204,9 @@ def departures_of(trail: Trail, frontier: Ints, left: Memberships, controls: Tra
 
 
 def note_cuts(trail: Trail, groups: Ints, reached: Reached, depth: int, controls: Traversing) -> Plan[None]:
-    """Say which hubs were not followed and how many members the filter left out."""
-    trail.cut("filter", reached.filtered, depth, "members of link groups that the filter excludes")
+    """Say which hubs were not followed and how many members the filter of the stage left out."""
+    stage = "hop_filter" if depth else "seed_filter"
+    trail.cut("filter", reached.filtered, depth, f"members of link groups that {stage} excludes")
     hubs = groups[reached.sizes > controls.hub_cap]
     if len(hubs):
         tags: list[tuple[str, str]] = yield Tags(groups=hubs)

@@ -46,7 +46,7 @@ class Words(Strategy):
         if not asked:
             reason = "the query has no words to look up: it is a vector, or stop words alone"
             return Hits(hits=(), reason=reason, strategy=str(self))
-        condition = question.filter & question.seed_filter & question.result_filter
+        condition = question.seed_filter & question.result_filter
         found: Worded = yield Lexical(terms=asked, k=self.k, filter=condition)
         trail = Trail()
         trail.cut("lexical", more, 0, f"words past the first {QUESTION_WORDS} of the question")
@@ -54,7 +54,7 @@ class Words(Strategy):
         trail.cut("lexical", len(found.left_out), 0, f"words in too many documents: {left}")
         if not len(found.refs):
             reason = "no document has any of the query's words" + (
-                "" if condition.always else " and passes the filter"
+                " and passes the filter" if question.filtered or not condition.always else ""
             )
             return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
         vectors: Floats = yield Vectors(refs=found.refs)

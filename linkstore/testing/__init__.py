@@ -4,7 +4,20 @@ The suite is :class:`linkstore.testing.conformance.BackendConformance`; it needs
 imported from there. The contract it holds a backend to is ``docs/contract.md``.
 """
 
-from linkstore.testing.congruence import assert_congruent, compare_hits, differences
+from linkstore.testing.congruence import (
+    Search,
+    assert_congruent,
+    compare_hits,
+    differences,
+    scope_differences,
+)
 from linkstore.testing.oracle import OracleBackend
 
-__all__ = ["OracleBackend", "assert_congruent", "compare_hits", "differences"]
+__all__ = [
+    "OracleBackend",
+    "Search",
+    "assert_congruent",
+    "compare_hits",
+    "differences",
+    "scope_differences",
+]

@@ -10,19 +10,26 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from linkstore.backends.base import Backend, Change, Manifest, Record
-from linkstore.filters import Condition, Filter, parse_filter
+from linkstore.filters import EVERYTHING, Condition, Filter, parse_filter
 from linkstore.hits import Hit, Hits
 from linkstore.links import Direction, Link, merge_links
-from linkstore.strategies import Eager, Mmr, PageRank, PathBeam, Question, Similarity, Strategy
+from linkstore.strategies import Eager, Mmr, PageRank, PathBeam, Question, Similarity, Strategy, Words
 from linkstore.vectors import Floats, unit_vector
 
 DIMENSION = 6
 TOLERANCE = 1e-6
 """How far scores may lie apart."""
+_WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta")
+_SCOPES: tuple[Filter, ...] = (
+    {"lang": "en"},
+    {"lang": {"$ne": "en"}},
+    {"$and": [{"lang": "de"}, {"year": {"$gte": 2005}}]},
+    {"year": {"$ne": 2003}},
+)
 _LANGUAGES = ("en", "de", "fr")
 _KINDS = ("hyperlink", "keyword", "section")
 _WEIGHTS = (0.0, 0.25, 0.5, 0.5, 0.9, 1.0, 1.0, 1.0)
@@ -40,10 +47,15 @@ _FILTERS: tuple[Filter | None, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """One search: a strategy and its question."""
+    """One search: a strategy, its question, and the scope within which it is asked."""
 
     strategy: Strategy
     question: Question
+    scope: Condition = EVERYTHING
+
+    def on(self, backend: Backend) -> Hits:
+        """What a backend gives."""
+        return backend.run(backend.answer(self.strategy.plan(self.question), self.scope))
 
 
 class RandomGraph:
@@ -55,9 +67,11 @@ class RandomGraph:
     Args:
         seed: What everything follows from.
         documents: How many ids there are.
+        words: Whether texts and questions have words in common and name documents.
     """
 
-    def __init__(self, seed: int, documents: int = 60) -> None:
+    def __init__(self, seed: int, documents: int = 60, *, words: bool = False) -> None:
+        self._words = words
         self._random = random.Random(seed)  # noqa: S311 - reproducible, not secret
         self._ids = [f"doc {self._random.randrange(10**6):06}" for _ in range(documents)]
         self._vectors = [self._vector() for _ in range(max(2, documents // 4))]
@@ -76,18 +90,26 @@ class RandomGraph:
     def searches(self, count: int) -> list[Search]:
         """Searches by every strategy, with small bounds so that they bite."""
         strategies = [self._strategy() for _ in range(count)]
-        return [Search(strategy=strategy, question=self._question(strategy)) for strategy in strategies]
+        return [self._search(strategy) for strategy in strategies]
+
+    def scope(self) -> Condition:
+        """A filter that some documents pass, and some that they link to do not."""
+        return parse_filter(self._random.choice(_SCOPES))
 
     def _vector(self) -> Floats:
         return unit_vector([self._random.gauss(0, 1) for _ in range(DIMENSION)])
 
     def _record(self, name: str) -> Record:
         random = self._random
+        title = self._text(3) if self._words else ""
         links = merge_links(self._link() for _ in range(random.randrange(7)))
+        if title:
+            links = merge_links((*links, Link.incoming(kind="mention", tag=title)))
         return Record(
             id=name,
-            text=f"text {random.randrange(100)}",
+            text=self._text(12) if self._words else f"text {random.randrange(100)}",
             metadata={
+                **({"title": title} if title else {}),
                 "lang": random.choice(_LANGUAGES),
                 "year": random.randrange(2000, 2008),
                 "url": f"/{name}",
@@ -96,6 +118,9 @@ class RandomGraph:
             vector=random.choice(self._vectors),
             links=links,
         )
+
+    def _text(self, most: int) -> str:
+        return " ".join(self._random.choice(_WORDS) for _ in range(self._random.randint(1, most)))
 
     def _link(self) -> Link:
         random = self._random
@@ -117,6 +142,8 @@ class RandomGraph:
     def _strategy(self) -> Strategy:
         random = self._random
         chosen = random.random()
+        if self._words and chosen < 0.05:
+            return Words(k=random.choice((1, 5, 40)))
         if chosen < 0.1:
             return Similarity(k=random.choice((1, 5, 40)))
         if chosen < 0.25:
@@ -164,17 +191,23 @@ class RandomGraph:
             "direction": random.choice(("forward", "backward", "both")),
         }
 
+    def _search(self, strategy: Strategy) -> Search:
+        scope = self._condition()
+        question = replace(self._question(strategy), filtered=not scope.always)
+        if self._words:
+            question = replace(question, text=self._text(5))
+        return Search(strategy=strategy, question=question, scope=scope)
+
     def _question(self, strategy: Strategy) -> Question:
         random = self._random
         near_a_document = random.random() < 0.5
         roots = tuple(self._roots())
         links = tuple(self._link() for _ in range(random.choice((0, 0, 2))))
-        from_the_query_alone = isinstance(strategy, Similarity)
+        from_the_query_alone = isinstance(strategy, Similarity | Words)
         return Question(
             vector=random.choice(self._vectors) if near_a_document else self._vector(),
             roots=() if from_the_query_alone else roots,
             links=() if from_the_query_alone else links,
-            filter=self._condition(),
             seed_filter=self._condition(),
             hop_filter=self._condition(),
             result_filter=self._condition(),
@@ -230,34 +263,79 @@ def differences(
         shown = [sorted(map(_record_shown, scan), key=lambda record: str(record[0])) for scan in scans]
         found += _unlike(f"scan after change {stage}", *shown)
         for search in graph.searches(searches):
-            results = [
-                one.run(one.answer(search.strategy.plan(search.question))) for one in (backend, reference)
-            ]
-            found += [
-                f"after change {stage}: {search.strategy} {_asked(search.question)}: {difference}"
-                for difference in compare_hits(results[0], results[1])
-            ]
+            found += _differing(search, backend, reference, f"after change {stage}")
     return found
 
 
-def compare_hits(found: Hits, expected: Hits) -> list[str]:
-    """In words, where two results differ; scores may lie :data:`TOLERANCE` apart."""
+def scope_differences(
+    backend: Backend,
+    reference: Backend,
+    seed: int,
+    *,
+    documents: int = 60,
+    searches: int = 30,
+    words: bool = False,
+    exactly: bool = False,
+) -> list[str]:
+    """In words, where searches within a scope differ from those of a store that holds nothing else.
+
+    Args:
+        backend: What is tested; empty. It is given all documents.
+        reference: What it is held against; empty. It is given the documents of the scope alone.
+        seed: What the graph, the scope and the searches follow from.
+        documents: How many ids there are; keep it small enough for exact answers.
+        searches: How many searches after each change.
+        words: Whether documents are searched by words, too.
+        exactly: Whether scores must be equal to the last bit, as those of two backends of one kind are.
+    """
+    graph = RandomGraph(seed, documents, words=words)
+    scope = graph.scope()
+    found: list[str] = []
+    for one in (backend, reference):
+        one.run(one.claim(Manifest(embedding="random", dimension=DIMENSION)))
+    for stage, change in enumerate(graph.changes()):
+        backend.run(backend.write(change))
+        reference.run(reference.write(_within(change, scope)))
+        for search in graph.searches(searches):
+            within = replace(search, scope=scope, question=replace(search.question, filtered=True))
+            told = f"{scope.key} after change {stage}"
+            found += _differing(within, backend, reference, told, exactly=exactly)
+    return found
+
+
+def _within(change: Change, scope: Condition) -> Change:
+    """What a change does to the documents of a scope."""
+    last = {record.id: record for record in change.put}
+    put = [record for record in last.values() if scope.matches(record.metadata)]
+    left = [record.id for record in last.values() if not scope.matches(record.metadata)]
+    return Change(put=put, remove=[*change.remove, *left])
+
+
+def _differing(
+    search: Search, backend: Backend, reference: Backend, told: str, *, exactly: bool = False
+) -> list[str]:
+    unlike = compare_hits(search.on(backend), search.on(reference), 0.0 if exactly else TOLERANCE)
+    return [f"{told}: {search.strategy} {_asked(search.question)}: {one}" for one in unlike]
+
+
+def compare_hits(found: Hits, expected: Hits, tolerance: float = TOLERANCE) -> list[str]:
+    """In words, where two results differ; scores may lie ``tolerance`` apart."""
     unlike = _unlike("ids", _ids(found), _ids(expected))
     if unlike:
         return unlike
     for hit, wanted in zip(found, expected, strict=True):
-        unlike += [f"{hit.document.id}: {text}" for text in _compare_hit(hit, wanted)]
+        unlike += [f"{hit.document.id}: {text}" for text in _compare_hit(hit, wanted, tolerance)]
     unlike += _unlike("cuts", found.cuts, expected.cuts)
     unlike += _unlike("reason", found.reason, expected.reason)
     return unlike
 
 
-def _compare_hit(hit: Hit, wanted: Hit) -> Iterator[str]:
+def _compare_hit(hit: Hit, wanted: Hit, tolerance: float) -> Iterator[str]:
     yield from _unlike("document", hit.document, wanted.document)
     yield from _unlike("depth", hit.depth, wanted.depth)
     yield from _unlike("path", str(hit.path), str(wanted.path))
     for name in ("score", "similarity"):
-        if abs(getattr(hit, name) - getattr(wanted, name)) > TOLERANCE:
+        if abs(getattr(hit, name) - getattr(wanted, name)) > tolerance:
             yield f"{name} {getattr(hit, name)!r}, expected {getattr(wanted, name)!r}"
 
 

@@ -25,6 +25,7 @@ from linkstore.backends.base import (
     immediate,
 )
 from linkstore.errors import EmbeddingError, StoreClosedError
+from linkstore.filters import EVERYTHING, Condition
 from linkstore.lexical import POSTINGS, affordable, document_terms, inverse_frequency, weight
 from linkstore.links import LINKS_KEY, Link, links_in, with_other_links
 from linkstore.plans import (
@@ -336,9 +337,10 @@ class OracleBackend(Backend):
         """Drive an operation; it never waits."""
         return await drivers.arun(operation, _never)
 
-    def answer(self, plan: Plan[T]) -> Operation[T]:
-        """Answer from the state of the moment when the plan starts."""
-        reader = OracleReader(list(self._open().records.values()))
+    def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> Operation[T]:
+        """Answer from the state of the moment when the plan starts, as if only the scope were stored."""
+        records = self._open().records.values()
+        reader = OracleReader([record for record in records if scope.matches(record.metadata)])
         return (yield from drivers.answered(plan, reader.answer))
 
     def close(self) -> None:

@@ -206,7 +206,7 @@ class TestDisk:
         """In what two backends differ."""
         differ = []
         for search in searches:
-            hits = [one.run(one.answer(search.strategy.plan(search.question))) for one in (backend, oracle)]
+            hits = [search.on(one) for one in (backend, oracle)]
             differ += compare_hits(*hits)
         surveys = [one.run(one.survey()) for one in (backend, oracle)]
         return differ if surveys[0] == surveys[1] else [*differ, str(surveys)]

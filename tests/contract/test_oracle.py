@@ -77,7 +77,7 @@ def test_congruence_exercises_every_bound() -> None:
         for change in graph.changes():
             backend.run(backend.write(change))
             for search in graph.searches(20):
-                hits = backend.run(backend.answer(search.strategy.plan(search.question)))
+                hits = search.on(backend)
                 reasons |= {cut.reason for cut in hits.cuts}
                 depths |= {hit.depth for hit in hits}
                 empty |= {hits.reason} - {None}

@@ -18,7 +18,7 @@ from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.filters import parse_filter
 from linkstore.links import merge_links
 from linkstore.strategies import Eager, Mmr, Question, Similarity, Strategy
-from linkstore.testing import OracleBackend, compare_hits
+from linkstore.testing import OracleBackend, Search, compare_hits
 
 IDS = st.sampled_from([f"d{n}" for n in range(24)])
 LINKS = st.lists(
@@ -138,9 +138,10 @@ class Store(RuleBasedStateMachine):
         if isinstance(strategy, Similarity):
             roots = []  # it starts from the query alone, and says so
         question = Question(
-            vector=vectors([about])[0], filter=parse_filter(filter), roots=tuple(dict.fromkeys(roots))
+            vector=vectors([about])[0], filtered=filter is not None, roots=tuple(dict.fromkeys(roots))
         )
-        expected, *found = [backend.run(backend.answer(strategy.plan(question))) for backend in self._all()]
+        search = Search(strategy=strategy, question=question, scope=parse_filter(filter))
+        expected, *found = [search.on(backend) for backend in self._all()]
         for hits in found:
             assert compare_hits(hits, expected) == []
 

@@ -128,14 +128,14 @@ class TestBounds:
         hits = search(Eager(k=1, depth=0, min_similarity=0.5), roots=("low",), links=(to("x"),))
         assert ids(hits) == ["s", "low", "t"]
 
-    def test_hubs_are_counted_before_the_filter(self) -> None:
+    def test_hubs_are_counted_before_the_filter_of_a_stage(self) -> None:
         search = store(
             record("s", 0.9, to("hub"), ok=1), *(record(f"{n}", 0.1, at("hub"), ok=n) for n in range(5))
         )
-        hits = search(Eager(k=1, depth=1, hub_cap=4), filter=parse_filter({"ok": 1}))
+        hits = search(Eager(k=1, depth=1, hub_cap=4), hop_filter=parse_filter({"ok": 1}))
         assert ids(hits) == ["s"]
         assert cuts(hits) == [("hub", 1, 1)]
-        assert ids(search(Eager(k=1, depth=1, hub_cap=5), filter=parse_filter({"ok": 1}))) == ["s", "1"]
+        assert ids(search(Eager(k=1, depth=1, hub_cap=5), hop_filter=parse_filter({"ok": 1}))) == ["s", "1"]
 
     def test_a_hub_passed_by_is_explained(self) -> None:
         tags = [f"tag {n}" for n in range(7)]
@@ -157,7 +157,8 @@ class TestBounds:
         )
         hits = search(
             Eager(k=12, depth=1, min_similarity=0.85, hub_cap=4, limit=2, max_nodes=3),
-            filter=parse_filter({"lang": "en"}),
+            seed_filter=parse_filter({"lang": "en"}),
+            hop_filter=parse_filter({"lang": "en"}),
             result_filter=parse_filter({"lang": {"$ne": "fr"}}),
             roots=("gone",),
         )
@@ -166,7 +167,7 @@ class TestBounds:
             "Eager(",
             "floor: 9 at depth 0 — min_similarity 0.85",
             "missing: 1 at depth 0 — initial_roots that are not in the store",
-            "filter: 1 at depth 1 — members of link groups that the filter excludes",
+            "filter: 1 at depth 1 — members of link groups that hop_filter excludes",
             "hub: 1 at depth 1 — more than hub_cap 4 members: k hub",
             "max_nodes: 1 at depth 1 — max_nodes 3",
             "limit: 1 in the result — ranked below limit 2",

@@ -16,6 +16,7 @@ from linkstore.backends.base import Change, immediate
 from linkstore.drivers import answered, run
 from linkstore.filters import EVERYTHING
 from linkstore.lexical import document_terms
+from linkstore.plans import Find
 from linkstore.testing.conformance import BackendConformance, LexicalCases
 from linkstore.testing.oracle import OracleBackend, OracleReader
 
@@ -23,9 +24,9 @@ from linkstore.testing.oracle import OracleBackend, OracleReader
 class BrokenBackend(OracleBackend):
     reader = OracleReader
 
-    def answer(self, plan):
-        reader = self.reader(list(self._open().records.values()))
-        return (yield from answered(plan, reader.answer))
+    def answer(self, plan, scope=EVERYTHING):
+        records = [one for one in self._open().records.values() if scope.matches(one.metadata)]
+        return (yield from answered(plan, self.reader(records).answer))
 
 
 class Suite:
@@ -226,8 +227,8 @@ class TestHubsGiveTheirBest(Suite, part_with("test_hubs_are_not_followed_but_nam
     backend_class = backend_of(Reader)
 
 
-class TestMembersIgnoreTheFilter(Suite, part_with("test_a_filter_holds_at_every_hop")):
-    case = "test_a_filter_holds_at_every_hop"
+class TestMembersIgnoreTheFilter(Suite, part_with("test_the_filter_holds_for_members")):
+    case = "test_the_filter_holds_for_members"
 
     class Reader(OracleReader):
         @immediate
@@ -399,7 +400,7 @@ class TestAPlanSeesWritesUnderWay(Suite, part_with("test_a_plan_sees_each_docume
     case = "test_a_plan_sees_each_document_in_one_state"
 
     class Backend(BrokenBackend):
-        def answer(self, plan):
+        def answer(self, plan, scope=EVERYTHING):
             def fresh(fetch):
                 return OracleReader(list(self._open().records.values())).answer(fetch)
 
@@ -543,5 +544,50 @@ class TestARelinkWritesWhatItRead(Suite, part_with("test_an_update_that_was_ackn
             put = [before[name] for name in links if name in before]
             now(self.write(Change(put=put)))
             return now(super().relink(kinds, links))
+
+    backend_class = Backend
+
+
+class TestTheScopeFiltersAnswers(Suite, part_with("test_what_is_outside_is_no_member")):
+    case = "test_what_is_outside_is_no_member"
+
+    class Backend(BrokenBackend):
+        """Leaves out what is outside, after hubs were counted."""
+
+        def answer(self, plan, scope=EVERYTHING):
+            reader = self.reader(list(self._open().records.values()))
+
+            def narrowed(fetch):
+                if hasattr(fetch, "filter"):
+                    fetch = replace(fetch, filter=scope & fetch.filter)
+                return reader.answer(fetch)
+
+            return (yield from answered(plan, narrowed))
+
+    backend_class = Backend
+
+
+class TestWordsAreCountedOutsideTheScope(Suite, LexicalCases):
+    case = "test_words_of_what_is_outside_do_not_count"
+    backend_class = TestTheScopeFiltersAnswers.Backend
+
+
+class TestFindCountsWhatIsOutside(Suite, part_with("test_random_graphs_show_nothing_of_what_is_outside")):
+    case = "test_random_graphs_show_nothing_of_what_is_outside"
+
+    class Backend(BrokenBackend):
+        def answer(self, plan, scope=EVERYTHING):
+            state = self._open()
+            inside = OracleReader([r for r in state.records.values() if scope.matches(r.metadata)])
+
+            def counting(fetch):
+                answer = now(inside.answer(fetch))
+                if isinstance(fetch, Find):
+                    outside = sum(n in state.records for n in set(fetch.ids)) - len(answer.refs)
+                    answer = replace(answer, filtered=max(outside, answer.filtered))
+                return answer
+                yield
+
+            return (yield from answered(plan, counting))
 
     backend_class = Backend

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from linkstore.backends.base import Change, Manifest, Record
+from linkstore.filters import Condition, Filter, parse_filter
 from linkstore.hits import Hits
 from linkstore.strategies import Question, Strategy
 from linkstore.testing import OracleBackend
@@ -13,14 +14,14 @@ from linkstore.testing.conformance.probe import ASKED, DIMENSION
 
 
 def store(*records: Record) -> Callable[..., Hits]:
-    """Fill an oracle; returns its search, which takes a strategy and the fields of a question."""
+    """Fill an oracle; returns its search: of a strategy, a filter, and the fields of a question."""
     backend = OracleBackend()
     backend.run(backend.claim(Manifest(embedding="e", dimension=DIMENSION)))
     backend.run(backend.write(Change(put=records)))
 
-    def search(strategy: Strategy, **question: Any) -> Hits:
-        plan = strategy.plan(Question(**{"vector": ASKED, **question}))
-        return backend.run(backend.answer(plan))
+    def search(strategy: Strategy, filter: Filter | Condition | None = None, **question: Any) -> Hits:
+        asked = Question(**{"vector": ASKED, "filtered": filter is not None, **question})
+        return backend.run(backend.answer(strategy.plan(asked), parse_filter(filter)))
 
     return search
 

@@ -28,6 +28,7 @@ from linkstore.backends.cassandra.nearest import NearestSearch, scan_page
 from linkstore.backends.cassandra.reader import CassandraReader
 from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.relinking import Relinker
+from linkstore.backends.cassandra.scopes import Scope
 from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.backends.cassandra.transport.driver import Session
 from linkstore.backends.cassandra.transport.execution import Executor
@@ -37,6 +38,7 @@ from linkstore.backends.cassandra.words import Words
 from linkstore.backends.cassandra.writing import ChangeWriter, Clock, prepare
 from linkstore.drivers import answered
 from linkstore.errors import StoreClosedError
+from linkstore.filters import EVERYTHING, Condition
 from linkstore.links import Link
 from linkstore.plans import Operation, Plan
 
@@ -194,13 +196,14 @@ class CassandraBackend(Backend):
         """On the caller's event loop."""
         return await drivers.arun(operation, self._executor.arun)
 
-    def answer(self, plan: Plan[T]) -> Operation[T]:
+    def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> Operation[T]:
         """Read what the plan asks for, each document once."""
         self._check_open()
         claimed = yield from self._is_claimed()
         limit, replicated = self._settings.scan_limit, self._placement.is_replicated
         search = NearestSearch(self._tables, self._fetcher, limit, replicated=replicated)
-        reader = CassandraReader(self._fetcher, self._members, search, self._words, empty=not claimed)
+        within = Scope(scope, self._tables, self._fetcher, limit)
+        reader = CassandraReader(self._fetcher, self._members, search, self._words, within, empty=not claimed)
         return (yield from answered(plan, reader.answer))
 
     def close(self) -> None:

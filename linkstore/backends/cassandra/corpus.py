@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from linkstore.backends.cassandra.postingreading import Reading
 from linkstore.backends.cassandra.postings import HEAD, PARTS
 
 ALWAYS_COUNTED: Final = 1_000
@@ -18,6 +19,10 @@ SECONDS: Final = 60.0
 """With more, what was counted holds so long."""
 SAMPLE: Final = 20_000
 """With more than some so many, they are not counted but estimated from so many."""
+MOST_COUNTED: Final = 100_000
+"""So many documents are looked at to count those of a scope; if there are more, it is estimated."""
+REMEMBERED: Final = 1_000
+"""For how many scopes the last count is kept."""
 _HASHES: Final = float(1 << 64)
 
 
@@ -46,24 +51,29 @@ class Corpus:
     """
 
     def __init__(self) -> None:
-        self._last: tuple[Totals, float] | None = None
+        self._last: dict[str, tuple[Totals, float]] = {}
 
-    def known(self) -> Totals | None:
-        """The last count, if it still holds."""
-        if self._last is None:
+    def known(self, scope: str = "") -> Totals | None:
+        """The last count of a scope's documents, if it still holds."""
+        last = self._last.get(scope)
+        if last is None:
             return None
-        totals, until = self._last
+        totals, until = last
         return totals if totals.documents > ALWAYS_COUNTED and time.monotonic() < until else None
 
-    def learn(self, totals: Totals) -> None:
+    def learn(self, totals: Totals, scope: str = "") -> None:
         """Take in a new count."""
-        self._last = totals, time.monotonic() + SECONDS
+        if len(self._last) >= REMEMBERED:
+            self._last = {}
+        self._last[scope] = totals, time.monotonic() + SECONDS
 
     def add(self, documents: int, words: int) -> None:
-        """Take in what was written; negative numbers for what went."""
-        if self._last is not None:
-            totals, until = self._last
-            self._last = Totals(totals.documents + documents, totals.words + words), until
+        """Take in what was written; negative numbers for what went. Scopes are counted anew."""
+        last = self._last.get("")
+        self._last = {}
+        if last is not None:
+            totals, until = last
+            self._last[""] = Totals(totals.documents + documents, totals.words + words), until
 
 
 def rows_a_part(buckets: int) -> int:
@@ -96,6 +106,23 @@ def count(parts: Sequence[Sequence[bytes]], most: int) -> Totals:
         heads = np.frombuffer(b"".join(part), HEAD)
         _, places = np.unique(heads["hash"], return_index=True)
         number = how_many(heads["hash"], most)
+        documents += number
+        words += float(heads["length"][places].sum()) * (number / max(1, len(places)))
+    return Totals(documents, words)
+
+
+def count_within(readings: Sequence[Reading]) -> Totals:
+    """All documents of a scope, from the first of each part, and how far the part was read for them."""
+    documents = words = 0.0
+    for part in readings:
+        heads = np.frombuffer(b"".join([head for head, _ in part.rows]), HEAD)
+        hashes, places = np.unique(heads["hash"], return_index=True)
+        number = float(len(hashes))
+        if part.wanted is not None and len(part.rows) >= part.wanted:
+            number = how_many(heads["hash"], len(heads))
+        elif part.more and part.last is not None:
+            (last,) = np.frombuffer(part.last[0], HEAD)["hash"]
+            number /= (float(last) + 1) / _HASHES
         documents += number
         words += float(heads["length"][places].sum()) * (number / max(1, len(places)))
     return Totals(documents, words)

@@ -154,6 +154,17 @@ def read_documents(tables: Tables) -> str:
     return f"SELECT {_DOCUMENT} FROM {tables.documents} WHERE id IN ?"
 
 
+def read_attributes(tables: Tables) -> str:
+    """What filters ask for: (id, attributes); values: list of ids."""
+    return f"SELECT id, attributes FROM {tables.documents} WHERE id IN ?"
+
+
+def read_equal(tables: Tables, equalities: int) -> str:
+    """Documents with these fields: (id, attributes); values: field and value of each equality, the limit."""
+    where = " AND ".join(["searchable[?] = ?"] * equalities)
+    return f"SELECT id, attributes FROM {tables.documents} WHERE {where} LIMIT ?"
+
+
 def scan_first(tables: Tables) -> str:
     """The first documents in the order of the ring; values: the limit."""
     return f"SELECT {_DOCUMENT} FROM {tables.documents} LIMIT ?"
@@ -213,6 +224,14 @@ def count_members(tables: Tables) -> str:
     return f"SELECT tag FROM {tables.members} {_OF_GROUPS}"
 
 
+def read_more_members(tables: Tables) -> str:
+    """The next of a partition: (tag, id, weight, code); values: kind, tag, side, bucket, last id, limit."""
+    return (
+        f"SELECT tag, id, weight, code FROM {tables.members}"
+        " WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id > ? LIMIT ?"
+    )
+
+
 def read_all_members(tables: Tables) -> str:
     """All members: (kind, tag, side, bucket, id, weight)."""
     return f"SELECT kind, tag, side, bucket, id, weight FROM {tables.members}"
@@ -254,6 +273,11 @@ def read_first_postings(tables: Tables) -> str:
 def read_more_postings(tables: Tables) -> str:
     """All others: (head, id); values: shard, bucket, word, head and id of the last one."""
     return f"SELECT head, id FROM {tables.words} {_OF_WORD} AND (head, id) > (?, ?)"
+
+
+def read_next_postings(tables: Tables) -> str:
+    """Some of the others; values as for :func:`read_more_postings`, and the limit."""
+    return f"{read_more_postings(tables)} LIMIT ?"
 
 
 def read_partitions_of_words(tables: Tables) -> str:

@@ -12,13 +12,18 @@ from typing import Any, Final
 
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.members import bucket
 from linkstore.backends.cassandra.reading import Fetcher
+from linkstore.backends.cassandra.scopes import Scope
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.plans import Operation, Side
 
 MemberRow = tuple[str, str, float, bytes | None]
 """A member: tag, document id, weight of its link, code of its vector."""
 Tag = tuple[str, str]
+_PAGE: Final = 2_000
+"""So many members of a partition are read at once, at most."""
+_FASTER: Final = 4
 REMEMBERED: Final = 10_000
 """How many hubs are remembered."""
 
@@ -34,6 +39,16 @@ class GroupRows:
 
     size: int = 0
     rows: list[MemberRow] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Part:
+    """A partition of a link group that is read page by page: the last page, and whether there may be more."""
+
+    group: Tag
+    bucket: int
+    rows: list[MemberRow]
+    more: bool
 
 
 class GroupReader:
@@ -67,6 +82,47 @@ class GroupReader:
         for group in asked:
             self._remember((*group, side), found[group], limit)
         return [found[group] for group in groups]
+
+    def read_within(
+        self, groups: Sequence[Tag], side: Side, limit: int, scope: Scope
+    ) -> Operation[list[GroupRows]]:
+        """As :meth:`read`, of members that a scope holds; hidden ones are read past, a page at a time."""
+        asked = list(dict.fromkeys(groups))
+        found = yield from self._rows(asked, [], side, limit)
+        parts = [part for group in asked for part in self._parts(group, found[group], limit)]
+        for group in asked:
+            found[group].rows.clear()
+        most = limit
+        while parts:
+            held = yield from scope.of(row[1] for part in parts for row in part.rows)
+            for part in parts:
+                found[part.group].rows += [row for row in part.rows if row[1] in held]
+            parts = [part for part in parts if part.more and len(found[part.group].rows) < limit]
+            most = min(_FASTER * most, _PAGE)
+            yield from self._further(parts, side, most)
+        for members in found.values():
+            members.size = len(members.rows)
+        return [found[group] for group in groups]
+
+    def _parts(self, group: Tag, found: GroupRows, limit: int) -> Iterator[_Part]:
+        """What was read of each partition of a link group."""
+        of: dict[int, list[MemberRow]] = {}
+        for row in found.rows:
+            of.setdefault(bucket(row[1], len(self._buckets)), []).append(row)
+        return (_Part(group, at, rows, len(rows) >= limit) for at, rows in of.items())
+
+    def _further(self, parts: Sequence[_Part], side: Side, most: int) -> Operation[None]:
+        """Read the next rows of partitions."""
+        if not parts:
+            return
+        text = cql.read_more_members(self._tables)
+        statements = tuple(
+            Statement(cql=text, values=(*part.group, side, part.bucket, part.rows[-1][1], most))
+            for part in parts
+        )
+        answers = yield Requests(statements=statements, what="read link groups")
+        for part, rows in zip(parts, answers, strict=True):
+            part.rows, part.more = list(rows), len(rows) == most
 
     def _rows(
         self, full: Sequence[Tag], light: Sequence[Tag], side: Side, limit: int

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from linkstore.backends.base import LexicalReader, immediate
-from linkstore.backends.cassandra.groups import GroupReader
+from linkstore.backends.cassandra.groups import GroupReader, GroupRows
 from linkstore.backends.cassandra.matches import Matches
 from linkstore.backends.cassandra.nearest import NearestSearch
 from linkstore.backends.cassandra.pool import Pool
 from linkstore.backends.cassandra.reading import Documents as Known
 from linkstore.backends.cassandra.reading import Fetcher, LinkGroups
+from linkstore.backends.cassandra.scopes import Scope
 from linkstore.backends.cassandra.words import Words
 from linkstore.filters import Condition
 from linkstore.plans import (
@@ -49,12 +51,21 @@ class CassandraReader(LexicalReader):
         members: Reads link groups.
         search: Finds documents by similarity.
         words: Finds documents by words, if the store can.
+        scope: Which documents exist for the plan.
         empty: Whether the store never had a document, and so has no tables to read.
     """
 
     def __init__(
-        self, fetcher: Fetcher, members: GroupReader, search: NearestSearch, words: Words, *, empty: bool
+        self,
+        fetcher: Fetcher,
+        members: GroupReader,
+        search: NearestSearch,
+        words: Words,
+        scope: Scope,
+        *,
+        empty: bool,
     ) -> None:
+        self._scope = scope
         self._empty = empty
         self._fetcher = fetcher
         self._members = members
@@ -65,8 +76,11 @@ class CassandraReader(LexicalReader):
 
     def nearest(self, fetch: Nearest) -> Operation[Candidates]:
         """By the server's index, scored again here."""
-        rows = [] if self._empty else (yield from self._search.rows(fetch))
-        refs = np.array([self._known.keep(row) for row in rows], dtype=np.int64)
+        within = replace(fetch, filter=self._scope.condition & fetch.filter)
+        rows = [] if self._empty else (yield from self._search.rows(within))
+        found = [self._known.keep(row) for row in rows]
+        # What the plan was told does not exist, it is not given now.
+        refs = np.array([ref for ref in found if self._known.rows[ref] is not None], dtype=np.int64)
         return Candidates(refs=refs, similarity=self._similarities(refs, fetch.vector))
 
     def find(self, fetch: Find) -> Operation[Candidates]:
@@ -113,7 +127,7 @@ class CassandraReader(LexicalReader):
     def members(self, fetch: Members) -> Operation[Reached]:
         """From the partitions of the link groups; documents are read where their vectors decide."""
         tags = [self._groups.tags[group] for group in fetch.groups.tolist()]
-        groups = yield from self._members.read(tags, fetch.side, fetch.cap + 1)
+        groups = yield from self._read_groups(tags, fetch.side, fetch.cap + 1)
         pool = Pool(self._known, tags, groups, fetch)
         if not fetch.filter.always:
             yield from self._read(pool.refs.tolist())
@@ -122,9 +136,16 @@ class CassandraReader(LexicalReader):
             yield from self._read(undecided)
         return pool.reached()
 
+    def _read_groups(
+        self, tags: Sequence[tuple[str, str]], side: Side, limit: int
+    ) -> Operation[list[GroupRows]]:
+        if self._scope.everything:
+            return (yield from self._members.read(tags, side, limit))
+        return (yield from self._members.read_within(tags, side, limit, self._scope))
+
     def lexical(self, fetch: Lexical) -> Operation[Worded]:
         """From the partitions of the words; documents are read until the best are sure."""
-        found = yield from self._words.look_up(() if self._empty else fetch.terms)
+        found = yield from self._words.look_up(() if self._empty else fetch.terms, self._scope)
         matches = Matches(self._known, found, fetch, self._words.scan_limit)
         while undecided := matches.undecided():
             yield from self._read(undecided)
@@ -162,7 +183,8 @@ class CassandraReader(LexicalReader):
         names = [] if self._empty else [self._known.ids[ref] for ref in unread]
         rows = yield from self._fetcher.documents(names)
         for row in rows:
-            self._known.keep(row)
+            if self._scope.holds(row):
+                self._known.keep(row)
         self._known.mark_read(unread)
 
     def _similarities(self, refs: Ints, vector: Floats) -> Floats:

@@ -11,6 +11,7 @@ from linkstore.backends.cassandra.corpus import Corpus
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.schema import Recorded, WordState
+from linkstore.backends.cassandra.scopes import Scope
 from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.backends.cassandra.wordinspection import WordInspection
 from linkstore.backends.cassandra.wordsearch import Lookup, WordSearch
@@ -52,7 +53,7 @@ class Words:
         self._writer = WordWriter(tables, fetcher, corpus, recorded.buckets, settings.ttl)
         self._inspection = WordInspection(tables, fetcher, recorded.buckets)
 
-    def look_up(self, words: Sequence[str]) -> Operation[Lookup]:
+    def look_up(self, words: Sequence[str], scope: Scope) -> Operation[Lookup]:
         """See :meth:`WordSearch.look_up`.
 
         Raises:
@@ -63,7 +64,7 @@ class Words:
             raise CapabilityError(
                 f"the store {self._tables.name!r} cannot be searched by words: {_WHY_NOT[state]}"
             )
-        return (yield from self._search.look_up(words))
+        return (yield from self._search.look_up(words, scope))
 
     def writer(self) -> Operation[WordWriter | None]:
         """What writes postings, if the store has some."""

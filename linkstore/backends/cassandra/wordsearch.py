@@ -9,9 +9,19 @@ from typing import Any, Final
 import numpy as np
 
 from linkstore.backends.cassandra import cql
-from linkstore.backends.cassandra.corpus import Corpus, Totals, count, how_many, rows_a_part
+from linkstore.backends.cassandra.corpus import (
+    MOST_COUNTED,
+    Corpus,
+    Totals,
+    count,
+    count_within,
+    how_many,
+    rows_a_part,
+)
 from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.postings import EVERY_DOCUMENT, HEAD, Partition, partitions_of
+from linkstore.backends.cassandra.postingreading import PostingRow, Reading, read_within
+from linkstore.backends.cassandra.postings import EVERY_DOCUMENT, HEAD, PARTS, Partition, partitions_of
+from linkstore.backends.cassandra.scopes import Scope
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.lexical import LONGEST_WORD, POSTINGS, affordable
 from linkstore.plans import Operation
@@ -20,8 +30,6 @@ FIRST: Final = 500
 """So many documents of a word are read at first: enough to know within 5 % how many there are."""
 _SURELY: Final = 0.75
 """There are at least so many times as many as estimated: 5.5 standard errors less."""
-PostingRow = tuple[bytes, str]
-"""Head and document id."""
 
 
 @dataclass(slots=True)
@@ -87,19 +95,23 @@ class WordSearch:
         self._buckets = buckets
         self._corpus = corpus
 
-    def look_up(self, words: Sequence[str]) -> Operation[Lookup]:
-        """Read who has the words that can be afforded, and count all documents if that is due."""
+    def look_up(self, words: Sequence[str], scope: Scope) -> Operation[Lookup]:
+        """Read who has the words that can be afforded, and count all documents if that is due.
+
+        Documents are those of the scope, in all that is counted.
+        """
         asked = [word for word in dict.fromkeys(words) if 0 < len(word) <= LONGEST_WORD]
         if not asked:
             return Lookup(taken=(), left=(), totals=Totals())
-        found, totals = yield from self._first(asked)
+        everything = scope.everything
+        found, totals = yield from (self._first(asked) if everything else self._first_within(asked, scope))
         while True:
             having = {word: min(rows.having(), POSTINGS + 1) for word, rows in found.items()}
             taken, left = affordable(having)
             unfinished = [found[word] for word in taken if found[word].unfinished]
             if not unfinished:
                 return Lookup(taken=[found[word] for word in taken], left=left, totals=totals)
-            yield from self._finish(unfinished)
+            yield from (self._finish(unfinished) if everything else self._finish_within(unfinished, scope))
 
     def _first(self, words: Sequence[str]) -> Operation[tuple[Mapping[str, WordRows], Totals]]:
         """The first documents of each word, and the count of all."""
@@ -132,6 +144,40 @@ class WordSearch:
         )
         for (rows, at), more in zip(keys, answers, strict=True):
             rows.parts[at] += more
+            rows.unfinished.discard(at)
+
+    def _first_within(
+        self, words: Sequence[str], scope: Scope
+    ) -> Operation[tuple[Mapping[str, WordRows], Totals]]:
+        """As :meth:`_first`, of the documents of a scope."""
+        limit = -(-FIRST // self._buckets)
+        readings = [Reading(word, at, limit) for word in words for at in partitions_of(word, self._buckets)]
+        yield from read_within(self._tables, readings, scope)
+        found = {word: WordRows(word, {}) for word in words}
+        for one in readings:
+            found[one.word].parts[one.partition] = one.rows
+            if one.more:
+                found[one.word].unfinished.add(one.partition)
+        return found, (yield from self._totals_within(scope))
+
+    def _totals_within(self, scope: Scope) -> Operation[Totals]:
+        """How many documents a scope holds, unless that is known."""
+        totals = self._corpus.known(scope.condition.key)
+        if totals is None:
+            a_part, parts = rows_a_part(self._buckets), partitions_of(EVERY_DOCUMENT, self._buckets)
+            readings = [Reading(EVERY_DOCUMENT, at, a_part) for at in parts]
+            yield from read_within(self._tables, readings, scope, MOST_COUNTED // (PARTS * self._buckets))
+            totals = count_within(readings)
+            self._corpus.learn(totals, scope.condition.key)
+        return totals
+
+    def _finish_within(self, words: Sequence[WordRows], scope: Scope) -> Operation[None]:
+        """As :meth:`_finish`, of the documents of a scope."""
+        keys = [(rows, at) for rows in words for at in sorted(rows.unfinished)]
+        readings = [Reading(rows.word, at, None, last=rows.parts[at][-1]) for rows, at in keys]
+        yield from read_within(self._tables, readings, scope)
+        for (rows, at), one in zip(keys, readings, strict=True):
+            rows.parts[at] += one.rows
             rows.unfinished.discard(at)
 
     def _read(self, statements: Sequence[Statement]) -> Operation[list[list[Any]]]:

@@ -50,6 +50,7 @@ from linkstore.errors import (
     StoreFullError,
     StoreMovedError,
 )
+from linkstore.filters import EVERYTHING, Condition
 from linkstore.gc_pause import collection_paused
 from linkstore.links import Link
 from linkstore.plans import Operation, Plan
@@ -261,10 +262,13 @@ class EmbeddedBackend(Backend):
         return report
 
     @immediate
-    def answer(self, plan: Plan[T]) -> T:
+    def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> T:
         """In one read transaction."""
         return self._with_view(
-            lambda view: run(answered(plan, EmbeddedReader(view).answer), _nothing_to_wait_for)
+            lambda view: run(
+                answered(plan, EmbeddedReader(view, scope, self._settings.exact_below).answer),
+                _nothing_to_wait_for,
+            )
         )
 
     def run(self, operation: Operation[T]) -> T:

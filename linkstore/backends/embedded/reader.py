@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import apsw
@@ -11,10 +12,12 @@ import orjson
 
 from linkstore.arrays import contained
 from linkstore.backends.base import LexicalReader, immediate
-from linkstore.backends.embedded import words
+from linkstore.backends.embedded import postings, words
 from linkstore.backends.embedded.ann import PROPOSALS, AnnIndex
 from linkstore.backends.embedded.database import rows_of
 from linkstore.backends.embedded.mirror import SIDE_BITS, Mirror, Stamp
+from linkstore.backends.embedded.runs import Runs
+from linkstore.backends.embedded.scopes import Inside, Scopes, surely_large
 from linkstore.backends.embedded.verdicts import Verdicts
 from linkstore.filters import Condition
 from linkstore.lexical import affordable
@@ -54,6 +57,7 @@ class View:
         stamp: The state that transaction sees.
         mirror: Up to at least that state.
         verdicts: Shared memory of filters.
+        scopes: Shared memory of what filters leave as a whole.
         indexes: Approximate indexes, the most complete first; none to search exactly.
     """
 
@@ -61,14 +65,23 @@ class View:
     stamp: Stamp
     mirror: Mirror
     verdicts: Verdicts
+    scopes: Scopes
     indexes: tuple[AnnIndex, ...]
 
 
 class EmbeddedReader(LexicalReader):
-    """Answers from the mirror; only texts, metadata and tags come from tables. Refs are keys."""
+    """Answers from the mirror; only texts, metadata and tags come from tables. Refs are keys.
 
-    def __init__(self, view: View) -> None:
+    Args:
+        view: What is read.
+        scope: Which documents exist for the plan.
+        exact_below: Up to so many of them are compared one by one, though there are indexes.
+    """
+
+    def __init__(self, view: View, scope: Condition, exact_below: int) -> None:
         self._view = view
+        self._exact_below = exact_below
+        self._scope = scope
         self._mirror = view.mirror
         self._compared: tuple[Floats, Floats] | None = None
 
@@ -77,6 +90,10 @@ class EmbeddedReader(LexicalReader):
         """By the index and exactly past it; by looking at all when a filter leaves too few."""
         if not fetch.k or not self._view.stamp.documents:
             return Candidates(refs=_NONE, similarity=np.empty(0, np.float32))
+        if self._view.indexes and not self._scope.always:
+            keys = self._inside().keys
+            if len(keys) <= self._exact_below:
+                return self._first_passing(keys, self._scores(keys, fetch.vector), fetch)
         count = max(fetch.k, PROPOSALS)
         while self._view.indexes and count <= max(MAX_PROPOSALS, fetch.k):
             proposed, after = self._proposed(fetch.vector, count)
@@ -117,12 +134,14 @@ class EmbeddedReader(LexicalReader):
             self._compared = vector, np.concatenate([similarities(part, vector) for part in parts])
         return self._compared[1][keys]
 
-    def _first_passing(self, keys: Ints, scores: Floats, fetch: Nearest) -> Candidates:
-        """The best ``k`` that pass the filter, which is asked of no more documents than needed."""
-        take = fetch.k if fetch.filter.always else max(4 * fetch.k, PROPOSALS)
+    def _first_passing(self, keys: Ints, scores: Floats, fetch: Nearest | Lexical) -> Candidates:
+        """The best ``k`` that pass scope and filter, which are asked of no more documents than needed."""
+        unfiltered = fetch.filter.always and self._scope.always
+        take = fetch.k if unfiltered else max(4 * fetch.k, PROPOSALS)
         while True:
             order = with_names(best(scores, take), lambda at: self._mirror.ids.take(keys[at]))
-            passing = order[self._passes(fetch.filter, keys[order])]
+            passing = order[self._holds(keys[order])]
+            passing = passing[self._passes(fetch.filter, keys[passing])]
             if len(passing) >= fetch.k or take >= len(keys):
                 chosen = passing[: fetch.k]
                 return Candidates(refs=keys[chosen], similarity=scores[chosen])
@@ -131,6 +150,30 @@ class EmbeddedReader(LexicalReader):
     def _passes(self, condition: Condition, keys: Ints) -> Bools:
         return self._view.verdicts.of(condition, keys, self._view.connection)
 
+    def _holds(self, keys: Ints) -> Bools:
+        """Which documents the scope holds."""
+        return self._passes(self._scope, keys)
+
+    def _there(self, keys: Ints) -> Bools | None:
+        """Which documents exist for the plan; None when all do."""
+        visible = self._mirror.visible(keys, self._view.stamp)
+        if self._scope.always:
+            return visible
+        if visible is None:
+            return self._holds(keys)
+        visible[visible] = self._holds(keys[visible])
+        return visible
+
+    def _inside(self) -> Inside:
+        """All documents of the scope."""
+
+        def find() -> Ints:
+            keys = np.arange(1, self._view.stamp.last_key + 1)
+            there = self._there(keys)
+            return keys if there is None else keys[there]
+
+        return self._view.scopes.inside(self._scope, self._view.stamp.change, find)
+
     @immediate
     def find(self, fetch: Find) -> Candidates:
         """By the ids' index."""
@@ -138,6 +181,7 @@ class EmbeddedReader(LexicalReader):
         query = "SELECT id, key FROM document WHERE id IN (SELECT value FROM json_each(?))"
         by_id = dict(rows_of(self._view.connection, query, (_json(list(found)),)))
         keys = np.array([by_id[name] for name in found if name in by_id], dtype=np.int64)
+        keys = keys[self._holds(keys)]
         passing = self._passes(fetch.filter, keys)
         kept = keys[passing]
         scores = np.zeros(len(kept), np.float32)
@@ -179,11 +223,10 @@ class EmbeddedReader(LexicalReader):
         """From the runs of that side; every member is scored once, whatever groups it is in."""
         mirror, side = self._mirror, self._mirror.sides[SIDE_BITS[fetch.side]]
         sizes = side.counts(fetch.groups)
-        # A group this large is a hub even if every removal so far had been from it.
-        open_groups = np.flatnonzero(sizes - mirror.stale - self._unseen() <= fetch.cap)
+        open_groups = np.flatnonzero(~self._hubs(side, fetch.groups, sizes, fetch.cap))
         owner, entry = side.gather(fetch.groups[open_groups])
         owner, keys = open_groups[owner], mirror.link_document.take(entry).astype(np.int64)
-        visible = mirror.visible(keys, self._view.stamp)
+        visible = self._there(keys)
         if visible is not None:
             owner, entry, keys = owner[visible], entry[visible], keys[visible]
             sizes[open_groups] = np.bincount(owner, minlength=len(sizes))[open_groups]
@@ -191,6 +234,20 @@ class EmbeddedReader(LexicalReader):
         return self._most_similar(
             owner[kept], entry[kept], keys[kept], np.minimum(sizes, fetch.cap + 1), fetch
         )
+
+    def _hubs(self, side: Runs, groups: Ints, sizes: Ints, cap: int) -> Bools:
+        """Which groups have more than ``cap`` members for sure."""
+        if self._scope.always:
+            # A group this large is a hub even if every removal so far had been from it.
+            return sizes - self._mirror.stale - self._unseen() > cap
+
+        def gather(at: Ints, most: int) -> tuple[Ints, Ints]:
+            owner, entry = side.gather(groups[at], most)
+            keys = self._mirror.link_document.take(entry).astype(np.int64)
+            there = self._there(keys)
+            return (owner, keys) if there is None else (owner[there], keys[there])
+
+        return surely_large(gather, sizes, cap)
 
     def _unseen(self) -> int:
         """At most how many documents the mirror holds that this reader must not see."""
@@ -217,6 +274,8 @@ class EmbeddedReader(LexicalReader):
     @immediate
     def lexical(self, fetch: Lexical) -> Worded:
         """By FTS5; more are asked for while filter and ties may leave too few."""
+        if not self._scope.always:
+            return self._lexical_within(fetch)
         taken, left = affordable(words.having(self._view.connection, fetch.terms))
         keys, scores = _NONE, np.empty(0, np.float32)
         limit, enough = fetch.k + PROPOSALS, not (taken and fetch.k)
@@ -227,6 +286,16 @@ class EmbeddedReader(LexicalReader):
             enough = len(found) < limit or (len(keys) == fetch.k and scores[-1] > found_scores[-1])
             limit *= 4
         return Worded(refs=keys, score=scores, left_out=tuple(left))
+
+    def _lexical_within(self, fetch: Lexical) -> Worded:
+        """From the postings, counted within the scope."""
+        connection, inside = self._view.connection, self._inside()
+        lengths = partial(self._view.scopes.lengths.of, connection=connection)
+        found = postings.score(
+            connection, fetch.terms, self._holds, len(inside.keys), lengths, lambda: inside.average(lengths)
+        )
+        chosen = self._first_passing(found.keys, found.scores, fetch)
+        return Worded(refs=chosen.refs, score=chosen.similarity, left_out=found.left_out)
 
     def _best_matches(self, keys: Ints, scores: Floats, k: int) -> tuple[Ints, Floats]:
         order = with_names(best(scores, k), lambda at: self._mirror.ids.take(keys[at]))

@@ -84,11 +84,13 @@ class Runs:
             total += run.spans(groups)[1]
         return total
 
-    def gather(self, groups: Ints) -> tuple[Ints, Ints]:
-        """All entries of the groups: positions in ``groups``, and the entries."""
+    def gather(self, groups: Ints, most: int | None = None) -> tuple[Ints, Ints]:
+        """Entries of the groups, of a run up to ``most``: positions in ``groups``, and the entries."""
         owners, entries = [], []
         for run in self._runs:
             starts, counts = run.spans(groups)
+            if most is not None:
+                counts = np.minimum(counts, most)
             owners.append(np.repeat(np.arange(len(groups)), counts))
             entries.append(run.entries[ranges(starts, counts)])
         if not owners:

@@ -11,6 +11,7 @@ from linkstore.backends.embedded.ann import AnnIndex, LiveIndex, SavedIndex
 from linkstore.backends.embedded.database import settings_of
 from linkstore.backends.embedded.mirror import Mirror, Stamp
 from linkstore.backends.embedded.reader import View
+from linkstore.backends.embedded.scopes import Scopes
 from linkstore.backends.embedded.snapshot import SETTING, Snapshot, SnapshotFiles
 from linkstore.backends.embedded.verdicts import Verdicts
 
@@ -32,6 +33,7 @@ class Shared:
         self._live = live
         self._lock = threading.Lock()
         self._verdicts = Verdicts()
+        self._scopes = Scopes()
         self._mirror: Mirror | None = None
         self._ann: SavedIndex | None = None
         self._loaded: Snapshot | None = None
@@ -54,7 +56,7 @@ class Shared:
         mirror.catch_up(connection, stamp)
         if mirror.oldest > stamp.change:
             raise StaleStateError
-        return View(connection, stamp, mirror, self._verdicts, indexes)
+        return View(connection, stamp, mirror, self._verdicts, self._scopes, indexes)
 
     def replace(self, mirror: Mirror, snapshot: Snapshot) -> None:
         """Use a snapshot that this process has just written, freeing memory its files now hold."""

@@ -25,6 +25,7 @@ DELETE: Final = "DELETE FROM word WHERE rowid = ?"
 UNINDEXED: Final = "SELECT id FROM document WHERE key NOT IN (SELECT id FROM word_docsize)"
 _HAVING: Final = f"SELECT count(*) FROM (SELECT 1 FROM word WHERE word MATCH ? LIMIT {POSTINGS + 1})"
 _MATCHING: Final = "SELECT rowid, bm25(word) AS score FROM word WHERE word MATCH ? ORDER BY score LIMIT ?"
+_LENGTHS: Final = "SELECT id, sz FROM word_docsize WHERE id BETWEEN ? AND ?"
 
 
 def joined(text: str, metadata: Mapping[str, Any]) -> str:
@@ -55,6 +56,19 @@ def matching(connection: apsw.Connection, words: Sequence[str], limit: int) -> t
     rows: list[Any] = connection.execute(_MATCHING, (" OR ".join(map(_quoted, words)), limit)).fetchall()
     keys = np.array([key for key, _ in rows], dtype=np.int64)
     return keys, np.array([-score for _, score in rows], dtype=np.float32)
+
+
+def lengths(connection: apsw.Connection, first: int, last: int) -> tuple[Ints, Ints]:
+    """Keys (n,) from ``first`` to ``last``, and how many words those documents have (n,)."""
+    rows: list[Any] = connection.execute(_LENGTHS, (first, last)).fetchall()
+    keys = np.array([key for key, _ in rows], dtype=np.int64)
+    sizes = np.array([len(packed) for _, packed in rows], dtype=np.int64)
+    packed = np.frombuffer(b"".join([packed for _, packed in rows]), np.uint8).astype(np.int64)
+    starts, found = np.cumsum(sizes) - sizes, np.zeros(len(rows), np.int64)
+    for place in range(int(sizes.max(initial=0))):  # SQLite's varints: 7 bits a byte, the highest first
+        there = place < sizes
+        found[there] = (found[there] << 7) | (packed[starts[there] + place] & 0x7F)
+    return keys, found
 
 
 def _quoted(word: str) -> str:

@@ -28,6 +28,7 @@ _PARTS = (
     "probe",
     "reading",
     "relinking",
+    "scope",
     "traversal",
     "writing",
 )
@@ -43,6 +44,7 @@ from linkstore.testing.conformance.members import MembersCases  # noqa: E402
 from linkstore.testing.conformance.nearest import FindCases, NearestCases  # noqa: E402
 from linkstore.testing.conformance.reading import OrderCases, ReadingCases  # noqa: E402
 from linkstore.testing.conformance.relinking import RelinkCases  # noqa: E402
+from linkstore.testing.conformance.scope import LexicalScopeCases, ScopeCases  # noqa: E402
 from linkstore.testing.conformance.traversal import TraversalCases  # noqa: E402
 from linkstore.testing.conformance.writing import PageCases, WriteCases  # noqa: E402
 
@@ -56,6 +58,7 @@ __all__ = [
     "GroupsCases",
     "LexicalCases",
     "LexicalOrNotCases",
+    "LexicalScopeCases",
     "LifecycleCases",
     "LimitsCases",
     "MembersCases",
@@ -64,6 +67,7 @@ __all__ = [
     "PageCases",
     "ReadingCases",
     "RelinkCases",
+    "ScopeCases",
     "TraversalCases",
     "UpkeepCases",
     "WriteCases",
@@ -85,6 +89,7 @@ class BackendConformance(
     ContentsCases,
     UpkeepCases,
     TraversalCases,
+    ScopeCases,
     LexicalOrNotCases,
     DrivingCases,
     LimitsCases,

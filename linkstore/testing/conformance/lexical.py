@@ -14,6 +14,7 @@ from linkstore.lexical import inverse_frequency, weight
 from linkstore.plans import Lexical, Names, Plan, Worded
 from linkstore.testing.conformance.base import Cases
 from linkstore.testing.conformance.probe import CLAIM, Probe, by_run, record
+from linkstore.testing.conformance.scope import LexicalScopeCases
 from linkstore.testing.oracle import OracleBackend
 
 Scored = list[tuple[str, float]]
@@ -37,7 +38,7 @@ class LexicalOrNotCases(Cases):
         assert probe.plan(plan()) == ["a"]
 
 
-class LexicalCases(Cases):
+class LexicalCases(LexicalScopeCases):
     """Search by words, for backends that have it."""
 
     def test_documents_that_have_any_of_the_words(self, probe: Probe) -> None:

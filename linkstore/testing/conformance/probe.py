@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from linkstore.backends.base import Backend, Change, Manifest, Record, Written
-from linkstore.filters import EVERYTHING, Filter, parse_filter
+from linkstore.filters import EVERYTHING, Condition, Filter, parse_filter
 from linkstore.hits import Hits
 from linkstore.links import Link, links_in
 from linkstore.plans import (
@@ -126,11 +126,13 @@ class Probe:
     Args:
         backend: What is tested.
         drive: How.
+        scope: What documents must pass to exist for its plans.
     """
 
-    def __init__(self, backend: Backend, drive: Drive) -> None:
+    def __init__(self, backend: Backend, drive: Drive, scope: Condition = EVERYTHING) -> None:
         self.backend = backend
         self._drive = drive
+        self._scope = scope
 
     def do(self, operation: Operation[T]) -> T:
         """Drive one of the backend's operations."""
@@ -149,9 +151,13 @@ class Probe:
         """Remove documents."""
         return self.write(remove=ids)
 
+    def within(self, scope: Filter) -> Probe:
+        """The same backend, for whose plans only documents exist that pass a filter."""
+        return Probe(self.backend, self._drive, parse_filter(scope))
+
     def plan(self, plan: Plan[T]) -> T:
         """Have a plan answered."""
-        return self.do(self.backend.answer(plan))
+        return self.do(self.backend.answer(plan, self._scope))
 
     def ask(self, fetch: Fetch) -> Any:
         """Have one fetch answered."""
@@ -159,7 +165,8 @@ class Probe:
 
     def search(self, strategy: Strategy, **question: Any) -> Hits:
         """Search for :data:`ASKED`, or for another ``vector``."""
-        return self.plan(strategy.plan(Question(**{"vector": ASKED, **question})))
+        asked = {"vector": ASKED, "filtered": not self._scope.always, **question}
+        return self.plan(strategy.plan(Question(**asked)))
 
     def near(self, k: int, filter: Filter | None = None, vector: Floats = ASKED) -> list[str]:
         """Ids of the nearest, best first."""

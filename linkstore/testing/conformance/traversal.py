@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from linkstore.filters import parse_filter
 from linkstore.hits import Hits
 from linkstore.strategies import Eager, Mmr, PageRank, PathBeam, Similarity
 from linkstore.testing.conformance.base import Cases
@@ -109,9 +108,9 @@ class TraversalCases(Cases):
             record("behind", 0.7, at("behind"), lang="en"),
         )
         for strategy in (Eager(k=1, depth=3), Mmr(k=3, depth=3, fetch_k=1), PathBeam(k=1, depth=3, pool=1)):
-            hits = probe.search(strategy, filter=parse_filter({"lang": "en"}))
+            hits = probe.within({"lang": "en"}).search(strategy)
             assert [hit.document.id for hit in hits] == ["open"]
-            assert [cut.reason for cut in hits.cuts] == ["filter"]
+            assert hits.cuts == ()
             assert len(probe.search(strategy)) == 3
 
     def test_mmr_picks_what_differs(self, probe: Probe) -> None:
@@ -126,8 +125,8 @@ class TraversalCases(Cases):
         strategies = (Similarity(), Eager(), Mmr(), PageRank(), PathBeam())
         assert {probe.search(strategy).reason for strategy in strategies} == {"the store is empty"}
         probe.put(record("a", 0.5))
-        unpassed = {"filter": parse_filter({"lang": "en"})}
-        reasons = {probe.search(strategy, **unpassed).reason for strategy in strategies}
+        unpassed = probe.within({"lang": "en"})
+        reasons = {unpassed.search(strategy).reason for strategy in strategies}
         assert reasons == {"no document passes the filter"}
         for strategy in (Eager(min_similarity=0.9), Mmr(min_similarity=0.9), PageRank(min_similarity=0.9)):
             assert "min_similarity 0.9" in (probe.search(strategy).reason or "")

@@ -1,0 +1,118 @@
+"""What a reader sees within a scope: the documents that pass a filter, as if nothing else were stored.
+
+Which documents pass is remembered by :mod:`.verdicts`; what is counted over all of them is remembered
+here, for the scopes that were used last.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+import apsw
+import numpy as np
+
+from linkstore.backends.embedded.columns import Column
+from linkstore.backends.embedded.words import lengths
+from linkstore.filters import Condition
+from linkstore.vectors import Bools, Ints
+
+REMEMBERED: Final = 16
+"""For how many scopes their documents are remembered, the least recently used dropped first."""
+_FIRST: Final = 8
+"""Of a large link group so many times the cap are looked at first, and then each time so many times more."""
+
+
+class Inside:
+    """The documents of one state that pass a scope.
+
+    Args:
+        keys: (n,) their keys, ascending.
+    """
+
+    def __init__(self, keys: Ints) -> None:
+        self.keys = keys
+        self._words: int | None = None
+
+    def average(self, lengths: Callable[[Ints], Ints]) -> float:
+        """How many words a document has on average; ``lengths`` tells of each."""
+        if self._words is None:
+            self._words = int(lengths(self.keys).sum())
+        return self._words / max(1, len(self.keys))
+
+
+class Scopes:
+    """The documents of recent scopes, shared by the readers of one process."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, tuple[int, Inside]] = OrderedDict()
+        self._lock = threading.Lock()
+        self.lengths = Lengths()
+
+    def inside(self, scope: Condition, change: int, find: Callable[[], Ints]) -> Inside:
+        """The documents of a scope at a change; ``find`` gives their keys where they are not known."""
+        with self._lock:
+            known = self._known.get(scope.key)
+            if known is not None and known[0] == change:
+                self._known.move_to_end(scope.key)
+                return known[1]
+        found = Inside(find())
+        with self._lock:
+            self._known[scope.key] = change, found
+            self._known.move_to_end(scope.key)
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+        return found
+
+
+class Lengths:
+    """How many words documents have, remembered: the text of a document key never changes."""
+
+    def __init__(self) -> None:
+        self._column = Column(np.zeros(0, np.int32))
+        self._lock = threading.Lock()
+
+    def of(self, keys: Ints, connection: apsw.Connection) -> Ints:
+        """(n,) how many words each document has; those not known are read."""
+        if not len(keys):
+            return keys
+        with self._lock:
+            missing = int(keys.max()) + 1 - len(self._column)
+            if missing > 0:
+                self._column.append(np.full(missing, -1, np.int32))
+        found = self._column.take(keys)
+        unknown = keys[found < 0]
+        if len(unknown):
+            read = lengths(connection, int(unknown.min()), int(unknown.max()))
+            with self._lock:
+                self._column.put(*read)
+            found = np.maximum(self._column.take(keys), 0)
+        return found.astype(np.int64)
+
+
+def surely_large(
+    gather: Callable[[Ints, int], tuple[Ints, Ints]],
+    sizes: Ints,
+    cap: int,
+) -> Bools:
+    """Which link groups have more than ``cap`` members that a scope holds.
+
+    Large groups are read a part at a time, until enough members are found that count.
+
+    Args:
+        gather: Gives, of the first so many members of each group at least, those that the scope holds:
+            positions of the groups, and documents.
+        sizes: (g,) of the groups, at most, all documents counted.
+        cap: See above.
+    """
+    large = np.zeros(len(sizes), np.bool_)
+    open_, most = np.flatnonzero(sizes > cap), _FIRST * (cap + 1)
+    while len(open_):
+        owner, _ = gather(open_, most)
+        counted = np.bincount(owner, minlength=len(open_))
+        large[open_[counted > cap]] = True
+        open_ = open_[(counted <= cap) & (sizes[open_] > most)]
+        most *= _FIRST
+    return large

@@ -1,0 +1,96 @@
+"""X: the scope, outside which no document exists."""
+
+from __future__ import annotations
+
+import pytest
+
+from linkstore.plans import Lexical, Names, Plan, Worded
+from linkstore.testing.conformance.base import Cases
+from linkstore.testing.conformance.probe import Probe, at, on, record, to
+from linkstore.testing.congruence import scope_differences
+from linkstore.testing.oracle import OracleBackend
+
+PUBLIC = {"access": "all"}
+SEEDS = range(3)
+
+
+class ScopeCases(Cases):
+    """Whatever else is stored, answers are those of a store that holds the scope alone."""
+
+    def test_what_is_outside_is_not_found(self, probe: Probe) -> None:
+        """[X-1] Neither by similarity nor by id, where it is not counted either."""
+        probe.put(record("a", 0.9, access="staff"), record("b", 0.5, access="all"), record("c", 0.4))
+        public = probe.within(PUBLIC)
+        assert public.near(5) == ["b"]
+        assert [name for name, _ in public.found(["a", "c", "b", "?"])] == ["b"]
+        assert public.near(5, {"access": "staff"}) == []
+
+    def test_what_is_outside_is_no_member(self, probe: Probe) -> None:
+        """[X-2] It is not given, not counted and makes no hub, however many there are of it."""
+        probe.put(*(record(f"s{n:03}", 0.9, on("x"), access="staff") for n in range(150)))
+        probe.put(*(record(f"p{n}", 0.1 * n, on("x"), access="all", odd=n % 2) for n in range(4)))
+        met = probe.within(PUBLIC).met(["x", "y"], cap=4)
+        assert (met.of["x"], met.sizes["x"], met.filtered) == (["p3", "p2", "p1", "p0"], 4, 0)
+        assert probe.within(PUBLIC).met(["x"], cap=3).sizes == {"x": 4}
+        odd = probe.within(PUBLIC).met(["x"], cap=4, filter={"odd": 1})
+        assert (odd.of["x"], odd.sizes["x"], odd.filtered) == (["p3", "p1"], 4, 2)
+        assert probe.met(["x"], cap=100).sizes == {"x": 101}
+
+    def test_links_of_what_is_outside_are_not_there(self, probe: Probe) -> None:
+        """[X-3] A link group that only documents outside lie on has no members, from either side."""
+        probe.put(
+            record("a", 0.9, to("x"), access="all"),
+            record("b", 0.8, at("x"), to("y"), access="staff"),
+            record("c", 0.7, at("z"), access="staff"),
+        )
+        public = probe.within(PUBLIC)
+        assert [entry.tag for entry in public.lying(["a"], "out")] == ["x"]
+        assert public.met(["x", "y", "z"], "in").of == {"x": [], "y": [], "z": []}
+        assert public.met(["x", "y", "z"], "out").sizes == {"x": 1, "y": 0, "z": 0}
+
+    def test_a_scope_holds_for_what_is_stored_now(self, probe: Probe) -> None:
+        """[X-5] An update moves a document into a scope and out of it."""
+        probe.put(record("a", 0.9, on("x"), access="all"), record("b", 0.8, on("x"), access="staff"))
+        public = probe.within(PUBLIC)
+        assert (public.near(5), public.met(["x"]).of["x"]) == (["a"], ["a"])
+        probe.put(record("a", 0.9, on("x"), access="staff"), record("b", 0.8, on("x"), access="all"))
+        assert (public.near(5), public.met(["x"]).of["x"]) == (["b"], ["b"])
+        probe.remove("b")
+        assert (public.near(5), public.met(["x"]).sizes["x"]) == ([], 0)
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_random_graphs_show_nothing_of_what_is_outside(self, unclaimed: Probe, seed: int) -> None:
+        """[X-6] Hits, order, scores, paths, cuts and reasons are those of a store of the scope alone."""
+        found = scope_differences(unclaimed.backend, OracleBackend(), seed, documents=40, searches=15)
+        assert found == []
+
+
+class LexicalScopeCases(Cases):
+    """The same, of backends that can search by words."""
+
+    def test_words_of_what_is_outside_do_not_count(self, probe: Probe) -> None:
+        """[X-4] How many documents have a word, how many there are and how long they are."""
+        records = [
+            record("a", text="needle in hay", access="all"),
+            record("b", text="hay and hay and straw", access="all"),
+            record("c", text="straw", access="all"),
+        ]
+        probe.put(*records)
+        alone = probe.plan(_scored("hay", "needle"))
+        probe.put(*(record(f"s{n}", text="needle " * n, access="staff") for n in range(1, 20)))
+        assert probe.within(PUBLIC).plan(_scored("hay", "needle")) == alone
+        assert probe.plan(_scored("hay", "needle")) != alone
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_words_of_random_graphs_show_nothing_outside(self, unclaimed: Probe, seed: int) -> None:
+        """[X-4, X-6] As for random graphs, with documents found by words and named by the query."""
+        found = scope_differences(
+            unclaimed.backend, OracleBackend(), seed, documents=40, searches=15, words=True
+        )
+        assert found == []
+
+
+def _scored(*words: str) -> Plan[list[tuple[str, float]]]:
+    found: Worded = yield Lexical(terms=words, k=50)
+    names: list[str] = yield Names(refs=found.refs)
+    return list(zip(names, found.score.tolist(), strict=True))

@@ -1,0 +1,207 @@
+"""A search within a filter tells nothing of what the filter hides: it equals one of a store without that."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from stores import times
+
+from linkstore import Link
+from linkstore.backends.base import Change, Manifest, Record
+from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings, postings, scopes
+from linkstore.filters import parse_filter
+from linkstore.plans import Lexical, Members, Names, Nearest, Resolve
+from linkstore.strategies import DEFAULT_STRATEGY, Eager, Mmr, PathBeam, Question, Similarity, Words
+from linkstore.testing import OracleBackend, Search, compare_hits, scope_differences
+from linkstore.vectors import unit_vectors
+
+DIMENSION = 8
+PUBLIC = parse_filter({"access": "all"})
+WORDS = [f"word{n}" for n in range(40)]
+NONE = np.empty(0, np.int64)
+
+
+@pytest.mark.parametrize("seed", range(times(6, 200)))
+def test_searches_equal_those_of_a_store_of_the_scope_to_the_last_bit(seed) -> None:
+    found = scope_differences(
+        EmbeddedBackend(":memory:"),
+        EmbeddedBackend(":memory:"),
+        1000 + seed,
+        searches=40,
+        words=True,
+        exactly=True,
+    )
+    assert found == []
+
+
+@pytest.mark.parametrize("seed", range(times(2, 50)))
+def test_they_do_where_an_index_searches_all_documents(tmp_path, seed) -> None:
+    """The store is larger than what is searched exactly, the scope is not."""
+    indexed = EmbeddedBackend(tmp_path, settings=EmbeddedSettings(exact_below=60))
+    found = scope_differences(
+        indexed, EmbeddedBackend(":memory:"), seed, documents=80, searches=20, words=True, exactly=True
+    )
+    assert found == []
+    indexed.close()
+
+
+def record(number: int, *, hidden: bool, rng: random.Random, tags: int = 30) -> Record:
+    """A document with words, a name and links; what is hidden has more of all."""
+    words = [WORDS[min(39, int(rng.paretovariate(0.8)) - 1)] for _ in range(rng.randint(3, 30))]
+    title = " ".join(rng.choices(WORDS, k=rng.randint(1, 2)))
+    tagged = rng.sample(range(tags), k=4 if hidden else 3)
+    links = [Link.bidir(kind="keyword", tag=f"tag{tag}") for tag in tagged]
+    links += [Link.outgoing(kind="hyperlink", tag=f"/{rng.randrange(400)}") for _ in range(3)]
+    links += [Link.incoming(kind="hyperlink", tag=f"/{number}"), Link.incoming(kind="mention", tag=title)]
+    return Record(
+        id=f"{'hidden' if hidden else 'public'} {number}",
+        text=" ".join(words),
+        metadata={"title": title, "access": "staff" if hidden else "all"},
+        vector=unit_vectors([[rng.gauss(0, 1) for _ in range(DIMENSION)]])[0],
+        links=tuple({(link.kind, link.tag, link.direction): link for link in links}.values()),
+    )
+
+
+def filled(backend: EmbeddedBackend | OracleBackend, records: list[Record]):
+    backend.run(backend.claim(Manifest(embedding="test", dimension=DIMENSION)))
+    backend.run(backend.write(Change(put=records)))
+    return backend
+
+
+def searches(seed: int, count: int) -> list[Search]:
+    rng = random.Random(seed)
+    strategies = (
+        DEFAULT_STRATEGY,
+        Similarity(k=10),
+        Words(k=10),
+        Eager(direction="both", hub_cap=30),
+        Mmr(),
+        PathBeam(hub_cap=30),
+    )
+    found = []
+    for _ in range(count):
+        vector = unit_vectors([[rng.gauss(0, 1) for _ in range(DIMENSION)]])[0]
+        question = Question(vector=vector, text=" ".join(rng.choices(WORDS, k=4)), filtered=True)
+        found += [Search(strategy=one, question=question, scope=PUBLIC) for one in strategies]
+    return found
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    """One with an index that holds 3,000 documents, 600 of them public; one that holds those alone."""
+    rng = random.Random(5)
+    records = [record(n, hidden=n % 5 != 0, rng=rng) for n in range(3000)]
+    settings = EmbeddedSettings(exact_below=1000)
+    whole = filled(EmbeddedBackend(tmp_path_factory.mktemp("whole"), settings=settings), records)
+    whole.run(whole.flush())
+    alone = filled(EmbeddedBackend(":memory:"), [one for one in records if one.metadata["access"] == "all"])
+    yield whole, alone
+    whole.close()
+    alone.close()
+
+
+def test_a_small_part_of_a_large_store_is_searched_exactly(stores) -> None:
+    whole, alone = stores
+    assert sorted(whole.folder.glob("*.usearch"))
+    for search in searches(1, 12):
+        assert compare_hits(search.on(whole), search.on(alone), 0.0) == []
+
+
+def test_words_that_too_many_hidden_documents_have_are_looked_up(stores, monkeypatch) -> None:
+    """Which words are left out follows from the scope alone, also where postings are read in pages."""
+    monkeypatch.setattr(postings, "POSTINGS", 300)
+    monkeypatch.setattr(postings, "_PAGE", 7)
+    monkeypatch.setattr("linkstore.lexical.POSTINGS", 300)
+    monkeypatch.setattr("linkstore.backends.embedded.words._HAVING", _counted_to(301))
+    whole, alone = stores
+
+    def plan():
+        found = yield Lexical(terms=("word0", "word6", "word20", "word30"), k=20)
+        return (yield Names(refs=found.refs)), found.score.tolist(), found.left_out
+
+    within, whole_store, expected = (
+        store.run(store.answer(plan(), scope))
+        for store, scope in ((whole, PUBLIC), (whole, parse_filter(None)), (alone, parse_filter(None)))
+    )
+    assert within == expected
+    assert within[2]
+    assert whole_store[2] != within[2]
+
+
+def _counted_to(most: int) -> str:
+    return f"SELECT count(*) FROM (SELECT 1 FROM word WHERE word MATCH ? LIMIT {most})"
+
+
+@pytest.mark.parametrize("cap", [0, 1, 20, 79, 80, 81, 1000])
+def test_hubs_are_counted_past_what_is_hidden(stores, monkeypatch, cap) -> None:
+    monkeypatch.setattr(scopes, "_FIRST", 2)
+    whole, alone = stores
+
+    def plan():
+        groups = yield Resolve(tags=tuple(("keyword", f"tag{n}") for n in range(30)))
+        fetch = Members(
+            groups=groups,
+            side="in",
+            vector=np.eye(DIMENSION, dtype=np.float32)[0],
+            take=5,
+            cap=cap,
+            exclude=NONE,
+        )
+        found = yield fetch
+        names = yield Names(refs=found.refs)
+        return found.sizes.tolist(), found.group.tolist(), names, found.similarity.tolist(), found.filtered
+
+    assert whole.run(whole.answer(plan(), PUBLIC)) == alone.run(alone.answer(plan()))
+
+
+def test_a_scope_follows_updates_and_an_older_reader_keeps_its_own() -> None:
+    rng = random.Random(3)
+    store = filled(EmbeddedBackend(":memory:"), [record(n, hidden=n % 2 == 0, rng=rng) for n in range(40)])
+    vector = np.eye(DIMENSION, dtype=np.float32)[0]
+
+    def ids():
+        found = yield Nearest(vector=vector, k=100)
+        worded = yield Lexical(terms=tuple(WORDS), k=100)
+        names = yield Names(refs=found.refs)
+        return sorted(names), sorted((yield Names(refs=worded.refs))), worded.score.tolist()
+
+    def meanwhile():
+        before = yield from ids()
+        changes = [record(n, hidden=False, rng=rng) for n in range(0, 40, 2)]
+        removed = [f"public {n}" for n in range(1, 40, 2)]
+        store.run(store.write(Change(put=changes, remove=removed)))
+        store.run(store.answer(ids(), PUBLIC))
+        return before, (yield from ids())
+
+    before, during = store.run(store.answer(meanwhile(), PUBLIC))
+    assert before == during
+    assert before[0] == sorted(f"public {n}" for n in range(1, 40, 2))
+    after = store.run(store.answer(ids(), PUBLIC))
+    assert after[0] == after[1] == sorted(f"public {n}" for n in range(0, 40, 2))
+    store.close()
+
+
+def test_many_scopes_in_turn_do_not_mix(monkeypatch) -> None:
+    monkeypatch.setattr(scopes, "REMEMBERED", 3)
+    rng = random.Random(4)
+    records = []
+    for n in range(120):
+        made = record(n, hidden=False, rng=rng)
+        records.append(Record(**{**_fields(made), "metadata": {**made.metadata, "tenant": n % 8}}))
+    store = filled(EmbeddedBackend(":memory:"), records)
+    alone = [
+        filled(EmbeddedBackend(":memory:"), [one for one in records if one.metadata["tenant"] == tenant])
+        for tenant in range(8)
+    ]
+    for search in searches(9, 2):
+        for tenant, own in enumerate(alone):
+            within = Search(
+                strategy=search.strategy, question=search.question, scope=parse_filter({"tenant": tenant})
+            )
+            assert compare_hits(within.on(store), within.on(own), 0.0) == []
+
+
+def _fields(one: Record) -> dict:
+    return {name: getattr(one, name) for name in ("id", "text", "metadata", "vector", "links")}
