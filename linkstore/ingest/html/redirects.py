@@ -52,8 +52,8 @@ def refresh_target(content: bytes) -> str | None:
     if not _REFRESH.search(content[:_LOOKED_AT]):
         return None
     tree = parse_html(content)
-    for node in tree.css(_NOT_FOR_ALL):
-        node.decompose()
+    for hidden in tree.css(_NOT_FOR_ALL):
+        hidden.decompose()
     node = tree.css_first("meta[http-equiv=refresh i][content]")
     found = _TARGET.fullmatch(node.attributes.get("content") or "") if node else None
     return found[3].strip() or None if found and _is_notice(tree, int(found[1] or 0)) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -35,6 +35,11 @@ class Chrome:
 
     heads: frozenset[tuple[int, str]] = frozenset()
     tails: frozenset[tuple[int, str]] = frozenset()
+
+    @property
+    def said(self) -> str:
+        """The same for the same blocks, in every process."""
+        return repr((sorted(self.heads), sorted(self.tails))) if self.heads or self.tails else ""
 
     @classmethod
     def find(cls, pages: Sequence[PageContent]) -> Chrome:
@@ -100,32 +105,21 @@ def _with_anchors(
     return (*blocks[:-1], last)
 
 
-def clean_endings(
-    links: Iterable[tuple[str, str, str | None]], site: Site, pages: frozenset[str], suffixes: Iterable[str]
-) -> frozenset[str]:
-    """How links name pages that are files with a suffix: by nothing in its place, or by a slash.
+def names_without_suffix(
+    pages: Iterable[tuple[str, PageContent]], site: Site, own: frozenset[str], suffixes: Iterable[str]
+) -> bool:
+    """Whether links leave out the suffix of files, as in ``/guide/setup`` for ``/guide/setup.html``.
 
     Args:
-        links: Of each, the href, the URL of its page, and what ``<base href>`` says there.
+        pages: Some pages by URL.
         site: How pages are named.
-        pages: Their tags.
+        own: The tags of all pages.
         suffixes: Of files that are pages.
-
-    Returns:
-        A subset of ``{"", "/"}``; empty if links name files as they are.
     """
-    return frozenset(
-        "/" if tag.endswith("/") else ""
-        for tag in _unknown(links, site, pages)
-        if any(f"{tag.rstrip('/')}{suffix}" in pages for suffix in suffixes)
-    )
-
-
-def _unknown(
-    links: Iterable[tuple[str, str, str | None]], site: Site, pages: frozenset[str]
-) -> Iterator[str]:
-    for href, page, base in links:
-        tag = site.tag(href, page=page, base=base)
-        found = None if tag is None else split_tag(tag)[0]
-        if found is not None and found not in pages and found.startswith("/") and found != "/":
-            yield found
+    for url, page in pages:
+        for link in (link for block in page.blocks for link in block.links):
+            tag = site.tag(link.href, page=url, base=page.base)
+            name = "" if tag is None else split_tag(tag)[0]
+            if name not in own and any(f"{name}{suffix}" in own for suffix in suffixes):
+                return True
+    return False
