@@ -22,6 +22,8 @@ _SHARE: Final = 0.6
 _HEAD: Final = 200
 _TAIL: Final = 60
 _LONGEST: Final = 2000
+_PLAIN: Final = 4
+"""Blocks that are not mostly links; more than a few are a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +54,9 @@ class Chrome:
 
     def without(self, page: PageContent) -> PageContent:
         """A page without it; its anchors go to what remains. The page itself, if nothing would remain."""
-        start, end = self._begin(page.blocks), len(page.blocks)
-        while end > start and _key(page.blocks[end - 1]) in self.tails:
-            end -= 1
+        start, end = self._begin(page.blocks), self._end(page.blocks)
+        if start >= end:
+            return page
         kept = page.blocks[start:end]
         if len(kept) == len(page.blocks) or all(block.level for block in kept):
             return page
@@ -66,13 +68,31 @@ class Chrome:
 
     def _begin(self, blocks: Sequence[Block]) -> int:
         """Where the page itself begins; a heading counts as chrome only if chrome follows it."""
-        start = 0
+        start = plain = 0
         for number, block in enumerate(blocks):
-            if _key(block) not in self.heads:
+            plain += not block.level and not _is_menu(block)
+            if _key(block) not in self.heads or plain > _PLAIN:
                 break
             if not block.level:
                 start = number + 1
         return start
+
+    def _end(self, blocks: Sequence[Block]) -> int:
+        """Where the page itself ends: before menus, and before few other blocks below one heading at most."""
+        end, plain, headed = len(blocks), 0, False
+        for number in range(len(blocks) - 1, -1, -1):
+            block = blocks[number]
+            plain += not block.level and not _is_menu(block)
+            if _key(block) not in self.tails or plain > _PLAIN or (plain and headed):
+                break
+            headed = headed or bool(block.level and plain)
+            end = number
+        return end
+
+
+def _is_menu(block: Block) -> bool:
+    """Whether a block is mostly links."""
+    return 2 * sum(len(link.label) for link in block.links) >= len(block.text)
 
 
 def _key(block: Block) -> tuple[int, str]:
