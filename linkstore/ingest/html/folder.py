@@ -129,8 +129,9 @@ class FolderSource:
     def _look_around(self) -> None:
         """Learn from a few pages what most begin and end with, and whether links leave out suffixes."""
         sample = list(self._sample())
-        self._chrome = Chrome.find([found for _, found in sample])
-        self._salt += self._chrome.said
+        built = {file.url for file in self._files if not file.is_markdown}
+        self._chrome = Chrome.find([found for url, found in sample if url in built])
+        self._chrome_digest = xxhash.xxh3_64_hexdigest(self._chrome.said.encode(errors="replace"))
         if names_without_suffix(sample, self._site, self._own_tags, HTML_SUFFIXES | MARKDOWN_SUFFIXES):
             self._files = [self._also_without_suffix(file) for file in self._files]
 
@@ -140,6 +141,10 @@ class FolderSource:
             if not isinstance(content, BadInput):
                 with suppress(Exception):  # whatever is wrong, the page is read again, and then reported
                     yield file.url, self._read(file, content)
+
+    def _is_in_chrome(self, file: PageFile) -> bool:
+        """Whether a page is framed by what most share, and not the one that keeps it."""
+        return not file.is_markdown and file.url != self._home
 
     def _also_without_suffix(self, file: PageFile) -> PageFile:
         name, dot, _ = file.url.rpartition(".")
@@ -157,13 +162,14 @@ class FolderSource:
 
     def _digest(self, file: PageFile, content: bytes) -> str:
         known_as = (file.url, file.aliases, self._old_names(file), self._symbols.get(file.url))
-        digest = xxhash.xxh3_128(f"{self._salt}{known_as}".encode(errors="replace"))
+        framed = self._chrome_digest if self._is_in_chrome(file) else ""
+        digest = xxhash.xxh3_128(f"{self._salt}{known_as}{framed}".encode(errors="replace"))
         digest.update(content)
         return digest.hexdigest()
 
     def _chunks(self, file: PageFile, content: bytes) -> list[Chunk]:
         found = self._read(file, content)
-        if file.url != self._home:
+        if self._is_in_chrome(file):
             found = self._chrome.without(found)
         old = self._old_names(file)
         page = Page(
