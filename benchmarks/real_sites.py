@@ -56,8 +56,6 @@ SHORT = 20
 EDGE = 3
 """Lines at each end of a page's text that are looked at for chrome."""
 SIGNS = ("¶", "§", "#", "🔗", "◆")
-ON_A_PAGE = 10
-"""Anchors of a page that are checked at most."""
 LONG_ENOUGH = 12
 """Letters of a paragraph that is looked for."""
 _READ = """
@@ -241,8 +239,9 @@ def _fragments(
     found: _Indexed, files: dict[str, Path], seed: random.Random, most: int
 ) -> tuple[int, list[str]]:
     """How many of a sample of links with an anchor lead to the right chunk, and what is wrong elsewhere."""
+    targets = sorted(set(_targets(files)))
     right, wrong = 0, []
-    for tag in _sampled(sorted(set(_targets(files))), seed):
+    for tag in seed.sample(targets, len(targets)):
         if right + len(wrong) == most:
             break
         page, fragment = split_tag(tag)
@@ -258,15 +257,6 @@ def _fragments(
             owners = ", ".join(found.owners.get(tag, ["nothing"]))
             wrong.append(f"{tag} leads to {owners}, which lacks: {' … '.join(wanted)}")
     return right, wrong
-
-
-def _sampled(targets: list[str], seed: random.Random) -> Iterator[str]:
-    """Some targets of each page, pages in random order: html5lib takes its time with each."""
-    pages: dict[str, list[str]] = {}
-    for tag in seed.sample(targets, len(targets)):
-        pages.setdefault(split_tag(tag)[0], []).append(tag)
-    for tags in pages.values():
-        yield from tags[:ON_A_PAGE]
 
 
 def _targets(files: dict[str, Path]) -> Iterator[str]:

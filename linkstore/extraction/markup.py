@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
-from w3lib.encoding import html_body_declared_encoding, read_bom
 
+from linkstore.extraction.bounds import bounded
+from linkstore.extraction.decoding import decode_html
 from linkstore.extraction.noise import inside, noise_ids, permalinks
 from linkstore.extraction.texts import link_label, squeezed
 
@@ -26,22 +27,12 @@ def parse_html(content: str | bytes) -> Tree:
     Args:
         content: HTML, whole or in part. Bytes are read in the encoding that their byte-order mark or
             ``<meta charset>`` names, else as UTF-8; what does not decode becomes U+FFFD.
-    """
-    if isinstance(content, bytes):
-        return LexborHTMLParser(decode_html(content, errors="replace"))
-    return LexborHTMLParser(content)
-
-
-def decode_html(content: bytes, *, fallback: str = "utf-8", errors: str = "strict") -> str:
-    """Decode a page by its byte-order mark, else its ``<meta charset>``, else ``fallback``.
 
     Raises:
-        UnicodeDecodeError: If the bytes are not in that encoding and ``errors`` is ``"strict"``.
+        UnboundedPageError: If the page would take far more time or memory to parse than its length says.
     """
-    marked, mark = read_bom(content)
-    if marked is not None and mark is not None:
-        return content[len(mark) :].decode(marked, errors)
-    return content.decode(html_body_declared_encoding(content) or fallback, errors)
+    text = decode_html(content, errors="replace") if isinstance(content, bytes) else content
+    return LexborHTMLParser(bounded(text))
 
 
 def base_href(tree: Tree) -> str | None:

@@ -248,20 +248,26 @@ def _looked_for(block: Block, texts: Sequence[str], begins: Sequence[int]) -> tu
 def _names(parts: Sequence[_Part]) -> list[str]:
     """A name for each part that no other has: none for the first, then its fragment, numbered if taken."""
     names: list[str] = []
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     for number, part in enumerate(parts):
         base = quote_fragment(part.fragment or "") if number else ""
         names.append(unused(base, taken))
     return names
 
 
-def unused(base: str, taken: set[str]) -> str:
-    """``base``, or the first of ``base~2``, ``base~3``, … that is not taken; taken from now on."""
-    name, count = base, 1
+def unused(base: str, taken: dict[str, int]) -> str:
+    """``base``, or the first of ``base~2``, ``base~3``, … that is not taken; taken from now on.
+
+    Args:
+        base: A name.
+        taken: Each name that is taken, with the number up to which numbered ones of it are.
+    """
+    name, count = base, taken.get(base, 0)
     while name in taken:
         count += 1
-        name = f"{base}~{count}"
-    taken.add(name)
+        name = f"{base}~{count}" if count > 1 else base
+    taken[base] = max(count, 1)
+    taken.setdefault(name, 1)
     return name
 
 

@@ -132,7 +132,7 @@ def page_documents(read: Iterable[Chunk | Document], linkers: Linkers) -> tuple[
     Raises:
         UnreadablePageError: If a document has no id, or an invalid link.
     """
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     return tuple(
         linkers.document(one, unused(_url(one), taken)) if isinstance(one, Chunk) else _as_it_is(one, linkers)
         for one in read

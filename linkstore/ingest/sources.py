@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from linkstore.errors import LinkStoreError
+from linkstore.extraction.bounds import UnboundedPageError
 from linkstore.extraction.markup import canonical_href, parse_html
 from linkstore.ingest.claims import origin
 from linkstore.ingest.files import Folder, IsPage, quoted
@@ -139,7 +140,7 @@ def _canonical_urls(files: Sequence[PageFile]) -> Iterable[tuple[PageFile, str]]
     for file in _sample(files):
         try:
             href = canonical_href(parse_html(file.read(_LARGEST)))
-        except (UnreadablePageError, OSError):
+        except (UnreadablePageError, UnboundedPageError, OSError):
             continue  # it is read again, and then reported
         url = normalize_url(href, policy=_FOLDED) if href else None
         if url is not None:

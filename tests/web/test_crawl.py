@@ -19,7 +19,6 @@ from web_site import PUBLIC, Names, Reply, Time, Wires, html, moved, network, ru
 
 from linkstore.ingest import NothingIndexedError, SourceNotFoundError, handover, index_folder
 from linkstore.ingest.html.folder import IngestSettings
-from linkstore.ingest.html.nesting import nests_deeper
 from linkstore.ingest.web import (
     FetchError,
     ForbiddenUrlError,
@@ -690,33 +689,6 @@ def test_what_is_remembered_of_a_page_is_small(serve, store):
     sizes = sorted(len(page.digest) for page in store.stored.values())
     assert sizes[-2] < 500, "each URL stands in one digest"
     assert len(json.loads(store.stored[START, START].digest.partition(":")[2])["children"]) == 100
-
-
-DEEP = 2000
-
-
-@pytest.mark.parametrize(
-    ("text", "deep"),
-    [
-        ("<div>" * DEEP, True),
-        ("<DIV class=x>" * DEEP, True),
-        ("<x/>" * DEEP, True),
-        ("<svg>" + "<g>" * DEEP, True),
-        ("<svg><div></div>" + "<x/>" * DEEP, True),
-        ("<ul><li>" * DEEP, True),
-        ("<div></div>" * DEEP, False),
-        ("<p>one<br>" * DEEP, False),
-        ("<table>" + "<tr><td>x" * DEEP, False),
-        ("<svg>" + '<path d="M0 0"/>' * DEEP + "</svg>", False),
-        ("<script>" + "a<b;" * DEEP + "</script>", False),
-        ("<script>" + "a<b;" * DEEP, False),
-        ("<!--" + "<div>" * DEEP + "-->", False),
-        ("a < b" * DEEP, False),
-    ],
-)
-def test_how_deep_a_page_is_nested_is_seen_before_it_is_parsed(text, deep):
-    """Parsers of HTML take quadratic time on such pages."""
-    assert nests_deeper(text, 1000) == deep
 
 
 def test_a_page_that_is_nested_too_deep_is_reported(serve, store):

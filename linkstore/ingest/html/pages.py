@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from linkstore.extraction.bounds import UnboundedPageError
+from linkstore.extraction.decoding import declared_encoding, decode_html
 from linkstore.extraction.markup import (
     Node,
     Tree,
     base_href,
     canonical_href,
-    decode_html,
     head_title,
     parse_html,
 )
 from linkstore.extraction.noise import noise_ids
 from linkstore.extraction.texts import letters
 from linkstore.ingest.html.blocks import Block
-from linkstore.ingest.html.nesting import nests_deeper
 from linkstore.ingest.html.reading import read_blocks
 
 _MAIN: Final = "main, [role=main], article, .body, .document"
@@ -26,9 +26,8 @@ _SURE: Final = 0.5
 _PROBABLE: Final = 0.75
 """How much of the page's text that is not in links it must hold: names are used for other things too."""
 _MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
+_WIDE: Final = ("utf-16", "utf16", "utf_16", "utf-32", "utf32", "utf_32")
 _LOOKED_AT: Final = 8192
-DEEPEST: Final = 5000
-"""How deep the elements of a page in a folder may lie."""
 
 
 class UnreadablePageError(ValueError):
@@ -66,18 +65,19 @@ def read_html_page(content: bytes, *, encoding: str = "utf-8") -> PageContent:
         UnreadablePageError: If the page is binary, not in its encoding, or without text.
     """
     text = decoded(content, encoding)
-    check_depth(text)
-    return page_content(parse_html(text))
+    return page_content(parsed(text))
 
 
-def check_depth(text: str, deepest: int = DEEPEST) -> None:
-    """Refuse a page whose elements lie deeper than any author nests them; browsers stop at 512.
+def parsed(text: str) -> Tree:
+    """A page, parsed.
 
     Raises:
-        UnreadablePageError: If they lie more than ``deepest`` deep: parsing takes time by the depth of each.
+        UnreadablePageError: If it would take far more time or memory to parse than its length says.
     """
-    if nests_deeper(text, deepest):
-        raise UnreadablePageError(f"its elements lie more than {deepest:,} deep")
+    try:
+        return parse_html(text)
+    except UnboundedPageError as error:
+        raise UnreadablePageError(str(error)) from error
 
 
 def page_content(tree: Tree, *, title: str = "") -> PageContent:
@@ -104,8 +104,13 @@ def page_content(tree: Tree, *, title: str = "") -> PageContent:
     )
 
 
-def decoded(content: bytes, encoding: str) -> str:
+def decoded(content: bytes, encoding: str, *, declared: str | None = None) -> str:
     """A page's text.
+
+    Args:
+        content: The page.
+        encoding: Of a page that declares none.
+        declared: The ``Content-Type`` that its server gives it, if any.
 
     Raises:
         UnreadablePageError: If the page is empty, binary or not in its encoding.
@@ -113,9 +118,11 @@ def decoded(content: bytes, encoding: str) -> str:
     if not content.strip():
         raise UnreadablePageError("it is empty")
     if b"\0" in content[:_LOOKED_AT] and not content.startswith(_MARKS):
-        raise UnreadablePageError("it is binary")
+        wide = (declared_encoding(content, declared) or encoding).lower().startswith(_WIDE)
+        if not wide:
+            raise UnreadablePageError("it is binary")
     try:
-        return decode_html(content, fallback=encoding)
+        return decode_html(content, declared=declared, fallback=encoding)
     except (UnicodeError, LookupError) as error:
         raise UnreadablePageError(
             f"bad encoding: {error}; declare the right one with <meta charset>, or pass encoding="

@@ -13,7 +13,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from linkstore.extraction.markup import Tree, decode_html, parse_html
+from linkstore.extraction.bounds import UnboundedPageError
+from linkstore.extraction.decoding import decode_html
+from linkstore.extraction.markup import Tree, parse_html
 from linkstore.ingest.files import Folder
 from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.source import BadInput
@@ -51,9 +53,12 @@ def refresh_target(content: bytes) -> str | None:
     """
     if not _REFRESH.search(content[:_LOOKED_AT]):
         return None
-    tree = parse_html(content)
-    for hidden in tree.css(_NOT_FOR_ALL):
-        hidden.decompose()
+    try:
+        tree = parse_html(content)
+    except UnboundedPageError:
+        return None  # it is read again, and then reported
+    for unseen in tree.css(_NOT_FOR_ALL):
+        unseen.decompose()
     node = tree.css_first("meta[http-equiv=refresh i][content]")
     found = _TARGET.fullmatch(node.attributes.get("content") or "") if node else None
     return found[3].strip() or None if found and _is_notice(tree, int(found[1] or 0)) else None

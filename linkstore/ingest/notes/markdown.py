@@ -12,8 +12,7 @@ from typing import Any, Final
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from linkstore.extraction.markup import parse_html
-from linkstore.ingest.html.pages import PageContent, decoded, page_content
+from linkstore.ingest.html.pages import PageContent, decoded, page_content, parsed
 from linkstore.ingest.notes.frontmatter import split_front_matter
 
 _TITLE: Final = re.compile(r"^title:\s*(.+?)\s*$", re.MULTILINE)
@@ -37,7 +36,7 @@ def read_markdown_page(content: bytes, *, encoding: str = "utf-8") -> PageConten
     front, body = split_front_matter(text)
     title = _TITLE.search(front)
     html = to_html(body)
-    return page_content(parse_html(f"<main>{html}</main>"), title=title[1].strip("\"'") if title else "")
+    return page_content(parsed(f"<main>{html}</main>"), title=title[1].strip("\"'") if title else "")
 
 
 def to_html(text: str, parser: MarkdownIt | None = None, env: MutableMapping[str, Any] | None = None) -> str:

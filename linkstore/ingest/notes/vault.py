@@ -12,12 +12,12 @@ from urllib.parse import unquote
 import xxhash
 
 from linkstore.extraction import Chunk, Hyperlink, LinkExtractor, Page
-from linkstore.extraction.markup import decode_html, parse_html
+from linkstore.extraction.decoding import decode_html
 from linkstore.extraction.texts import squeezed
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.claims import Claims
 from linkstore.ingest.html.folder import IngestSettings, content_of
-from linkstore.ingest.html.pages import UnreadablePageError, decoded, page_content
+from linkstore.ingest.html.pages import UnreadablePageError, decoded, page_content, parsed
 from linkstore.ingest.notes.frontmatter import (
     LONGEST,
     NONE,
@@ -134,7 +134,7 @@ class VaultSource:
     def _chunks(self, note: _Note, notes: Notes) -> list[Chunk]:
         file, front = note.file, note.front
         html = note_html(note.body, file.page, notes)
-        found = page_content(parse_html(f"<main>{html}</main>"), title=squeezed(front.title))
+        found = page_content(parsed(f"<main>{html}</main>"), title=squeezed(front.title))
         title = found.title or PurePosixPath(file.name).stem
         metadata = {**front.fields, "aliases": list(front.aliases)} if front.aliases else dict(front.fields)
         urls = (url for url in front.urls if self._claims.believed(self._site.page_tag(url) or "", file.url))

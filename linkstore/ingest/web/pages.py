@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from w3lib.encoding import http_content_type_encoding, read_bom
-
 from linkstore.extraction import Chunk, Page
-from linkstore.extraction.markup import Tree, base_href, page_links, parse_html
+from linkstore.extraction.markup import Tree, base_href, page_links
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
-from linkstore.ingest.html.pages import PageContent, UnreadablePageError, check_depth, decoded, page_content
+from linkstore.ingest.html.pages import PageContent, UnreadablePageError, decoded, page_content, parsed
 from linkstore.ingest.html.redirects import refresh_target
 from linkstore.ingest.web.errors import FetchError
 from linkstore.ingest.web.fetching import Response, media_type
@@ -19,7 +17,6 @@ from linkstore.ingest.web.targets import absolute_url
 
 _HTML: Final = frozenset({"", "text/html", "application/xhtml+xml"})
 _FRAMES: Final = "frame[src], iframe[src]"
-_DEEPEST: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +49,13 @@ def read_web_page(response: Response, *, encoding: str) -> WebPage:
     """
     problem: UnreadablePageError | None = None
     try:
-        text = _text(response, encoding)
+        text = decoded(response.body, encoding, declared=response.headers.get("content-type"))
     except UnreadablePageError as error:
         text, problem = response.body.decode(errors="replace"), error
     try:
-        check_depth(text, _DEEPEST)
+        tree = parsed(text)
     except UnreadablePageError as error:
         return WebPage(content=error)
-    tree = parse_html(text)
     base = _base(tree, response.url)
     links = tuple(dict.fromkeys(_links(tree, base)))
     refresh = _refresh(response.body, base)
@@ -103,19 +99,6 @@ def _content(tree: Tree) -> PageContent | UnreadablePageError:
         return page_content(tree)
     except UnreadablePageError as error:
         return error
-
-
-def _text(response: Response, encoding: str) -> str:
-    declared = http_content_type_encoding(response.headers.get("content-type"))
-    if declared is None or read_bom(response.body)[0] is not None or not response.body.strip():
-        return decoded(response.body, encoding)
-    try:
-        text = response.body.decode(declared)
-    except (UnicodeError, LookupError) as error:
-        raise UnreadablePageError(f"bad encoding: {error}, which the server declares") from error
-    if "\0" in text:
-        raise UnreadablePageError("it is binary")
-    return text
 
 
 def _base(tree: Tree, url: str) -> str:

@@ -1,0 +1,77 @@
+"""A page of HTML within bounds: what it may cost to parse, told before it is parsed.
+
+Parsers of HTML take time and memory in proportion to a page but for a few constructions, which this module
+refuses or writes otherwise. What readers see stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from linkstore.errors import ExtractionError
+from linkstore.extraction.nesting import Nesting
+from linkstore.extraction.tags import Tag, Tags, attribute_names
+
+DEEPEST: Final = 512
+"""How deep elements may lie; browsers move what is deeper out to this depth."""
+MOST_ATTRIBUTES: Final = 1000
+"""Of one element."""
+MOST_OPTIONS: Final = 1000
+"""Of the lists to choose from on a page; further ones are left out, as no text of a page is in them."""
+
+_FEW_TAGS: Final = 256
+_SHORT: Final = 16_384
+_REOPENED: Final = 20_000
+_CHARACTERS_EACH: Final = 4
+_MOVED: Final = 50_000
+
+
+class UnboundedPageError(ExtractionError):
+    """A page would take far more time or memory to parse than its length says."""
+
+
+def bounded(page: str) -> str:
+    """A page that takes time and memory in proportion to its length.
+
+    Args:
+        page: HTML.
+
+    Returns:
+        The page, in which elements that hold text only hold no tags.
+
+    Raises:
+        UnboundedPageError: If its elements lie too deep, have too many attributes, or are opened or moved too
+            often by tags that are not closed in order.
+    """
+    if len(page) <= _SHORT and page.count("<") <= _FEW_TAGS and "/>" not in page:
+        return page
+    tags, nesting, options = Tags(page), Nesting(), 0
+    for tag in tags:
+        if tag.name == "option" and not tag.closing:
+            options += 1
+            if options > MOST_OPTIONS:
+                tags.leave_out(tag)
+                continue
+        _follow(nesting, tag, len(page))
+        tags.in_foreign = nesting.in_foreign
+    return tags.written()
+
+
+def _follow(nesting: Nesting, tag: Tag, length: int) -> None:
+    """Take a tag into account."""
+    if tag.text:
+        nesting.text()
+    if tag.closing:
+        nesting.end(tag.name)
+        if nesting.moved > _MOVED + length:
+            raise UnboundedPageError("elements are closed out of order too often to be moved")
+        return
+    if len(tag.attributes) > MOST_ATTRIBUTES and len(set(attribute_names(tag.attributes))) > MOST_ATTRIBUTES:
+        raise UnboundedPageError(f"a <{tag.name[:40]}> has more than {MOST_ATTRIBUTES:,} attributes")
+    nesting.start(tag.name, tag.attributes)
+    if nesting.depth > DEEPEST:
+        raise UnboundedPageError(f"its elements lie more than {DEEPEST} deep")
+    if nesting.reopened > _REOPENED + length // _CHARACTERS_EACH:
+        raise UnboundedPageError(
+            f"formatting elements that are not closed would be opened again {nesting.reopened:,} times"
+        )

@@ -1,0 +1,186 @@
+"""Whatever a page of HTML holds, parsing it takes time and memory in proportion to its length."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+import pytest
+from growing import grows_with_length
+from hypothesis import given
+from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
+
+from linkstore.errors import ExtractionError
+from linkstore.extraction.bounds import DEEPEST, MOST_OPTIONS, UnboundedPageError, bounded
+from linkstore.extraction.markup import parse_html
+from linkstore.extraction.nesting import Nesting
+from linkstore.extraction.tags import Tags
+from linkstore_extractors.html import HtmlLinkExtractor, HtmlSource
+
+MANY = 2000
+DISTINCT = "".join(f"<b id={number}>" for number in range(400))
+
+
+def depth_of(html):
+    """How deep the elements of a page lie, and how many there are, once it is parsed."""
+    deepest = count = 0
+    waiting = [(LexborHTMLParser(html).root, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        deepest, count = max(deepest, depth), count + 1
+        waiting += ((child, depth + 1) for child in node.iter())
+    return deepest, count
+
+
+@pytest.mark.parametrize(
+    ("page", "problem"),
+    [
+        ("<div>" * MANY, "deep"),
+        ("<DIV class=x>" * MANY, "deep"),
+        ("<x/>" * MANY, "deep"),
+        ("<svg>" + "<g>" * MANY, "deep"),
+        ("<svg><div></div>" + "<x/>" * MANY, "deep"),
+        ("<svg>" + "<a href=q>" * MANY, "deep"),
+        ("<svg><font color=red/>" + "<x/>" * MANY, "deep"),
+        ("<math><annotation-xml>" + "<input>" * MANY, "deep"),
+        ("<ul><li>" * MANY, "deep"),
+        ("<a href=q><table><td>" * MANY, "deep"),
+        ("<select><title>" + "</select>" + "<div>" * MANY + "</title>" + "<div>" * MANY, "deep"),
+        ("<script><!--<script></script>" + "<x>" * MANY + "</script>" + "<div>" * MANY, "deep"),
+        ("".join(f"<b id={number}>" for number in range(MANY)), "deep"),
+        ("<p>" + DISTINCT + "<p>x" * MANY, "opened again"),
+        (("<b><div>" + "<x>" * 100 + "</b></div>") * MANY, "out of order"),
+        ("<p " + " ".join(f"a{number}" for number in range(MANY * 5)) + ">", "attributes"),
+    ],
+)
+def test_a_page_that_would_grow_beyond_measure_is_refused_before_it_is_parsed(page, problem):
+    with pytest.raises(UnboundedPageError, match=problem):
+        bounded(page)
+    with pytest.raises(ExtractionError, match=problem):
+        HtmlLinkExtractor().extract(HtmlSource(content=page, url="https://o.org/"))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<div></div>" * MANY,
+        "<p>one<br>" * MANY,
+        "<table>" + "<tr><td>x" * MANY,
+        "<table>" + "<tr><td><font size=2>x</td></tr>\n" * MANY + "</table>",
+        "<ul>" + "<li><span>x</li>" * MANY,
+        "<p><i>x</p>" * MANY,
+        "<dl>" + "<dt>a<dd><tt>x" * MANY,
+        "<p>" + "<ruby>a<rt>b</ruby>" * MANY,
+        "<p>" + "if a<b then x " * MANY,
+        "<b><p>x</b></p>" * MANY,
+        "<form><p></form>x" * MANY,
+        "<svg>" + '<path d="M0 0"/>' * MANY + "</svg>",
+        "<p>" + '<span title="<div>">x</span>' * MANY,
+        "<script>" + "a<b;" * MANY + "</script>",
+        "<script>" + "a<b;" * MANY,
+        "<!--" + "<div>" * MANY + "-->",
+        "<!-- <div> -->" * MANY,
+        "a < b" * MANY,
+        "<select>" + "<option>x" * MANY,
+        "<p>" + "x</p>" * MANY,
+    ],
+)
+def test_what_does_not_lie_deep_is_not_refused(page):
+    assert depth_of(bounded(page))[0] < 50
+
+
+NAMES = """
+    a b font i div p ul li dl dd dt table tr td th tbody caption svg math mi foreignobject desc g button
+    select option object nobr h1 span x ruby rt form input br section hr body html script textarea title xmp
+"""
+TAGS = st.tuples(
+    st.sampled_from(["<{}>", "<{} id=1>", "<{}/>", "</{}>", "<{} color=red>", "x<{}>"]),
+    st.sampled_from(NAMES.split()),
+).map(lambda drawn: drawn[0].format(drawn[1]))
+
+
+@given(st.lists(TAGS, min_size=1, max_size=6).map("".join), st.booleans())
+def test_depth_and_size_are_told_before_the_parser_knows_them(piece, numbered):
+    page = "".join(
+        re.sub(r"(?<=<)([a-z]+\d?) id=1", rf"\1 id={number}", piece) if numbered else piece
+        for number in range(40)
+    )
+    tags, nesting, deepest, count = Tags(page), Nesting(), 0, 0
+    for tag in tags:
+        if tag.text:
+            nesting.text()
+        if tag.closing:
+            nesting.end(tag.name)
+        else:
+            nesting.start(tag.name, tag.attributes)
+        tags.in_foreign = nesting.in_foreign
+        deepest, count = max(deepest, nesting.depth), count + 1
+    depth, size = depth_of(tags.written())
+    assert depth <= 2 * deepest + 10
+    assert size <= 4 * (count + nesting.reopened) + 40
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ('<p title="a>b">t</p>', "t"),
+        ("<title/><p>shown</p>", "shown"),
+        ('<?xml version="1.0"?><html><title/><script src="x"/><body><p>shown</p>', "shown"),
+        ("<script><!-- <script> </script> --></script>shown", "shown"),
+        ("<script>'</p>'</script>shown", "shown"),
+        ("<textarea><b></textarea>shown", "<b>shown"),
+        ("<xmp><b>&amp;</xmp>shown", "<b>&amp;shown"),
+        ("<plaintext><b>", "<b>"),
+        ("<p>a<![CDATA[<b>]]>c", "a]]>c"),
+        ("<svg><text>a<![CDATA[<b>]]></text></svg>c", "a<b>c"),
+        ("<!--><p>--></p>shown", "-->shown"),
+        ("<!-- <p> --!>shown", "shown"),
+        ("</3 <p>shown", "shown"),
+    ],
+)
+def test_what_readers_see_stays(page, text):
+    tree = LexborHTMLParser(bounded(page + "/>" if "/>" not in page else page))
+    assert tree.body.text().removesuffix("/>") == text
+
+
+def test_the_title_of_a_page_keeps_its_signs():
+    page = "<title>a < b, <b>, &amp;</title>" + "<p>x</p>" * MANY
+    assert parse_html(page).head.css_first("title").text() == "a < b, <b>, &"
+
+
+def test_of_long_lists_to_choose_from_the_rest_is_left_out():
+    page = "<p>x</p><select>" + "<option>y" * (MOST_OPTIONS + 500) + "</select><p>z</p>"
+    tree = parse_html(page)
+    assert len(tree.css("option")) == MOST_OPTIONS
+    assert [node.text() for node in tree.css("p")] == ["x", "z"]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *(
+            "<p>x",
+            "<b></b>",
+            "<a>",
+            "<p><button>",
+            "<b><p>x</b></p>",
+            "<option>x",
+            "</p>",
+            "<title/>",
+            "<!--",
+        ),
+        *("<![CDATA[", "<script>", "<script></script>", "<", "</", "<!", "<a b=", '<a b="', "<a =", "<nobr>"),
+        *("<style/>", "<xmp>", "&", "<svg></svg>", "<svg/>", "<td>", "<table>", "<rt>"),
+    ],
+)
+def test_a_page_takes_time_with_its_length_and_no_more(piece):
+    def read(length):
+        with suppress(UnboundedPageError):
+            parse_html("<p>" + piece * (length // len(piece)))
+
+    assert grows_with_length(read, 8_000)
+
+
+def test_a_page_as_deep_as_allowed_is_read():
+    assert parse_html("<div>" * DEEPEST + "x").body.text() == "x"
