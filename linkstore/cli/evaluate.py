@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -18,12 +18,15 @@ from linkstore.cli.stores import opened
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-    from linkstore.evaluation import Evaluation, GoldQuestion, Progress
+    from linkstore.evaluation import Evaluation, GoldKind, GoldQuestion, Progress
 
 Corpus = Annotated[
     str | None, typer.Option(metavar="FILE", help='JSON Lines of {"id", "title", "text", "links"?}.')
 ]
-Questions = Annotated[str, typer.Option(metavar="FILE", help='JSON Lines of {"question", "gold": [ids]}.')]
+Questions = Annotated[
+    str,
+    typer.Option(metavar="FILE", help='JSON Lines of {"question", "gold": [pages, sections or ids]}.'),
+]
 Store = Annotated[
     str | None,
     typer.Option("--store", "-s", metavar="PLACE", help="Instead of --corpus: a store that is there."),
@@ -31,6 +34,10 @@ Store = Annotated[
 Embedding = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="wordllama, minilm or openai:MODEL [wordllama, or the store's]."),
+]
+Gold = Annotated[
+    Literal["page", "section", "id"] | None,
+    typer.Option(help="What gold names; of a page or section any chunk counts [recognized]."),
 ]
 Strategies = Annotated[
     list[str] | None,
@@ -52,6 +59,7 @@ def evaluate(
     embedding: Embedding = None,
     strategies: Strategies = None,
     links: Links = None,
+    gold: Gold = None,
     json: JsonOption = False,
 ) -> None:
     """Measure how well strategies find the documents that answer questions.
@@ -61,7 +69,7 @@ def evaluate(
     """
     _require_one_source(corpus, store, links)
     _require_file(questions, "--questions")
-    from linkstore.evaluation import STRATEGIES, read_questions
+    from linkstore.evaluation import STRATEGIES, compared, read_questions
 
     names = listed(strategies or STRATEGIES)
     unknown = [name for name in names if name not in STRATEGIES]
@@ -69,15 +77,16 @@ def evaluate(
         raise UsageError(f"--strategies: unknown {', '.join(unknown)}; known: {', '.join(STRATEGIES)}")
     asked = read_questions(questions)
     if corpus is not None:
-        found = _on_corpus(_linked(corpus, links), asked, names, embedding)
+        found = _on_corpus(_linked(corpus, links), asked, names, embedding, gold)
     else:
-        found = _on_store(str(store), asked, names, embedding)
+        found = _on_store(str(store), asked, names, embedding, gold)
+    comparison = compared(found)
     if json:
-        write_json(found.to_dict())
+        write_json(found.to_dict() | {"comparison": comparison and comparison.to_dict()})
     else:
         from linkstore.cli.tables import show_evaluation
 
-        show_evaluation(found)
+        show_evaluation(found, comparison)
 
 
 def _require_one_source(corpus: str | None, store: str | None, links: Sequence[str] | None) -> None:
@@ -105,22 +114,27 @@ def _on_corpus(
     questions: Sequence[GoldQuestion],
     names: Sequence[str],
     embedding: str | None,
+    gold: GoldKind | None,
 ) -> Evaluation:
     from linkstore.embeddings import DEFAULT_EMBEDDING, get_embedding
     from linkstore.evaluation import evaluate
 
     chosen = get_embedding(embedding or DEFAULT_EMBEDDING)
     with _progress() as progress:
-        return evaluate(documents, questions, names, embedding=chosen, progress=progress)
+        return evaluate(documents, questions, names, gold=gold, embedding=chosen, progress=progress)
 
 
 def _on_store(
-    place: str, questions: Sequence[GoldQuestion], names: Sequence[str], embedding: str | None
+    place: str,
+    questions: Sequence[GoldQuestion],
+    names: Sequence[str],
+    embedding: str | None,
+    gold: GoldKind | None,
 ) -> Evaluation:
     from linkstore.evaluation import evaluate
 
     with opened(place, embedding=embedding) as store, _progress() as progress:
-        return evaluate(store, questions, names, progress=progress)
+        return evaluate(store, questions, names, gold=gold, progress=progress)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from linkstore.cli.evaluate import Gold
 from linkstore.cli.exits import UsageError
 from linkstore.cli.options import JsonOption, StoreOption
 from linkstore.cli.output import note, write_json
@@ -16,11 +17,13 @@ from linkstore.cli.stores import opened
 def profile(
     store: StoreOption,
     questions: Annotated[
-        str | None, typer.Option(metavar="FILE", help='JSON Lines of {"question", "gold": [ids]}.')
+        str | None,
+        typer.Option(metavar="FILE", help='JSON Lines of {"question", "gold": [pages, sections or ids]}.'),
     ] = None,
     plot: Annotated[
         str | None, typer.Option(metavar="FILE", help="Also draw it, as .png or .svg; needs the extra plot.")
     ] = None,
+    gold: Gold = None,
     json: JsonOption = False,
 ) -> None:
     """Say whether a store will profit from links.
@@ -38,7 +41,7 @@ def profile(
         require_picture(plot)
     asked = () if questions is None else read_questions(questions)
     with opened(store) as opened_store:
-        found = profiled(opened_store, asked)
+        found = profiled(opened_store, asked, gold=gold)
     if plot is not None:
         draw_profile(found, plot)
         note(f"drawn in {plot}")

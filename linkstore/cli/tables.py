@@ -9,19 +9,27 @@ from rich.table import Table
 from rich.text import Text
 
 from linkstore.cli.output import printable, stdout
-from linkstore.evaluation import Estimate, Evaluation, Outcome
+from linkstore.evaluation import Comparison, Estimate, Evaluation, Outcome
 
 _GAIN: Final = "recall@5"
+_GOLD: Final = {
+    "page": "gold: pages, any chunk counts",
+    "section": "gold: sections, any chunk counts",
+    "id": "gold: documents by id",
+}
 _BEST: Final = "bold green"
 _WIDTH: Final = 110
 """Of a table that goes to no terminal."""
 
 
-def show_evaluation(evaluation: Evaluation) -> None:
+def show_evaluation(evaluation: Evaluation, comparison: Comparison | None) -> None:
     """Print a table with one line for each strategy; the best of each column is marked."""
     console = stdout()
     measures = tuple(evaluation.outcomes[0].measures)
-    table = Table(title=f"{evaluation.questions:,} questions; recall and MRR in %", title_justify="left")
+    table = Table(
+        title=f"{evaluation.questions:,} questions, {_GOLD[evaluation.gold]}; recall and MRR in %",
+        title_justify="left",
+    )
     table.add_column("strategy")
     for name in (*map(_heading, measures), "gain in R@5 over dense", "rescued", "ms", "no embedding"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -39,6 +47,8 @@ def show_evaluation(evaluation: Evaluation) -> None:
         " without embedding it.",
         style="dim",
     )
+    if comparison is not None:
+        console.print(f"\n{comparison}", style="bold")
 
 
 def percent(value: float) -> str:

@@ -7,6 +7,7 @@ links of a store look like and whether they help; :func:`draw_profile` draws it.
 
 from __future__ import annotations
 
+from linkstore.evaluation.comparison import Comparison, compared
 from linkstore.evaluation.contenders import STRATEGIES
 from linkstore.evaluation.linking import with_links
 from linkstore.evaluation.metrics import Estimate
@@ -16,12 +17,16 @@ from linkstore.evaluation.profiles import GoldEdges, GoldProfile, KindProfile, L
 from linkstore.evaluation.profiling import profile
 from linkstore.evaluation.rows import GoldQuestion, read_corpus, read_questions
 from linkstore.evaluation.running import Progress, evaluate
+from linkstore.evaluation.units import GOLD_KINDS, GoldKind
 
 __all__ = [
+    "GOLD_KINDS",
     "STRATEGIES",
+    "Comparison",
     "Estimate",
     "Evaluation",
     "GoldEdges",
+    "GoldKind",
     "GoldProfile",
     "GoldQuestion",
     "KindProfile",
@@ -29,6 +34,7 @@ __all__ = [
     "Outcome",
     "Profile",
     "Progress",
+    "compared",
     "draw_profile",
     "evaluate",
     "profile",

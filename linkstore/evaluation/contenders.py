@@ -11,12 +11,21 @@ from linkstore.store import LinkStore
 from linkstore.strategies import Eager, Mmr, PageRank, PathBeam, Similarity, Strategy, Words
 
 DENSE: Final = "dense"
-"""Plain similarity search, which all others are compared with."""
+"""Similarity search alone."""
+WORDS: Final = "bm25"
+BOTH: Final = "dense+bm25"
+"""Similarity and words together, as the first stage of the default joins them; no link is followed."""
 DEFAULT: Final = "default"
+
+
+def _both() -> Strategy:
+    return PageRank(kinds=(), named=0, page_weight=0.0, page_fade=1.0)
+
 
 _MADE_BY: Final[Mapping[str, Callable[[], Strategy]]] = {
     DENSE: Similarity,
-    "bm25": Words,
+    WORDS: Words,
+    BOTH: _both,
     "eager": Eager,
     "mmr": Mmr,
     "pagerank": PageRank,

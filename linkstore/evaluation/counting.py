@@ -12,6 +12,7 @@ import numpy as np
 from linkstore.backends.base import Backend
 from linkstore.evaluation.memberships import Part, group_key, parts, records
 from linkstore.evaluation.profiles import HUB_CAP, SIZE_BOUNDS, LinkGroup
+from linkstore.strategies.pages import SECTIONS
 from linkstore.vectors import Bools, Ints
 
 _LARGEST: Final = 5
@@ -26,8 +27,8 @@ class Counts:
         groups: Link groups by kind.
         hubs: Link groups with a side that is a hub, by kind.
         edges: Pairs of documents of which the one leads to the other, by kind.
-        joined: (n,) whether a link joins each document to another one.
-        reached: (n,) whether another document leads to each.
+        joined: (n,) whether a link other than ``section`` joins each document to another one.
+        reached: (n,) whether another document leads to each by such a link.
         largest: (documents on the larger side, number of the group, out, in) of the largest groups.
     """
 
@@ -69,11 +70,16 @@ class Counts:
         self.largest = heapq.nlargest(_LARGEST, [*self.largest, *found])
 
     def _mark(self, part: Part, out: Ints, in_: Ints) -> None:
-        """Note who has a partner across a link group; ``out`` and ``in_`` are its sizes, (m,)."""
+        """Note who has a partner across a link group; ``out`` and ``in_`` are its sizes, (m,).
+
+        Links between the sections of one page say nothing about how pages are linked, and do not count.
+        """
         leads = part.leaves & (in_ > part.arrives)
         led_to = part.arrives & (out > part.leaves)
-        self.reached[part.document[led_to & (in_ <= HUB_CAP)]] = True
-        self.joined[part.document[(leads | led_to) & (np.minimum(in_, out) <= HUB_CAP)]] = True
+        kinds = [code for code, kind in enumerate(part.kinds) if kind not in SECTIONS]
+        between = np.isin(part.kind, kinds)
+        self.reached[part.document[between & led_to & (in_ <= HUB_CAP)]] = True
+        self.joined[part.document[between & (leads | led_to) & (np.minimum(in_, out) <= HUB_CAP)]] = True
 
 
 def counted(backend: Backend, links: int) -> Counts:

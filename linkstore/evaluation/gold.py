@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,8 +11,19 @@ import numpy as np
 
 from linkstore.evaluation.profiles import HUB_CAP, GoldEdges, GoldProfile
 from linkstore.evaluation.rows import GoldQuestion
-from linkstore.evaluation.running import require_gold
-from linkstore.plans import Candidates, Find, Groups, Members, Memberships, Nearest, Plan, Reached, Side
+from linkstore.evaluation.units import GoldUnits
+from linkstore.plans import (
+    Candidates,
+    Find,
+    Groups,
+    Members,
+    Memberships,
+    Names,
+    Nearest,
+    Plan,
+    Reached,
+    Side,
+)
 from linkstore.store import LinkStore
 from linkstore.strategies.base import SIDES
 from linkstore.strategies.trail import NO_REFS
@@ -28,17 +39,19 @@ _STARTS: Final = 10
 Edge = tuple[int, int]
 
 
-def gold_profile(store: LinkStore, questions: Sequence[GoldQuestion]) -> GoldProfile:
-    """Ask each question of dense search, and look at the links of its gold documents.
+def gold_profile(store: LinkStore, questions: Sequence[GoldQuestion], units: GoldUnits) -> GoldProfile:
+    """Ask each question of dense search, and look at the links of its gold answers.
 
-    Raises:
-        EvaluationError: If a gold document is not in the store.
+    Args:
+        store: Where the documents are.
+        questions: With their answers.
+        units: The documents of each answer.
     """
-    require_gold(store, questions)
     tally = _Tally()
     for question in questions:
+        answers = [units.documents[name] for name in question.gold]
         vector = unit_vector(store.embeddings.embed_query(question.question))
-        tally.add(store.backend.run(store.backend.answer(_looked_at(question, vector))))
+        tally.add(store.backend.run(store.backend.answer(_looked_at(answers, vector))))
     return tally.profile(len(questions))
 
 
@@ -47,13 +60,16 @@ class _Looked:
     """What there is to say of one question.
 
     Args:
-        gold: Its gold documents.
-        edges: By kind, the documents that links join: pairs, the smaller ref first, one of them gold.
-        missed: Gold documents that dense search does not have among its first.
-        within_reach: Of these, those that a link joins to one of the starts.
+        answers: How many gold answers it has.
+        answer: For each document of an answer, the number of that answer.
+        edges: By kind, the documents that links join: pairs, the smaller ref first, one of them gold and the
+            other not of the same answer.
+        missed: Answers of which dense search has no document among its first.
+        within_reach: Of these, those with a document that a link joins to one of the starts.
     """
 
-    gold: frozenset[int]
+    answers: int
+    answer: Mapping[int, int]
     edges: Mapping[str, frozenset[Edge]]
     missed: frozenset[int]
     within_reach: frozenset[int]
@@ -72,17 +88,17 @@ class _Tally:
     linked: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     def add(self, one: _Looked) -> None:
-        self.recalls.append(1 - len(one.missed) / len(one.gold))
+        self.recalls.append(1 - len(one.missed) / one.answers)
         self.missed += len(one.missed)
         self.within_reach += len(one.within_reach)
-        if len(one.gold) < 2:
+        if one.answers < 2:
             return
-        self.gold += len(one.gold)
+        self.gold += one.answers
         for kind, edges in one.edges.items():
-            joining = {edge for edge in edges if one.gold.issuperset(edge)}
+            joining = {edge for edge in edges if one.answer.keys() >= set(edge)}
             self.edges[kind] += len(edges)
             self.joining[kind] += len(joining)
-            self.linked[kind] += len({ref for edge in joining for ref in edge})
+            self.linked[kind] += len({one.answer[ref] for edge in joining for ref in edge})
 
     def profile(self, questions: int) -> GoldProfile:
         return GoldProfile(
@@ -102,15 +118,33 @@ class _Tally:
         )
 
 
-def _looked_at(question: GoldQuestion, vector: Floats) -> Plan[_Looked]:
-    found: Candidates = yield Find(ids=question.gold)
+def _looked_at(answers: Sequence[frozenset[str]], vector: Floats) -> Plan[_Looked]:
+    number = {name: at for at, names in enumerate(answers) for name in sorted(names)}
+    found: Candidates = yield Find(ids=tuple(number))
+    names: list[str] = yield Names(refs=found.refs)
+    answer = {ref: number[name] for ref, name in zip(found.refs.tolist(), names, strict=True)}
     near: Candidates = yield Nearest(vector=vector, k=_STARTS)
-    gold = frozenset(found.refs.tolist())
     edges = yield from _edges(found.refs, vector)
-    missed = gold.difference(near.refs[:_FIRST].tolist())
+    edges = {kind: _between(pairs, answer) for kind, pairs in edges.items()}
+    missed = set(range(len(answers))) - _answers(near.refs[:_FIRST].tolist(), answer)
     starts = frozenset(near.refs.tolist())
     reached = {ref for edge in edges[ALL] if starts.intersection(edge) for ref in edge}
-    return _Looked(gold=gold, edges=edges, missed=missed, within_reach=missed & reached)
+    return _Looked(
+        answers=len(answers),
+        answer=answer,
+        edges=edges,
+        missed=frozenset(missed),
+        within_reach=frozenset(missed & _answers(reached, answer)),
+    )
+
+
+def _answers(refs: Iterable[int], answer: Mapping[int, int]) -> set[int]:
+    return {answer[ref] for ref in refs if ref in answer}
+
+
+def _between(pairs: frozenset[Edge], answer: Mapping[int, int]) -> frozenset[Edge]:
+    """The pairs that do not stay within one answer."""
+    return frozenset((one, other) for one, other in pairs if answer.get(one) != answer.get(other))
 
 
 def _edges(refs: Ints, vector: Floats) -> Plan[dict[str, frozenset[Edge]]]:

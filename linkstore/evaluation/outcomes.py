@@ -76,10 +76,12 @@ class Evaluation:
 
     Args:
         questions: How many questions.
+        gold: What their answers name: ``"page"``, ``"section"`` or ``"id"``.
         outcomes: One for each strategy, in the order asked.
     """
 
     questions: int
+    gold: str
     outcomes: tuple[Outcome, ...]
 
     def __getitem__(self, name: str) -> Outcome:
@@ -94,5 +96,6 @@ class Evaluation:
         raise KeyError(name)
 
     def to_dict(self) -> dict[str, Any]:
-        """The evaluation as plain JSON: ``{"strategies": {NAME: {"recall@2": …, …}}}``."""
-        return {"strategies": {outcome.name: outcome.to_dict() for outcome in self.outcomes}}
+        """The evaluation as plain JSON: ``{"gold": …, "strategies": {NAME: {"recall@2": …, …}}}``."""
+        strategies = {outcome.name: outcome.to_dict() for outcome in self.outcomes}
+        return {"gold": self.gold, "strategies": strategies}

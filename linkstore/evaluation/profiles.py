@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from linkstore.evaluation.comparison import Comparison
 from linkstore.strategies.base import DEFAULT_HUB_CAP
 
 HUB_CAP: Final = DEFAULT_HUB_CAP
@@ -125,9 +126,11 @@ class Profile:
         sizes: How many link groups have up to 1, 2, 5, … documents on their larger side; in the order of
             :data:`SIZE_BOUNDS`, then those with more.
         largest: The largest link groups, largest first.
-        isolated: Documents that no link joins to another.
-        reached: Documents that some other document leads to by one link.
-        gold: What questions with known answers say; None without such.
+        isolated: Documents that no link other than ``section`` joins to another.
+        reached: Documents that some other document leads to by one link other than ``section``.
+        gold: What questions with known answers say about the links; None without questions.
+        gold_kind: What those answers name: ``"page"``, ``"section"`` or ``"id"``; None without questions.
+        comparison: The default beside the best search without links; None without questions.
         verdict: Whether links help, in words.
     """
 
@@ -138,6 +141,8 @@ class Profile:
     isolated: int
     reached: int
     gold: GoldProfile | None
+    gold_kind: str | None
+    comparison: Comparison | None
     verdict: str
 
     @property
@@ -159,6 +164,8 @@ class Profile:
             "reached_in_one_hop": self.reached,
             "reached_share": self.reached_share,
             "gold": None if self.gold is None else _gold(self.gold),
+            "gold_kind": self.gold_kind,
+            "comparison": None if self.comparison is None else self.comparison.to_dict(),
             "verdict": self.verdict,
         }
 

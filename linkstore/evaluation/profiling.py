@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from linkstore.errors import CapabilityError
+from linkstore.evaluation.comparison import Comparison, compared, names
 from linkstore.evaluation.counting import counted, largest_groups
 from linkstore.evaluation.gold import gold_profile
 from linkstore.evaluation.profiles import KindProfile, Profile
 from linkstore.evaluation.rows import GoldQuestion
+from linkstore.evaluation.running import evaluate
+from linkstore.evaluation.units import GoldKind, gold_units
 from linkstore.evaluation.verdict import verdict
 from linkstore.store import LinkStore
 
 
-def profile(store: LinkStore, questions: Sequence[GoldQuestion] = ()) -> Profile:
+def profile(
+    store: LinkStore, questions: Sequence[GoldQuestion] = (), *, gold: GoldKind | None = None
+) -> Profile:
     """Look at the links of a store.
 
     Reads the store three times (more often where it has many millions of links), in batches, on any
@@ -21,18 +27,21 @@ def profile(store: LinkStore, questions: Sequence[GoldQuestion] = ()) -> Profile
 
     Args:
         store: Is not changed.
-        questions: With the ids that answer them, to see what links do for them. Without, the verdict
-            can only say how well documents are linked.
+        questions: With what answers them, to measure what links do for them. Without, the verdict can only
+            say how well documents are linked.
+        gold: What answers name: see :func:`~linkstore.evaluation.evaluate`.
 
     Raises:
-        EvaluationError: If a gold document is not in the store.
+        EvaluationError: If a gold answer is not in the store.
     """
     survey = store.survey()
     counts = counted(store.backend, sum(survey.links.values()))
     dangling = Counter[str]()
     for kind, _, links in survey.dangling:
         dangling[kind] += links
-    found = gold_profile(store, questions) if questions else None
+    units = gold_units(store, questions, gold) if questions else None
+    found = gold_profile(store, questions, units) if units else None
+    comparison = _compared(store, questions, units.kind) if units else None
     joined, reached = int(counts.joined.sum()), int(counts.reached.sum())
     documents = len(counts.joined)
     return Profile(
@@ -52,5 +61,15 @@ def profile(store: LinkStore, questions: Sequence[GoldQuestion] = ()) -> Profile
         isolated=documents - joined,
         reached=reached,
         gold=found,
-        verdict=verdict(reached / documents if documents else 0.0, found),
+        gold_kind=units.kind if units else None,
+        comparison=comparison,
+        verdict=verdict(reached / documents if documents else 0.0, found, comparison),
     )
+
+
+def _compared(store: LinkStore, questions: Sequence[GoldQuestion], gold: GoldKind) -> Comparison | None:
+    """The default beside the searches without links that the backend can do."""
+    try:
+        return compared(evaluate(store, questions, names(lexical=True), gold=gold))
+    except CapabilityError:
+        return compared(evaluate(store, questions, names(lexical=False), gold=gold))

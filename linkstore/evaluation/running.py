@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Final, Protocol
+from typing import Protocol
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -17,15 +17,10 @@ from linkstore.evaluation.metrics import Ranks
 from linkstore.evaluation.outcomes import DEPTH, Evaluation
 from linkstore.evaluation.rows import GoldQuestion
 from linkstore.evaluation.scoring import Run, outcomes_of
-from linkstore.operations import is_storable
-from linkstore.plans import Candidates, Find, Names, Plan
+from linkstore.evaluation.units import GoldKind, GoldUnits, gold_units
 from linkstore.store import LinkStore
 from linkstore.strategies import Question, Similarity, Strategy
 from linkstore.vectors import unit_vector
-
-_IDS_AT_ONCE: Final = 1000
-_NAMED: Final = 5
-"""How many missing ids a message names."""
 
 
 class Progress(Protocol):
@@ -41,6 +36,7 @@ def evaluate(
     questions: Sequence[GoldQuestion],
     strategies: Sequence[str] | Mapping[str, Strategy] = STRATEGIES,
     *,
+    gold: GoldKind | None = None,
     embedding: Embeddings | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -52,29 +48,33 @@ def evaluate(
 
     Args:
         source: A store, which stays as it is; or documents, which are put into one in memory.
-        questions: With the ids that answer them.
+        questions: With what answers them.
         strategies: Names of :data:`~linkstore.evaluation.STRATEGIES`, or strategies by names of your own.
+        gold: What answers name: ``"page"``, where any chunk of the page counts as found; ``"section"``,
+            where any chunk of the section does; or ``"id"``, one document. None: recognised from the
+            questions, see :func:`~linkstore.evaluation.units.gold_units`.
         embedding: For documents only; default wordllama.
         seed: For the intervals; the same seed gives the same ones.
         progress: Called after each question.
 
     Raises:
-        EvaluationError: If there is no question, a gold document is not there, or a strategy is unknown.
+        EvaluationError: If there is no question, a gold answer is not in the store, or a strategy is unknown.
         CapabilityError: If a strategy needs what the store's backend cannot do.
     """
     if isinstance(source, LinkStore):
         if embedding is not None:
             raise EvaluationError("a store has its embedding; give one with documents only")
-        return _evaluated(source, questions, strategies, seed, progress)
+        return _evaluated(source, questions, strategies, gold, seed, progress)
     with LinkStore.open(":memory:", embedding) as store:
         store.add_documents(list(source))
-        return _evaluated(store, questions, strategies, seed, progress)
+        return _evaluated(store, questions, strategies, gold, seed, progress)
 
 
 def _evaluated(
     store: LinkStore,
     questions: Sequence[GoldQuestion],
     strategies: Sequence[str] | Mapping[str, Strategy],
+    gold: GoldKind | None,
     seed: int,
     progress: Progress | None,
 ) -> Evaluation:
@@ -83,13 +83,13 @@ def _evaluated(
         raise EvaluationError("no strategy is given; there is nothing to measure")
     if not questions:
         raise EvaluationError("no question is given; there is nothing to measure with")
-    require_gold(store, questions)
+    units = gold_units(store, questions, gold)
     runs = {name: _Clocked(strategy.limited(DEPTH)) for name, strategy in chosen.items()}
     baseline = _Clocked(Similarity(k=DEPTH))
     embedding_ms = _ask_all(store, questions, [*runs.values(), baseline], progress)
-    results = [clocked.run(name, questions, embedding_ms) for name, clocked in runs.items()]
-    outcomes = outcomes_of(results, baseline.ranks(questions), seed)
-    return Evaluation(questions=len(questions), outcomes=outcomes)
+    results = [clocked.run(name, questions, units, embedding_ms) for name, clocked in runs.items()]
+    outcomes = outcomes_of(results, baseline.ranks(questions, units), seed)
+    return Evaluation(questions=len(questions), gold=units.kind, outcomes=outcomes)
 
 
 @dataclass(slots=True)
@@ -110,19 +110,21 @@ class _Clocked:
         self.milliseconds.append((time.perf_counter() - started) * 1e3)
         self.hits.append(hits)
 
-    def ranks(self, questions: Sequence[GoldQuestion]) -> Ranks:
-        places = [{name: rank for rank, name in enumerate(hits, 1)} for hits in self.hits]
+    def ranks(self, questions: Sequence[GoldQuestion], units: GoldUnits) -> Ranks:
+        """The rank of the first document of each gold answer."""
         return [
-            tuple(place.get(name) for name in question.gold)
-            for place, question in zip(places, questions, strict=True)
+            tuple(_first(units.documents[name], hits) for name in question.gold)
+            for hits, question in zip(self.hits, questions, strict=True)
         ]
 
-    def run(self, name: str, questions: Sequence[GoldQuestion], embedding_ms: Sequence[float]) -> Run:
+    def run(
+        self, name: str, questions: Sequence[GoldQuestion], units: GoldUnits, embedding_ms: Sequence[float]
+    ) -> Run:
         whole = [search + embed for search, embed in zip(self.milliseconds, embedding_ms, strict=True)]
         return Run(
             name=name,
             settings=str(self.strategy),
-            ranks=self.ranks(questions),
+            ranks=self.ranks(questions, units),
             ms_per_query=median(whole),
             ms_without_embedding=median(self.milliseconds),
         )
@@ -155,27 +157,5 @@ def _embedded(store: LinkStore, texts: Sequence[str]) -> tuple[list[Question], l
     return asked, times
 
 
-def require_gold(store: LinkStore, questions: Sequence[GoldQuestion]) -> None:
-    """Make sure that every gold document is in the store.
-
-    Raises:
-        EvaluationError: Naming those that are not.
-    """
-    wanted = list(dict.fromkeys(name for question in questions for name in question.gold))
-    known: set[str] = set()
-    for start in range(0, len(wanted), _IDS_AT_ONCE):
-        ids = tuple(filter(is_storable, wanted[start : start + _IDS_AT_ONCE]))
-        known.update(store.backend.run(store.backend.answer(_known(ids))))
-    missing = [name for name in wanted if name not in known]
-    if missing:
-        named = ", ".join(map(repr, missing[:_NAMED])) + (", …" if len(missing) > _NAMED else "")
-        raise EvaluationError(
-            f"{len(missing)} of {len(wanted)} gold documents are not in the corpus: {named}; a gold id must"
-            " be the id of a document"
-        )
-
-
-def _known(ids: tuple[str, ...]) -> Plan[list[str]]:
-    found: Candidates = yield Find(ids=ids)
-    names: list[str] = yield Names(refs=found.refs)
-    return names
+def _first(documents: Collection[str], hits: Sequence[str]) -> int | None:
+    return next((rank for rank, name in enumerate(hits, 1) if name in documents), None)

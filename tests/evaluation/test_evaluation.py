@@ -380,7 +380,7 @@ class TestCommand:
 
         assert (code, err) == (0, "")
         found = json.loads(out)
-        assert list(found) == ["strategies"]
+        assert set(found) == {"gold", "strategies", "comparison"}
         assert set(found["strategies"]) == {"dense", "default"}
         default = found["strategies"]["default"]
         for name in ("recall@2", "recall@5", "recall@10", "recall@20", "mrr"):
@@ -449,4 +449,4 @@ class TestCommand:
         code, _, err = linkstore("eval", "--corpus", corpus, "--questions", asked)
 
         assert code == exits.USAGE
-        assert "1 of 2 gold documents are not in the corpus: 'space'" in err
+        assert "1 of 2 gold answers are not in the store: 'space'" in err

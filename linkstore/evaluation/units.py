@@ -1,0 +1,110 @@
+"""What a gold answer stands for: all chunks of a page, all chunks of a section, or one document."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, Literal, get_args
+
+from linkstore.errors import EvaluationError
+from linkstore.evaluation.rows import GoldQuestion
+from linkstore.operations import is_storable
+from linkstore.plans import Candidates, Find, Names, Plan
+from linkstore.store import LinkStore
+
+GoldKind = Literal["page", "section", "id"]
+"""What the gold of questions names."""
+GOLD_KINDS: Final[tuple[str, ...]] = get_args(GoldKind)
+_AT_ONCE: Final = 1000
+_NAMED: Final = 5
+"""How many missing answers a message names."""
+_FURTHER: Final = re.compile(r"~\d+\Z")
+"""What the ids of further chunks of a section end with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldUnits:
+    """The documents that each gold answer stands for.
+
+    Args:
+        kind: What the answers name.
+        documents: By answer, the ids of its documents; finding any of them is finding the answer.
+    """
+
+    kind: GoldKind
+    documents: Mapping[str, frozenset[str]]
+
+
+def gold_units(store: LinkStore, questions: Sequence[GoldQuestion], kind: GoldKind | None) -> GoldUnits:
+    """Look up the documents of every gold answer.
+
+    Args:
+        store: Where the documents are.
+        questions: With their answers.
+        kind: What the answers name. None: pages, if every answer is the URL of an indexed page; else
+            sections, if every answer is a section of one; else ids of documents.
+
+    Raises:
+        EvaluationError: If an answer is not in the store, or ``kind`` is unknown.
+    """
+    if kind is not None and kind not in GOLD_KINDS:
+        raise EvaluationError(f"gold must be one of {', '.join(GOLD_KINDS)}, not {kind!r}")
+    wanted = list(dict.fromkeys(name for question in questions for name in question.gold))
+    pages = _pages(store, {name.partition("#")[0] for name in wanted} if kind != "id" else ())
+    if kind == "page" or (kind is None and all(name in pages for name in wanted)):
+        return _units("page", wanted, {name: pages.get(name, ()) for name in wanted})
+    sections = {name: _section(name, pages.get(name.partition("#")[0], ())) for name in wanted}
+    if kind == "section" or (kind is None and all(sections.values())):
+        return _units("section", wanted, sections)
+    known = _known(store, wanted)
+    return _units("id", wanted, {name: [name] if name in known else [] for name in wanted})
+
+
+def _units(kind: GoldKind, wanted: Sequence[str], found: Mapping[str, Iterable[str]]) -> GoldUnits:
+    documents = {name: frozenset(found[name]) for name in wanted}
+    missing = [name for name in wanted if not documents[name]]
+    if missing:
+        named = ", ".join(map(repr, missing[:_NAMED])) + (", …" if len(missing) > _NAMED else "")
+        what = {"page": "the URL of an indexed page", "section": "the URL of a section of an indexed page"}
+        raise EvaluationError(
+            f"{len(missing)} of {len(wanted)} gold answers are not in the store: {named}; with gold={kind!r}"
+            f" each must be {what.get(kind, 'the id of a document')}"
+        )
+    return GoldUnits(kind=kind, documents=documents)
+
+
+def _pages(store: LinkStore, urls: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The documents of those of these pages that are indexed: url → ids."""
+    found: dict[str, tuple[str, ...]] = {}
+    for some in _batches(urls):
+        entries = store.backend.run(store.backend.pages(None, some))
+        found.update({entry.url: entry.ids for entry in entries})
+    return found
+
+
+def _section(name: str, ids: Sequence[str]) -> list[str]:
+    """Those of a page's chunks that belong to a section: their id is the section's, or that and ``~N``."""
+    return [one for one in ids if _FURTHER.sub("", one) == name or one == name]
+
+
+def _known(store: LinkStore, names: Sequence[str]) -> set[str]:
+    """Those of the names that are ids of documents."""
+    known: set[str] = set()
+    for some in _batches(names):
+        known.update(store.backend.run(store.backend.answer(_found(some))))
+    return known
+
+
+def _batches(names: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    """Those names that a store can hold, some at a time."""
+    storable = filter(is_storable, names)
+    while some := tuple(islice(storable, _AT_ONCE)):
+        yield some
+
+
+def _found(ids: tuple[str, ...]) -> Plan[list[str]]:
+    found: Candidates = yield Find(ids=ids)
+    names: list[str] = yield Names(refs=found.refs)
+    return names
