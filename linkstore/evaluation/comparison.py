@@ -15,6 +15,8 @@ from linkstore.evaluation.outcomes import Evaluation, Outcome
 WITHOUT_LINKS: Final = (DENSE, WORDS, BOTH)
 """The searches that follow no link."""
 AMONG: Final = 5
+ENOUGH: Final = 10
+"""From so few questions a bootstrap cannot tell how much they vary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +26,12 @@ class Comparison:
     Args:
         best: The name of that search.
         gain: Recall@5 of the default minus that of ``best``, with a paired 95 % interval.
+        questions: How many questions were asked.
     """
 
     best: str
     gain: Estimate
+    questions: int
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain JSON."""
@@ -37,6 +41,11 @@ class Comparison:
         points = f"{100 * self.gain.value:+.1f} points of recall@{AMONG}"
         interval = f"95 % interval {100 * self.gain.low:+.1f} to {100 * self.gain.high:+.1f}"
         rival = f"the best search without links ({self.best})"
+        if self.questions < ENOUGH:
+            return (
+                f"Too few questions to tell: with {self.questions}, the default differs from {rival} by {points};"
+                f" ask at least {ENOUGH}, better 30."
+            )
         if self.gain.low > 0:
             return f"Links help: the default finds more than {rival}: {points}, {interval}."
         if self.gain.high < 0:
@@ -62,7 +71,9 @@ def compared(evaluation: Evaluation, seed: int = 0) -> Comparison | None:
     if DEFAULT not in outcomes or not rivals:
         return None
     best = max(rivals, key=_recall)
-    return Comparison(best=best.name, gain=_gain(outcomes[DEFAULT], best, seed))
+    return Comparison(
+        best=best.name, gain=_gain(outcomes[DEFAULT], best, seed), questions=evaluation.questions
+    )
 
 
 def _recall(outcome: Outcome) -> float:
