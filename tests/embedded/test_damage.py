@@ -31,7 +31,7 @@ def sound(tmp_path_factory):
     store.run(store.flush())
     store.close()
     names = {path.name for path in folder.iterdir()}
-    assert {"graph-2.bin", "ann-2.usearch", "vectors.f32", "ann-1.usearch"} <= names
+    assert {"graph-2.bin", "ann-2.usearch", "vectors-1.f32", "ann-1.usearch"} <= names
     return folder
 
 
@@ -84,7 +84,7 @@ def group_tags(store: EmbeddedBackend) -> list[tuple[str, str]]:
     return store.run(store.answer(plan()))
 
 
-@pytest.mark.parametrize("name", ["ann-2.usearch", "graph-2.bin", "vectors.f32"])
+@pytest.mark.parametrize("name", ["ann-2.usearch", "graph-2.bin", "vectors-1.f32"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_damaged_file_is_made_anew_and_answers_are_right(sound, right, tmp_path, name, kind) -> None:
     for turn in range(times(1, 9)):
@@ -99,7 +99,7 @@ def test_a_damaged_file_is_made_anew_and_answers_are_right(sound, right, tmp_pat
         store.close()
 
 
-@pytest.mark.parametrize("name", ["ann-2.usearch", "graph-2.bin", "vectors.f32"])
+@pytest.mark.parametrize("name", ["ann-2.usearch", "graph-2.bin", "vectors-1.f32"])
 def test_a_file_damaged_while_a_store_is_open_misleads_nobody(sound, right, tmp_path, name) -> None:
     """A damaged file takes the place of the one in use: verify names it, repair makes it anew."""
     folder = tmp_path / "kb"
@@ -182,7 +182,7 @@ def test_vectors_of_removed_documents_do_not_spoil_a_rebuilt_file(tmp_path) -> N
     store.run(store.write(Change(remove=[f"d{n}" for n in range(0, 4000, 4)])))
     store.run(store.flush())
     store.close()
-    (tmp_path / "kb" / "vectors.f32").write_bytes(b"")
+    (tmp_path / "kb" / "vectors-1.f32").write_bytes(b"")
     left = [n for n in range(BLOCK_ROWS + 10) if n % 4 or n >= 4000]
     for _ in range(2):
         store = EmbeddedBackend(tmp_path / "kb", settings=SNAPSHOTS)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from linkstore.backends.embedded import ann
-from linkstore.backends.embedded.ann import LiveIndex
-from linkstore.backends.embedded.columns import Column
+from linkstore.backends.embedded.ann import LiveIndex, SavedIndex
 from linkstore.backends.embedded.islands import lost_keys
 from linkstore.vectors import unit_vectors
 
@@ -44,8 +43,8 @@ def test_those_that_no_search_reaches_are_found_and_added_again(vectors, tmp_pat
     assert len(missing - known) <= len(missing) // 4
     live = LiveIndex()
     live.start(DIMENSION)
-    live._index = index
-    live.save(tmp_path / "after.usearch", Column(vectors))
+    live._current = SavedIndex(index, COUNT, 0)
+    live.save(tmp_path / "after.usearch", lambda keys: vectors[keys])
     after = ann.Index.restore(str(tmp_path / "after.usearch"))
     after.expansion_search = ann.EXPANSION_SEARCH
     assert len(after) == COUNT

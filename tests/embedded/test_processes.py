@@ -197,9 +197,9 @@ def read_through_swaps(told, folder, last: int) -> None:
     while f"d{last}" not in found:
         found = nearest(store, ASKED, 100_000)
         assert [name for name in found if int(name[1:]) < 300][:10] == right
-        snapshot = store._shared._loaded
-        assert snapshot is not None
-        used.add(snapshot.generation)
+        held = store._shared._held
+        assert held is not None
+        used.add(held.followed)
     told.send(len(used))
     store.close()
 

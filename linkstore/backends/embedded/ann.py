@@ -7,21 +7,24 @@ hierarchical navigable small world graphs", TPAMI 2018. What it proposes is scor
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 
-from linkstore.backends.embedded.columns import Column
 from linkstore.backends.embedded.files import matches, write_file
 from linkstore.backends.embedded.islands import lost_keys
 from linkstore.embeddings.cpp_runtime import share_cpp_runtime
+from linkstore.errors import BackendError
 from linkstore.vectors import Floats, Ints
 
 share_cpp_runtime()
 from usearch.index import Index  # noqa: E402 - must come after the line above
 
+T = TypeVar("T")
 PROPOSALS: Final = 64
 """How many candidates are taken for re-scoring at least; usearch looks at as many anyway."""
 EXPANSION_SEARCH: Final = 96
@@ -29,7 +32,8 @@ BATCH: Final = 2048
 """How many documents are added while searches of the same index wait."""
 PARALLEL_FROM: Final = 256
 """Fewer documents than this are added by one thread, which loses none: see ``islands``."""
-PATIENCE_SECONDS: Final = 0.02
+WAIT_SECONDS: Final = 0.0005
+"""How often an addition looks whether the searches before it are done."""
 
 
 class AnnIndex(Protocol):
@@ -40,22 +44,24 @@ class AnnIndex(Protocol):
         """The largest document key in it."""
         ...
 
-    @property
-    def change(self) -> int:
-        """The change it was brought up to: it lacks documents removed before."""
-        ...
-
-    def propose(self, vector: Floats, count: int) -> tuple[Ints, int] | None:
+    def propose(self, vector: Floats, count: int, change: int) -> tuple[Ints, int] | None:
         """Keys of documents that are probably the ``count`` nearest of those up to a key, and that key.
 
-        None when it is busy.
+        None when it is busy, or was brought up to a later change than ``change``: then it may lack documents
+        that were there.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SavedIndex:
-    """An index mapped from a verified file, shared with all processes by the system's cache."""
+    """An index mapped from a verified file, shared with all processes by the system's cache.
+
+    Args:
+        index: Of usearch.
+        covered: The largest document key in it.
+        change: The change it was brought up to: it lacks documents removed before.
+    """
 
     index: Any
     covered: int
@@ -67,80 +73,127 @@ class SavedIndex:
         index = _load(path, digest, view=True)
         return None if index is None else cls(index, covered, change)
 
-    def propose(self, vector: Floats, count: int) -> tuple[Ints, int] | None:
+    def propose(self, vector: Floats, count: int, change: int) -> tuple[Ints, int] | None:
         """See :class:`AnnIndex`; never busy."""
-        return _search(self.index, vector, count), self.covered
+        return (_search(self.index, vector, count), self.covered) if self.change <= change else None
 
 
 class LiveIndex:
-    """The index in the memory of a process that writes: it grows with the store between snapshots."""
+    """The index in the memory of a process that writes: it grows with the store between snapshots.
+
+    Searches may run side by side, but not beside an addition. An addition that is interrupted leaves an
+    index that nobody can trust; so it takes the index away first and puts it back when it is done, and
+    what was interrupted is built anew. One thread at a time may extend, load or save it.
+    """
 
     def __init__(self) -> None:
-        self._index: Any | None = None
+        self._current: SavedIndex | None = None
+        self._searching: set[object] = set()
         self._lock = threading.Lock()
-        self.covered = 0
-        self.change = 0
 
     def __len__(self) -> int:
-        return 0 if self._index is None else len(self._index)
+        current = self._current
+        return 0 if current is None else len(current.index)
 
-    def propose(self, vector: Floats, count: int) -> tuple[Ints, int] | None:
+    @property
+    def covered(self) -> int:
+        """The largest document key in it."""
+        current = self._current
+        return 0 if current is None else current.covered
+
+    def propose(self, vector: Floats, count: int, change: int) -> tuple[Ints, int] | None:
         """See :class:`AnnIndex`; busy while documents are added."""
-        if self._index is None or not self._lock.acquire(timeout=PATIENCE_SECONDS):
-            return None
+        return self.used(lambda index: index.propose(vector, count, change) if len(index.index) else None)
+
+    def used(self, use: Callable[[SavedIndex], T]) -> T | None:
+        """What ``use`` makes of the index, to which nothing is added meanwhile; None if there is none now."""
+        search = object()
         try:
-            return (_search(self._index, vector, count), self.covered) if len(self) else None
+            with self._lock:
+                current = self._current
+                if current is None:
+                    return None
+                self._searching.add(search)
+            return use(current)
         finally:
-            self._lock.release()
+            self._searching.discard(search)  # a call into C, which no signal can come before
 
     def start(self, dimension: int) -> None:
         """Begin with an empty index of half-precision vectors; on unit vectors inner product is cosine."""
-        with self._lock:
-            self._index = Index(ndim=dimension, metric="ip", dtype="f16", expansion_search=EXPANSION_SEARCH)
-            self.covered = 0
+        index = Index(ndim=dimension, metric="ip", dtype="f16", expansion_search=EXPANSION_SEARCH)
+        self._current = SavedIndex(index, 0, 0)
 
     def load(self, path: Path, digest: str, covered: int, change: int) -> None:
         """Begin with what a file holds, unless it is not what was written."""
         index = _load(path, digest, view=False)
         if index is not None:
-            with self._lock:
-                self._index, self.covered, self.change = index, covered, change
+            self._current = SavedIndex(index, covered, change)
 
-    def extend(self, vectors: Column, keys: Ints, covered: int, change: int) -> None:
-        """Add the documents that are there at ``change``, a batch at a time, up to key ``covered``."""
-        self.change = change
+    def drop(self) -> None:
+        """Forget it."""
+        self._current = None
+
+    def extend(self, keys: Ints, vectors: Callable[[Ints], Floats], covered: int, change: int) -> None:
+        """Add documents, a batch at a time.
+
+        Args:
+            keys: Of the documents that are there at ``change`` and not in it, ascending.
+            vectors: Looks up vectors by key.
+            covered: The key up to which it is complete then.
+            change: The change it is brought up to.
+        """
         for start in range(0, len(keys), BATCH):
             batch = keys[start : start + BATCH]
-            rows = vectors.take(batch)
-            with self._lock:
-                self._index.add(batch, rows, threads=0 if len(batch) >= PARALLEL_FROM else 1)  # type: ignore[union-attr]
-                self.covered = int(batch[-1])
-        self.covered = covered
+            rows = vectors(batch)
+            taken = self._take_away()
+            _add(taken.index, batch, rows, threads=0 if len(batch) >= PARALLEL_FROM else 1)
+            self._current = SavedIndex(taken.index, int(batch[-1]), change)
+        if self._current is not None:
+            self._current = SavedIndex(self._current.index, covered, change)
 
-    def save(self, path: Path, vectors: Column) -> str:
+    def save(self, path: Path, vectors: Callable[[Ints], Floats]) -> str:
         """Write the index beside and rename it; returns its hash.
 
         Args:
             path: Where it ends up.
-            vectors: Of all documents, by key, to add those again that were lost.
+            vectors: Looks up vectors by key, to add those again that were lost.
         """
 
         def write(temporary: Path) -> None:
             self._write(temporary)
             lost = lost_keys(temporary)
             if len(lost):
-                with self._lock:
-                    self._index.remove(lost)  # type: ignore[union-attr]
-                    self._index.add(lost, vectors.take(lost), threads=1)  # type: ignore[union-attr]
+                rows = vectors(lost)
+                taken = self._take_away()
+                taken.index.remove(lost)
+                _add(taken.index, lost, rows, threads=1)
+                self._current = taken
                 self._write(temporary)
 
         return write_file(path, write)
 
+    def _take_away(self) -> SavedIndex:
+        """The index, once no search runs in it."""
+        with self._lock:
+            taken, self._current = self._current, None
+        while self._searching:
+            time.sleep(WAIT_SECONDS)
+        if taken is None:
+            raise BackendError("the index in memory was dropped while it was extended")
+        return taken
+
     def _write(self, path: Path) -> None:
         try:
-            self._index.save(str(path))  # type: ignore[union-attr]
+            self._current.index.save(str(path))  # type: ignore[union-attr]
         except RuntimeError as error:  # usearch raises no other; here it means that the disk is full
             raise OSError(f"{path}: {error}") from error
+
+
+def _add(index: Any, keys: Ints, rows: Floats, threads: int) -> None:
+    try:
+        index.add(keys, rows, threads=threads)
+    except RuntimeError as error:  # usearch raises no other; keys are new, so it is memory that lacks
+        raise MemoryError(f"usearch: {error}") from error
 
 
 def _load(path: Path, digest: str, *, view: bool) -> Any | None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
 import os
 import shutil
 import tempfile
-import time
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +14,6 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import apsw
-from filelock import Timeout
 
 from linkstore.backends.base import (
     Backend,
@@ -32,24 +28,19 @@ from linkstore.backends.base import (
     check_dimension,
     immediate,
 )
-from linkstore.backends.embedded import inspection, tallies
+from linkstore.backends.embedded import cleaning, derived, inspection, snapshot, tallies
 from linkstore.backends.embedded.database import Database, settings_of
-from linkstore.backends.embedded.mirror import Mirror
 from linkstore.backends.embedded.pages import page_digests, page_entries
 from linkstore.backends.embedded.place import Place
 from linkstore.backends.embedded.process import Opened, PerProcess
 from linkstore.backends.embedded.reader import EmbeddedReader, View
 from linkstore.backends.embedded.relinking import relinked
-from linkstore.backends.embedded.sharing import Shared, StaleStateError, snapshot_of, stamp_of
-from linkstore.backends.embedded.snapshot import Builder, Snapshot, SnapshotFiles, record
+from linkstore.backends.embedded.sharing import Shared
+from linkstore.backends.embedded.snapshot import Snapshot, snapshot_of
+from linkstore.backends.embedded.upkeep import Upkeep
 from linkstore.backends.embedded.writing import ChangeWriter, GroupKeys, prepare, with_words
 from linkstore.drivers import answered, run
-from linkstore.errors import (
-    StoreBusyError,
-    StoreClosedError,
-    StoreFullError,
-    StoreMovedError,
-)
+from linkstore.errors import StoreClosedError
 from linkstore.filters import EVERYTHING, Condition
 from linkstore.gc_pause import collection_paused
 from linkstore.links import Link
@@ -57,9 +48,6 @@ from linkstore.plans import Operation, Plan
 
 T = TypeVar("T")
 MEMORY: Final = ":memory:"
-STALE_SECONDS: Final = 10.0
-"""How long a reader tries to begin with a state no older than what is loaded."""
-_LOG: Final = logging.getLogger("linkstore")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,25 +96,28 @@ class EmbeddedBackend(Backend):
         self._remove_temporary = removal
         place.prepare(create=create or self._temporary)
         self._closed = False
-        durable = self._settings.durable
-        self._opened = PerProcess(lambda: Opened.at(place, durable=durable))
-        self._mend_snapshot()
+        settings = self._settings
+        self._opened = PerProcess(
+            lambda: Opened.at(
+                place,
+                durable=settings.durable,
+                exact_below=settings.exact_below,
+                grow_share=settings.grow_share,
+            )
+        )
+        self._upkeep.at_open()
 
     @property
     def _database(self) -> Database:
         return self._opened.get().database
 
     @property
-    def _files(self) -> SnapshotFiles:
-        return self._opened.get().files
-
-    @property
-    def _builder(self) -> Builder:
-        return self._opened.get().builder
+    def _upkeep(self) -> Upkeep:
+        return self._opened.get().upkeep
 
     @property
     def _shared(self) -> Shared:
-        return self._opened.get().shared
+        return self._upkeep.shared
 
     @property
     def _groups(self) -> GroupKeys:
@@ -192,11 +183,8 @@ class EmbeddedBackend(Backend):
                 return writer, apply(connection, writer), settings_of(connection)
 
         writer, written, settings = self._current().write(work)
-        self._groups.learn(writer.learned)
-        if self._due(settings, self._settings.grow_share):
-            self._take_snapshot()
-        elif self._growing(settings):
-            self._extend_index()
+        self._groups.learn(writer.epoch, writer.learned)
+        self._upkeep.after_write(settings)
         return written
 
     @immediate
@@ -212,7 +200,7 @@ class EmbeddedBackend(Backend):
     @immediate
     def linked(self, kind: str, take: int) -> list[LinkedPage]:
         """From the table of pages and the mirror's links."""
-        return self._with_view(lambda view: tallies.most_linked(view, kind, take))
+        return self._view(lambda view: tallies.most_linked(view, kind, take))
 
     @immediate
     def scan(self, after: str | None, limit: int) -> list[Record]:
@@ -222,49 +210,58 @@ class EmbeddedBackend(Backend):
     @immediate
     def survey(self) -> Survey:
         """From the mirror."""
-        return self._with_view(tallies.survey)
+        return self._view(tallies.survey)
 
     @immediate
     def flush(self) -> None:
         """Take a snapshot of whatever has come since the last, if the store is of a size for it."""
-        if self._current().read_only:
-            return  # whoever wrote it takes snapshots
-        if self._due(self._current().read(settings_of), None):
-            self._take_snapshot(wait=True)
+        if not self._current().read_only:  # else whoever wrote it takes snapshots
+            self._upkeep.flush()
+
+    @immediate
+    def compact(self) -> None:
+        """See :meth:`linkstore.backends.embedded.upkeep.Upkeep.compact`."""
+        self._current()
+        self._upkeep.compact()
 
     @immediate
     def verify(self) -> Report:
-        """Compare links, vectors, counts and files with the documents."""
+        """Compare links, vectors, counts, files and memory with the documents."""
+        self._current()
+        return self._upkeep.inspected(self._compared)
 
-        def compare(connection: apsw.Connection) -> Report:
-            snapshot = snapshot_of(settings_of(connection))
-            damaged = self._files.problems(snapshot) if snapshot else []
-            return Report(findings=tuple(inspection.findings(connection, damaged)))
-
-        return self._current().inspect(compare)
+    def _compared(self, view: View) -> Report:
+        recorded, files = snapshot_of(settings_of(view.connection)), self._upkeep.files
+        damaged = files.problems(recorded) if recorded else []
+        found = list(inspection.findings(view.connection, damaged))
+        if not found:  # else what is derived from the tables must differ
+            found = list(derived.findings(view, files, recorded, self._upkeep.builder.live))
+        return Report(findings=tuple(found))
 
     @immediate
     def repair(self) -> Report:
-        """Write anew what differs from the documents; build the snapshot anew if a file differs."""
+        """Write anew what differs from the documents; build what is derived anew if anything differs."""
         report = run(self.verify(), _nothing_to_wait_for)
         if report.sound:
             return report
 
         def mend(connection: apsw.Connection) -> Snapshot | None:
             inspection.mend(connection)
-            return snapshot_of(settings_of(connection))
+            cleaning.begin_epoch(connection)  # a link group may have gone whose key others remember
+            recorded = snapshot_of(settings_of(connection))
+            snapshot.forget(connection)  # its files may have the right hashes and the wrong contents
+            return recorded
 
         recorded = self._current().write(mend)
-        self._groups.known = {}
         self._shared.forget()
         if recorded:
-            self._take_snapshot(wait=True, afresh=True)
+            self._upkeep.take_snapshot(wait=True, afresh=True)
         return report
 
     @immediate
     def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> T:
         """In one read transaction."""
-        return self._with_view(
+        return self._view(
             lambda view: run(
                 answered(plan, EmbeddedReader(view, scope, self._settings.exact_below).answer),
                 _nothing_to_wait_for,
@@ -284,8 +281,8 @@ class EmbeddedBackend(Backend):
         if self._closed:
             return
         try:
-            if self._opened.is_ours:
-                self._last_snapshot()
+            if self._opened.is_ours and not self._temporary:
+                self._upkeep.at_close()
         finally:
             self._closed = True
             if self._opened.is_ours:
@@ -293,100 +290,9 @@ class EmbeddedBackend(Backend):
             if self._remove_temporary:
                 self._remove_temporary()
 
-    def _last_snapshot(self) -> None:
-        database = self._database
-        if self._temporary or database.read_only or database.place.moved:
-            return
-        if self._due(database.read(settings_of), self._settings.grow_share / 8):
-            self._take_snapshot()
-
-    def _due(self, settings: dict[str, Any], share: float | None) -> bool:
-        """Whether a snapshot should be taken: enough has come since the last (None: anything)."""
-        stamp, snapshot = stamp_of(settings), snapshot_of(settings)
-        if stamp.documents <= self._settings.exact_below:
-            return False
-        covered = snapshot.last_key if snapshot else 0
-        since = stamp.last_key - covered
-        if share is None or snapshot is None:
-            return since > 0
-        return since >= max(self._settings.exact_below // 4, share * covered)
-
-    def _growing(self, settings: dict[str, Any]) -> bool:
-        """Whether enough has come since the last snapshot for the index in memory to take it in."""
-        stamp, snapshot = stamp_of(settings), snapshot_of(settings)
-        if snapshot is None:
-            return False
-        covered = max(snapshot.last_key, self._builder.live.covered)
-        return stamp.last_key - covered >= max(self._settings.exact_below // 4, covered // 50)
-
-    def _extend_index(self) -> None:
-        """Bring the index in memory up to date, unless a snapshot is being taken."""
-        mutex = self._opened.get().snapshot_mutex
-        if not mutex.acquire(blocking=False):
-            return
-        try:
-            self._with_view(self._extend)
-        finally:
-            mutex.release()
-
-    def _extend(self, view: View) -> None:
-        before = snapshot_of(settings_of(view.connection))
-        self._builder.extend(view.mirror, view.stamp, before)
-
-    def _mend_snapshot(self) -> None:
-        """Make derived files anew if they are not what the database records."""
-        snapshot = snapshot_of(self._database.read(settings_of))
-        if not snapshot or not self._files.problems(snapshot):
-            return
-        if self._database.read_only:
-            _LOG.warning("derived files in %s are damaged; searches do without them", self.folder)
-        else:
-            _LOG.warning("derived files in %s are damaged; making them anew from the documents", self.folder)
-            self._take_snapshot(wait=True, afresh=True)
-
-    def _take_snapshot(self, *, wait: bool = False, afresh: bool = False) -> None:
-        """Write and record a snapshot, unless someone else is at it (or: after they are done).
-
-        The documents are safe before this begins. If there is no space for derived files, queries
-        stay right without them, so that is a warning and no error.
-        """
-        opened = self._opened.get()
-        if not opened.snapshot_mutex.acquire(blocking=wait):
-            return
-        try:
-            with opened.snapshot_lock.acquire(timeout=-1 if wait else 0):
-                self._write_snapshot(afresh=afresh)
-        except Timeout:
-            return
-        except (OSError, StoreBusyError, StoreFullError) as error:
-            _LOG.warning("no snapshot of %s was taken, searches stay exact: %s", self.folder, error)
-        finally:
-            opened.snapshot_mutex.release()
-
-    def _write_snapshot(self, *, afresh: bool) -> None:
-        def build(view: View) -> tuple[Mirror, Snapshot]:
-            before = snapshot_of(settings_of(view.connection))
-            return view.mirror, self._builder.build(view.mirror, view.stamp, before, afresh=afresh)
-
-        mirror, snapshot = self._with_view(build)
-        self._database.write(lambda connection: record(connection, snapshot))
-        self._files.remove_older(snapshot)
-        self._shared.replace(mirror, snapshot)
-
-    def _with_view(self, use: Callable[[View], T]) -> T:
-        """Read from a view of the current state.
-
-        A transaction may be older than what another thread has loaded meanwhile, so this tries again;
-        the next transaction is newer. Only a database that was set back to an older state keeps failing.
-        """
-        ends = time.monotonic() + STALE_SECONDS
-        while time.monotonic() < ends:
-            with contextlib.suppress(StaleStateError):
-                return self._current().read(lambda connection: use(self._shared.view(connection)))
-        raise StoreMovedError(
-            f"the database in {self.folder} shows an older state than was read before: it was restored"
-            " from a copy while it was open, so open the store again"
-        )
+    def _view(self, use: Callable[[View], T]) -> T:
+        self._current()
+        return self._upkeep.viewed(use)
 
 
 def _remove(folder: Path, owner: int) -> None:

@@ -1,56 +1,65 @@
 """Growing columns: an immutable base, mostly memory-mapped, and a tail in memory.
 
-Columns only grow. A reader that knows how many rows it may see can use one while another thread
-appends to it.
+A column is a value: adding rows gives another column. Both share the tail, in which the new rows lie
+past the end of the old column, so a reader of the old one is not disturbed, and an addition that is
+interrupted leaves nothing but rows nobody sees, which the next one overwrites. Only the last column of
+such a line may be added to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from linkstore.vectors import Ints
+from linkstore.vectors import Bools, Ints
 
 Array = npt.NDArray[Any]
 
 
+@dataclass(frozen=True, slots=True)
 class Column:
     """A numpy column of rows of one shape and type.
 
     Args:
         base: (n, …) its first rows; may be a memory map.
+        tail: (m, …) further rows, of which ``size`` are there.
+        size: See ``tail``.
     """
 
-    def __init__(self, base: Array) -> None:
-        tail: Array = np.empty((0, *base.shape[1:]), dtype=base.dtype)
-        self._state = base, tail, 0  # one tuple, so that a reader never sees half an exchange
+    base: Array
+    tail: Array
+    size: int
+
+    @classmethod
+    def of(cls, base: Array) -> Column:
+        """A column of these rows."""
+        return cls(base, np.empty((0, *base.shape[1:]), dtype=base.dtype), 0)
 
     def __len__(self) -> int:
-        base, _, size = self._state
-        return len(base) + size
+        return len(self.base) + self.size
 
-    def append(self, rows: Array) -> None:
-        """Add rows at the end; amortised cost of the rows alone."""
-        base, tail, size = self._state
-        needed = size + len(rows)
+    def extended(self, rows: Array) -> Column:
+        """With rows at the end; amortised cost of these rows alone."""
+        tail, needed = self.tail, self.size + len(rows)
         if needed > len(tail):
-            grown = np.empty((max(needed, 2 * len(tail), 64), *rows.shape[1:]), base.dtype)
-            grown[:size] = tail[:size]
+            grown = np.empty((max(needed, 2 * len(tail), 64), *rows.shape[1:]), self.base.dtype)
+            grown[: self.size] = tail[: self.size]
             tail = grown
-        tail[size:needed] = rows
-        self._state = base, tail, needed
+        tail[self.size : needed] = rows
+        return Column(self.base, tail, needed)
 
     def take(self, at: Ints) -> Array:
         """The rows at the given positions, as a copy."""
-        base, tail, _ = self._state
+        base, tail = self.base, self.tail
         if not len(at):
             return np.empty((0, *base.shape[1:]), base.dtype)
         if not len(base):
             return tail[at]
-        if not len(tail) or at.max() < len(base):
+        if not self.size or at.max() < len(base):
             return base[at]
         rows = np.empty((len(at), *base.shape[1:]), dtype=base.dtype)
         early = at < len(base)
@@ -60,11 +69,10 @@ class Column:
 
     def parts(self, start: int, stop: int) -> list[Array]:
         """Rows ``start`` to ``stop``, as one or two views."""
-        base, tail, _ = self._state
-        split = len(base)
+        split = len(self.base)
         views = [
-            base[start : min(stop, split)],
-            tail[max(start - split, 0) : max(stop - split, 0)],
+            self.base[start : min(stop, split)],
+            self.tail[max(start - split, 0) : max(stop - split, 0)],
         ]
         return [view for view in views if len(view)]
 
@@ -73,65 +81,96 @@ class Column:
         views = self.parts(start, stop)
         if len(views) == 1:
             return views[0]
-        return np.concatenate(views) if views else self._state[0][:0]
+        return np.concatenate(views) if views else self.base[:0]
 
     def put(self, at: Ints, values: Ints | int) -> None:
-        """Set rows in place, to one value or one each; the base must be in memory."""
-        base, tail, _ = self._state
-        early = at < len(base)
+        """Set rows in place, to one value or one each; the base must be in memory.
+
+        All columns that share the rows change.
+        """
+        early = at < len(self.base)
         given = np.broadcast_to(values, at.shape)
-        base[at[early]] = given[early]
-        tail[at[~early] - len(base)] = given[~early]
+        self.base[at[early]] = given[early]
+        self.tail[at[~early] - len(self.base)] = given[~early]
 
-    def rebase(self, base: Array) -> None:
-        """Replace the first ``len(base)`` rows by an equal array, freeing the memory of the old."""
-        kept = np.array(self.rows(len(base), len(self)))
-        self._state = base, kept, len(kept)
+    def count_up_to(self, value: int) -> int:
+        """How many rows of an ascending column are no greater than ``value``."""
+        base, tail = self.base, self.tail[: self.size]
+        if self.size and value >= tail[0]:
+            return len(base) + int(np.searchsorted(tail, value, "right"))
+        return int(np.searchsorted(base, value, "right"))
+
+    def find(self, values: Ints) -> tuple[Ints, Bools]:
+        """Where each value is in an ascending column, and whether it is there."""
+        if not len(self):
+            return np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
+        at = np.searchsorted(self.base, values)
+        if self.size:
+            late = at == len(self.base)
+            at[late] += np.searchsorted(self.tail[: self.size], values[late])
+        at = np.minimum(at, len(self) - 1)
+        found: Bools = self.take(at) == values
+        return at, found
 
 
+@dataclass(frozen=True, slots=True)
 class Names:
-    """A column of strings, packed as UTF-8.
+    """A column of strings, the first packed as UTF-8.
 
     Args:
-        offsets: (n + 1,) where each string starts in ``blob``.
+        offsets: (n + 1,) where each packed string starts in ``blob``.
         blob: Their bytes, one after another.
+        tail: Further strings, of which ``size`` are there.
+        size: See ``tail``.
     """
 
-    def __init__(self, offsets: Array, blob: Array) -> None:
-        self._offsets = offsets
-        self._blob = blob
-        self._tail: list[str] = []
+    offsets: Array
+    blob: Array
+    tail: list[str]
+    size: int
+
+    @classmethod
+    def of(cls, offsets: Array, blob: Array) -> Names:
+        """The strings packed so."""
+        return cls(offsets, blob, [], 0)
 
     def __len__(self) -> int:
-        return len(self._offsets) - 1 + len(self._tail)
+        return len(self.offsets) - 1 + self.size
 
-    def append(self, names: Sequence[str]) -> None:
-        """Add strings at the end."""
-        self._tail.extend(names)
+    def extended(self, names: Sequence[str]) -> Names:
+        """With strings at the end."""
+        self.tail[self.size :] = names
+        return Names(self.offsets, self.blob, self.tail, self.size + len(names))
 
     def take(self, at: Ints) -> list[str]:
         """The strings at the given positions."""
-        split = len(self._offsets) - 1
+        split = len(self.offsets) - 1
         if not split:
-            return [self._tail[i] for i in at.tolist()]
+            return [self.tail[i] for i in at.tolist()]
         if not len(at):
             return []
         early = np.minimum(at, split - 1)
-        starts, stops = self._offsets[early].tolist(), self._offsets[early + 1].tolist()
-        blob = self._blob.data
+        starts, stops = self.offsets[early].tolist(), self.offsets[early + 1].tolist()
+        blob = self.blob.data
         return [
-            str(blob[start:stop], "utf-8") if i < split else self._tail[i - split]
+            str(blob[start:stop], "utf-8") if i < split else self.tail[i - split]
             for i, start, stop in zip(at.tolist(), starts, stops, strict=True)
         ]
 
-    def packed(self, count: int) -> tuple[Array, Array]:
-        """The first ``count`` strings, at least those of the base, as offsets and blob."""
-        tail = [name.encode() for name in self._tail[: count - len(self._offsets) + 1]]
-        lengths = np.fromiter(map(len, tail), dtype=np.int64, count=len(tail))
-        offsets = np.concatenate((self._offsets, self._offsets[-1] + np.cumsum(lengths)))
-        return offsets, np.concatenate((self._blob, np.frombuffer(b"".join(tail), dtype=np.uint8)))
-
-    def rebase(self, offsets: Array, blob: Array) -> None:
-        """Replace the first strings by an equal packed form, freeing the memory of the old."""
-        covered = len(offsets) - len(self._offsets)
-        self._offsets, self._blob, self._tail = offsets, blob, self._tail[covered:]
+    def packed(self, at: Ints) -> tuple[Array, Array]:
+        """The strings at the given ascending positions, as offsets and blob."""
+        split = len(self.offsets) - 1
+        early = at[at < split]
+        later = [self.tail[i - split].encode() for i in at[len(early) :].tolist()]
+        lengths = np.concatenate(
+            (
+                self.offsets[early + 1] - self.offsets[early],
+                np.fromiter(map(len, later), np.int64, len(later)),
+            )
+        )
+        offsets = np.zeros(len(at) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        kept = np.zeros(split, np.bool_)
+        kept[early] = True
+        blob = self.blob[np.repeat(kept, np.diff(self.offsets))]
+        return offsets, np.concatenate((blob, np.frombuffer(b"".join(later), dtype=np.uint8)))

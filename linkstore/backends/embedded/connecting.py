@@ -47,6 +47,8 @@ def open_writable(place: Place, *, create: bool = False, ends: float | None = No
     connection = apsw.Connection(str(place.database), flags=flags)
     try:
         connection.set_busy_handler(patience(ends))
+        if create and not connection.pragma("page_count"):
+            connection.pragma("auto_vacuum", 2)  # incremental: free pages can be given back
         connection.pragma("journal_mode", "wal")
         connection.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
         _settle(connection, place)

@@ -166,6 +166,30 @@ class Database:
         finally:
             FORKS.leave(use)
 
+    def rewrite(self) -> None:
+        """Write the whole file anew, without what was deleted, and empty the log.
+
+        Raises:
+            StoreBusyError: If others read or write for more than 5 s.
+            StoreFullError: If there is no space for it.
+        """
+        ends, turn = time.monotonic() + BUSY_SECONDS, object()
+        self._check_writable()
+        try:
+            self._wait_for_turn(turn, ends)
+            writer = self._writer
+            if writer is None:
+                raise StoreClosedError(f"the store at {self.path.parent} is closed; open it again")
+            with self._translated("rewrite"):
+                writer.set_busy_handler(patience(ends))
+                writer.pragma("secure_delete", 1)
+                writer.pragma("auto_vacuum", 2)  # takes effect with VACUUM, for stores made without
+                writer.execute("VACUUM")
+                writer.set_busy_handler(patience())
+                writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        finally:
+            self._turn.discard(turn)
+
     def _check_writable(self) -> None:
         self._check_open()
         self.place.check()

@@ -11,24 +11,24 @@ import numpy as np
 
 from linkstore.backends.embedded.columns import Array
 from linkstore.backends.embedded.database import rows_of
-from linkstore.vectors import Bools, Floats
+from linkstore.vectors import Bools, Floats, Ints
 
 _BITS: Final = {"out": 1, "in": 2, "bidir": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentRows:
-    """Documents of a range of keys; a key that is gone has an empty row.
+    """Documents, ascending by key.
 
     Args:
+        keys: (n,) their keys.
         ids: (n,) their ids.
         vectors: (n, d) their vectors.
-        alive: (n,) whether each is there.
     """
 
+    keys: Ints
     ids: list[str]
     vectors: Floats
-    alive: Bools
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,37 +50,34 @@ class LinkRows:
 
 @dataclass(frozen=True, slots=True)
 class GroupRows:
-    """Link groups in key order: ``kinds`` that occur, for each group its position there, and tags."""
+    """Link groups, ascending by key.
 
+    Args:
+        keys: (g,) their keys.
+        kinds: That occur.
+        codes: (g,) positions in ``kinds``.
+        tags: (g,) their tags.
+    """
+
+    keys: Ints
     kinds: list[str]
     codes: Array
     tags: list[str]
 
 
 def load_documents(connection: apsw.Connection, after: int, last: int, dimension: int) -> DocumentRows:
-    """Documents with keys from ``after + 1`` to ``last``."""
+    """Documents with keys from ``after + 1`` to ``last``, without those whose vector is lost."""
     rows = rows_of(
         connection,
         "SELECT document.key, id, embedding FROM document JOIN vector USING (key)"
-        " WHERE document.key > ? AND document.key <= ? ORDER BY document.key",
-        (after, last),
+        " WHERE document.key > ? AND document.key <= ? AND length(embedding) = ? ORDER BY document.key",
+        (after, last, 4 * dimension),
     )
-    count = last - after
-    alive = np.zeros(count, dtype=np.bool_)
     if not rows:
-        return DocumentRows([""] * count, np.zeros((count, dimension), np.float32), alive)
+        return DocumentRows(np.empty(0, np.int64), [], np.empty((0, dimension), np.float32))
     keys, names, blobs = zip(*rows, strict=True)
     found = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), dimension)
-    if len(rows) == count:
-        return DocumentRows(list(names), found, ~alive)
-    at = np.array(keys) - after - 1
-    alive[at] = True
-    vectors = np.zeros((count, dimension), np.float32)
-    vectors[at] = found
-    ids = [""] * count
-    for position, name in zip(at.tolist(), names, strict=True):
-        ids[position] = name
-    return DocumentRows(ids, vectors, alive)
+    return DocumentRows(np.array(keys, dtype=np.int64), list(names), found)
 
 
 def load_links(connection: apsw.Connection, after: int, last: int) -> LinkRows:
@@ -145,12 +142,14 @@ def _highest(pair: Array, rows: LinkRows, bit: int) -> Array:
 
 
 def load_groups(connection: apsw.Connection, after: int, last: int) -> GroupRows:
-    """Link groups with keys from ``after + 1`` to ``last``; one whose row is lost is called ``?``."""
+    """Link groups with keys from ``after + 1`` to ``last``."""
     query = "SELECT key, kind, tag FROM link_group WHERE key > ? AND key <= ? ORDER BY key"
     rows = rows_of(connection, query, (after, last))
-    if len(rows) < last - after:
-        found = {row[0]: row for row in rows}
-        rows = [found.get(key, (key, "?", "?")) for key in range(after + 1, last + 1)]
     codes: dict[str, int] = {}
     values = [codes.setdefault(kind, len(codes)) for _, kind, _ in rows]
-    return GroupRows(list(codes), np.array(values, dtype=np.int16), [tag for _, _, tag in rows])
+    return GroupRows(
+        np.array([key for key, _, _ in rows], dtype=np.int64),
+        list(codes),
+        np.array(values, dtype=np.int32),
+        [tag for _, _, tag in rows],
+    )

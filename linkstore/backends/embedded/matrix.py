@@ -1,14 +1,14 @@
-"""All vectors in one file, row by document key, for scoring without reading SQLite.
+"""Vectors in a file, row by row, for scoring without reading SQLite.
 
-The file only grows: a reader that mapped its first rows is not disturbed by new ones. It is sealed
-in blocks; each full block has a hash in the database. Rows past the last sealed block are taken
-from SQLite.
+A file only grows: a reader that mapped its first rows is not disturbed by new ones. The database has a
+hash of each block of its rows, the last of which may be short.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,34 +22,43 @@ from linkstore.vectors import Floats
 BLOCK_ROWS: Final = 4096
 
 
-def sealed_rows(rows: int) -> int:
-    """How many of ``rows`` rows lie in full blocks."""
-    return rows // BLOCK_ROWS * BLOCK_ROWS
-
-
-def append_blocks(path: Path, first_row: int, rows: Floats) -> list[str]:
-    """Write full blocks from ``first_row`` on, durably; returns their hashes.
+def write_rows(path: Path, rows: Callable[[int, int], Floats], start: int, stop: int) -> list[str]:
+    """Write rows ``start`` to ``stop``, durably; returns the hashes of all blocks from that of ``start`` on.
 
     Args:
-        path: The file; made if missing, cut to ``first_row`` rows if longer.
-        first_row: A multiple of the block size: how many rows lie in the file already.
-        rows: (m, d) with m a multiple of the block size.
+        path: The file; made anew if ``start`` is 0.
+        rows: Gives the rows from one number to another; asked from the block of ``start`` on.
+        start: How many rows lie in the file already.
+        stop: How many there are in the end.
     """
-    stride = rows.shape[1] * rows.itemsize
-    created = not path.exists()
-    with path.open("r+b" if not created else "w+b") as file:
-        file.seek(first_row * stride)
-        file.write(np.ascontiguousarray(rows).data)
+    size = path.stat().st_size if start else 0
+    try:
+        digests = _write(path, rows, start, stop)
+    except BaseException:
+        with contextlib.suppress(OSError):  # the space may be needed for documents
+            os.truncate(path, size)
+        raise
+    if not start:
+        sync_folder(path.parent)
+    return digests
+
+
+def _write(path: Path, rows: Callable[[int, int], Floats], start: int, stop: int) -> list[str]:
+    digests = []
+    with path.open("r+b" if start else "w+b") as file:
+        for first in range(start // BLOCK_ROWS * BLOCK_ROWS, stop, BLOCK_ROWS):
+            block = np.ascontiguousarray(rows(first, min(first + BLOCK_ROWS, stop)))
+            digests.append(_digest(block))
+            fresh = block[max(start - first, 0) :]
+            file.seek((first + len(block) - len(fresh)) * block.shape[1] * block.itemsize)
+            file.write(fresh.data)
         file.flush()
         os.fsync(file.fileno())
-    if created:
-        sync_folder(path.parent)
-    return [_digest(rows[start : start + BLOCK_ROWS]) for start in range(0, len(rows), BLOCK_ROWS)]
+    return digests
 
 
-def map_sealed(path: Path, dimension: int, digests: Sequence[str]) -> Floats | None:
-    """The sealed rows as a read-only map; None when the file does not match the hashes."""
-    rows = len(digests) * BLOCK_ROWS
+def map_rows(path: Path, rows: int, dimension: int, digests: Sequence[str]) -> Floats | None:
+    """The first rows as a read-only map; None when the file does not match the hashes."""
     try:
         if not rows or path.stat().st_size < rows * dimension * 4:
             return None
@@ -57,7 +66,9 @@ def map_sealed(path: Path, dimension: int, digests: Sequence[str]) -> Floats | N
     except OSError:
         return None
     starts = range(0, rows, BLOCK_ROWS)
-    sound = all(_digest(matrix[s : s + BLOCK_ROWS]) == d for s, d in zip(starts, digests, strict=True))
+    sound = len(starts) == len(digests) and all(
+        _digest(matrix[s : s + BLOCK_ROWS]) == d for s, d in zip(starts, digests, strict=True)
+    )
     return matrix if sound else None
 
 

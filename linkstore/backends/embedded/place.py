@@ -16,7 +16,7 @@ from linkstore.errors import (
 )
 
 FILE_NAME: Final = "linkstore.db"
-_REMAINS: Final = ("writer.pid", "graph-*.bin", "ann-*.usearch", "vectors.f32")
+_REMAINS: Final = ("writer.pid", "graph-*.bin", "ann-*.usearch", "vectors*.f32")
 """Files that a store makes after its database; where they lie alone, the database was lost."""
 Identity = tuple[int, int]
 

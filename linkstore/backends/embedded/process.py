@@ -8,12 +8,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from filelock import FileLock
-
 from linkstore.backends.embedded.database import Database
 from linkstore.backends.embedded.place import Place
 from linkstore.backends.embedded.sharing import Shared
 from linkstore.backends.embedded.snapshot import Builder, SnapshotFiles
+from linkstore.backends.embedded.upkeep import Upkeep
 from linkstore.backends.embedded.writing import GroupKeys
 from linkstore.errors import BackendError
 
@@ -24,34 +23,21 @@ class Opened:
 
     Args:
         database: The SQLite file.
-        files: Where snapshots lie.
-        builder: What makes snapshots.
-        shared: What readers share.
-        snapshot_lock: Held by the process that writes a snapshot.
-        snapshot_mutex: Held by the thread that does.
+        upkeep: Everything that is derived from it.
         groups: Keys of link groups that were looked up.
     """
 
     database: Database
-    files: SnapshotFiles
-    builder: Builder
-    shared: Shared
-    snapshot_lock: FileLock
-    snapshot_mutex: threading.Lock = field(default_factory=threading.Lock)
+    upkeep: Upkeep
     groups: GroupKeys = field(default_factory=GroupKeys)
 
     @classmethod
-    def at(cls, place: Place, *, durable: bool) -> Opened:
-        """Open a store."""
-        files = SnapshotFiles(place.folder)
+    def at(cls, place: Place, *, durable: bool, exact_below: int, grow_share: float) -> Opened:
+        """Open a store; the arguments are those of the settings."""
+        database, files = Database(place, durable=durable), SnapshotFiles(place.folder)
         builder = Builder(files)
-        return cls(
-            database=Database(place, durable=durable),
-            files=files,
-            builder=builder,
-            shared=Shared(files, builder.live),
-            snapshot_lock=FileLock(place.folder / "snapshot.lock"),
-        )
+        shared = Shared(files, builder.live)
+        return cls(database, Upkeep(database, files, builder, shared, exact_below, grow_share))
 
 
 class PerProcess:

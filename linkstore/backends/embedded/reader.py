@@ -56,8 +56,8 @@ class View:
         connection: In a read transaction.
         stamp: The state that transaction sees.
         mirror: Up to at least that state.
-        verdicts: Shared memory of filters.
-        scopes: Shared memory of what filters leave as a whole.
+        verdicts: Shared memory of filters, by the mirror's rows.
+        scopes: Shared memory of what filters leave as a whole, by the mirror's rows.
         indexes: Approximate indexes, the most complete first; none to search exactly.
     """
 
@@ -70,7 +70,7 @@ class View:
 
 
 class EmbeddedReader(LexicalReader):
-    """Answers from the mirror; only texts, metadata and tags come from tables. Refs are keys.
+    """Answers from the mirror; only texts, metadata and words come from tables. Refs are its rows.
 
     Args:
         view: What is read.
@@ -91,9 +91,9 @@ class EmbeddedReader(LexicalReader):
         if not fetch.k or not self._view.stamp.documents:
             return Candidates(refs=_NONE, similarity=np.empty(0, np.float32))
         if self._view.indexes and not self._scope.always:
-            keys = self._inside().keys
-            if len(keys) <= self._exact_below:
-                return self._first_passing(keys, self._scores(keys, fetch.vector), fetch)
+            rows = self._inside().rows
+            if len(rows) <= self._exact_below:
+                return self._first_passing(rows, self._scores(rows, fetch.vector), fetch)
         count = max(fetch.k, PROPOSALS)
         while self._view.indexes and count <= max(MAX_PROPOSALS, fetch.k):
             proposed, after = self._proposed(fetch.vector, count)
@@ -104,73 +104,78 @@ class EmbeddedReader(LexicalReader):
         return self._best_of(_NONE, 0, fetch)
 
     def _proposed(self, vector: Floats, count: int) -> tuple[Ints, int]:
-        """Candidates of an index that is not busy, and the key up to which it speaks."""
+        """Candidates of an index that can be asked, and the key up to which it speaks."""
         for index in self._view.indexes:
-            proposed = index.propose(vector, count)
+            proposed = index.propose(vector, count, self._view.stamp.change)
             if proposed is not None:
                 return proposed
         return _NONE, 0
 
     def _best_of(self, proposed: Ints, after: int, fetch: Nearest) -> Candidates:
-        """The best of the proposed documents and of all with keys greater than ``after``."""
-        later = np.arange(after + 1, self._view.stamp.last_key + 1)
-        # A growing index may propose documents past the key it was asked for.
-        keys = np.concatenate((proposed[proposed <= after], later))
-        visible = self._mirror.visible(keys, self._view.stamp)
-        if visible is not None:
-            keys = keys[visible]
-        return self._first_passing(keys, self._scores(keys, fetch.vector), fetch)
+        """The best of the proposed documents (by key) and of all with keys greater than ``after``."""
+        mirror, stamp = self._mirror, self._view.stamp
+        rows = mirror.all_visible(stamp, mirror.keys.count_up_to(after))
+        if len(proposed):
+            # A growing index may propose documents past the key it was asked for.
+            early = self._rows(proposed[proposed <= after])
+            visible = mirror.visible(early, stamp)
+            rows = np.concatenate((early if visible is None else early[visible], rows))
+        return self._first_passing(rows, self._scores(rows, fetch.vector), fetch)
 
-    def _scores(self, keys: Ints, vector: Floats) -> Floats:
+    def _rows(self, keys: Ints) -> Ints:
+        """The rows of documents, in the order asked; those that the mirror does not have are left out."""
+        rows, found = self._mirror.keys.find(keys)
+        return rows[found]
+
+    def _scores(self, rows: Ints, vector: Floats) -> Floats:
         """Similarity of documents to a vector.
 
         Without an index a query compares the vector with every document anyway; the result is kept
         for the fetches that follow, instead of gathering the same vectors again.
         """
-        if self._view.indexes:
-            return similarities(self._mirror.vectors.take(keys), vector)
+        if self._view.indexes or not len(rows):
+            return similarities(self._mirror.vectors.take(rows), vector)
         if self._compared is None or self._compared[0] is not vector:
-            parts = self._mirror.vectors.parts(0, self._view.stamp.last_key + 1)
+            parts = self._mirror.vectors.parts(0, len(self._mirror.keys))
             self._compared = vector, np.concatenate([similarities(part, vector) for part in parts])
-        return self._compared[1][keys]
+        return self._compared[1][rows]
 
-    def _first_passing(self, keys: Ints, scores: Floats, fetch: Nearest | Lexical) -> Candidates:
+    def _first_passing(self, rows: Ints, scores: Floats, fetch: Nearest | Lexical) -> Candidates:
         """The best ``k`` that pass scope and filter, which are asked of no more documents than needed."""
         unfiltered = fetch.filter.always and self._scope.always
         take = fetch.k if unfiltered else max(4 * fetch.k, PROPOSALS)
         while True:
-            order = with_names(best(scores, take), lambda at: self._mirror.ids.take(keys[at]))
-            passing = order[self._holds(keys[order])]
-            passing = passing[self._passes(fetch.filter, keys[passing])]
-            if len(passing) >= fetch.k or take >= len(keys):
+            order = with_names(best(scores, take), lambda at: self._mirror.ids.take(rows[at]))
+            passing = order[self._holds(rows[order])]
+            passing = passing[self._passes(fetch.filter, rows[passing])]
+            if len(passing) >= fetch.k or take >= len(rows):
                 chosen = passing[: fetch.k]
-                return Candidates(refs=keys[chosen], similarity=scores[chosen])
+                return Candidates(refs=rows[chosen], similarity=scores[chosen])
             take *= 8
 
-    def _passes(self, condition: Condition, keys: Ints) -> Bools:
-        return self._view.verdicts.of(condition, keys, self._view.connection)
+    def _passes(self, condition: Condition, rows: Ints) -> Bools:
+        return self._view.verdicts.of(condition, rows, self._mirror.keys, self._view.connection)
 
-    def _holds(self, keys: Ints) -> Bools:
+    def _holds(self, rows: Ints) -> Bools:
         """Which documents the scope holds."""
-        return self._passes(self._scope, keys)
+        return self._passes(self._scope, rows)
 
-    def _there(self, keys: Ints) -> Bools | None:
+    def _there(self, rows: Ints) -> Bools | None:
         """Which documents exist for the plan; None when all do."""
-        visible = self._mirror.visible(keys, self._view.stamp)
+        visible = self._mirror.visible(rows, self._view.stamp)
         if self._scope.always:
             return visible
         if visible is None:
-            return self._holds(keys)
-        visible[visible] = self._holds(keys[visible])
+            return self._holds(rows)
+        visible[visible] = self._holds(rows[visible])
         return visible
 
     def _inside(self) -> Inside:
         """All documents of the scope."""
 
         def find() -> Ints:
-            keys = np.arange(1, self._view.stamp.last_key + 1)
-            there = self._there(keys)
-            return keys if there is None else keys[there]
+            rows = self._mirror.all_visible(self._view.stamp)
+            return rows[self._holds(rows)]
 
         return self._view.scopes.inside(self._scope, self._view.stamp.change, find)
 
@@ -180,10 +185,10 @@ class EmbeddedReader(LexicalReader):
         found = dict.fromkeys(fetch.ids)
         query = "SELECT id, key FROM document WHERE id IN (SELECT value FROM json_each(?))"
         by_id = dict(rows_of(self._view.connection, query, (_json(list(found)),)))
-        keys = np.array([by_id[name] for name in found if name in by_id], dtype=np.int64)
-        keys = keys[self._holds(keys)]
-        passing = self._passes(fetch.filter, keys)
-        kept = keys[passing]
+        rows = self._rows(np.array([by_id[name] for name in found if name in by_id], dtype=np.int64))
+        rows = rows[self._holds(rows)]
+        passing = self._passes(fetch.filter, rows)
+        kept = rows[passing]
         scores = np.zeros(len(kept), np.float32)
         if fetch.vector is not None:
             scores = self._scores(kept, fetch.vector)
@@ -205,18 +210,19 @@ class EmbeddedReader(LexicalReader):
             group=group[chosen].astype(np.int64),
             kind=kind[chosen].astype(np.int64),
             weight=mirror.link_weight.take(entry[chosen]),
-            kinds=tuple(mirror.kinds),
+            kinds=mirror.kinds,
         )
 
     @immediate
     def resolve(self, fetch: Resolve) -> Ints:
         """By the tags' index."""
-        connection, refs = self._view.connection, np.full(len(fetch.tags), -1, dtype=np.int64)
+        connection, keys = self._view.connection, np.full(len(fetch.tags), -1, dtype=np.int64)
         for at, pair in enumerate(fetch.tags):
             row = connection.execute("SELECT key FROM link_group WHERE kind = ? AND tag = ?", pair).fetchone()
             if row is not None:
-                refs[at] = row[0]
-        return refs
+                keys[at] = row[0]
+        rows, found = self._mirror.group_keys.find(keys)
+        return np.where(found, rows, -1)
 
     @immediate
     def members(self, fetch: Members) -> Reached:
@@ -225,46 +231,46 @@ class EmbeddedReader(LexicalReader):
         sizes = side.counts(fetch.groups)
         open_groups = np.flatnonzero(~self._hubs(side, fetch.groups, sizes, fetch.cap))
         owner, entry = side.gather(fetch.groups[open_groups])
-        owner, keys = open_groups[owner], mirror.link_document.take(entry).astype(np.int64)
-        visible = self._there(keys)
+        owner, rows = open_groups[owner], mirror.link_document.take(entry).astype(np.int64)
+        visible = self._there(rows)
         if visible is not None:
-            owner, entry, keys = owner[visible], entry[visible], keys[visible]
+            owner, entry, rows = owner[visible], entry[visible], rows[visible]
             sizes[open_groups] = np.bincount(owner, minlength=len(sizes))[open_groups]
-        kept = (sizes <= fetch.cap)[owner] & ~contained(keys, fetch.exclude)
+        kept = (sizes <= fetch.cap)[owner] & ~contained(rows, fetch.exclude)
         return self._most_similar(
-            owner[kept], entry[kept], keys[kept], np.minimum(sizes, fetch.cap + 1), fetch
+            owner[kept], entry[kept], rows[kept], np.minimum(sizes, fetch.cap + 1), fetch
         )
 
     def _hubs(self, side: Runs, groups: Ints, sizes: Ints, cap: int) -> Bools:
         """Which groups have more than ``cap`` members for sure."""
         if self._scope.always:
             # A group this large is a hub even if every removal so far had been from it.
-            return sizes - self._mirror.stale - self._unseen() > cap
+            return sizes - self._mirror.dead - self._unseen() > cap
 
         def gather(at: Ints, most: int) -> tuple[Ints, Ints]:
             owner, entry = side.gather(groups[at], most)
-            keys = self._mirror.link_document.take(entry).astype(np.int64)
-            there = self._there(keys)
-            return (owner, keys) if there is None else (owner[there], keys[there])
+            rows = self._mirror.link_document.take(entry).astype(np.int64)
+            there = self._there(rows)
+            return (owner, rows) if there is None else (owner[there], rows[there])
 
         return surely_large(gather, sizes, cap)
 
     def _unseen(self) -> int:
         """At most how many documents the mirror holds that this reader must not see."""
-        return self._mirror.last_key - self._view.stamp.last_key
+        return len(self._mirror.keys) - self._mirror.rows_seen(self._view.stamp)
 
-    def _most_similar(self, owner: Ints, entry: Ints, keys: Ints, sizes: Ints, fetch: Members) -> Reached:
+    def _most_similar(self, owner: Ints, entry: Ints, rows: Ints, sizes: Ints, fetch: Members) -> Reached:
         """Of each group the first ``take`` members that pass the filter, by similarity, then id."""
-        passing = self._passes(fetch.filter, keys)
-        filtered = len(np.unique(keys[~passing]))  # documents, each of which may lie in several groups
+        passing = self._passes(fetch.filter, rows)
+        filtered = len(np.unique(rows[~passing]))  # documents, each of which may lie in several groups
         if filtered:
-            owner, entry, keys = owner[passing], entry[passing], keys[passing]
-        distinct, where = _distinct(keys)
+            owner, entry, rows = owner[passing], entry[passing], rows[passing]
+        distinct, where = _distinct(rows)
         scores = self._scores(distinct, fetch.vector)[where]
-        order = first_by_group(owner, scores, fetch.take, lambda at: self._mirror.ids.take(keys[at]))
+        order = first_by_group(owner, scores, fetch.take, lambda at: self._mirror.ids.take(rows[at]))
         return Reached(
             group=owner[order],
-            refs=keys[order],
+            refs=rows[order],
             similarity=scores[order],
             weight=self._mirror.link_weight.take(entry[order]),
             sizes=sizes,
@@ -277,29 +283,41 @@ class EmbeddedReader(LexicalReader):
         if not self._scope.always:
             return self._lexical_within(fetch)
         taken, left = affordable(words.having(self._view.connection, fetch.terms))
-        keys, scores = _NONE, np.empty(0, np.float32)
+        rows, scores = _NONE, np.empty(0, np.float32)
         limit, enough = fetch.k + PROPOSALS, not (taken and fetch.k)
         while not enough:
             found, found_scores = words.matching(self._view.connection, taken, limit)
-            passing = self._passes(fetch.filter, found)
-            keys, scores = self._best_matches(found[passing], found_scores[passing], fetch.k)
-            enough = len(found) < limit or (len(keys) == fetch.k and scores[-1] > found_scores[-1])
+            matched, known = self._mirror.keys.find(found)
+            known[known] = self._passes(fetch.filter, matched[known])
+            rows, scores = self._best_matches(matched[known], found_scores[known], fetch.k)
+            enough = len(found) < limit or (len(rows) == fetch.k and scores[-1] > found_scores[-1])
             limit *= 4
-        return Worded(refs=keys, score=scores, left_out=tuple(left))
+        return Worded(refs=rows, score=scores, left_out=tuple(left))
 
     def _lexical_within(self, fetch: Lexical) -> Worded:
         """From the postings, counted within the scope."""
-        connection, inside = self._view.connection, self._inside()
-        lengths = partial(self._view.scopes.lengths.of, connection=connection)
+        connection, inside, keys = self._view.connection, self._inside(), self._mirror.keys
+        lengths = partial(self._view.scopes.lengths.of, keys=keys, connection=connection)
+
+        def holds(asked: Ints) -> Bools:
+            rows, known = keys.find(asked)
+            known[known] = self._holds(rows[known])
+            return known
+
         found = postings.score(
-            connection, fetch.terms, self._holds, len(inside.keys), lengths, lambda: inside.average(lengths)
+            connection,
+            fetch.terms,
+            holds,
+            len(inside.rows),
+            lambda asked: lengths(keys.find(asked)[0]),
+            lambda: inside.average(lengths),
         )
-        chosen = self._first_passing(found.keys, found.scores, fetch)
+        chosen = self._first_passing(self._rows(found.keys), found.scores, fetch)
         return Worded(refs=chosen.refs, score=chosen.similarity, left_out=found.left_out)
 
-    def _best_matches(self, keys: Ints, scores: Floats, k: int) -> tuple[Ints, Floats]:
-        order = with_names(best(scores, k), lambda at: self._mirror.ids.take(keys[at]))
-        return keys[order], scores[order]
+    def _best_matches(self, rows: Ints, scores: Floats, k: int) -> tuple[Ints, Floats]:
+        order = with_names(best(scores, k), lambda at: self._mirror.ids.take(rows[at]))
+        return rows[order], scores[order]
 
     @immediate
     def matching(self, fetch: Matching) -> Bools:
@@ -330,9 +348,9 @@ class EmbeddedReader(LexicalReader):
             "SELECT key, id, text, metadata, links FROM document"
             " WHERE key IN (SELECT value FROM json_each(?))"
         )
-        rows = rows_of(self._view.connection, query, (_json(fetch.refs.tolist()),))
-        stored = {key: row for key, *row in rows}
-        return [_stored(*stored[key]) for key in fetch.refs.tolist()]
+        keys = self._mirror.keys.take(fetch.refs).tolist()
+        stored = {key: row for key, *row in rows_of(self._view.connection, query, (_json(keys),))}
+        return [_stored(*stored[key]) for key in keys]
 
 
 def read_metadata(metadata: str, links: str | None) -> dict[str, Any]:
@@ -351,10 +369,10 @@ def _json(value: Any) -> str:
     return orjson.dumps(value).decode()
 
 
-def _distinct(keys: Ints) -> tuple[Ints, Ints]:
-    """The distinct keys, and for each key its position among them."""
-    if len(keys) and keys.max() < 8 * len(keys):
-        seen = np.zeros(int(keys.max()) + 1, dtype=np.bool_)
-        seen[keys] = True
-        return np.flatnonzero(seen), (np.cumsum(seen) - 1)[keys]
-    return np.unique(keys, return_inverse=True)
+def _distinct(rows: Ints) -> tuple[Ints, Ints]:
+    """The distinct rows, and for each its position among them."""
+    if len(rows) and rows.max() < 8 * len(rows):
+        seen = np.zeros(int(rows.max()) + 1, dtype=np.bool_)
+        seen[rows] = True
+        return np.flatnonzero(seen), (np.cumsum(seen) - 1)[rows]
+    return np.unique(rows, return_inverse=True)

@@ -57,37 +57,45 @@ class Run:
         return Run.of(groups, np.concatenate((self.entries, later.entries)))
 
 
+@dataclass(frozen=True, slots=True)
 class Runs:
     """The runs of one side of all link groups.
 
     Args:
-        base: The first run; may be memory-mapped.
+        parts: The runs, the oldest first; the first may be memory-mapped.
     """
 
-    def __init__(self, base: Run | None = None) -> None:
-        self._runs: tuple[Run, ...] = (base,) if base is not None and len(base) else ()
+    parts: tuple[Run, ...] = ()
 
-    def add(self, groups: Array, entries: Array) -> None:
-        """Take in entries (n,) with their groups (n,)."""
+    def extended(self, groups: Array, entries: Array) -> Runs:
+        """With entries (n,) of groups (n,)."""
         if not len(entries):
-            return
-        runs = [*self._runs, Run.of(groups, entries)]
+            return self
+        runs = [*self.parts, Run.of(groups, entries)]
         while len(runs) > 1 and len(runs[-2]) < 2 * len(runs[-1]):
             later = runs.pop()
             runs[-1] = runs[-1].merged(later)
-        self._runs = tuple(runs)
+        return Runs(tuple(runs))
+
+    def flat(self) -> tuple[Array, Array]:
+        """All entries, run by run: their groups (n,), and the entries (n,)."""
+        groups = [np.repeat(run.groups, np.diff(run.starts)) for run in self.parts]
+        entries = [run.entries for run in self.parts]
+        if not entries:
+            return np.empty(0, np.int32), np.empty(0, np.int32)
+        return np.concatenate(groups), np.concatenate(entries)
 
     def counts(self, groups: Ints) -> Ints:
         """(g,) how many entries each group has."""
         total = np.zeros(len(groups), dtype=np.int64)
-        for run in self._runs:
+        for run in self.parts:
             total += run.spans(groups)[1]
         return total
 
     def gather(self, groups: Ints, most: int | None = None) -> tuple[Ints, Ints]:
         """Entries of the groups, of a run up to ``most``: positions in ``groups``, and the entries."""
         owners, entries = [], []
-        for run in self._runs:
+        for run in self.parts:
             starts, counts = run.spans(groups)
             if most is not None:
                 counts = np.minimum(counts, most)

@@ -12,7 +12,7 @@ from linkstore.errors import StoreFormatError
 
 APPLICATION_ID: Final = 0x6C6E6B73
 """``lnks`` in the file header tells a linkstore database from any other."""
-FORMAT_VERSION: Final = 2
+FORMAT_VERSION: Final = 3
 
 TABLES: Final = """
 CREATE TABLE setting (
@@ -61,7 +61,16 @@ CREATE TABLE page (
 INSERT INTO setting VALUES ('change', 0), ('last_key', 0), ('last_group', 0), ('documents', 0);
 """
 
-MIGRATIONS: Final[Mapping[int, Callable[[apsw.Connection], None]]] = {1: words.index_all}
+
+def _without_snapshot(connection: apsw.Connection) -> None:
+    """Snapshots of format 2 had rows by document key; another is taken when the store is opened."""
+    connection.execute("DELETE FROM setting WHERE name = 'snapshot'")
+
+
+MIGRATIONS: Final[Mapping[int, Callable[[apsw.Connection], None]]] = {
+    1: words.index_all,
+    2: _without_snapshot,
+}
 """For each older format version, the function that brings a file to the next one."""
 
 

@@ -29,18 +29,18 @@ class Inside:
     """The documents of one state that pass a scope.
 
     Args:
-        keys: (n,) their keys, ascending.
+        rows: (n,) their rows, ascending.
     """
 
-    def __init__(self, keys: Ints) -> None:
-        self.keys = keys
+    def __init__(self, rows: Ints) -> None:
+        self.rows = rows
         self._words: int | None = None
 
     def average(self, lengths: Callable[[Ints], Ints]) -> float:
         """How many words a document has on average; ``lengths`` tells of each."""
         if self._words is None:
-            self._words = int(lengths(self.keys).sum())
-        return self._words / max(1, len(self.keys))
+            self._words = int(lengths(self.rows).sum())
+        return self._words / max(1, len(self.rows))
 
 
 class Scopes:
@@ -52,7 +52,7 @@ class Scopes:
         self.lengths = Lengths()
 
     def inside(self, scope: Condition, change: int, find: Callable[[], Ints]) -> Inside:
-        """The documents of a scope at a change; ``find`` gives their keys where they are not known."""
+        """The documents of a scope at a change; ``find`` gives their rows where they are not known."""
         with self._lock:
             known = self._known.get(scope.key)
             if known is not None and known[0] == change:
@@ -68,28 +68,39 @@ class Scopes:
 
 
 class Lengths:
-    """How many words documents have, remembered: the text of a document key never changes."""
+    """How many words documents have, remembered: the text of a row of a mirror never changes."""
 
     def __init__(self) -> None:
-        self._column = Column(np.zeros(0, np.int32))
+        self._column = Column.of(np.zeros(0, np.int32))
         self._lock = threading.Lock()
 
-    def of(self, keys: Ints, connection: apsw.Connection) -> Ints:
-        """(n,) how many words each document has; those not known are read."""
-        if not len(keys):
-            return keys
-        with self._lock:
-            missing = int(keys.max()) + 1 - len(self._column)
-            if missing > 0:
-                self._column.append(np.full(missing, -1, np.int32))
-        found = self._column.take(keys)
-        unknown = keys[found < 0]
+    def of(self, rows: Ints, keys: Column, connection: apsw.Connection) -> Ints:
+        """(n,) how many words each document has; those not known are read.
+
+        Args:
+            rows: (n,) of the documents.
+            keys: Their keys, by row.
+            connection: In the reader's transaction.
+        """
+        if not len(rows):
+            return rows
+        column = self._covering(int(rows.max()))
+        found = column.take(rows)
+        unknown = keys.take(rows[found < 0])
         if len(unknown):
-            read = lengths(connection, int(unknown.min()), int(unknown.max()))
-            with self._lock:
-                self._column.put(*read)
-            found = np.maximum(self._column.take(keys), 0)
+            read, counts = lengths(connection, int(unknown.min()), int(unknown.max()))
+            at, known = keys.find(read)
+            known &= at < len(column)
+            column.put(at[known], counts[known])
+            found = np.maximum(column.take(rows), 0)
         return found.astype(np.int64)
+
+    def _covering(self, last_row: int) -> Column:
+        with self._lock:
+            missing = last_row + 1 - len(self._column)
+            if missing > 0:
+                self._column = self._column.extended(np.full(missing, -1, np.int32))
+            return self._column
 
 
 def surely_large(

@@ -1,15 +1,17 @@
 """Snapshots: what is derived from the tables, as files that the next process can map.
 
-A snapshot has three files: ``graph-N.bin`` (ids and links), ``vectors.f32`` (all vectors, shared by
-all snapshots) and ``ann-N.usearch``. The database row that describes them is written last, so it
-never names a file that is not whole.
+A snapshot has three files: ``graph-N.bin`` (ids and links), ``vectors-M.f32`` and ``ann-N.usearch``. The
+file of vectors grows with the snapshots after it, until so many of its documents are gone that another is
+begun, with rows of its own. The database row that describes a snapshot is written last, so it never names
+a file that is not whole.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import apsw
 import numpy as np
@@ -18,13 +20,15 @@ import orjson
 from linkstore.backends.embedded.ann import LiveIndex, SavedIndex
 from linkstore.backends.embedded.columns import Array
 from linkstore.backends.embedded.files import map_arrays, matches, remove_others, write_arrays, write_file
-from linkstore.backends.embedded.matrix import BLOCK_ROWS, append_blocks, map_sealed, sealed_rows
+from linkstore.backends.embedded.matrix import BLOCK_ROWS, map_rows, write_rows
 from linkstore.backends.embedded.mirror import Mirror, Stamp
-from linkstore.vectors import Ints
+from linkstore.backends.embedded.packing import Kept, columns, living_groups
+from linkstore.vectors import Floats, Ints
 
 SETTING: Final = "snapshot"
+GENERATION: Final = "generation"
 REBUILD_SHARE: Final = 0.25
-"""When more than this share of the indexed documents is gone, the index is built anew."""
+"""When more than this share of the documents in a file are gone, that file is made anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,22 +38,35 @@ class Snapshot:
     Args:
         generation: Counts snapshots; part of the file names.
         change: The change it was taken at.
-        last_key: The largest document key it covers.
+        last_key: The largest document key up to then.
+        last_group: The largest link group key up to then.
+        epoch: How often link groups had been deleted.
+        documents: How many documents there were.
+        rows: How many rows it has: documents, and some that are gone.
         dimension: Of the vectors.
+        lineage: The generation that began the file of vectors.
         graph: Hash of the graph file.
         ann: Hash of the index file.
-        blocks: Hashes of the sealed blocks of the vector file.
-        floor: Removals up to this change are no longer listed.
+        blocks: Hashes of the blocks of the vector file.
     """
 
     generation: int
     change: int
     last_key: int
+    last_group: int
+    epoch: int
+    documents: int
+    rows: int
     dimension: int
+    lineage: int
     graph: str
     ann: str
     blocks: tuple[str, ...]
-    floor: int
+
+    @property
+    def stamp(self) -> Stamp:
+        """The state it was taken of."""
+        return Stamp(self.change, self.last_key, self.last_group, self.documents, self.epoch)
 
     @classmethod
     def from_json(cls, text: str) -> Snapshot:
@@ -71,7 +88,6 @@ class SnapshotFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.vectors = folder / "vectors.f32"
 
     def graph(self, generation: int) -> Path:
         """Where a generation's ids and links lie."""
@@ -81,26 +97,30 @@ class SnapshotFiles:
         """Where a generation's index lies."""
         return self._folder / f"ann-{generation}.usearch"
 
+    def vectors(self, lineage: int) -> Path:
+        """Where the vectors lie that a generation began to write."""
+        return self._folder / f"vectors-{lineage}.f32"
+
     def problems(self, snapshot: Snapshot) -> list[str]:
         """Which files are not what the database records."""
         checks = {
-            self.graph(snapshot.generation).name: matches(self.graph(snapshot.generation), snapshot.graph),
-            self.ann(snapshot.generation).name: matches(self.ann(snapshot.generation), snapshot.ann),
-            self.vectors.name: not snapshot.blocks or self.map_vectors(snapshot) is not None,
+            self.graph(snapshot.generation): matches(self.graph(snapshot.generation), snapshot.graph),
+            self.ann(snapshot.generation): matches(self.ann(snapshot.generation), snapshot.ann),
+            self.vectors(snapshot.lineage): self.map_vectors(snapshot) is not None,
         }
-        return [name for name, sound in checks.items() if not sound]
+        return [path.name for path, sound in checks.items() if not sound]
 
     def load_mirror(self, snapshot: Snapshot) -> Mirror | None:
-        """A mirror in the state of the snapshot; None if its graph is damaged."""
+        """A mirror in the state of the snapshot; None if its files are damaged."""
         path = self.graph(snapshot.generation)
-        if not matches(path, snapshot.graph):
-            return None
         vectors = self.map_vectors(snapshot)
-        return Mirror(snapshot.dimension, map_arrays(path), vectors, snapshot.change)
+        if vectors is None or not matches(path, snapshot.graph):
+            return None
+        return Mirror.of(map_arrays(path), vectors, snapshot.stamp, snapshot.lineage)
 
     def map_vectors(self, snapshot: Snapshot) -> Array | None:
-        """The sealed vectors; None if there are none or they are damaged."""
-        return map_sealed(self.vectors, snapshot.dimension, snapshot.blocks)
+        """The vectors; None if they are damaged."""
+        return map_rows(self.vectors(snapshot.lineage), snapshot.rows, snapshot.dimension, snapshot.blocks)
 
     def map_ann(self, snapshot: Snapshot) -> SavedIndex | None:
         """The index; None if it is damaged."""
@@ -108,11 +128,12 @@ class SnapshotFiles:
             self.ann(snapshot.generation), snapshot.ann, snapshot.last_key, snapshot.change
         )
 
-    def remove_older(self, snapshot: Snapshot) -> None:
-        """Delete files of generations before the last; another process may still open that one."""
-        kept = (snapshot.generation, snapshot.generation - 1)
-        remove_others(self._folder, "graph-*.bin", {self.graph(g).name for g in kept})
-        remove_others(self._folder, "ann-*.usearch", {self.ann(g).name for g in kept})
+    def remove_others(self, kept: Iterable[Snapshot]) -> None:
+        """Delete the files of all snapshots but these."""
+        snapshots = list(kept)
+        remove_others(self._folder, "graph-*.bin", {self.graph(s.generation).name for s in snapshots})
+        remove_others(self._folder, "ann-*.usearch", {self.ann(s.generation).name for s in snapshots})
+        remove_others(self._folder, "vectors*.f32", {self.vectors(s.lineage).name for s in snapshots})
         remove_others(self._folder, ".*.tmp", set())
 
 
@@ -128,42 +149,65 @@ class Builder:
         self.live = LiveIndex()
 
     def build(
-        self, mirror: Mirror, stamp: Stamp, before: Snapshot | None, *, afresh: bool = False
+        self,
+        connection: apsw.Connection,
+        mirror: Mirror,
+        stamp: Stamp,
+        settings: dict[str, Any],
+        *,
+        afresh: bool = False,
     ) -> Snapshot:
         """Write the files of a new snapshot; the caller records it.
 
         Args:
+            connection: In a transaction that sees the state.
             mirror: Up to at least ``stamp``.
             stamp: The state to take.
-            before: The snapshot recorded now, if any.
-            afresh: Trust no file that is there.
+            settings: What the database records.
+            afresh: Trust no file that is there, and leave out every document that is gone.
         """
-        generation = before.generation + 1 if before else 1
-        blocks = self._vectors(mirror, stamp, None if afresh else before)
-        graph = write_file(
-            self._files.graph(generation), lambda path: write_arrays(path, mirror.arrays(stamp))
-        )
+        before = None if afresh else snapshot_of(settings)
+        generation = int(settings.get(GENERATION) or 0) + 1
+        grows = before is not None and self._grows(mirror, stamp, before)
+        rows = np.arange(mirror.rows_seen(stamp)) if grows else mirror.all_visible(stamp)
+        lineage = before.lineage if before and grows else generation
+        blocks = self._vectors(mirror, rows, lineage, before if grows else None)
+        arrays = columns(mirror, stamp, Kept(rows, living_groups(mirror, connection, stamp)))
+        graph = write_file(self._files.graph(generation), lambda path: write_arrays(path, arrays))
         self.extend(mirror, stamp, before, afresh=afresh)
-        ann = self.live.save(self._files.ann(generation), mirror.vectors)
+        ann = self.live.save(self._files.ann(generation), _lookup(mirror))
         return Snapshot(
             generation=generation,
             change=stamp.change,
             last_key=stamp.last_key,
+            last_group=stamp.last_group,
+            epoch=stamp.epoch,
+            documents=stamp.documents,
+            rows=len(rows),
             dimension=mirror.dimension,
+            lineage=lineage,
             graph=graph,
             ann=ann,
             blocks=blocks,
-            floor=before.change if before else 0,
         )
 
-    def _vectors(self, mirror: Mirror, stamp: Stamp, before: Snapshot | None) -> tuple[str, ...]:
-        sealed = before.blocks if before and self._files.map_vectors(before) is not None else ()
-        start, stop = len(sealed) * BLOCK_ROWS, sealed_rows(stamp.last_key + 1)
-        if start >= stop:
-            return sealed
-        if not sealed and self._files.vectors.exists():
-            self._files.vectors.unlink()  # a damaged file may still be mapped by another process
-        return (*sealed, *append_blocks(self._files.vectors, start, mirror.vectors.rows(start, stop)))
+    def _grows(self, mirror: Mirror, stamp: Stamp, before: Snapshot) -> bool:
+        """Whether the vectors of the snapshot before are the first of the mirror, few of them gone."""
+        seen = mirror.rows_seen(stamp)
+        gone = seen - len(mirror.all_visible(stamp))
+        return (
+            mirror.lineage == before.lineage
+            and seen >= before.rows
+            and gone <= REBUILD_SHARE * stamp.documents
+            and self._files.map_vectors(before) is not None
+        )
+
+    def _vectors(self, mirror: Mirror, rows: Ints, lineage: int, before: Snapshot | None) -> tuple[str, ...]:
+        path, start = self._files.vectors(lineage), before.rows if before else 0
+        if not start:
+            path.unlink(missing_ok=True)  # left by an attempt that was cut off
+        fresh = write_rows(path, lambda first, last: mirror.vectors.take(rows[first:last]), start, len(rows))
+        return (*(before.blocks if before else ())[: start // BLOCK_ROWS], *fresh)
 
     def extend(self, mirror: Mirror, stamp: Stamp, before: Snapshot | None, *, afresh: bool = False) -> None:
         """Bring the index in memory up to ``stamp``, from that of the last snapshot if that helps."""
@@ -175,17 +219,29 @@ class Builder:
         if not len(live):
             live.start(mirror.dimension)
         if stamp.last_key > live.covered:
-            alive = _alive(mirror, live.covered, stamp)
-            live.extend(mirror.vectors, alive, stamp.last_key, stamp.change)
+            rows = mirror.all_visible(stamp, mirror.keys.count_up_to(live.covered))
+            live.extend(mirror.keys.take(rows), _lookup(mirror), stamp.last_key, stamp.change)
 
 
-def _alive(mirror: Mirror, after: int, stamp: Stamp) -> Ints:
-    keys = np.arange(after + 1, stamp.last_key + 1)
-    visible = mirror.visible(keys, stamp)
-    return keys if visible is None else keys[visible]
+def _lookup(mirror: Mirror) -> Callable[[Ints], Floats]:
+    """Vectors by document key."""
+    return lambda keys: mirror.vectors.take(mirror.keys.find(keys)[0])
+
+
+def snapshot_of(settings: dict[str, Any]) -> Snapshot | None:
+    """The snapshot that a table of settings records, if any."""
+    text = settings.get(SETTING)
+    return Snapshot.from_json(text) if text else None
 
 
 def record(connection: apsw.Connection, snapshot: Snapshot) -> None:
     """Make a snapshot the current one, in an open write transaction."""
-    connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (SETTING, snapshot.to_json()))
-    connection.execute("DELETE FROM departed WHERE change <= ?", (snapshot.floor,))
+    connection.executemany(
+        "INSERT OR REPLACE INTO setting VALUES (?, ?)",
+        [(SETTING, snapshot.to_json()), (GENERATION, snapshot.generation)],
+    )
+
+
+def forget(connection: apsw.Connection) -> None:
+    """Record that there is no snapshot, in an open write transaction; its number is not used again."""
+    connection.execute("DELETE FROM setting WHERE name = ?", (SETTING,))

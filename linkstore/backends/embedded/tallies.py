@@ -37,11 +37,11 @@ _FURTHER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Link entries of documents that are there, ordered by document, then by link group.
+    """Link entries of documents that are there, ordered by document, then by the link group's key.
 
     Args:
-        document: (m,) document keys.
-        group: (m,) link group keys.
+        document: (m,) rows of documents.
+        group: (m,) rows of link groups.
         bits: (m,) which sides: see :data:`~linkstore.backends.embedded.mirror.SIDE_BITS`.
     """
 
@@ -53,7 +53,7 @@ class Entries:
     def of(cls, view: View) -> Entries:
         """All that the view sees."""
         mirror, stamp = view.mirror, view.stamp
-        end = int(mirror.links_end.take(np.array([stamp.last_key]))[0])
+        end = int(mirror.links_at.take(np.array([mirror.rows_seen(stamp)]))[0])
         columns = mirror.link_document, mirror.link_group, mirror.link_bits
         found = cls(*(column.rows(0, end) for column in columns))
         there = mirror.visible(found.document, stamp)
@@ -77,14 +77,15 @@ class Entries:
 
 def survey(view: View) -> Survey:
     """Count what is stored."""
-    mirror, connection, groups = view.mirror, view.connection, view.stamp.last_group + 1
+    mirror, connection, groups = view.mirror, view.connection, len(view.mirror.group_keys)
     entries = Entries.of(view)
     members = np.bincount(entries.group[entries.first()], minlength=groups)
     links = members.copy()
-    for group, more in connection.execute(_FURTHER):
-        links[group] += more
+    for key, more in connection.execute(_FURTHER):
+        at, found = mirror.group_keys.find(np.array([key]))
+        links[at[found]] += more
     kinds = mirror.group_kind.rows(0, groups)
-    by_kind = np.bincount(kinds[1:], weights=links[1:], minlength=len(mirror.kinds))
+    by_kind = np.bincount(kinds, weights=links, minlength=len(mirror.kinds))
     entered = np.zeros(groups, np.bool_)
     entered[entries.group[(entries.bits & IN) != 0]] = True
     dangling = np.flatnonzero((members > 0) & ~entered)
@@ -100,12 +101,12 @@ def survey(view: View) -> Survey:
 
 def most_linked(view: View, kind: str, take: int) -> list[LinkedPage]:
     """The pages that most links of a kind lead to, most first; links of a page to itself do not count."""
-    mirror, connection, groups = view.mirror, view.connection, view.stamp.last_group + 1
+    mirror, connection, groups = view.mirror, view.connection, len(view.mirror.group_keys)
     if kind not in mirror.kinds or not (pages := connection.execute(_PAGES).get):
         return []
     entries = Entries.of(view)
     entries = entries.where((mirror.group_kind.rows(0, groups) == mirror.kinds.index(kind))[entries.group])
-    owned = _owned(connection, pages)
+    owned = _owned(view, pages)
     answered = np.unique(_answers(entries.on(IN), owned, pages))
     asking = entries.on(OUT)
     askers = np.bincount(asking.group, minlength=groups)[answered // pages]
@@ -121,16 +122,17 @@ def _linked(connection: apsw.Connection, page: int, links: int) -> LinkedPage:
     return LinkedPage(source=source, url=url, links=links)
 
 
-def _owned(connection: apsw.Connection, pages: int) -> tuple[Ints, Ints]:
-    """Document keys, ascending, and the number of a page that has the document, in the order of pages."""
-    rows = rows_of(connection, _OWNED)
+def _owned(view: View, pages: int) -> tuple[Ints, Ints]:
+    """Rows of documents, ascending, and the number of a page that has the document, in the order of pages."""
+    rows = rows_of(view.connection, _OWNED)
     flat = np.fromiter(chain.from_iterable(rows), np.int64, 2 * len(rows)).reshape(-1, 2)
-    codes = np.unique(flat[:, 0] * pages + flat[:, 1])
+    at, found = view.mirror.keys.find(flat[:, 0])
+    codes = np.unique(at[found] * pages + flat[found, 1])
     return codes // pages, codes % pages
 
 
 def _answers(entries: Entries, owned: tuple[Ints, Ints], pages: int) -> Ints:
     """For each entry and page of its document a number: ``group * pages + page``."""
-    keys, page = owned
-    entry, owner = equals(entries.document, keys)
+    rows, page = owned
+    entry, owner = equals(entries.document, rows)
     return entries.group[entry].astype(np.int64) * pages + page[owner]

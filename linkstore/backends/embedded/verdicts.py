@@ -1,12 +1,13 @@
 """Which documents pass a filter, remembered.
 
-A document key never changes its metadata (an update makes a new key), so a verdict holds for good.
+A row of a mirror never changes its metadata (an update makes a new row), so a verdict holds for good.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Final
 
 import apsw
@@ -24,38 +25,65 @@ _UNKNOWN, _NO, _YES = 0, 1, 2
 
 
 class Verdicts:
-    """The verdicts of recent filters, shared by the readers of one process."""
+    """The verdicts of recent filters, shared by the readers of one process.
 
-    def __init__(self) -> None:
-        self._columns: OrderedDict[str, Column] = OrderedDict()
+    Args:
+        columns: Verdicts by row, for each filter.
+    """
+
+    def __init__(self, columns: Mapping[str, Column] | None = None) -> None:
+        self._columns: OrderedDict[str, Column] = OrderedDict(columns or {})
         self._lock = threading.Lock()
 
-    def of(self, condition: Condition, keys: Ints, connection: apsw.Connection) -> Bools:
-        """Whether each document passes; documents not judged before are read."""
-        if condition.always or not len(keys):
-            return np.ones(len(keys), dtype=np.bool_)
-        column = self._column(condition, int(keys.max()))
-        verdicts = column.take(keys)
-        unknown = np.unique(keys[verdicts == _UNKNOWN])
+    def of(self, condition: Condition, rows: Ints, keys: Column, connection: apsw.Connection) -> Bools:
+        """Whether each document passes; documents not judged before are read.
+
+        Args:
+            condition: The filter.
+            rows: Of the documents.
+            keys: Their keys, by row.
+            connection: In the reader's transaction.
+        """
+        if condition.always or not len(rows):
+            return np.ones(len(rows), dtype=np.bool_)
+        column = self._column(condition, int(rows.max()))
+        verdicts = column.take(rows)
+        unknown = np.unique(rows[verdicts == _UNKNOWN])
         if len(unknown):
-            judged = _judge(condition, unknown, connection)
-            with self._lock:
-                column.put(unknown, judged)
-            verdicts = column.take(keys)
+            column.put(unknown, _judge(condition, keys.take(unknown), connection))
+            verdicts = column.take(rows)
         passing: Bools = verdicts == _YES
         return passing
 
-    def _column(self, condition: Condition, last_key: int) -> Column:
+    def carried(self, old: Column, new: Column) -> Verdicts:
+        """The same verdicts for other rows of the same documents.
+
+        Args:
+            old: Document keys by the rows of these verdicts.
+            new: Document keys by the other rows.
+        """
+        rows, found = old.find(new.rows(0, len(new)))
         with self._lock:
-            column = self._columns.get(condition.key)
-            if column is None:
-                column = self._columns[condition.key] = Column(np.zeros(0, np.uint8))
-                while len(self._columns) > REMEMBERED:
-                    self._columns.popitem(last=False)
+            columns = dict(self._columns)
+        return Verdicts({key: _moved(column, rows, found) for key, column in columns.items()})
+
+    def _column(self, condition: Condition, last_row: int) -> Column:
+        with self._lock:
+            column = self._columns.get(condition.key) or Column.of(np.zeros(0, np.uint8))
+            if len(column) <= last_row:
+                column = column.extended(np.zeros(last_row + 1 - len(column), np.uint8))
+            self._columns[condition.key] = column
             self._columns.move_to_end(condition.key)
-            if len(column) <= last_key:
-                column.append(np.zeros(last_key + 1 - len(column), np.uint8))
+            while len(self._columns) > REMEMBERED:
+                self._columns.popitem(last=False)
             return column
+
+
+def _moved(column: Column, rows: Ints, found: Bools) -> Column:
+    known = found & (rows < len(column))
+    moved = np.full(len(rows), _UNKNOWN, np.uint8)
+    moved[known] = column.take(rows[known])
+    return Column.of(moved)
 
 
 def _judge(condition: Condition, keys: Ints, connection: apsw.Connection) -> Ints:

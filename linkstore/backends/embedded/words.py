@@ -41,6 +41,11 @@ def index_all(connection: apsw.Connection) -> None:
     connection.executemany(INSERT, _rows(documents))
 
 
+def merge(connection: apsw.Connection) -> None:
+    """Leave no word of a document that is gone."""
+    connection.execute("INSERT INTO word (word) VALUES ('optimize')")
+
+
 def _rows(documents: Iterable[Any]) -> Iterator[tuple[int, str]]:
     for key, text, metadata in documents:
         yield key, joined(text, orjson.loads(metadata))

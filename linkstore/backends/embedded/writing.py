@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import apsw
@@ -47,23 +47,33 @@ class PreparedRecord:
     words: str | None = None
 
 
-@dataclass(slots=True)
 class GroupKeys:
     """Link group keys that were committed, so that a popular tag is looked up once.
 
     Args:
         limit: How many are kept.
-        known: Keys by kind and tag.
     """
 
-    limit: int = 500_000
-    known: dict[tuple[str, str], int] = field(default_factory=dict)
+    def __init__(self, limit: int = 500_000) -> None:
+        self._limit = limit
+        self._state: tuple[int, dict[tuple[str, str], int]] = 0, {}  # one, so that no epoch gets other keys
 
-    def learn(self, committed: dict[tuple[str, str], int]) -> None:
-        """Take in keys that are in the table for good; forgets all when there are too many."""
-        if len(self.known) + len(committed) > self.limit:
-            self.known = {}
-        self.known.update(committed)
+    def at(self, epoch: int) -> Mapping[tuple[str, str], int]:
+        """Keys by kind and tag that are known to be there.
+
+        Args:
+            epoch: How often link groups have been deleted.
+        """
+        known_at, known = self._state
+        return known if known_at == epoch else {}
+
+    def learn(self, epoch: int, committed: Mapping[tuple[str, str], int]) -> None:
+        """Take in keys that were in the table at an epoch; forgets the others when there are too many."""
+        known_at, known = self._state
+        if epoch > known_at or len(known) + len(committed) > self._limit:
+            self._state = epoch, dict(committed)
+        elif epoch == known_at:
+            known.update(committed)
 
 
 def prepare(records: Iterable[Record]) -> list[PreparedRecord]:
@@ -131,6 +141,7 @@ class ChangeWriter:
 
     Attributes:
         learned: Keys of further link groups, to be made known once they are committed.
+        epoch: How often link groups have been deleted.
     """
 
     def __init__(self, connection: apsw.Connection, groups: GroupKeys) -> None:
@@ -138,6 +149,7 @@ class ChangeWriter:
         self._groups = groups
         self.learned: dict[tuple[str, str], int] = {}
         settings = settings_of(connection)
+        self.epoch: int = settings.get("epoch", 0)
         self._change: int = settings["change"] + 1
         self._last_key: int = settings["last_key"]
         self._last_group: int = settings["last_group"]
@@ -199,7 +211,8 @@ class ChangeWriter:
     def _group_keys(self, changed: list[PreparedRecord]) -> dict[tuple[str, str], int]:
         """Keys of all link groups the records lie on; new groups are made."""
         wanted = {(link.kind, link.tag): None for item in changed for link in item.record.links}
-        known = {pair: key for pair in wanted if (key := self._groups.known.get(pair)) is not None}
+        before = self._groups.at(self.epoch)
+        known = {pair: key for pair in wanted if (key := before.get(pair)) is not None}
         missing = [pair for pair in wanted if pair not in known]
         if missing and self._last_group:
             rows = rows_of(self._connection, FIND_GROUPS, (orjson.dumps(missing).decode(),))

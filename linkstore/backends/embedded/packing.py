@@ -1,0 +1,120 @@
+"""Leaving out what is gone: the columns of a mirror, dense over the documents that are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import apsw
+import numpy as np
+
+from linkstore.backends.embedded.columns import Array
+from linkstore.backends.embedded.mirror import Mirror, Stamp
+from linkstore.backends.embedded.runs import Run
+from linkstore.vectors import Bools, Ints
+
+FLOOR: Final = 500
+"""So many removed documents are kept in any mirror, however few there are."""
+SHARE: Final = 0.5
+"""With more removed documents than this share of those that are there, a mirror is packed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What of a mirror is kept.
+
+    Args:
+        rows: Documents, ascending.
+        groups: (g,) for each link group whether it is.
+    """
+
+    rows: Ints
+    groups: Bools
+
+
+def sparse(mirror: Mirror) -> bool:
+    """Whether so many of its documents are gone that it is worth packing."""
+    return mirror.dead > max(FLOOR, SHARE * mirror.living)
+
+
+def packed(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Mirror:
+    """The same state without the documents and link groups that are gone, and with rows of its own.
+
+    Args:
+        mirror: In the state of ``stamp``.
+        connection: In a transaction of that state.
+        stamp: See ``mirror``.
+    """
+    rows = mirror.all_visible(stamp)
+    groups = living_groups(mirror, connection, stamp)
+    return Mirror.of(columns(mirror, stamp, Kept(rows, groups)), mirror.vectors.take(rows), stamp)
+
+
+def living_groups(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Bools:
+    """(g,) whether each link group is still in the table."""
+    count = mirror.group_keys.count_up_to(stamp.last_group)
+    if mirror.epoch == stamp.epoch:
+        return np.ones(count, np.bool_)
+    keys = np.fromiter((row[0] for row in connection.execute("SELECT key FROM link_group")), np.int64)
+    return np.isin(mirror.group_keys.rows(0, count), keys)
+
+
+def columns(mirror: Mirror, stamp: Stamp, kept: Kept) -> dict[str, Array]:
+    """Everything but vectors in the state of ``stamp``, as a snapshot stores it.
+
+    Args:
+        mirror: Up to at least that state.
+        stamp: The state.
+        kept: The documents and link groups to take.
+    """
+    seen = mirror.rows_seen(stamp)
+    alive = mirror.removed_at.rows(0, seen) > stamp.change
+    chosen = np.zeros(seen, np.bool_)
+    chosen[kept.rows] = True
+    end = int(mirror.links_at.take(np.array([seen]))[0])
+    document, group = mirror.link_document.rows(0, end), mirror.link_group.rows(0, end)
+    entries = chosen[document] & kept.groups[group]
+    groups = np.flatnonzero(kept.groups)
+    id_offsets, id_blob = mirror.ids.packed(kept.rows)
+    tag_offsets, tag_blob = mirror.tags.packed(groups)
+    codes, kind = np.unique(mirror.group_kind.take(groups), return_inverse=True)
+    new_row, new_group, new_entry = _numbers(chosen), _numbers(kept.groups), _numbers(entries)
+    new_document = new_row[document[entries]]
+    arrays: dict[str, Array] = {
+        "keys": mirror.keys.take(kept.rows),
+        "id_offsets": id_offsets,
+        "id_blob": id_blob,
+        "alive": alive[kept.rows],
+        "links_at": _offsets(new_document, len(kept.rows)),
+        "link_group": new_group[group[entries]],
+        "link_document": new_document,
+        "link_bits": mirror.link_bits.rows(0, end)[entries],
+        "link_weight": mirror.link_weight.rows(0, end)[entries],
+        "group_keys": mirror.group_keys.take(groups),
+        "group_kind": kind.astype(np.int32),
+        "tag_offsets": tag_offsets,
+        "tag_blob": tag_blob,
+        "kinds": np.frombuffer("\0".join(mirror.kinds[code] for code in codes).encode(), dtype=np.uint8),
+    }
+    for bit, runs in mirror.sides.items():
+        of, at = runs.flat()
+        there = at < end
+        there[there] = (entries & alive[document])[at[there]]
+        run = Run.of(new_group[of[there]], new_entry[at[there]])
+        arrays |= {
+            f"run{bit}_groups": run.groups,
+            f"run{bit}_starts": run.starts,
+            f"run{bit}_entries": run.entries,
+        }
+    return arrays
+
+
+def _numbers(chosen: Bools) -> Array:
+    """The number of each chosen place among the chosen."""
+    return (np.cumsum(chosen) - 1).astype(np.int32)
+
+
+def _offsets(documents: Array, count: int) -> Array:
+    offsets = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(documents, minlength=count), out=offsets[1:])
+    return offsets

@@ -1,0 +1,226 @@
+"""What keeps the cost of a store in proportion to its content: snapshots, cleaning, compaction."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import apsw
+
+from linkstore.backends.embedded import cleaning, snapshot, words
+from linkstore.backends.embedded.alone import alone
+from linkstore.backends.embedded.database import Database, settings_of
+from linkstore.backends.embedded.reader import View
+from linkstore.backends.embedded.sharing import Shared, StaleStateError, stamp_of
+from linkstore.backends.embedded.snapshot import Builder, Snapshot, SnapshotFiles, snapshot_of
+from linkstore.errors import StoreBusyError, StoreFullError, StoreMovedError
+
+T = TypeVar("T")
+GONE_SHARE: Final = 0.25
+"""A new snapshot is taken when more than this share of its documents is gone."""
+STALE_SECONDS: Final = 10.0
+"""How long a reader tries to begin with a state no older than what is loaded."""
+_LOG: Final = logging.getLogger("linkstore")
+_PUT_OFF = (OSError, MemoryError, StoreBusyError, StoreFullError)
+"""What may keep derived files from being made. The documents are safe, and searches right without them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """Brings what is derived from the documents up to date, and forgets what is gone.
+
+    Args:
+        database: Its tables.
+        files: Its snapshots.
+        builder: Makes them.
+        shared: What readers of this process share.
+        exact_below: Up to so many documents no snapshot is kept.
+        grow_share: A snapshot is taken when documents past the last one are more than this share of it.
+    """
+
+    database: Database
+    files: SnapshotFiles
+    builder: Builder
+    shared: Shared
+    exact_below: int
+    grow_share: float
+
+    def viewed(self, use: Callable[[View], T]) -> T:
+        """Read from a view of the current state."""
+        return self._viewed(self.database.read, use)
+
+    def inspected(self, use: Callable[[View], T]) -> T:
+        """As :meth:`viewed`, by a connection of its own."""
+        return self._viewed(self.database.inspect, use)
+
+    def _viewed(self, read: Callable[[Callable[[apsw.Connection], T]], T], use: Callable[[View], T]) -> T:
+        """A transaction may be older than what another thread has loaded meanwhile; the next is newer.
+
+        Only a database that was set back to an older state keeps failing.
+        """
+        ends = time.monotonic() + STALE_SECONDS
+        while time.monotonic() < ends:
+            with contextlib.suppress(StaleStateError):
+                return read(lambda connection: use(self.shared.view(connection)))
+        raise StoreMovedError(
+            f"the database in {self.database.place.folder} shows an older state than was read before: it was"
+            " restored from a copy while it was open, so open the store again"
+        )
+
+    def after_write(self, settings: dict[str, Any]) -> None:
+        """What a change has made necessary.
+
+        Args:
+            settings: As they were when it was committed.
+        """
+        if cleaning.due(settings):
+            self._put_off_if_need_be(self._clean)
+        if self._shrunken(settings):
+            self._put_off_if_need_be(lambda: self._alone(self._without_snapshot, wait=False))
+        elif self._due(settings, self.grow_share):
+            self.take_snapshot()
+        elif self._growing(settings):
+            self._put_off_if_need_be(lambda: self._alone(lambda: self.viewed(self._extend), wait=False))
+
+    def flush(self) -> None:
+        """Take a snapshot of whatever has come since the last, if the store is of a size for it."""
+        if self._due(self.database.read(settings_of), None):
+            self.take_snapshot(wait=True)
+
+    def at_close(self) -> None:
+        """Take a snapshot if much has come since the last."""
+        if self.database.read_only or self.database.place.moved:
+            return
+        if self._due(self.database.read(settings_of), self.grow_share / 8):
+            self.take_snapshot()
+
+    def at_open(self) -> None:
+        """Make derived files anew if they are missing or not what the database records."""
+        settings = self.database.read(settings_of)
+        recorded = snapshot_of(settings)
+        if recorded is None:
+            if self._due(settings, None) and not self.database.read_only:
+                self.take_snapshot()
+        elif not self.files.problems(recorded):
+            return
+        elif self.database.read_only:
+            _LOG.warning(
+                "derived files in %s are damaged; searches do without them", self.database.path.parent
+            )
+        else:
+            _LOG.warning(
+                "derived files in %s are damaged; making them anew from the documents",
+                self.database.place.folder,
+            )
+            self.take_snapshot(wait=True, afresh=True)
+
+    def take_snapshot(self, *, wait: bool = False, afresh: bool = False) -> None:
+        """Write and record a snapshot, unless someone else is at it (or: after they are done)."""
+        self._put_off_if_need_be(lambda: self._alone(lambda: self._write(afresh=afresh), wait=wait))
+
+    def compact(self) -> None:
+        """Leave nothing of what was deleted in any file, and no file larger than need be.
+
+        Raises:
+            StoreBusyError: If another process writes, or reads from an older state, for more than 5 s.
+            StoreFullError: If there is no space for the files to be written anew.
+        """
+        self.database.write(settings_of)  # says why not, if nothing can be written
+        self._alone(self._compact, wait=True)
+
+    def _compact(self) -> None:
+        self._load()
+        self.database.write(lambda connection: self._cleaned(connection, everything=True))
+        if self._sized(self.database.read(settings_of)):
+            kept = [self._write(afresh=True)]
+        else:
+            self._without_snapshot()
+            kept = []
+        self.database.rewrite()
+        self.files.remove_others(kept)
+        self.shared.forget()
+
+    def _load(self) -> None:
+        """Load what is derived, which takes its time, before the store is locked for writing."""
+        self.viewed(lambda view: view.stamp)
+
+    def _clean(self) -> None:
+        self._load()
+        self.database.write(lambda connection: self._cleaned(connection, everything=False))
+
+    def _cleaned(self, connection: apsw.Connection, *, everything: bool) -> None:
+        cleaning.clean(connection, self.shared.view(connection), everything=everything)
+        if everything:
+            words.merge(connection)
+        cleaning.give_back(connection)
+
+    def _alone(self, work: Callable[[], T], *, wait: bool) -> T | None:
+        return alone(self.database.place.folder / "snapshot.lock", work, wait=wait)
+
+    def _put_off_if_need_be(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except _PUT_OFF as error:
+            _LOG.warning(
+                "derived files of %s were not brought up to date: %s", self.database.place.folder, error
+            )
+
+    def _write(self, *, afresh: bool) -> Snapshot:
+        def build(view: View) -> tuple[Snapshot | None, Snapshot]:
+            settings = settings_of(view.connection)
+            made = self.builder.build(view.connection, view.mirror, view.stamp, settings, afresh=afresh)
+            return snapshot_of(settings), made
+
+        try:
+            before, made = self.viewed(build)
+            self.database.write(lambda connection: snapshot.record(connection, made))
+        except _PUT_OFF:
+            recorded = snapshot_of(self.database.read(settings_of))
+            self.files.remove_others([recorded] if recorded else [])  # documents may need the space
+            raise
+        self.files.remove_others([made, before] if before else [made])
+        return made
+
+    def _without_snapshot(self) -> None:
+        self.database.write(snapshot.forget)
+        self.builder.live.drop()
+        self.files.remove_others([])
+
+    def _extend(self, view: View) -> None:
+        before = snapshot_of(settings_of(view.connection))
+        self.builder.extend(view.mirror, view.stamp, before)
+
+    def _sized(self, settings: dict[str, Any]) -> bool:
+        documents: int = settings["documents"]
+        return documents > self.exact_below
+
+    def _shrunken(self, settings: dict[str, Any]) -> bool:
+        """Whether there is a snapshot, but hardly a document for it."""
+        return snapshot.SETTING in settings and 2 * settings["documents"] <= self.exact_below
+
+    def _due(self, settings: dict[str, Any], share: float | None) -> bool:
+        """Whether a snapshot should be taken: enough has come or gone since the last (None: anything)."""
+        stamp, last = stamp_of(settings), snapshot_of(settings)
+        if not self._sized(settings):
+            return False
+        if last is None:
+            return True
+        came = stamp.last_key - last.last_key
+        gone = came + last.documents - stamp.documents
+        if share is None:
+            return came + gone > 0
+        gone_share = min(share, GONE_SHARE)
+        least = self.exact_below // 4
+        return came >= max(least, share * last.documents) or gone >= max(least, gone_share * last.documents)
+
+    def _growing(self, settings: dict[str, Any]) -> bool:
+        """Whether enough has come since the last snapshot for the index in memory to take it in."""
+        stamp, last = stamp_of(settings), snapshot_of(settings)
+        if last is None:
+            return False
+        covered = max(last.last_key, self.builder.live.covered)
+        return stamp.last_key - covered >= max(self.exact_below // 4, stamp.documents // 50)
