@@ -29,10 +29,10 @@ from linkstore.errors import (
 
 BUSY_SECONDS: Final = 5.0
 """How long a writer waits for another before it gives up."""
-PRAGMAS: Final[Mapping[str, int]] = {"cache_size": -16_384, "mmap_size": 0, "temp_store": 1}
-"""Settings of every connection, each measured: see docs/decisions."""
-CHECKPOINT_PAGES: Final = 4_000
-"""How many pages the log holds before a commit folds what it can into the file: 16 MB."""
+PRAGMAS: Final[Mapping[str, int]] = {"cache_size": -16_384}
+"""Settings of every connection that are not SQLite's own: see ``benchmarks/connections.py``."""
+CHECKPOINT_PAGES: Final = 1_000
+"""How many pages the log holds before a commit folds what it can into the file: 4 MB."""
 
 
 def open_writable(place: Place, *, create: bool = False, ends: float | None = None) -> apsw.Connection:

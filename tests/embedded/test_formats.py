@@ -1,0 +1,148 @@
+"""Stores of older formats open, become current ones, and answer as they did.
+
+Each archive in ``data`` is the folder of a store that the linkstore of that format wrote: 100 documents, a
+snapshot, then ten updated and two removed. A new format adds one.
+"""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from stores import SNAPSHOTS, put, vectors
+
+from linkstore.backends.base import PageEntry
+from linkstore.backends.embedded import EmbeddedBackend
+from linkstore.backends.embedded.place import Place
+from linkstore.backends.embedded.schema import FORMAT_VERSION
+from linkstore.errors import StoreFormatError
+from linkstore.filters import parse_filter
+from linkstore.plans import Groups, Lexical, Members, Names, Nearest, Plan, Tags
+from linkstore.vectors import similarities
+
+DATA = Path(__file__).with_name("data")
+OLD = range(1, FORMAT_VERSION)
+ASKED = vectors([10_000])[0]
+
+
+def unpacked(version: int, folder: Path) -> Path:
+    with zipfile.ZipFile(DATA / f"format-{version}.zip") as archive:
+        archive.extractall(folder)
+    return folder / "kb"
+
+
+def nearest_and_around(
+    filter: dict | None = None,
+) -> Plan[tuple[list[str], list[str], list[tuple[str, str]]]]:
+    found = yield Nearest(vector=ASKED, k=5, filter=parse_filter(filter))
+    names = yield Names(refs=found.refs)
+    lies = yield Groups(refs=found.refs[:1], side="out")
+    tags = yield Tags(groups=lies.group)
+    around = yield Members(
+        groups=np.unique(lies.group), side="in", vector=ASKED, take=50, cap=200, exclude=found.refs[:0]
+    )
+    beside = yield Names(refs=np.unique(around.refs))
+    return names, sorted(beside), sorted(tags)
+
+
+def by_words(*words: str) -> Plan[list[str]]:
+    found = yield Lexical(terms=words, k=5)
+    names: list[str] = yield Names(refs=found.refs)
+    return names
+
+
+def versions() -> dict[int, int]:
+    return {n: int(n < 10) for n in range(100) if n not in (50, 51)}
+
+
+def right() -> tuple[list[str], list[str], list[tuple[str, str]]]:
+    there = versions()
+    scores = {n: float(similarities(vectors([n], version), ASKED)[0]) for n, version in there.items()}
+    best = sorted(there, key=lambda n: (-scores[n], f"d{n}"))[:5]
+    first = best[0]
+    leads_to = (7 * first + there[first]) % 97
+    beside = {n for n in there if n % 17 == first % 17 or n == leads_to}
+    tags = sorted([("keyword", f"k{first % 17}"), ("hyperlink", f"u{leads_to}")])
+    return [f"d{n}" for n in best], sorted(f"d{n}" for n in beside), tags
+
+
+@pytest.mark.parametrize("version", OLD)
+def test_a_store_of_an_older_format_becomes_a_current_one(tmp_path, version) -> None:
+    folder = unpacked(version, tmp_path)
+    for _ in range(2):  # brought forward, then opened as a current one
+        store = EmbeddedBackend(folder, create=False, settings=SNAPSHOTS)
+        assert store.run(store.answer(nearest_and_around())) == right()
+        assert store.run(store.answer(by_words("ünïcode", "55")))[0] == "d55"
+        assert store.run(store.answer(by_words("title", "7")))[0] == "d7"
+        assert store.run(store.answer(nearest_and_around({"v": 1})))[0] != right()[0]
+        assert store.run(store.survey()).documents == 98
+        assert store.run(store.pages("s")) == [PageEntry(source="s", url="p1", digest="x", ids=("d1", "d2"))]
+        assert store.run(store.verify()).findings == ()
+        assert store._database.read(lambda connection: connection.pragma("user_version")) == FORMAT_VERSION
+        store.close()
+    store = EmbeddedBackend(folder, settings=SNAPSHOTS)
+    put(store, 200, 300)
+    store.run(store.flush())
+    assert store.run(store.verify()).findings == ()
+    assert store.run(store.survey()).documents == 198
+    store.close()
+
+
+@pytest.mark.parametrize("version", OLD)
+def test_an_older_format_keeps_everything_of_a_document(tmp_path, version) -> None:
+    store = EmbeddedBackend(unpacked(version, tmp_path), settings=SNAPSHOTS)
+    held = {one.id: one for one in store.run(store.scan(None, 1000))}
+    assert set(held) == {f"d{n}" for n in versions()}
+    for n, changed in versions().items():
+        one = held[f"d{n}"]
+        assert one.text == f"doc {n} v{changed} ünïcode"
+        assert {name: one.metadata[name] for name in ("n", "c", "v", "title")} == {
+            "n": n,
+            "c": n % 3,
+            "v": changed,
+            "title": f"Title {n}",
+        }
+        assert [(link.tag, link.label, link.weight) for link in one.links][2] == (f"u{n}", f"to {n}", 0.5)
+        assert one.vector.tobytes() == vectors([n], changed)[0].tobytes()
+    store.close()
+
+
+@pytest.mark.parametrize("version", OLD)
+def test_bringing_a_store_forward_is_one_transaction(tmp_path, monkeypatch, version) -> None:
+    """Interrupted, it is what it was."""
+    from linkstore.backends.embedded import schema
+
+    folder = unpacked(version, tmp_path)
+    before = (folder / "linkstore.db").read_bytes()
+    last = FORMAT_VERSION - 1
+
+    def interrupted(connection) -> None:
+        real[last](connection)
+        raise KeyboardInterrupt
+
+    real = dict(schema.MIGRATIONS)
+    monkeypatch.setattr(schema, "MIGRATIONS", {**real, last: interrupted})
+    with pytest.raises(KeyboardInterrupt):
+        EmbeddedBackend(folder, settings=SNAPSHOTS)
+    assert (folder / "linkstore.db").read_bytes() == before
+    monkeypatch.setattr(schema, "MIGRATIONS", real)
+    store = EmbeddedBackend(folder, settings=SNAPSHOTS)
+    assert store.run(store.answer(nearest_and_around())) == right()
+    store.close()
+
+
+def test_every_older_format_has_an_archive() -> None:
+    assert {path.name for path in DATA.iterdir()} >= {f"format-{version}.zip" for version in OLD}
+
+
+def test_an_older_format_is_left_alone_where_nothing_can_be_written(tmp_path, monkeypatch) -> None:
+    folder = unpacked(1, tmp_path)
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    monkeypatch.setattr(Place, "writable", property(lambda _: False))
+    with pytest.raises(StoreFormatError, match="has format 1, and cannot be brought"):
+        EmbeddedBackend(folder)
+    for path in folder.iterdir():
+        assert path.read_bytes() == (copy / path.name).read_bytes()
