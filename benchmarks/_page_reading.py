@@ -100,7 +100,7 @@ class _Walk:
         self.lines: list[int] = []
         self._at = 0
 
-    def visit(self, node: Any, *, seen: bool) -> None:
+    def visit(self, node: Any, *, seen: bool, listing: bool = False) -> None:
         if not isinstance(node.tag, str):
             return
         attributes = dict(node.attrib)
@@ -109,12 +109,13 @@ class _Walk:
                 self.anchors.setdefault(value, self._at)
         begin, shown = self._at, seen and not _hides(node.tag, attributes)
         self._line(node.tag)
+        listing = listing or node.tag == "pre"
         if shown:
-            self._text(node.text)
+            self._text(node.text, listing=listing)
         for child in node:
-            self.visit(child, seen=shown)
+            self.visit(child, seen=shown, listing=listing)
             if shown:
-                self._text(child.tail)
+                self._text(child.tail, listing=listing)
         self._line(node.tag)
         if node.tag in HEADINGS and self._at > begin:
             self.headings.append((begin, self._at))
@@ -123,10 +124,13 @@ class _Walk:
         if tag in LINES and (not self.lines or self.lines[-1] != self._at):
             self.lines.append(self._at)
 
-    def _text(self, text: str | None) -> None:
-        found = letters(text or "")
-        self.parts.append(found)
-        self._at += len(found)
+    def _text(self, text: str | None, *, listing: bool) -> None:
+        for number, line in enumerate((text or "").split("\n") if listing else [text or ""]):
+            if number:
+                self._line("br")
+            found = letters(line)
+            self.parts.append(found)
+            self._at += len(found)
 
 
 def _hides(tag: str, attributes: dict[str, str]) -> bool:

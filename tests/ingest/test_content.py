@@ -9,7 +9,7 @@ import pytest
 from linkstore.extraction import Page
 from linkstore.extraction.markup import page_links, parse_html
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
-from linkstore.ingest.html.pages import read_html_page
+from linkstore.ingest.html.pages import UnreadablePageError, read_html_page
 from linkstore.ingest.html.redirects import refresh_target
 
 WORDS = "The needle stands on the ground of the fair of 1962, and a lift goes up. "
@@ -111,6 +111,27 @@ def test_bars_that_lead_to_the_pages_around_are_noise(bar):
 
 def test_an_anchor_on_noise_leads_to_what_follows_it():
     assert owner(chunks(f"{GTK_DOC}<h1>T</h1><p>{WORDS}</p><h2>U</h2><p>u"), "top").index == 0
+
+
+def test_an_empty_anchor_in_noise_leads_to_what_follows_it():
+    bar = "<nav id=bar><a href='#start'>Skip</a><ul id=menu><li>m</ul><span id=start></span></nav>"
+    html = f"{bar}<h1>T</h1><p>t"
+    assert chunks(html)[0].anchors == ("bar", "start")
+
+
+def test_a_line_of_links_to_the_own_page_is_a_table_of_contents():
+    line = '<div id=top><a href="#a">Types</a> | <a href="#b">Functions</a></div>'
+    found = read_html_page(f"{line}<h1>T</h1><p>See <a href='#a'>a</a> and <a href='#b'>b</a>.".encode())
+    assert [block.text for block in found.blocks] == ["T", "See a and b."]
+    assert found.blocks[0].anchors == ("top",)
+    assert found.left_out == len("Types|Functions")
+    assert texts("<ul><li><a href='#a'>a</a>, <a href='#b'>b</a></ul>") == ["- a, b"]
+
+
+def test_a_stray_nul_does_not_make_a_page_binary():
+    assert texts(f"<h1>T</h1><p>a\0b {WORDS * 3}") == ["T", f"ab {(WORDS * 3).strip()}"]
+    with pytest.raises(UnreadablePageError, match="binary"):
+        read_html_page("<p>text".encode("utf-16-le") * 99)
 
 
 def test_a_paragraph_with_a_link_to_the_next_page_is_no_bar():

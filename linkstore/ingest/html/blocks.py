@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from linkstore.extraction import Hyperlink
+from linkstore.extraction.texts import letters
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +35,23 @@ class Block:
     tight: bool = False
     places: tuple[int, ...] = ()
     ahead: bool = False
+
+
+def joined(cells: Sequence[Block]) -> Block:
+    """The cells of a table row as one line."""
+    anchors: list[int] = []
+    links: list[int] = []
+    before = 0
+    for cell in cells:
+        places = cell.places or (0,) * (len(cell.anchors) + len(cell.links))
+        anchors.extend(before + place for place in places[: len(cell.anchors)])
+        links.extend(before + place for place in places[len(cell.anchors) :])
+        before += letters(cell.text) + 1
+    return Block(
+        text=" | ".join(cell.text for cell in cells),
+        anchors=tuple(anchor for cell in cells for anchor in cell.anchors),
+        links=tuple(link for cell in cells for link in cell.links),
+        starts=cells[0].starts,
+        tight=True,
+        places=(*anchors, *links),
+    )

@@ -7,7 +7,8 @@ and hashing costs little beside embedding, and a build may well write another te
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
@@ -22,11 +23,20 @@ from linkstore.ingest.html.inventory import LARGEST as LARGEST_INVENTORY
 from linkstore.ingest.html.inventory import SYMBOL, InventoryError, read_inventory
 from linkstore.ingest.html.pages import PageContent, UnreadablePageError, read_html_page
 from linkstore.ingest.html.redirects import find_redirects
+from linkstore.ingest.html.survey import LARGEST, SAMPLE, Chrome, names_without_suffix
 from linkstore.ingest.notes.markdown import read_markdown_page
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
 from linkstore.ingest.sink import PageStore
 from linkstore.ingest.source import BadInput, SourcePage
-from linkstore.ingest.sources import PageFile, detect_bases, detect_origins, list_pages, opened_folder
+from linkstore.ingest.sources import (
+    HTML_SUFFIXES,
+    MARKDOWN_SUFFIXES,
+    PageFile,
+    detect_bases,
+    detect_origins,
+    list_pages,
+    opened_folder,
+)
 from linkstore.ingest.summary import Progress, Summary
 from linkstore.urls import DEFAULT_POLICY, Site, UrlPolicy, split_tag
 
@@ -84,6 +94,9 @@ class FolderSource:
         self._redirects = find_redirects(folder, files, self._site)
         self._files = [file for file in files if file.url not in self._redirects.stubs]
         self._own_tags = frozenset(filter(None, (self._site.page_tag(file.url) for file in self._files)))
+        homes = (file.url for file in self._files if file.page == "index.html")
+        self._home = next(homes, self._files[0].url if self._files else "")
+        self._look_around()
         self._symbols: Mapping[str, tuple[tuple[str, str], ...]] = {}
 
     @property
@@ -113,6 +126,32 @@ class FolderSource:
                 yield SourcePage(url=file.url, digest=self._digest(file, content), read=read)
         yield from self._claims.report()
 
+    def _look_around(self) -> None:
+        """Learn from a few pages what most begin and end with, and whether links leave out suffixes."""
+        sample = list(self._sample())
+        built = {file.url for file in self._files if not file.is_markdown}
+        self._chrome = Chrome.find([found for url, found in sample if url in built])
+        self._chrome_digest = xxhash.xxh3_64_hexdigest(self._chrome.said.encode(errors="replace"))
+        if names_without_suffix(sample, self._site, self._own_tags, HTML_SUFFIXES | MARKDOWN_SUFFIXES):
+            self._files = [self._also_without_suffix(file) for file in self._files]
+
+    def _sample(self) -> Iterator[tuple[str, PageContent]]:
+        for file in self._files[:: max(1, len(self._files) // SAMPLE)]:
+            content = content_of(file, LARGEST)
+            if not isinstance(content, BadInput):
+                with suppress(Exception):  # whatever is wrong, the page is read again, and then reported
+                    yield file.url, self._read(file, content)
+
+    def _is_in_chrome(self, file: PageFile) -> bool:
+        """Whether a page is framed by what most share, and not the one that keeps it."""
+        return not file.is_markdown and file.url != self._home
+
+    def _also_without_suffix(self, file: PageFile) -> PageFile:
+        name, dot, _ = file.url.rpartition(".")
+        if not dot or (self._site.page_tag(name) or "") in self._own_tags:
+            return file
+        return replace(file, aliases=(*file.aliases, name))
+
     def _read_symbols(self) -> Iterator[BadInput]:
         """Take up the names that Sphinx says are documented here, if it does."""
         if self._folder.has(INVENTORY):
@@ -123,13 +162,15 @@ class FolderSource:
 
     def _digest(self, file: PageFile, content: bytes) -> str:
         known_as = (file.url, file.aliases, self._old_names(file), self._symbols.get(file.url))
-        digest = xxhash.xxh3_128(f"{self._salt}{known_as}".encode(errors="replace"))
+        framed = self._chrome_digest if self._is_in_chrome(file) else ""
+        digest = xxhash.xxh3_128(f"{self._salt}{known_as}{framed}".encode(errors="replace"))
         digest.update(content)
         return digest.hexdigest()
 
     def _chunks(self, file: PageFile, content: bytes) -> list[Chunk]:
-        reader = read_markdown_page if file.is_markdown else read_html_page
-        found = reader(content, encoding=self._settings.encoding)
+        found = self._read(file, content)
+        if self._is_in_chrome(file):
+            found = self._chrome.without(found)
         old = self._old_names(file)
         page = Page(
             url=file.url,
@@ -139,6 +180,10 @@ class FolderSource:
         )
         chunks = make_chunks(page, found.blocks, self._settings.limits)
         return answering(chunks, {"hyperlink": old, SYMBOL: self._named(file)})
+
+    def _read(self, file: PageFile, content: bytes) -> PageContent:
+        reader = read_markdown_page if file.is_markdown else read_html_page
+        return reader(content, encoding=self._settings.encoding)
 
     def _named(self, file: PageFile) -> dict[str, tuple[str, ...]]:
         """The names documented on a page, by fragment."""

@@ -28,6 +28,8 @@ _PROBABLE: Final = 0.75
 _MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 _WIDE: Final = ("utf-16", "utf16", "utf_16", "utf-32", "utf32", "utf_32")
 _LOOKED_AT: Final = 8192
+_MOST_NULS: Final = 0.01
+"""A stray NUL, which browsers pass over, does not make a page binary; more do."""
 
 
 class UnreadablePageError(ValueError):
@@ -117,12 +119,13 @@ def decoded(content: bytes, encoding: str, *, declared: str | None = None) -> st
     """
     if not content.strip():
         raise UnreadablePageError("it is empty")
-    if b"\0" in content[:_LOOKED_AT] and not content.startswith(_MARKS):
+    start = content[:_LOOKED_AT]
+    if start.count(b"\0") > len(start) * _MOST_NULS and not content.startswith(_MARKS):
         wide = (declared_encoding(content, declared) or encoding).lower().startswith(_WIDE)
         if not wide:
             raise UnreadablePageError("it is binary")
     try:
-        return decode_html(content, declared=declared, fallback=encoding)
+        return decode_html(content, declared=declared, fallback=encoding).replace("\0", "")
     except (UnicodeError, LookupError) as error:
         raise UnreadablePageError(
             f"bad encoding: {error}; declare the right one with <meta charset>, or pass encoding="

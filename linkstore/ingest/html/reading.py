@@ -26,7 +26,7 @@ from linkstore.extraction.texts import (
     squeezed,
     unmarked,
 )
-from linkstore.ingest.html.blocks import Block
+from linkstore.ingest.html.blocks import Block, joined
 
 _HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
 _HEADING: Final = ", ".join(_HEADINGS)
@@ -46,6 +46,8 @@ _LEADS: Final = {"li": "- ", "dd": ""}
 _MAX_DEPTH: Final = 128
 """Elements nested deeper are read as one block of text; Python's stack would not hold them."""
 _IN_CODE: Final = "a, br, [id], script, style, button, div, p, li, tr"
+_EMPTY_ANCHORS: Final = ":is(a, span):is([id], [name]):empty"
+_MOST_IN_NOISE: Final = 8
 _BRIEF: Final = 120
 """A text of this length is not divided, so that the places of what is in it do not matter."""
 _AT_START: Final = -1
@@ -186,10 +188,12 @@ class _Reader:
             self._block(node, "div", depth + 1)
 
     def _leave_out(self, node: Node) -> None:
-        """Count what noise says; an anchor on it leads to what follows."""
+        """Count what noise says; anchors on it, and empty ones in it, lead to what follows."""
         self.left_out += letters(node.text())
         if node.id:
             self._anchors.append((node.id, _AT_START))
+        for element in node.css(_EMPTY_ANCHORS)[:_MOST_IN_NOISE]:
+            self._anchors.extend((anchor, _AT_START) for anchor in node_anchors(element))
 
     def _block(self, node: Node, tag: str, depth: int) -> None:
         if tag in _HEADINGS and not _names_a_box(node):
@@ -271,7 +275,7 @@ class _Reader:
             simple = simple and len(self._blocks) - before <= 1
         cells = self._blocks[start:]
         if cells and simple and not any(cell.level for cell in cells):
-            self._blocks[start:] = [_joined(cells)]
+            self._blocks[start:] = [joined(cells)]
             self.ranges = {name: found for name, found in self.ranges.items() if found[0] < start}
 
     def _collected(self, node: Node) -> tuple[str, tuple[int, ...]]:
@@ -322,10 +326,24 @@ class _Reader:
             self._blank, self._marks = True, 0
             self._emit(lines(text), counts)
 
+    def _is_contents(self, text: str) -> bool:
+        """Whether a line is only links to places on its own page."""
+        links = [link for link, _ in self._links]
+        return (
+            len(text) <= _LONGEST_LEAD
+            and all(link.href.startswith("#") for link in links)
+            and _signs(text) == sum(_signs(link.label) for link in links)
+        )
+
     def _emit(self, text: str, counts: Sequence[int], *, level: int = 0, fragment: str | None = None) -> None:
         if not text:
             self._anchors = [(anchor, _AT_START) for anchor, _ in self._anchors]
             self._links = [(link, _AT_START) for link, _ in self._links]
+            return
+        if not level and len(self._links) > 1 and self._lead is None and self._is_contents(text):
+            self.left_out += letters(text)
+            self._emit("", ())
+            self._links = []
             return
         tight = self._lead is not None and not level
         if tight:
@@ -349,6 +367,11 @@ class _Reader:
             )
         )
         self._anchors, self._links, self._starts = [], [], False
+
+
+def _signs(text: str) -> int:
+    """How many letters and digits a text has."""
+    return sum(map(str.isalnum, text))
 
 
 def _names_a_box(heading: Node) -> bool:
@@ -375,22 +398,3 @@ def _marked(node: Node) -> Iterable[Node]:
 def _begins(node: Node, element: Node) -> bool:
     first = node.first_child
     return element.mem_id == node.mem_id or (first is not None and element.mem_id == first.mem_id)
-
-
-def _joined(cells: list[Block]) -> Block:
-    anchors: list[int] = []
-    links: list[int] = []
-    before = 0
-    for cell in cells:
-        places = cell.places or (0,) * (len(cell.anchors) + len(cell.links))
-        anchors.extend(before + place for place in places[: len(cell.anchors)])
-        links.extend(before + place for place in places[len(cell.anchors) :])
-        before += letters(cell.text) + 1
-    return Block(
-        text=" | ".join(cell.text for cell in cells),
-        anchors=tuple(anchor for cell in cells for anchor in cell.anchors),
-        links=tuple(link for cell in cells for link in cell.links),
-        starts=cells[0].starts,
-        tight=True,
-        places=(*anchors, *links),
-    )

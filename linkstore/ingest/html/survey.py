@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -22,6 +22,8 @@ _SHARE: Final = 0.6
 _HEAD: Final = 200
 _TAIL: Final = 60
 _LONGEST: Final = 2000
+_PLAIN: Final = 4
+"""Blocks that are not mostly links; more than a few are a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,11 @@ class Chrome:
     heads: frozenset[tuple[int, str]] = frozenset()
     tails: frozenset[tuple[int, str]] = frozenset()
 
+    @property
+    def said(self) -> str:
+        """The same for the same blocks, in every process."""
+        return repr((sorted(self.heads), sorted(self.tails))) if self.heads or self.tails else ""
+
     @classmethod
     def find(cls, pages: Sequence[PageContent]) -> Chrome:
         """What most of some pages begin and end with; nothing if they are too few to tell."""
@@ -47,9 +54,9 @@ class Chrome:
 
     def without(self, page: PageContent) -> PageContent:
         """A page without it; its anchors go to what remains. The page itself, if nothing would remain."""
-        start, end = self._begin(page.blocks), len(page.blocks)
-        while end > start and _key(page.blocks[end - 1]) in self.tails:
-            end -= 1
+        start, end = self._begin(page.blocks), self._end(page.blocks)
+        if start >= end:
+            return page
         kept = page.blocks[start:end]
         if len(kept) == len(page.blocks) or all(block.level for block in kept):
             return page
@@ -61,13 +68,31 @@ class Chrome:
 
     def _begin(self, blocks: Sequence[Block]) -> int:
         """Where the page itself begins; a heading counts as chrome only if chrome follows it."""
-        start = 0
+        start = plain = 0
         for number, block in enumerate(blocks):
-            if _key(block) not in self.heads:
+            plain += not block.level and not _is_menu(block)
+            if _key(block) not in self.heads or plain > _PLAIN:
                 break
             if not block.level:
                 start = number + 1
         return start
+
+    def _end(self, blocks: Sequence[Block]) -> int:
+        """Where the page itself ends: before menus, and before few other blocks below one heading at most."""
+        end, plain, headed = len(blocks), 0, False
+        for number in range(len(blocks) - 1, -1, -1):
+            block = blocks[number]
+            plain += not block.level and not _is_menu(block)
+            if _key(block) not in self.tails or plain > _PLAIN or (plain and headed):
+                break
+            headed = headed or bool(block.level and plain)
+            end = number
+        return end
+
+
+def _is_menu(block: Block) -> bool:
+    """Whether a block is mostly links."""
+    return 2 * sum(len(link.label) for link in block.links) >= len(block.text)
 
 
 def _key(block: Block) -> tuple[int, str]:
@@ -100,32 +125,21 @@ def _with_anchors(
     return (*blocks[:-1], last)
 
 
-def clean_endings(
-    links: Iterable[tuple[str, str, str | None]], site: Site, pages: frozenset[str], suffixes: Iterable[str]
-) -> frozenset[str]:
-    """How links name pages that are files with a suffix: by nothing in its place, or by a slash.
+def names_without_suffix(
+    pages: Iterable[tuple[str, PageContent]], site: Site, own: frozenset[str], suffixes: Iterable[str]
+) -> bool:
+    """Whether links leave out the suffix of files, as in ``/guide/setup`` for ``/guide/setup.html``.
 
     Args:
-        links: Of each, the href, the URL of its page, and what ``<base href>`` says there.
+        pages: Some pages by URL.
         site: How pages are named.
-        pages: Their tags.
+        own: The tags of all pages.
         suffixes: Of files that are pages.
-
-    Returns:
-        A subset of ``{"", "/"}``; empty if links name files as they are.
     """
-    return frozenset(
-        "/" if tag.endswith("/") else ""
-        for tag in _unknown(links, site, pages)
-        if any(f"{tag.rstrip('/')}{suffix}" in pages for suffix in suffixes)
-    )
-
-
-def _unknown(
-    links: Iterable[tuple[str, str, str | None]], site: Site, pages: frozenset[str]
-) -> Iterator[str]:
-    for href, page, base in links:
-        tag = site.tag(href, page=page, base=base)
-        found = None if tag is None else split_tag(tag)[0]
-        if found is not None and found not in pages and found.startswith("/") and found != "/":
-            yield found
+    for url, page in pages:
+        for link in (link for block in page.blocks for link in block.links):
+            tag = site.tag(link.href, page=url, base=page.base)
+            name = "" if tag is None else split_tag(tag)[0]
+            if name not in own and any(f"{name}{suffix}" in own for suffix in suffixes):
+                return True
+    return False

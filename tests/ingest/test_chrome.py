@@ -1,0 +1,121 @@
+"""What the pages of a folder share is stored once, and links without suffixes lead to their pages."""
+
+from __future__ import annotations
+
+import pytest
+from memory_store import MemoryStore
+
+from linkstore.ingest import index_folder
+from linkstore.links import get_links
+
+MENU = "".join(f'<li><a href="p{n}.html">Page number {n}</a></li>' for n in range(12))
+FRAME = """<title>{0}</title><div><h1>The Handbook</h1><ul id=menu>{1}</ul></div>
+<div><h2>Summary</h2><p>What is said of {0}.</p><h2 id=more>More</h2><p>Even more on {0}.</p></div>
+<h3>Corrections</h3><p id=mail>If you see anything wrong here, write to us.</p>"""
+
+
+@pytest.fixture
+def store():
+    return MemoryStore()
+
+
+def write(folder, pages):
+    for name, content in pages.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+
+def site(names):
+    return {f"{name}.html": FRAME.format(name, MENU) for name in names}
+
+
+def on_page(store, page):
+    return [one for one in store.scan() if one.metadata["page"] == page]
+
+
+def tags(document):
+    return {link.tag for link in get_links(document) if link.kind == "hyperlink" and link.leads_in}
+
+
+def test_what_most_pages_begin_and_end_with_is_kept_on_one_of_them(store, tmp_path):
+    write(tmp_path, site(["index", *(f"p{n}" for n in range(12))]))
+    index_folder(store, tmp_path, links=("hyperlink",))
+    texts = {one.page_content for page in range(12) for one in on_page(store, f"p{page}.html")}
+    assert not any("Page number" in text or "write to us" in text or "Corrections" in text for text in texts)
+    assert any("What is said of p3." in text and "Summary" in text for text in texts)
+    home = "\n".join(one.page_content for one in on_page(store, "index.html"))
+    assert "Page number 11" in home
+    assert "write to us" in home
+    first, last = on_page(store, "p3.html")[0], on_page(store, "p3.html")[-1]
+    assert "/p3.html#menu" in tags(first)
+    assert "/p3.html#mail" in tags(last)
+    assert "Even more on p3." in last.page_content
+
+
+def test_few_pages_do_not_tell_what_all_share(store, tmp_path):
+    write(tmp_path, site(f"p{n}" for n in range(5)))
+    index_folder(store, tmp_path, links=())
+    assert sum("write to us" in one.page_content for one in store.scan()) == 5
+
+
+def test_pages_that_are_all_alike_keep_their_text(store, tmp_path):
+    write(tmp_path, {f"p{n}.html": "<h1>Gone</h1><p>There is nothing here.</p>" for n in range(12)})
+    index_folder(store, tmp_path, links=())
+    assert {one.page_content for one in store.scan()} == {"Gone\n\nThere is nothing here."}
+
+
+def test_headings_that_all_pages_have_stay_with_what_is_below_them(store, tmp_path):
+    pages = {f"p{n}.html": f"<h2>Name</h2><p>f{n}</p><h2>Errors</h2><p>E{n}</p>" for n in range(12)}
+    write(tmp_path, pages)
+    index_folder(store, tmp_path, links=())
+    text = "\n".join(one.page_content for one in on_page(store, "p4.html"))
+    assert "Name" in text
+    assert "Errors" in text
+
+
+def test_pages_are_read_again_if_what_they_share_changes(store, tmp_path):
+    write(tmp_path, site(f"p{n}" for n in range(12)))
+    index_folder(store, tmp_path, links=())
+    assert index_folder(store, tmp_path, links=()).pages.unchanged == 12
+    write(tmp_path, {f"p{n}.html": FRAME.format(f"p{n}", MENU) + "<p>© 2026" for n in range(12)})
+    assert index_folder(store, tmp_path, links=()).pages.updated == 12
+    assert sum("©" in one.page_content for one in store.scan()) == 1
+
+
+@pytest.mark.parametrize("href", ["/guide/setup#x", "setup#x", "../guide/setup/#x", "setup.html#x"])
+@pytest.mark.parametrize("suffix", [".html", ".htm"])
+def test_links_without_suffixes_lead_to_their_pages(store, tmp_path, href, suffix):
+    href = href.replace(".html", suffix)
+    write(
+        tmp_path,
+        {
+            f"guide/setup{suffix}": "<h1>Setup</h1><p>How.</p><h2 id=x>X</h2><p>x</p>",
+            f"guide/a{suffix}": f'<h1>A</h1><p><a href="{href}">Set up</a> <a href="b">no page</a></p>',
+        },
+    )
+    summary = index_folder(store, tmp_path, links=("hyperlink",))
+    (link,) = [
+        link
+        for link in get_links(on_page(store, f"guide/a{suffix}")[0])
+        if link.leads_out and link.label == "Set up"
+    ]
+    assert [one.page_content for one in store.scan() if link.tag in tags(one)] == ["Setup > X\n\nx"]
+    assert summary.dangling.internal == 1
+
+
+def test_a_folder_goes_before_a_page_of_the_same_name(store, tmp_path):
+    write(
+        tmp_path,
+        {
+            "a.html": '<p><a href="guide">guide</a> <a href="b">b</a></p>',
+            "b.html": "<p>b</p>",
+            "guide.html": "<p>A page.</p>",
+            "guide/index.html": "<p>A folder.</p>",
+        },
+    )
+    index_folder(store, tmp_path, links=("hyperlink",))
+    assert [one.page_content for one in store.scan() if "/guide" in tags(one)] == [
+        "guide/index.html\n\nA folder."
+    ]
+    assert len([one for one in store.scan() if "/b" in tags(one)]) == 1
