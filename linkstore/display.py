@@ -8,7 +8,7 @@ from typing import Final
 _UNSAFE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # controls, among them line ends and escape sequences
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # direction of writing
-    "\u2028\u2029\ufff9-\ufffb\U000e0000-\U000e007f"  # line ends, annotations, invisible tags
+    "\u2028\u2029\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f"  # line ends, annotations, invisible tags
     "\ud800-\udfff]"  # halves of characters, which no encoding has
 )
 _NAMED: Final = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}

@@ -8,6 +8,8 @@ from typing import Any, Final, overload
 
 from langchain_core.documents import Document
 
+from linkstore.display import printable
+
 HIT_KEY: Final = "linkstore"
 """The metadata key under which LangChain's copies carry score, similarity, depth and path."""
 
@@ -159,14 +161,14 @@ class Hits(Sequence[Hit]):
             lines.append(f"no hit: {self.reason}")
         for rank, hit in enumerate(self.hits, 1):
             lines.append(
-                f"{rank:>3}. {hit.document.id}  score {hit.score:.4f}  "
+                f"{rank:>3}. {printable(str(hit.document.id))}  score {hit.score:.4f}  "
                 f"similarity {hit.similarity:.4f}  depth {hit.depth}"
             )
             if len(hit.contributions) > 1:
                 parts = (f"{name} {part:.4f}" for name, part in hit.contributions.items())
                 lines.append(f"     = {' + '.join(parts)}")
-            lines.append(f"     {hit.path}")
+            lines.append(f"     {printable(str(hit.path))}")
         if self.cuts:
             lines.append("left out:")
-            lines.extend(f"  {cut}" for cut in self.cuts)
+            lines.extend(f"  {printable(str(cut))}" for cut in self.cuts)
         return "\n".join(lines)

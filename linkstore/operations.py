@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -19,13 +19,15 @@ from linkstore.filters import Condition, Filter, parse_filter
 from linkstore.gc_pause import collection_paused
 from linkstore.hits import Hits
 from linkstore.links import LINKS_KEY, AnyLink, Link, as_link, links_in, merge_links
-from linkstore.plans import Operation, Plan
+from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
 from linkstore.strategies import Question, Strategy
 from linkstore.vectors import Floats, unit_vector, unit_vectors
 
 T = TypeVar("T")
 BATCH_SIZE: Final = 2048
 """How many documents are embedded and written at once, by default."""
+INCOMPLETE: Final = ""
+"""The digest of a page of which documents were deleted: no source gives it, so the page is read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +176,37 @@ def remove_pages(backend: Backend, source: str, urls: Sequence[str]) -> Operatio
     change = Change(
         remove=[name for entry in gone for name in entry.ids],
         remove_pages=[(source, entry.url) for entry in gone],
+    )
+    return (yield Engine(backend.write(change)))  # type: ignore[no-any-return]
+
+
+def delete(backend: Backend, ids: Sequence[str]) -> Operation[Written]:
+    """Remove documents. A page that loses one is marked, so that its source makes it whole again."""
+    pages: list[str] = yield from answer(backend, _pages_of(tuple(ids)))
+    entries: list[PageEntry] = (yield Engine(backend.pages(None, pages))) if pages else []
+    gone = frozenset(ids)
+    marked = [
+        replace(entry, digest=INCOMPLETE, ids=tuple(name for name in entry.ids if name not in gone))
+        for entry in entries
+        if not gone.isdisjoint(entry.ids)
+    ]
+    return (yield Engine(backend.write(Change(remove=list(ids), put_pages=marked))))  # type: ignore[no-any-return]
+
+
+def _pages_of(ids: tuple[str, ...]) -> Plan[list[str]]:
+    """The pages that documents say they are of, each once; one without is a page by itself."""
+    found: Candidates = yield Find(ids=ids)
+    stored: list[Stored] = yield Documents(refs=found.refs)
+    named = (one.metadata.get("page", one.id) for one in stored)
+    return list(dict.fromkeys(name for name in named if is_storable(name)))
+
+
+def delete_pages(backend: Backend, urls: Sequence[str]) -> Operation[Written]:
+    """Remove pages of whatever sources, with their documents, in one change."""
+    gone: list[PageEntry] = yield Engine(backend.pages(None, urls))
+    change = Change(
+        remove=[name for entry in gone for name in entry.ids],
+        remove_pages=[(entry.source, entry.url) for entry in gone],
     )
     return (yield Engine(backend.write(change)))  # type: ignore[no-any-return]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from linkstore.errors import ExtractionError
 from linkstore.extraction.markup import Tree, base_href, canonical_href, page_anchors, page_links, parse_html
@@ -56,8 +56,9 @@ class HtmlInputLike(Protocol):
 class HtmlLinkExtractor:
     """Reads the hyperlinks of an HTML page.
 
-    The page's incoming links are its URL, its canonical URL, and each of these with every fragment the
-    page owns (``id``, ``name`` of ``<a>``). Its outgoing links are what its hyperlinks lead to, with
+    The page's incoming links are its URL, its canonical URL if that is of the same site, and each of these
+    with every fragment the page owns (``id``, ``name`` of ``<a>``). ``<base href>`` says what its links are
+    relative to, never what the page is. Its outgoing links are what its hyperlinks lead to, with
     the anchor text as label. All tags are absolute URLs in the spelling of
     :func:`linkstore.urls.normalize_url`.
 
@@ -65,13 +66,26 @@ class HtmlLinkExtractor:
         kind: Kind of the links; default ``"hyperlink"``.
         policy: What makes two URLs the same page.
         noise: Whether to keep the links in navigation, header, footer and sidebars; default False.
+        claims: Which canonical URLs are believed: ``"own"`` (default) those of the page's host, ``"any"``
+            all of them, where whoever wrote the pages is to be trusted.
+
+    Raises:
+        ExtractionError: If ``claims`` is neither.
     """
 
     source = HtmlSource
 
     def __init__(
-        self, *, kind: str = "hyperlink", policy: UrlPolicy = DEFAULT_POLICY, noise: bool = False
+        self,
+        *,
+        kind: str = "hyperlink",
+        policy: UrlPolicy = DEFAULT_POLICY,
+        noise: bool = False,
+        claims: Literal["own", "any"] = "own",
     ) -> None:
+        if claims not in {"own", "any"}:
+            raise ExtractionError(f"claims must be 'own' or 'any', not {claims!r}")
+        self._claims = claims
         self._kind = kind
         self._policy = policy
         self._noise = noise
@@ -95,8 +109,10 @@ class HtmlLinkExtractor:
         return (*incoming, *merge_links(self._outgoing(tree, base, own)))
 
     def _own_tags(self, tree: Tree, url: str, base: str) -> Iterator[str]:
-        canonical = normalize_url(canonical_href(tree) or "", base=base, policy=self._policy)
-        names = dict.fromkeys(split_tag(name)[0] for name in (url, canonical) if name)
+        named = canonical_href(tree)
+        canonical = normalize_url(named, base=base, policy=self._policy) if named else None
+        believed = canonical and (self._claims == "any" or _host(canonical) == _host(url))
+        names = dict.fromkeys(split_tag(name)[0] for name in (url, canonical if believed else None) if name)
         yield from names
         if self._policy.fragment == "drop":
             return
@@ -111,6 +127,11 @@ class HtmlLinkExtractor:
             tag = normalize_url(href, base=base, policy=self._policy)
             if tag is not None and tag not in own:
                 yield Link.outgoing(kind=self._kind, tag=tag, label=label or None)
+
+
+def _host(url: str) -> str:
+    """Host and port of a normal URL, whether by http or https."""
+    return url.partition("://")[2].partition("/")[0]
 
 
 def _markup(content: object) -> str | bytes:

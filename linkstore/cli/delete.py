@@ -1,29 +1,81 @@
-"""``linkstore delete``: remove documents by id."""
+"""``linkstore delete``: remove pages, or single documents."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from linkstore.cli.exits import UsageError
+from linkstore.cli.lookup import documents_named
 from linkstore.cli.options import StoreOption
 from linkstore.cli.output import note
+from linkstore.cli.render import page_of
 from linkstore.cli.stores import opened
 from linkstore.errors import LinkStoreError
 
+if TYPE_CHECKING:
+    from linkstore.store import LinkStore
+
 
 def delete(
-    ids: Annotated[list[str], typer.Argument(metavar="IDS...", help="Ids of documents.")],
     store: StoreOption,
+    pages: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="PAGES...", help="Pages by URL, or documents of no page by id."),
+    ] = None,
+    chunks: Annotated[
+        list[str] | None,
+        typer.Option("--chunk", metavar="ID", help="Remove this document of a page only; repeatable."),
+    ] = None,
 ) -> None:
-    """Remove documents and their links.
+    """Remove pages with all their documents and links.
 
-    Nothing is removed if one of the ids is not there.
+    Nothing is removed if one of them is not there. The next index of their source restores what it still has.
     """
+    if not pages and not chunks:
+        raise UsageError("there is nothing to delete; give pages, or --chunk ID")
     with opened(store) as opened_store:
-        known = {document.id for document in opened_store.get_by_ids(ids)}
-        unknown = [name for name in ids if name not in known]
-        if unknown:
-            raise LinkStoreError(f"nothing was deleted: no document has the id {', '.join(unknown)}")
-        opened_store.delete(ids)
-    note(f"deleted {len(known)}")
+        whole, single = _found(opened_store, pages or (), chunks or ())
+        removed = opened_store.delete_pages(whole).removed
+        opened_store.delete(single)
+    count = removed + len(single)
+    note(
+        f"deleted {len(whole):,} {'page' if len(whole) == 1 else 'pages'}, {count:,}"
+        f" {'document' if count == 1 else 'documents'}; the next index restores what the source still has"
+    )
+
+
+def _found(store: LinkStore, pages: Sequence[str], chunks: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Pages to be removed as wholes, and ids of single documents.
+
+    Raises:
+        LinkStoreError: If there is no such page or document.
+    """
+    known = {document.id for document in store.get_by_ids(chunks)}
+    unknown = [name for name in chunks if name not in known]
+    if unknown:
+        raise LinkStoreError(f"nothing was deleted: no document has the id {', '.join(unknown)}")
+    whole: list[str] = []
+    single = list(chunks)
+    for name in pages:
+        of_name, loose = _page(store, name)
+        whole += of_name
+        single += loose
+    return list(dict.fromkeys(whole)), list(dict.fromkeys(single))
+
+
+def _page(store: LinkStore, name: str) -> tuple[list[str], list[str]]:
+    """The pages that a name means, and documents of no indexed page."""
+    if store.page_ids(None, [name]):
+        return [name], []
+    documents = documents_named(store, name)
+    pages = {document.id or "": page_of(document) for document in documents}
+    indexed = store.page_ids(None, sorted(set(pages.values())))
+    if pages.get(name) in indexed:
+        raise UsageError(
+            f"{name} is a part of the page {pages[name]}; to delete the page, name that; to delete only the"
+            f" part: --chunk {name}"
+        )
+    return list(indexed), [one for one, page in pages.items() if page not in indexed]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from linkstore.cli.output import stdout
+from linkstore.cli.exits import UsageError
+from linkstore.cli.output import note, stdout
 from linkstore.cli.render import show_hits
 from linkstore.cli.stores import opened
 
@@ -24,11 +27,18 @@ def demo(
     store: Annotated[
         str | None, typer.Option("--store", "-s", metavar="PLACE", help="Keep the store at this place.")
     ] = None,
+    copy: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", file_okay=False, help="Only copy the site to DIR, to try things on."),
+    ] = None,
 ) -> None:
     """See what links find, on a small site about Seattle.
 
     Indexes the site and asks one question, by similarity alone and with links. Needs no network, no key.
     """
+    if copy is not None:
+        _copy(copy)
+        return
     from linkstore.demo import LINKS, QUESTION, compare, site
     from linkstore.ingest import index_folder
 
@@ -38,6 +48,16 @@ def demo(
     _show(QUESTION, comparison)
     if store is not None:
         stdout().print(f'\nAsk it more: linkstore query "Who built the monorail?" --store {store}')
+
+
+def _copy(target: Path) -> None:
+    from linkstore.demo import site
+
+    if target.exists() and any(target.iterdir()):
+        raise UsageError(f"--copy: {target} is not empty; give a new folder")
+    with site() as folder:
+        shutil.copytree(folder, target, dirs_exist_ok=True)
+    note(f"copied the site to {target}; index it with: linkstore index {target} --store STORE")
 
 
 @contextmanager

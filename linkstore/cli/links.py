@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from linkstore.cli.broken import show_broken
+from linkstore.cli.exits import UsageError
 from linkstore.cli.lookup import documents_named
 from linkstore.cli.options import JsonOption, StoreOption
 from linkstore.cli.output import printable, stdout, write_json
@@ -21,12 +23,22 @@ SHOWN: Final = 5
 
 
 def links(
-    name: Annotated[str, typer.Argument(metavar="URL_OR_ID", help="A document's id, or a page's URL.")],
     store: StoreOption,
+    name: Annotated[
+        str | None, typer.Argument(metavar="URL_OR_ID", help="A document's id, or a page's URL.")
+    ] = None,
+    broken: Annotated[
+        bool, typer.Option("--broken", help="Instead, list the hyperlinks that lead nowhere, by page.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Show what a document or page points at, and what points at it."""
+    if broken == (name is not None):
+        raise UsageError("give a document's id or a page's URL, or --broken for what leads nowhere")
     with opened(store) as opened_store:
+        if name is None:
+            show_broken(opened_store, json=json)
+            return
         found = []
         for document in documents_named(opened_store, name):
             near = opened_store.neighbours(document.id or "")

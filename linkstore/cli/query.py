@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -13,6 +13,11 @@ from linkstore.cli.render import hit_to_dict, show_explanation, show_hits
 from linkstore.cli.stores import opened
 from linkstore.cli.strategies import Direction, Search, StrategyName
 
+MOST: Final = 10_000
+"""Documents to start from, and hits, at most: more is no search."""
+DEEPEST: Final = 32
+"""Links in a row, at most: no store is so wide that more would reach anything new."""
+
 Kinds = Annotated[
     list[str] | None,
     typer.Option(metavar="KINDS", help="Link kinds to follow, such as hyperlink,section=0.5; default all."),
@@ -22,11 +27,14 @@ Kinds = Annotated[
 def query(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The question.", show_default=False)],
     store: StoreOption,
-    k: Annotated[int | None, typer.Option("-k", help="Documents to start from [the strategy's].")] = None,
-    depth: Annotated[
-        int | None, typer.Option(help="Links to follow in a row [eager 1, mmr and pathbeam 2].")
+    k: Annotated[
+        int | None, typer.Option("-k", min=1, max=MOST, help="Documents to start from [the strategy's].")
     ] = None,
-    limit: Annotated[int, typer.Option(help="Hits to print at most.")] = 10,
+    depth: Annotated[
+        int | None,
+        typer.Option(min=0, max=DEEPEST, help="Links to follow in a row [eager 1, mmr and pathbeam 2]."),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=MOST, help="Hits to print at most.")] = 10,
     strategy: Annotated[
         StrategyName | None, typer.Option(help="How to search [pagerank; with -k or --depth eager].")
     ] = None,

@@ -44,13 +44,11 @@ def show_hits(hits: Iterable[Hit], query: str) -> None:
 
 
 def show_explanation(hits: Hits, *, to_stderr: bool) -> None:
-    """Print how the search ran and what it left out."""
+    """Print what :meth:`~linkstore.hits.Hits.explain` says of how the search ran and what it left out."""
     console = stderr() if to_stderr else stdout()
-    console.print(f"\n{printable(hits.strategy)}", style="dim")
-    if hits.cuts:
-        console.print("left out:", style="dim")
-    for cut in hits.cuts:
-        console.print(f"  {printable(str(cut))}", style="dim")
+    console.print()
+    for line in hits.explain().split("\n"):
+        console.print(printable(line), style="dim")
 
 
 def _show_hit(console: Console, rank: int, hit: Hit, query: str) -> None:
@@ -114,6 +112,11 @@ def title_of(document: Document) -> str | None:
 def url_of(document: Document) -> str | None:
     """The document's URL, where it has one."""
     return _string(document, "url")
+
+
+def page_of(document: Document) -> str:
+    """The page the document is of; one that is of none is a page by itself."""
+    return _string(document, "page") or document.id or ""
 
 
 def headings_of(document: Document) -> str | None:

@@ -208,8 +208,8 @@ class LinkStore(Searching, Writing):
         """
         self._run(operations.check_pages(self.backend, source, urls))
 
-    def page_ids(self, source: str, urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """The documents made of those of these pages that are there: url → ids, in order."""
+    def page_ids(self, source: str | None, urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """The documents made of those of these pages (None: of any source) that are there: url → ids."""
         return {entry.url: entry.ids for entry in self.backend.run(self.backend.pages(source, urls))}
 
     def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> Written:

@@ -9,9 +9,9 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from linkstore import operations
-from linkstore.backends.base import Change
+from linkstore.backends.base import Written
 from linkstore.errors import DocumentError
-from linkstore.operations import BATCH_SIZE, Engine, is_storable
+from linkstore.operations import BATCH_SIZE, is_storable
 from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
 from linkstore.store.driving import Driven
 
@@ -91,11 +91,28 @@ class Writing(Driven):
     def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
         """Remove documents and their links by id; unknown ids are ignored.
 
+        What was indexed from a source comes back at the next run if the source still has it; whole pages are
+        removed by :meth:`delete_pages`.
+
         Raises:
             DocumentError: If no ids are given.
         """
         _refuse("delete", kwargs)
         return self._run(self._delete(ids))
+
+    def delete_pages(self, urls: Sequence[str]) -> Written:
+        """Remove indexed pages with all their documents, of any source; unknown ones are ignored.
+
+        The next run of :func:`linkstore.ingest.index_source` restores those that their source still has.
+
+        Args:
+            urls: As ``metadata["page"]`` of their documents has them.
+        """
+        return self._run(operations.delete_pages(self.backend, _urls(urls)))
+
+    async def adelete_pages(self, urls: Sequence[str]) -> Written:
+        """Remove indexed pages: see :meth:`delete_pages`."""
+        return await self._arun(operations.delete_pages(self.backend, _urls(urls)))
 
     async def adelete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
         """Remove documents and their links: see :meth:`delete`."""
@@ -190,8 +207,14 @@ class Writing(Driven):
     def _delete(self, ids: Sequence[str] | None) -> Operation[bool]:
         if ids is None or isinstance(ids, str):
             raise DocumentError("delete needs a list of ids; to delete everything, remove the store itself")
-        yield Engine(self.backend.write(Change(remove=list(filter(is_storable, ids)))))
+        yield from operations.delete(self.backend, list(filter(is_storable, ids)))
         return True
+
+
+def _urls(urls: Sequence[str]) -> list[str]:
+    if isinstance(urls, str):
+        raise DocumentError(f"delete_pages needs a list of pages, not {urls!r}")
+    return list(filter(is_storable, urls))
 
 
 def _documents(ids: tuple[str, ...]) -> Plan[list[Document]]:

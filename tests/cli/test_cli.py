@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import subprocess
 import sys
 
@@ -10,7 +12,7 @@ import pytest
 from documented import linkstore
 from langchain_core.documents import Document
 
-from linkstore import Link, LinkStore, add_links
+from linkstore import Link, LinkStore, add_links, get_links
 from linkstore._version import __version__
 from linkstore.cli import exits
 from linkstore.cli.snippet import snippet
@@ -139,11 +141,13 @@ def test_no_hit_is_said_with_its_reason_and_is_no_error(store, tmp_path):
         (("query", "x", "--store", "STORE", "--filter", '{"a": {"$x": 1}}'), exits.USAGE, "unknown operator"),
         (("query", "x", "--store", "STORE", "--kinds", "a=b"), exits.USAGE, "must be a number"),
         (("query", "x", "--store", "STORE", "--kinds", "a=2"), exits.USAGE, "from 0 to 1"),
-        (("query", "x", "--store", "STORE", "--depth", "-1"), exits.USAGE, "depth must be"),
-        (("query", "x", "--store", "STORE", "--limit", "0"), exits.USAGE, "limit must be"),
         (("query", "x", "--store", " "), exits.USAGE, "--store is empty"),
         (("query", "x", "--store", "nosuch://host"), exits.USAGE, "no backend is known"),
-        (("query", "x", "--store", "STORE/none"), exits.NOT_FOUND, "STORE/none"),
+        (
+            ("query", "x", "--store", "STORE/none"),
+            exits.NOT_FOUND,
+            "make one with: linkstore index SOURCE --store STORE/none",
+        ),
         (("stats", "--store", "STORE/none"), exits.NOT_FOUND, "STORE/none"),
         (("verify", "--store", "STORE/none"), exits.NOT_FOUND, "STORE/none"),
         (("index", "STORE/none", "--store", "STORE"), exits.USAGE, "STORE/none"),
@@ -153,7 +157,13 @@ def test_no_hit_is_said_with_its_reason_and_is_no_error(store, tmp_path):
             "unknown embedding",
         ),
         (("links", "nobody", "--store", "STORE"), exits.OTHER, "no document has the id or URL 'nobody'"),
-        (("delete", "tower", "nobody", "--store", "STORE"), exits.OTHER, "no document has the id nobody"),
+        (
+            ("delete", "tower", "nobody", "--store", "STORE"),
+            exits.OTHER,
+            "no document has the id or URL 'nobody'",
+        ),
+        (("delete", "--chunk", "nobody", "--store", "STORE"), exits.OTHER, "no document has the id nobody"),
+        (("delete", "--store", "STORE"), exits.USAGE, "nothing to delete"),
     ],
 )
 def test_an_error_is_one_line_with_a_fixed_exit_code(store, words, code, says):
@@ -163,6 +173,16 @@ def test_an_error_is_one_line_with_a_fixed_exit_code(store, words, code, says):
     assert err.startswith("linkstore: ")
     assert says.replace("STORE", store) in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "option", [("-k", "0"), ("-k", "99999"), ("--depth", "-1"), ("--depth", "33"), ("--limit", "0")]
+)
+def test_numbers_out_of_range_are_refused_with_the_range(store, option):
+    code, out, err = linkstore("query", "x", "--store", store, *option)
+
+    assert (code, out) == (exits.USAGE, "")
+    assert f"Invalid value for '{option[0]}': Input should be" in err
 
 
 @pytest.mark.parametrize(
@@ -263,7 +283,11 @@ def test_delete_removes_documents_or_none(store):
     assert linkstore("delete", "tower", "nobody", "--store", store)[0] == exits.OTHER
     assert json.loads(linkstore("stats", "--store", store, "--json")[1])["documents"] == 2
 
-    assert linkstore("delete", "tower", "uptown", "--store", store) == (0, "", "deleted 2\n")
+    assert linkstore("delete", "tower", "uptown", "--store", store) == (
+        0,
+        "",
+        "deleted 0 pages, 2 documents; the next index restores what the source still has\n",
+    )
     assert json.loads(linkstore("stats", "--store", store, "--json")[1])["documents"] == 0
 
 
@@ -279,10 +303,66 @@ def test_control_characters_of_a_page_do_not_reach_the_terminal(tmp_path):
         title = {"title": "\x1b]0;owned\x07", "url": "/\x1b[2J"}
         opened.add_documents([Document(id="\x9bx", page_content="red \x1b[31mtext", metadata=title)])
 
-    for words in (("query", "red text"), ("links", "\x9bx")):
+    for words in (("query", "red text"), ("query", "red text", "--explain"), ("links", "\x9bx")):
         _, out, _ = linkstore(*words, "--store", str(tmp_path / "kb"))
         assert out
         assert not {"\x1b", "\x07", "\x9b"} & set(out)
+
+
+FORGED = "a\n1. Forged  score 1.000\u202e\u2028\U000e0041"
+
+
+@pytest.mark.parametrize("words", [("query", "red"), ("query", "red", "--explain"), ("links", FORGED)])
+def test_an_id_cannot_forge_a_line_or_turn_the_text(tmp_path, words):
+    with LinkStore.open(tmp_path / "kb") as opened:
+        opened.add_documents([Document(id=FORGED, page_content="red text", metadata={"url": FORGED})])
+
+    code, out, _ = linkstore(*words, "--store", str(tmp_path / "kb"))
+    assert code == 0
+    assert not any(line.lstrip().startswith("1. Forged") for line in out.splitlines())
+    assert not {"\u202e", "\u2028", "\U000e0041"} & set(out)
+    assert r"a\n1. Forged  score 1.000\u202e\u2028\U000e0041" in out
+
+
+@pytest.mark.parametrize(
+    "words", [("query", "red"), ("query", "red", "--json"), ("links", "東京"), ("stats",)]
+)
+def test_an_ascii_terminal_is_enough(tmp_path, words):
+    one = Document(id="東京", page_content="red “text” … 😀", metadata={"title": "Tōkyō → 2"})
+    add_links(one, Link.bidir(kind="keyword", tag="é", label="“é”"))
+    with LinkStore.open(tmp_path / "kb") as opened:
+        opened.add_documents([one])
+
+    run = [sys.executable, "-c", "from linkstore.cli import main; main()"]
+    done = subprocess.run(
+        [*run, *words, "--store", str(tmp_path / "kb")],
+        capture_output=True,
+        timeout=120,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    printed = done.stdout.decode("ascii")
+    if "--json" in words:
+        assert json.loads(printed)[0]["id"] == "東京"
+        assert "😀" in json.loads(printed)[0]["snippet"]
+
+
+def test_lines_break_at_words_in_a_terminal(store, monkeypatch):
+    from rich.console import Console
+
+    from linkstore.cli import output, render
+
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=True, width=31, color_system=None, highlight=False)
+    monkeypatch.setattr(render, "stdout", lambda: console)
+    linkstore("query", "tower", "--store", store, "-k", "1", "--explain")
+
+    words = set(TOWER.split())
+    lines = shown.getvalue().splitlines()
+    assert max(map(len, lines)) <= 31
+    assert sum(word in words for line in lines for word in line.split()) >= len(TOWER.split())
+    assert not output.stdout().is_terminal
+    assert output.stdout().soft_wrap, "a file is not wrapped"
 
 
 def test_the_version_is_printed():
@@ -326,3 +406,114 @@ def test_a_snippet_prefers_many_different_words_of_the_query():
 
 def test_a_short_text_is_its_own_snippet():
     assert snippet("two\n  words", "words") == "two words"
+
+
+def test_broken_links_are_listed_by_page(store):
+    code, out, err = linkstore("links", "--broken", "--store", store)
+    assert (code, out) == (0, "/needle\n  /gone\n")
+    assert err == "links to other sites: 1, not looked at\n"
+
+    _, out, _ = linkstore("links", "--broken", "--store", store, "--json")
+    assert json.loads(out) == [{"page": "/needle", "id": "tower", "tag": "/gone", "label": None}]
+    linkstore("delete", "tower", "--store", store)
+    assert linkstore("links", "--broken", "--store", store) == (
+        0,
+        "",
+        "no link of the indexed pages leads nowhere\n",
+    )
+    for words in (("links",), ("links", "tower", "--broken")):
+        assert linkstore(*words, "--store", store)[0] == exits.USAGE
+
+
+def links_of(place) -> dict[str, set[tuple[object, ...]]]:
+    with LinkStore.open(place, create=False) as opened:
+        return {
+            one.id: {(x.kind, x.tag, x.direction, x.label, x.weight) for x in get_links(one)}
+            for one in opened.scan()
+        }
+
+
+def test_an_export_is_indexed_again_with_the_same_links(store, tmp_path):
+    target = tmp_path / "out.jsonl"
+    code, out, err = linkstore("export", "--store", store, "-o", str(target))
+    assert (code, out, err) == (0, "", f"wrote {target}\n")
+    assert linkstore("index", str(target), "--store", str(tmp_path / "again"), "-q")[0] == 0
+
+    assert links_of(tmp_path / "again") == links_of(store)
+    with LinkStore.open(tmp_path / "again") as again, LinkStore.open(store) as first:
+        assert [(one.id, one.page_content) for one in again.scan()] == [
+            (one.id, one.page_content) for one in first.scan()
+        ]
+
+
+def test_a_site_goes_through_an_export_unchanged(tmp_path):
+    assert linkstore("demo", "--copy", str(tmp_path / "site"))[0] == 0
+    for source, place in (("site", "first"), ("out.jsonl", "again")):
+        assert linkstore("index", str(tmp_path / source), "--store", str(tmp_path / place), "-q")[0] == 0
+        linkstore("export", "--store", str(tmp_path / place), "-o", str(tmp_path / "out.jsonl"))
+
+    assert links_of(tmp_path / "first") == links_of(tmp_path / "again") != {}
+
+
+def test_a_graph_has_documents_groups_and_links(store, tmp_path):
+    import networkx as nx
+
+    target = tmp_path / "out.graphml"
+    assert linkstore("export", "--store", store, "--format", "graphml", "-o", str(target))[0] == 0
+    graph = nx.read_graphml(target)
+
+    assert graph.nodes["d:tower"]["title"] == "Needle"
+    assert nx.shortest_path(graph, "d:tower", "d:uptown") == [
+        "d:tower",
+        "g:hyperlink:/uptown",
+        "d:uptown",
+    ]
+    assert graph.edges["d:tower", "g:hyperlink:/uptown"]["label"] == "the district around it"
+
+
+def test_a_graph_holds_whatever_ids_and_labels_there_are(tmp_path):
+    import networkx as nx
+
+    name = 'a"<&>\x0b\n\ufffe東京'
+    one = Document(id=name, page_content="x", metadata={"title": name})
+    add_links(one, Link.bidir(kind="keyword", tag=name, label=name, weight=0.5))
+    with LinkStore.open(tmp_path / "kb") as opened:
+        opened.add_documents([one])
+    target = tmp_path / "out.graphml"
+    linkstore("export", "--store", str(tmp_path / "kb"), "--format", "graphml", "-o", str(target))
+
+    graph = nx.read_graphml(target)
+    assert (len(graph.nodes), len(graph.edges)) == (2, 2)
+
+
+def test_an_export_that_cannot_be_written_leaves_nothing(store, tmp_path):
+    code, _, err = linkstore("export", "--store", store, "-o", str(tmp_path / "none/out"))
+    assert (code, err.count("\n")) == (exits.USAGE, 1)
+
+
+def test_the_demo_gives_its_site(tmp_path):
+    code, out, err = linkstore("demo", "--copy", str(tmp_path / "site"))
+    assert (code, out) == (0, "")
+    assert f"linkstore index {tmp_path / 'site'}" in err
+    assert (tmp_path / "site/uptown.html").is_file()
+    assert linkstore("demo", "--copy", str(tmp_path / "site"))[0] == exits.USAGE
+
+
+def test_ctrl_c_says_that_the_command_stopped(store, monkeypatch):
+    def stop(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LinkStore, "survey", stop)
+    assert linkstore("stats", "--store", store) == (exits.INTERRUPTED, "", "stopped\n")
+
+
+def test_the_shell_can_complete_commands():
+    words = [sys.executable, "-c", "from linkstore.cli import main; main()"]
+    env = {
+        **os.environ,
+        "_LINKSTORE_COMPLETE": "complete_bash",
+        "COMP_WORDS": "linkstore ex",
+        "COMP_CWORD": "1",
+    }
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, env=env)
+    assert done.stdout.split() == ["export"]

@@ -220,7 +220,10 @@ def test_json_lines_of_unknown_fields_are_one_line_and_a_report(tmp_path):
     code, out, err = run(path, "--report", str(report))
 
     assert (code, out, err.count("\n")) == (exits.NOTHING, "", 1)
-    assert "unknown body; known are id, links, metadata, text, title, url (and 4,999 more like this)" in err
+    assert (
+        "unknown body; known are answers, id, links, metadata, text, title, url (and 4,999 more like this)"
+        in err
+    )
     assert not (tmp_path / "kb").exists()
     lines = [json.loads(line) for line in report.read_text().splitlines()]
     assert len(lines) == 5000
@@ -300,3 +303,55 @@ def test_a_command_can_be_quiet_or_tell_all(folder, tmp_path):
         assert line in log.read_text()
     assert run(folder, "-q", "-v")[0] == exits.USAGE
     assert run(folder, "--log-file", str(folder / "none/log"))[0] == exits.USAGE
+
+
+def stored(folder) -> set[str]:
+    with LinkStore.open(folder.parent / "kb", create=False) as store:
+        return {document.id for document in store.scan()}
+
+
+@pytest.fixture
+def long(folder):
+    """A page of three documents beside the others."""
+    (folder / "long.html").write_text(
+        "<h1>Long</h1><p>Words.</p>" + "".join(f"<h2 id=s{n}>S {n}</h2><p>Words.</p>" for n in (1, 2))
+    )
+    index(folder)
+    return {"long.html", "long.html#s1", "long.html#s2"}
+
+
+def test_a_page_is_deleted_as_a_whole_and_comes_back(folder, long):
+    store = str(folder.parent / "kb")
+    code, _, err = linkstore("delete", "long.html", "--store", store)
+    assert (code, err.startswith("deleted 1 page, 3 documents; the next index restores")) == (0, True)
+    assert not stored(folder) & long
+
+    assert index(folder)["pages"] == {"added": 1, "updated": 0, "unchanged": 2, "removed": 0}
+    assert stored(folder) >= long
+
+
+def test_a_page_is_found_by_its_url(folder, long):
+    assert linkstore("delete", "/long.html", "--store", str(folder.parent / "kb"))[0] == 0
+    assert not stored(folder) & long
+
+
+def test_one_document_of_a_page_is_deleted_only_if_it_is_said_and_comes_back(folder, long):
+    store = str(folder.parent / "kb")
+    code, _, err = linkstore("delete", "long.html#s1", "--store", store)
+    assert (code, "--chunk long.html#s1" in err) == (exits.USAGE, True)
+    assert stored(folder) >= long
+    assert linkstore("delete", "--chunk", "long.html#s1", "--store", store)[0] == 0
+    assert stored(folder) & long == long - {"long.html#s1"}
+
+    assert index(folder)["pages"] == {"added": 0, "updated": 1, "unchanged": 2, "removed": 0}
+    assert stored(folder) >= long
+
+
+def test_what_python_deletes_comes_back_too(folder, long):
+    with LinkStore.open(folder.parent / "kb") as store:
+        store.delete(["long.html"])
+    assert index(folder)["pages"]["updated"] == 1
+    assert stored(folder) >= long
+    with LinkStore.open(folder.parent / "kb") as store:
+        assert store.delete_pages(["long.html", "none"]).removed == 3
+    assert index(folder)["pages"]["added"] == 1

@@ -134,3 +134,39 @@ def test_no_content_fails_and_the_same_gives_the_same(content):
     found = links(content)
     assert found == links(content)
     assert incoming(found)[0] == "https://docs.example.org/guide/"
+
+
+def incoming_of(head: str, **options) -> set[str]:
+    source = HtmlSource(content=f"<head>{head}</head><p id=x>x", url="https://x.org/blog/post-17")
+    found = HtmlLinkExtractor(**options).extract(source)
+    return {link.tag.partition("#")[0] for link in found if link.leads_in}
+
+
+@pytest.mark.parametrize("base", ["/", "https://other.example/docs/", "https://x.org/", "other/", ""])
+@pytest.mark.parametrize("canonical", ["", '<link rel=canonical href="">'])
+def test_a_base_never_says_what_the_page_is(base, canonical):
+    assert incoming_of(f'<base href="{base}">{canonical}') == {"https://x.org/blog/post-17"}
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        '<link rel=canonical href="https://bank.example/login">',
+        '<link rel=canonical href="//bank.example/login">',
+        '<base href="https://bank.example/"><link rel=canonical href="login">',
+    ],
+)
+def test_a_canonical_url_of_another_site_is_believed_only_if_the_user_says_so(head):
+    assert incoming_of(head) == {"https://x.org/blog/post-17"}
+    trusted = incoming_of(head, claims="any")
+    assert trusted == {"https://x.org/blog/post-17", "https://bank.example/login"}
+
+
+def test_a_canonical_url_of_the_same_site_is_believed():
+    head = '<base href="/"><link rel=canonical href="http://x.org/posts/17">'
+    assert incoming_of(head) == {"https://x.org/blog/post-17", "http://x.org/posts/17"}
+
+
+def test_another_policy_for_claims_is_refused():
+    with pytest.raises(ExtractionError, match="'own' or 'any'"):
+        HtmlLinkExtractor(claims="none")

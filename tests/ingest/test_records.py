@@ -98,7 +98,7 @@ BROKEN = (
     ({"id": "x"}, "x", 'no "text"'),
     ({"id": "x", "text": " "}, "x", 'no "text"'),
     ({"id": "x", "text": 1}, "x", '"text" is a int'),
-    ({"id": "x", "text": "x", "titel": "y"}, "x", "unknown titel; known are id, links"),
+    ({"id": "x", "text": "x", "titel": "y"}, "x", "unknown titel; known are answers, id, links"),
     ({"id": "x", "text": "x", "links": "a"}, "x", '"links" is a str'),
     ({"id": "x", "text": "x", "links": [1]}, "x", "the link '1' is no URL"),
     ({"id": "x", "text": "x", "links": [{"id": "a", "url": "b"}]}, "x", "is no URL"),
@@ -289,3 +289,47 @@ def test_progress_without_a_known_end(store):
     heard = []
     index_documents(store, iter(LOADED), source="s", progress=lambda *told: heard.append(told[:2]))
     assert heard == [(n, 0) for n in range(1, 6)]
+
+
+def names_of(store, name):
+    (found,) = store.get_by_ids([name])
+    return {link.tag for link in get_links(found) if link.leads_in}
+
+
+CLAIM = {"kind": "hyperlink", "tag": "https://bank.example/", "direction": "in"}
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        {"url": "https://bank.example/"},
+        {"url": "https:\\\\bank.example/"},
+        {"links": [CLAIM]},
+        {"metadata": {"links": [CLAIM]}},
+        {"links": [{**CLAIM, "direction": "bidir"}]},
+    ],
+)
+def test_a_line_is_not_believed_to_be_of_another_site(store, path, claim):
+    own = {"id": "a", "text": "Own.", "url": "https://mine.example/a"}
+    write(path, own, {"id": "evil", "text": "Evil.", **claim})
+    summary = index_jsonl(store, path)
+    assert names_of(store, "a") == {"https://mine.example/a"}
+    assert "https://bank.example/" not in names_of(store, "evil")
+    assert "1 page says to be a page of another site, as evil does" in summary.skipped["(claims)"]
+
+    trusted = index_jsonl(store, path, claims="any")
+    assert trusted.pages == PageCounts(updated=1, unchanged=1)
+    assert "https://bank.example/" in names_of(store, "evil")
+
+
+def test_a_document_is_not_believed_to_be_of_another_site(store):
+    pages = ("https://mine.example/a", "https://mine.example/b", "https://bank.example/")
+    documents = [
+        Document(id=str(n), page_content=f"Text {n}.", metadata={"source": url})
+        for n, url in enumerate(pages)
+    ]
+    summary = index_documents(store, documents, source="s")
+    assert [names_of(store, str(n)) for n in range(3)] == [{pages[0]}, {pages[1]}, set()]
+    assert "https://bank.example/" in summary.skipped["(claims)"]
+    index_documents(store, documents, source="s", claims="any")
+    assert names_of(store, "2") == {"https://bank.example/"}

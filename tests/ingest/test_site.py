@@ -8,7 +8,7 @@ import pytest
 
 from linkstore import LinkStore
 from linkstore.errors import LinkError, SourceConflictError
-from linkstore.ingest import index_folder
+from linkstore.ingest import IngestSettings, index_folder
 from linkstore.ingest.html.inventory import InventoryError, read_inventory
 from linkstore.ingest.html.redirects import refresh_target
 from linkstore.links import Link, get_links
@@ -288,3 +288,38 @@ def test_a_prefix_must_be_a_path(prefix):
 @pytest.mark.parametrize(("prefix", "spelled"), [("/v1/", "v1"), ("a b", "a%20b"), ("é", "%C3%A9"), ("", "")])
 def test_a_prefix_has_one_spelling(prefix, spelled):
     assert Site(prefix=prefix).prefix == spelled
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        '<link rel="canonical" href="https://bank.example/login">',
+        '<base href="https://bank.example/"><link rel="canonical" href="login">',
+        '<link rel="canonical" href="//bank.example/login">',
+    ],
+)
+def test_a_planted_page_cannot_be_one_of_another_site(store, tmp_path, head):
+    own = '<link rel="canonical" href="https://mine.example/{}.html">'
+    pages = {f"{name}.html": page(name, head=own.format(name)) for name in "abc"}
+    write(tmp_path, {**pages, "evil.html": page("Evil", head=head)})
+
+    def claimed():
+        found = next(one for one in store.scan() if one.id == "evil.html")
+        return {link.tag for link in get_links(found) if link.leads_in and "://" in link.tag}
+
+    summary = index_folder(store, tmp_path, links=LINKS)
+    assert claimed() == set()
+    assert "evil.html" in summary.skipped["(claims)"]
+    index_folder(store, tmp_path, links=LINKS, settings=IngestSettings(claims="any"))
+    assert claimed() == {"https://bank.example/login"}
+
+
+@pytest.mark.parametrize("head", ['<base href="https://bank.example/">', '<base href="/x/">'])
+def test_a_base_never_says_what_a_page_is(store, tmp_path, head):
+    write(
+        tmp_path,
+        {"a.html": page("A", head=head), "b.html": page("B", head=f"{head}<link rel=canonical href=''>")},
+    )
+    index_folder(store, tmp_path, links=("hyperlink",))
+    for one in store.scan():
+        assert {link.tag for link in get_links(one) if link.leads_in} == {f"/{one.id}"}

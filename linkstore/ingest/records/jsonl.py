@@ -25,7 +25,7 @@ from linkstore.ingest.summary import Progress, Summary
 from linkstore.links import LINKS_KEY, Link, links_in, merge_links
 from linkstore.urls import Site
 
-_KEYS: Final = frozenset({"id", "text", "title", "url", "links", "metadata"})
+_KEYS: Final = frozenset({"id", "text", "title", "url", "links", "metadata", "answers"})
 _URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://|(?:mailto|tel|javascript|data):", re.IGNORECASE)
 _LONGEST_LINE: Final = 16 * 2**20
 _SAMPLE: Final = 64 * 2**10
@@ -35,7 +35,8 @@ _MARK: Final = b"\xef\xbb\xbf"
 class JsonlSource:
     """The documents of a file of JSON lines: ``{"id", "text", "title"?, "url"?, "links"?, "metadata"?}``.
 
-    A document answers to its ``url``; without one, to its ``id``. A link is a URL, relative to the
+    A document answers to its ``url``; without one, to its ``id``; with ``"answers": false``, as ``linkstore
+    export`` writes it, to what its links say alone. A link is a URL, relative to the
     document's own if it has one; the id of another document, as ``{"id": …}`` or as a string in a document
     without ``url``; each with an optional ``label``; or a :class:`~linkstore.links.Link` as a dict. Of the
     ids that were read hashes are held, about 100 bytes a line.
@@ -203,9 +204,10 @@ def _document(name: str, fields: Mapping[str, Any], site: Site, refused: Collect
     title, url = _field(fields, "title", str, ""), _field(fields, "url", str, "")
     metadata |= {key: value for key, value in (("title", title), ("url", url)) if value}
     own = url if url and site.tag(url) not in refused else name_tag(name)
+    answers = _field(fields, "answers", bool, True)
     links = (
         *links_in(metadata, name),
-        *incoming(own, site),
+        *(incoming(own, site) if answers else ()),
         *filter(None, (_link(one, url, site) for one in _field(fields, "links", list, []))),
     )
     kept = (link for link in links if not (link.leads_in and link.tag in refused))
