@@ -78,7 +78,7 @@ class CassandraReader(LexicalReader):
         """By the server's index, scored again here."""
         within = replace(fetch, filter=self._scope.condition & fetch.filter)
         rows = [] if self._empty else (yield from self._search.rows(within))
-        found = [self._known.keep(row) for row in rows]
+        found = [self._known.keep(row) for row in rows if self._scope.holds(row)]
         # What the plan was told does not exist, it is not given now.
         refs = np.array([ref for ref in found if self._known.rows[ref] is not None], dtype=np.int64)
         return Candidates(refs=refs, similarity=self._similarities(refs, fetch.vector))

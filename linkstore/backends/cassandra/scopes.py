@@ -52,8 +52,12 @@ class Scope:
         return self.condition.always
 
     def holds(self, row: DocumentRow) -> bool:
-        """Whether it holds a document that was read."""
-        return self.condition.always or self.condition.matches(row.metadata())
+        """Whether it holds a document that was read, in that state and when it was judged before."""
+        if self.condition.always:
+            return True
+        verdict = self._verdicts.get(row.id, True) and self.condition.matches(row.metadata())
+        self._verdicts[row.id] = verdict
+        return verdict
 
     def of(self, names: Iterable[str], *, sample: bool = False) -> Operation[set[str]]:
         """Those of the documents that the scope holds.

@@ -1,0 +1,169 @@
+"""A search within a filter equals one of a store that holds nothing else, and reads no more than it must."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import numpy as np
+import pytest
+from stores import times
+
+from linkstore import lexical
+from linkstore.backends.base import Change
+from linkstore.errors import FilterError
+from linkstore.plans import Lexical, Members, Names, Nearest, Resolve
+from linkstore.testing import scope_differences
+from linkstore.testing.conformance.probe import ASKED, CLAIM, Probe, by_run, on, record
+
+PUBLIC = {"access": "all"}
+BY_NAME = {"access": {"$ne": "staff"}}
+NUMBERS = count()
+
+
+@pytest.fixture(scope="module")
+def keyspace(cassandra_session):
+    from cassandra_tables import own_keyspace
+
+    with own_keyspace(cassandra_session, "scopes") as name:
+        yield name
+
+
+@pytest.fixture
+def opened(cassandra_session, keyspace):
+    """Opens new stores."""
+    from linkstore.backends.cassandra.backend import CassandraBackend
+    from linkstore.backends.cassandra.settings import CassandraSettings
+
+    backends = []
+
+    def open_one(name: str | None = None, **settings):
+        table = name or f"s{next(NUMBERS)}"
+        backends.append(
+            CassandraBackend(cassandra_session, keyspace, table, settings=CassandraSettings(**settings))
+        )
+        return backends[-1]
+
+    yield open_one
+    for backend in backends:
+        backend.close()
+
+
+def probe(backend) -> Probe:
+    backend.run(backend.claim(CLAIM))
+    return Probe(backend, by_run)
+
+
+@pytest.mark.parametrize("seed", range(times(2, 50)))
+def test_searches_equal_those_of_a_store_of_the_scope_to_the_last_bit(opened, seed) -> None:
+    whole, alone = opened(buckets=1 + seed % 3), opened(buckets=1 + seed % 3)
+    found = scope_differences(whole, alone, 2000 + seed, documents=40, searches=15, words=True, exactly=True)
+    assert found == []
+
+
+@pytest.fixture(params=[PUBLIC, BY_NAME], ids=["equality", "other"])
+def scope(request):
+    """A filter that the server's index knows, and one that it does not."""
+    return request.param
+
+
+@pytest.mark.parametrize("buckets", [1, 4])
+def test_hubs_and_words_are_counted_past_what_is_hidden(opened, monkeypatch, scope, buckets) -> None:
+    from linkstore.backends.cassandra import groups, postingreading, scopes, wordsearch
+
+    monkeypatch.setattr(groups, "_PAGE", 40)
+    monkeypatch.setattr(postingreading, "_LARGEST_PAGE", 40)
+    monkeypatch.setattr(wordsearch, "FIRST", 20)
+    monkeypatch.setattr(scopes, "_FEW", 100)
+    public = [
+        record(f"p{n:03}", n / 40, on("x"), text=f"hay {'needle ' * (n % 3)}", access="all")
+        for n in range(30)
+    ]
+    hidden = [record(f"h{n:03}", 0.9, on("x"), text="needle " * (n % 5), access="staff") for n in range(400)]
+    whole, alone = (probe(opened(buckets=buckets)) for _ in range(2))
+    whole.put(*hidden, *public)
+    alone.put(*public)
+    within = whole.within(scope)
+
+    def worded():
+        found = yield Lexical(terms=("hay", "needle"), k=50)
+        return (yield Names(refs=found.refs)), found.score.tolist(), found.left_out
+
+    for cap in (0, 1, 28, 29, 30, 31, 100):
+        met, expected = within.met(["x"], cap=cap), alone.met(["x"], cap=cap)
+        assert (met.of, met.sizes, met.filtered) == (expected.of, expected.sizes, 0)
+    assert within.plan(worded()) == alone.plan(worded())
+    assert within.near(50) == alone.near(50)
+
+
+def test_words_that_too_many_hidden_documents_have_are_looked_up(opened, monkeypatch, scope) -> None:
+    """Which words are left out follows from the scope alone."""
+    from linkstore.backends.cassandra import wordsearch
+
+    monkeypatch.setattr(wordsearch, "POSTINGS", 30)
+    monkeypatch.setattr(lexical, "POSTINGS", 30)
+    monkeypatch.setattr(wordsearch, "FIRST", 20)
+    public = [record(f"p{n}", n / 40, text="hay " + "straw " * (n % 3 == 0), access="all") for n in range(40)]
+    hidden = [record(f"h{n}", 0.9, text="straw", access="staff") for n in range(200)]
+    whole, alone = (probe(opened()) for _ in range(2))
+    whole.put(*hidden, *public)
+    alone.put(*public)
+
+    def worded():
+        found = yield Lexical(terms=("hay", "straw"), k=50)
+        return (yield Names(refs=found.refs)), found.score.tolist(), found.left_out
+
+    assert whole.within(scope).plan(worded()) == alone.plan(worded())
+    assert alone.plan(worded())[2] == ("hay",)
+
+
+def test_a_search_that_would_look_at_too_many_is_refused(opened) -> None:
+    whole = probe(opened(scan_limit=50))
+    whole.put(*(record(f"h{n}", 0.5, on("x"), text="needle", access="staff") for n in range(100)))
+    whole.put(record("p", 0.5, on("x"), text="needle", access="all"))
+    with pytest.raises(FilterError, match="scan_limit \\(50\\)"):
+        whole.within(BY_NAME).met(["x"])
+    with pytest.raises(FilterError, match="scan_limit \\(50\\)"):
+        whole.within(BY_NAME).plan(_found("needle"))
+
+
+def _found(word: str):
+    found = yield Lexical(terms=(word,), k=5)
+    return (yield Names(refs=found.refs))
+
+
+def test_what_another_client_hides_is_hidden_at_once(opened) -> None:
+    """Also where the same client judged the documents before: no verdict outlives a search."""
+    name = f"s{next(NUMBERS)}"
+    mine, theirs = probe(opened(name)), probe(opened(name))
+    theirs.put(*(record(f"d{n}", 0.5, on("x"), text="needle", access="all") for n in range(4)))
+    public = mine.within(PUBLIC)
+    for left in (4, 3, 2):
+        assert (
+            len(public.near(9))
+            == len(public.met(["x"]).of["x"])
+            == len(public.plan(_found("needle")))
+            == left
+        )
+        theirs.put(record(f"d{left - 1}", 0.5, on("x"), text="needle", access="staff"))
+
+
+def test_a_document_hidden_during_a_search_is_told_of_in_one_state(opened) -> None:
+    name = f"s{next(NUMBERS)}"
+    mine, theirs = probe(opened(name)), probe(opened(name))
+    theirs.put(record("a", 0.9, on("x"), access="all"), record("b", 0.8, on("x"), access="staff"))
+
+    def plan():
+        near = yield Nearest(vector=ASKED, k=5)
+        change = [record("a", 0.9, on("x"), access="staff"), record("b", 0.8, on("x"), access="all")]
+        theirs.do(theirs.backend.write(Change(put=change)))
+        groups = yield Resolve(tags=(("k", "x"),))
+        found = yield Members(
+            groups=groups, side="in", vector=ASKED, take=9, cap=9, exclude=np.empty(0, np.int64)
+        )
+        names = yield Names(refs=near.refs)
+        return names, (yield Names(refs=found.refs))
+
+    names, members = mine.within(PUBLIC).plan(plan())
+    assert names == ["a"]
+    assert set(members) == {"a", "b"}  # a as it was when it was named, b as it is now
+    assert mine.within(PUBLIC).near(5) == ["b"]
