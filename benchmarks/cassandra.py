@@ -33,6 +33,7 @@ from linkstore import LinkStore
 from linkstore.backends.base import Manifest
 from linkstore.backends.cassandra import codes, cql
 from linkstore.backends.cassandra.backend import CassandraBackend
+from linkstore.backends.cassandra.members import state_of
 from linkstore.backends.cassandra.rows import memberships, stored_links
 from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.backends.cassandra.transport.execution import Executor
@@ -202,7 +203,7 @@ class Bare:
 
     def _statements(self, numbers: Sequence[int]) -> Iterator[Statement]:
         document = cql.write_document(self._tables, lifetime=False)
-        member = cql.write_members(self._tables, 1, lifetime=False)
+        member = cql.write_members(self._tables, 1, replace=False, lifetime=False)
         at = time.time_ns() // 1000
         packed = codes.encode(self.data.vectors[list(numbers)])
         for n, code in zip(numbers, packed, strict=True):
@@ -211,7 +212,8 @@ class Bare:
             values = (name, f"doc {n}", attributes, {}, ("", links), bytes(16), self.data.vectors[n], at)
             yield Statement(cql=document, values=values, level="write")
             for key, weight in memberships(links).items():
-                yield Statement(cql=member, values=(*key, 0, name, weight, code, at), level="write")
+                values = (at, {state_of(weight, code)}, *key, 0, name)
+                yield Statement(cql=member, values=values, level="write")
 
 
 def main() -> None:

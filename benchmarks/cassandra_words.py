@@ -107,7 +107,7 @@ def layouts(fetcher: Fetcher) -> list[Layout]:
     statements = PostingStatements(ours, fetcher)
 
     def shared(documents: Sequence[DocumentWords]) -> Iterator[Statement]:
-        return statements.write((key for words in documents for key in words.keys(1)), time.time_ns() // 1000)
+        return statements.add((row for words in documents for row in words.rows(1)), time.time_ns() // 1000)
 
     def alone(documents: Sequence[DocumentWords]) -> Iterator[Statement]:
         insert = f"INSERT INTO {each} (word, bucket, id, count, length, stamp) VALUES (?, 0, ?, ?, ?, ?)"
@@ -126,7 +126,7 @@ def layouts(fetcher: Fetcher) -> list[Layout]:
         for words in documents:
             yield Statement(cql=insert, values=(words.id, dict(words.counts), words.length), level="write")
 
-    by_word = f"SELECT head, id FROM {ours.words} WHERE shard = ? AND bucket = 0 AND word = ?"
+    by_word = f"SELECT hash, id, states FROM {ours.words} WHERE shard = ? AND bucket = 0 AND word = ?"
     alone_by_word = f"SELECT id, count, length, stamp FROM {each} WHERE word = ? AND bucket = 0"
     by_key = f"SELECT id, words[?], length FROM {index} WHERE words CONTAINS KEY ?"
     return [

@@ -89,6 +89,6 @@ def _statements() -> Iterator[str]:
 def _shown(function: object) -> str:
     """The text of a statement, with one of each thing that there may be several of."""
     signature = inspect.signature(function)  # type: ignore[arg-type]
-    examples = {"equalities": 1, "whole": True, "count": 1, "lifetime": True}
+    examples = {"equalities": 1, "whole": True, "count": 1, "lifetime": True, "replace": True}
     given = {name: examples[name] for name in signature.parameters if name != "tables"}
     return str(function(TABLES, **given))  # type: ignore[operator]

@@ -21,6 +21,7 @@ from cassandra_tables import new_name
 from linkstore import Link, LinkStore, add_links
 from linkstore.backends.cassandra import codes, cql
 from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.members import state_of
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.neighbours import SHOWN
 from linkstore.strategies import Eager, Mmr
@@ -52,11 +53,15 @@ def crowd(tables: Tables, numbers: Sequence[int]) -> Iterator[Statement]:
     random = np.random.default_rng(5)
     packed = codes.encode(unit_vectors(random.standard_normal((len(numbers), DIMENSION))))
     for side in ("in", "out"):
-        rows = [(*HUB, side, 0, f"m{n:06}", 1.0, code, 1) for n, code in zip(numbers, packed, strict=True)]
+        rows = [
+            ({state_of(1.0, code)}, *HUB, side, 0, f"m{n:06}")
+            for n, code in zip(numbers, packed, strict=True)
+        ]
         for start in range(0, len(rows), A_BATCH):
             batch = rows[start : start + A_BATCH]
-            text = cql.write_members(tables, len(batch), lifetime=False)
-            yield Statement(cql=text, values=tuple(value for row in batch for value in row), level="write")
+            text = cql.write_members(tables, len(batch), replace=False, lifetime=False)
+            values = (1, *(value for row in batch for value in row))
+            yield Statement(cql=text, values=values, level="write")
 
 
 @pytest.fixture(scope="module")

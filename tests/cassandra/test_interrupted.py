@@ -26,6 +26,7 @@ from linkstore import Link
 from linkstore.backends.base import Change, Manifest, Record
 from linkstore.backends.cassandra import members, postings
 from linkstore.backends.cassandra.backend import CassandraBackend
+from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.hits import Hits
 from linkstore.lexical import document_terms
 from linkstore.links import links_in
@@ -185,7 +186,8 @@ def clients(place, monkeypatch):
     monkeypatch.setattr(postings, "SIZES", (1,))
     monkeypatch.setattr(postings, "LARGE_SIZES", ())
     empty(*place)
-    clients = [CassandraBackend(*place) for _ in range(2)]
+    settings = CassandraSettings(settle=1e-6)
+    clients = [CassandraBackend(*place, settings=settings) for _ in range(2)]
     for one in clients:
         one.run(one.claim(CLAIM))
     return clients

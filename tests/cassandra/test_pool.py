@@ -14,11 +14,12 @@ pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed"
 from cassandra.cqltypes import lookup_casstype
 
 from linkstore import Link
-from linkstore.backends.cassandra import codes
+from linkstore.backends.cassandra import codes, states
 from linkstore.backends.cassandra.groups import GroupRows
-from linkstore.backends.cassandra.pool import Pool
+from linkstore.backends.cassandra.members import state_of
+from linkstore.backends.cassandra.pool import Pool, _told
 from linkstore.backends.cassandra.reading import Documents
-from linkstore.backends.cassandra.rows import UNFINISHED, DocumentRow, links_of, stored_links, written_links
+from linkstore.backends.cassandra.rows import DocumentRow, links_of, stored_links, written_links
 from linkstore.filters import parse_filter
 from linkstore.plans import Members
 from linkstore.vectors import damped, similarities, unit_vectors
@@ -65,16 +66,23 @@ class TestCodes:
         vectors = unit_vectors(random.standard_normal((300, dimension)) ** 3)
         asked = unit_vectors(random.standard_normal((1, dimension)))[0]
         packed = codes.encode(vectors)
-        estimated, loss = codes.estimate(packed, asked)
+        estimated, loss = codes.estimate(np.stack([np.frombuffer(code, np.uint8) for code in packed]), asked)
         exact = vectors.astype(np.float64) @ asked.astype(np.float64)
         assert (np.abs(estimated - exact) <= loss).all()
         assert {len(code) for code in packed} == {8 + dimension + (dimension + 1) // 2}
         assert loss.max() < 0.01
 
-    def test_what_is_no_code_says_nothing(self) -> None:
+    def test_what_is_no_code_or_says_two_things_tells_nothing(self) -> None:
         vectors = unit_vectors(np.eye(4))
-        packed = [codes.encode(vectors)[0], b"", None, b"of other dimensions"]
-        estimated, loss = codes.estimate(packed, vectors[0])
+        first, second = (state_of(0.5, code) for code in codes.encode(vectors)[:2])
+        several = [
+            states.packed(first),
+            states.packed(first, second),
+            states.packed(),
+            states.packed(b"of other dimensions"),
+        ]
+        weight, estimated, loss = _told(several, vectors[0])
+        assert weight.tolist() == [0.5, 1, 1, 1]
         assert estimated[0] == pytest.approx(1, abs=1e-4)
         assert loss.tolist()[1:] == [2, 2, 2]
 
@@ -86,7 +94,7 @@ class Graph:
     vectors: np.ndarray
     lying: dict[tuple[int, int], float]
     """(group, document): the weight of the link."""
-    members: dict[tuple[int, int], tuple[float, bytes]]
+    members: dict[tuple[int, int], bytes]
     gone: set[int]
 
 
@@ -101,18 +109,19 @@ def graph_of(random, documents: int, groups: int, late: float) -> Graph:
         for n in range(documents):
             if random.random() < 0.5:
                 weight = float(np.float32(random.choice([0.2, 0.5, 0.9, 1.0, 1.0, 1.0])))
-                members[group, n] = weight, packed[n]
+                members[group, n] = states.packed(state_of(weight, packed[n]))
                 if n not in gone and random.random() >= late:
                     lying[group, n] = weight
                     if random.random() < late:
-                        members[group, n] = UNFINISHED, packed[random.integers(documents)]
+                        other = state_of(0.5, packed[random.integers(documents)])
+                        members[group, n] = states.packed(state_of(weight, packed[n]), other)
     return Graph(vectors, lying, members, gone)
 
 
 def rows_of(graph: Graph, groups: int):
     """What the server gives of each group."""
     rows = [
-        [("", str(n), weight, code) for (of, n), (weight, code) in graph.members.items() if of == group]
+        [("", str(n), said) for (of, n), said in graph.members.items() if of == group]
         for group in range(groups)
     ]
     return [GroupRows(len(of), of) for of in rows]
@@ -211,7 +220,7 @@ def test_few_are_read_where_few_are_asked_about() -> None:
     vectors = unit_vectors(random.standard_normal((documents, 256)))
     packed = codes.encode(vectors)
     lying = {(group, int(n)): 1.0 for group in range(groups) for n in random.permutation(documents)[:150]}
-    members = {(group, n): (1.0, packed[n]) for group, n in lying}
+    members = {(group, n): states.packed(state_of(1.0, packed[n])) for group, n in lying}
     graph = Graph(vectors, lying, members, set())
     fetch = Members(
         groups=np.arange(groups),

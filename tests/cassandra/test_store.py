@@ -153,14 +153,19 @@ def test_another_dimension_is_refused(cassandra_session, space, filled):
         assert store.survey().documents == 10
 
 
-@pytest.mark.parametrize("version", ["0", "2", "4", "77"])
-def test_a_version_that_is_not_known_is_refused(cassandra_session, space, table, version):
+@pytest.mark.parametrize(
+    ("version", "remedy"),
+    [("0", "drop its tables and index its sources again"), ("2", "drop its tables"), ("77", "upgrade")],
+)
+def test_a_version_that_is_not_known_is_refused(cassandra_session, space, table, version, remedy):
     options = {"table": table, "session": cassandra_session, "keyspace": space}
     LinkStore.cassandra(embedding(), **options).close()
     write = f"INSERT INTO {space}.{table}_settings (name, value) VALUES ('version', %s)"
     cassandra_session.execute(f"{write} USING TIMESTAMP {1 << 62}", (version,))
     for create in (True, False):
-        with pytest.raises(StoreFormatError, match=f"schema version {version}; this .* reads version 3"):
+        with pytest.raises(
+            StoreFormatError, match=f"version {version}; this linkstore reads version 3: {remedy}"
+        ):
             LinkStore.cassandra(embedding(), create=create, **options)
 
 
@@ -319,7 +324,12 @@ def test_delete_verify_and_repair(cassandra, cassandra_session, space, table):
     assert json.loads(linkstore("stats", "--store", url, "--json")[1])["documents"] == 3
     assert linkstore("verify", "--store", url) == (0, "the store is sound\n", "")
 
-    cassandra_session.execute(f"DELETE FROM {space}.{table} WHERE id = 'd3'")
+    where = "WHERE kind = 'k' AND tag = 't' AND side = 'in' AND bucket = 0 AND id ="
+    for name, seconds, found in (("just added", 0, 0), ("left", 3600, exits.DAMAGED)):
+        at = time.time_ns() // 1000 - seconds * 1_000_000
+        stray = f"UPDATE {space}.{table}_members USING TIMESTAMP {at} SET states = {{0x00}}"
+        cassandra_session.execute(f"{stray} {where} '{name}'")
+        assert linkstore("verify", "--store", url)[0] == found, "a write may be under way"
     code, out, _ = linkstore("verify", "--store", url)
     assert (code, out.startswith("found: members of link groups without a document")) == (exits.DAMAGED, True)
     assert linkstore("repair", "--store", url)[1].startswith("mended: members of link groups without")

@@ -10,7 +10,7 @@ from typing import Any
 
 from cassandra_server import create_keyspace
 
-from linkstore.backends.cassandra.cql import Tables, delete_document, delete_member
+from linkstore.backends.cassandra.cql import Tables, delete_document
 
 NUMBERS = itertools.count()
 _LISTED = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
@@ -36,16 +36,17 @@ def empty(session: Any, keyspace: str, name: str) -> None:
     there = {row.table_name for row in session.execute(_LISTED, (keyspace,))}
     if name in there:
         _delete(session, f"SELECT id FROM {tables.documents}", delete_document(tables))
-        keys = "kind, tag, side, bucket, id"
-        _delete(session, f"SELECT {keys} FROM {tables.members}", delete_member(tables))
+        _delete_partitions(session, tables.members, "kind, tag, side, bucket")
     if tables.words_name in there:
-        partitions = session.execute(f"SELECT DISTINCT shard, bucket FROM {tables.words}")
-        prepared = session.prepare(f"DELETE FROM {tables.words} WHERE shard = ? AND bucket = ?")
-        for waiting in [session.execute_async(prepared, tuple(row)) for row in partitions]:
-            waiting.result()
+        _delete_partitions(session, tables.words, "shard, bucket")
     if tables.settings_name in there:
         session.execute(f"TRUNCATE {tables.pages}")
         session.execute(f"TRUNCATE {tables.settings}")
+
+
+def _delete_partitions(session: Any, table: str, key: str) -> None:
+    where = " AND ".join(f"{column} = ?" for column in key.split(", "))
+    _delete(session, f"SELECT DISTINCT {key} FROM {table}", f"DELETE FROM {table} WHERE {where}")
 
 
 def _delete(session: Any, select: str, delete: str) -> None:

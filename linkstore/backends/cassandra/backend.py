@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from linkstore import drivers
 from linkstore.backends.base import (
     Backend,
     Change,
+    Finding,
     LinkedPage,
     Manifest,
     PageEntry,
@@ -19,11 +20,14 @@ from linkstore.backends.base import (
     check_dimension,
 )
 from linkstore.backends.cassandra import schema
+from linkstore.backends.cassandra.clock import Clock
+from linkstore.backends.cassandra.corpus import Corpus
 from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.derived import DerivedRows
 from linkstore.backends.cassandra.entries import read_entries
 from linkstore.backends.cassandra.groups import GroupReader
 from linkstore.backends.cassandra.inspection import Inspection
-from linkstore.backends.cassandra.members import MemberStatements
+from linkstore.backends.cassandra.memberinspection import MemberInspection
 from linkstore.backends.cassandra.nearest import NearestSearch, scan_page
 from linkstore.backends.cassandra.reader import CassandraReader
 from linkstore.backends.cassandra.reading import Fetcher
@@ -33,9 +37,9 @@ from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.backends.cassandra.transport.driver import Session
 from linkstore.backends.cassandra.transport.execution import Executor
 from linkstore.backends.cassandra.transport.placement import Placement
-from linkstore.backends.cassandra.transport.requests import Requests
+from linkstore.backends.cassandra.wordinspection import WordInspection
 from linkstore.backends.cassandra.words import Words
-from linkstore.backends.cassandra.writing import ChangeWriter, Clock, prepare
+from linkstore.backends.cassandra.writing import ChangeWriter, prepare
 from linkstore.drivers import answered
 from linkstore.errors import StoreClosedError
 from linkstore.filters import EVERYTHING, Condition
@@ -91,8 +95,10 @@ class CassandraBackend(Backend):
         self._placement = Placement(session, keyspace)
         self._fetcher = Fetcher(self._tables, self._placement)
         self._members = GroupReader(self._tables, self._fetcher, self._buckets)
-        self._words = Words(self._tables, self._fetcher, recorded, self._settings)
-        self._inspection = Inspection(self._tables, self._buckets)
+        self._corpus = Corpus()
+        self._words = Words(self._tables, recorded, self._settings, self._corpus)
+        self._inspection = Inspection(self._tables)
+        self._lexical = recorded.lexical
         if recorded.manifest.dimension is not None and create:
             self.run(schema.claim(self._tables, recorded.manifest, now))
 
@@ -121,9 +127,8 @@ class CassandraBackend(Backend):
             remove_pages=tuple(change.remove_pages),
         )
         check_dimension(put, dimension)
-        words = yield from self._words.writer()
-        lifetime = self._settings.ttl
-        writer = ChangeWriter(self._tables, self._fetcher, self._clock, self._buckets, lifetime, words)
+        derived = self._derived(lexical=self._lexical)
+        writer = ChangeWriter(self._tables, self._fetcher, self._clock, derived, self._settings, self._corpus)
         return (yield from writer.apply(change, prepare(put)))
 
     def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Operation[Written]:
@@ -164,29 +169,35 @@ class CassandraBackend(Backend):
         yield from ()
 
     def verify(self) -> Operation[Report]:
-        """Compare members with the links of documents, and postings with their words."""
-        if not (yield from self._is_claimed()):
-            return Report()
-        found = (yield from self._inspection.compare()).findings()
-        return Report(findings=(*found, *(yield from self._words.verify())))
+        """Compare members with the links and vectors of documents, and postings with their words."""
+        return (yield from self._inspected(mend=False))
 
     def repair(self) -> Operation[Report]:
-        """Delete members and postings without a document, write those that are missing or unfinished."""
+        """Delete members and postings without a document, write those that are missing or differ."""
+        return (yield from self._inspected(mend=True))
+
+    def _inspected(self, *, mend: bool) -> Operation[Report]:
         if not (yield from self._is_claimed()):
             return Report()
-        now = self._clock.now()
-        found = yield from self._inspection.compare()
-        wanted = sorted(found.missing | found.unfinished)
-        documents = yield from self._fetcher.documents(sorted({key[-1] for key in wanted}))
-        statements = MemberStatements(self._tables, self._fetcher)
-        mending = (
-            *statements.delete(iter(found.strays), now),
-            *statements.write(self._inspection.rows(wanted, documents), now),
-        )
-        if mending:
-            yield Requests(statements=mending, what="mend members")
-        words = yield from self._words.repair(now)
-        return Report(findings=(*found.findings(), *words))
+        horizon = self._clock.now() - round(self._settings.settle * 1e6)
+        findings: list[Finding] = []
+        for inspection in self._inspections():
+            differences = yield from inspection.compare(horizon)
+            findings += inspection.findings(differences)
+            if mend:
+                yield from inspection.mend(differences, self._clock.now())
+        return Report(findings=tuple(findings))
+
+    def _inspections(self) -> Iterator[MemberInspection | WordInspection]:
+        parts = self._tables, self._fetcher
+        yield MemberInspection(*parts, self._derived(lexical=False), self._buckets)
+        if self._lexical:
+            yield WordInspection(*parts, self._derived(lexical=True), self._buckets)
+
+    def _derived(self, *, lexical: bool) -> DerivedRows:
+        """Rows that follow from documents: members, and postings if asked for."""
+        lifetime = self._settings.ttl
+        return DerivedRows(self._tables, self._fetcher, self._buckets, lexical=lexical, lifetime=lifetime)
 
     def run(self, operation: Operation[T]) -> T:
         """In the caller's thread."""

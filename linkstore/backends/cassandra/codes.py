@@ -8,7 +8,6 @@ best. The high 8 bits of all components come first, then the low 4, two in a byt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -37,25 +36,25 @@ def encode(vectors: Floats) -> list[bytes]:
     return [row.tobytes() for row in packed]
 
 
-def estimate(codes: Sequence[bytes | None], vector: Floats) -> tuple[Floats, Floats]:
+def width(dimension: int) -> int:
+    """Bytes of a code."""
+    return _HEAD.itemsize + dimension + (dimension + 1) // 2
+
+
+def unknown(dimension: int) -> bytes:
+    """A code that says nothing: it may be wrong by all there is."""
+    return _ANYTHING.ljust(width(dimension), b"\0")
+
+
+def estimate(codes: _Bytes, vector: Floats) -> tuple[Floats, Floats]:
     """Similarity of encoded vectors to a unit vector, and by how much each may be wrong: (n,) and (n,).
 
-    A code that is none of a vector of these dimensions says nothing: it may be wrong by all there is.
+    Args:
+        codes: (n, width of a code) bytes.
+        vector: (d,).
     """
-    dimension = len(vector)
-    width = _HEAD.itemsize + dimension + (dimension + 1) // 2
-    raw = np.frombuffer(_joined(codes, width), dtype=np.uint8).reshape(len(codes), width)
-    heads = np.ascontiguousarray(raw[:, : _HEAD.itemsize]).view(_HEAD)[:, 0]
-    body = raw[:, _HEAD.itemsize :]
-    return heads["scale"] * _products(body, vector), heads["loss"].copy()
-
-
-def _joined(codes: Sequence[bytes | None], width: int) -> bytes:
-    """All codes, with one that says nothing in the place of what is none."""
-    if None not in codes and set(map(len, codes)) <= {width}:  # type: ignore[arg-type]
-        return b"".join(codes)  # type: ignore[arg-type]
-    blank = _ANYTHING.ljust(width, b"\0")
-    return b"".join(code if code and len(code) == width else blank for code in codes)
+    heads = np.ascontiguousarray(codes[:, : _HEAD.itemsize]).view(_HEAD)[:, 0]
+    return heads["scale"] * _products(codes[:, _HEAD.itemsize :], vector), heads["loss"].copy()
 
 
 def _products(body: _Bytes, vector: Floats) -> Floats:

@@ -84,6 +84,16 @@ class Tables:
         return f'"{keyspace}"."{self.name}{suffix}"'
 
 
+_DERIVED: Final = (
+    "WITH gc_grace_seconds = 60 AND compaction = {'class': 'LeveledCompactionStrategy',"
+    " 'tombstone_threshold': '0.1', 'tombstone_compaction_interval': '3600',"
+    " 'unchecked_tombstone_compaction': 'true'}"
+)
+"""Tables that follow from documents: what is deleted there and comes back is not believed, so deletions need
+not be kept for longer than it takes to make up for a short absence of a node. Rows are overwritten again and
+again, which levels keep in few files."""
+
+
 def create_small_tables(tables: Tables) -> tuple[str, ...]:
     """The tables that need no embedding to be known."""
     return (
@@ -99,9 +109,9 @@ def create_tables(tables: Tables, dimension: int) -> tuple[str, ...]:
         f"CREATE TABLE IF NOT EXISTS {tables.documents} (id text PRIMARY KEY, body text, attributes text,"
         " searchable map<text, text>, digest blob,"
         " links frozen<tuple<text, set<tuple<text, text, text, float>>>>,"
-        f", vector vector<float, {dimension}>)",
+        f" vector vector<float, {dimension}>)",
         f"CREATE TABLE IF NOT EXISTS {tables.members} (kind text, tag text, side text, bucket int, id text,"
-        " weight float, code blob, PRIMARY KEY ((kind, tag, side, bucket), id))",
+        f" states set<blob>, PRIMARY KEY ((kind, tag, side, bucket), id)) {_DERIVED}",
         f'CREATE CUSTOM INDEX IF NOT EXISTS "{tables.name}_by_vector" ON {tables.documents} (vector)'
         " USING 'StorageAttachedIndex' WITH OPTIONS = {'similarity_function': 'DOT_PRODUCT'}",
         f'CREATE CUSTOM INDEX IF NOT EXISTS "{tables.name}_by_entry" ON {tables.documents}'
@@ -112,11 +122,11 @@ def create_tables(tables: Tables, dimension: int) -> tuple[str, ...]:
 def create_words(tables: Tables) -> str:
     """The table of words: many words in a partition, so that few partitions are written for a document.
 
-    A row has no other columns than its key; what ``head`` holds says :mod:`.postings`.
+    What ``hash`` and ``states`` hold says :mod:`.postings`.
     """
     return (
-        f"CREATE TABLE IF NOT EXISTS {tables.words} (shard int, bucket int, word text, head blob, id text,"
-        " PRIMARY KEY ((shard, bucket), word, head, id))"
+        f"CREATE TABLE IF NOT EXISTS {tables.words} (shard int, bucket int, word text, hash blob, id text,"
+        f" states set<blob>, PRIMARY KEY ((shard, bucket), word, hash, id)) {_DERIVED}"
     )
 
 
@@ -135,6 +145,7 @@ def write_setting(tables: Tables) -> str:
 
 
 _DOCUMENT: Final = "id, body, attributes, links, vector"
+_STATE: Final = "id, WRITETIME(digest), WRITETIME(links), TTL(digest), links, body, attributes, vector"
 
 
 def nearest(tables: Tables, equalities: int, *, whole: bool) -> str:
@@ -175,16 +186,34 @@ def scan_after(tables: Tables) -> str:
     return f"SELECT {_DOCUMENT} FROM {tables.documents} WHERE token(id) > token(?) LIMIT ?"
 
 
-def read_states(tables: Tables) -> str:
-    """What a writer must know of stored documents; values: list of ids.
+def read_digests(tables: Tables) -> str:
+    """Which state documents are in; values: list of ids.
 
-    (id, digest, links, vector, when the document was written, when its links were, seconds left of its
-    lifetime).
+    (id, digest, links, when the document was written, when its links were, seconds left of its lifetime).
     """
     return (
-        "SELECT id, digest, links, vector, WRITETIME(digest), WRITETIME(links), TTL(digest)"
+        "SELECT id, digest, links, WRITETIME(digest), WRITETIME(links), TTL(digest)"
         f" FROM {tables.documents} WHERE id IN ?"
     )
+
+
+def read_states(tables: Tables) -> str:
+    """What members and words follow from; values: list of ids.
+
+    (id, when the document was written, when its links were, seconds left of its lifetime, links, body,
+    attributes, vector).
+    """
+    return f"SELECT {_STATE} FROM {tables.documents} WHERE id IN ?"
+
+
+def read_states_first(tables: Tables) -> str:
+    """The same of the first documents in the order of the ring; values: the limit."""
+    return f"SELECT {_STATE} FROM {tables.documents} LIMIT ?"
+
+
+def read_states_after(tables: Tables) -> str:
+    """The same of the next documents; values: id of the last one, the limit."""
+    return f"SELECT {_STATE} FROM {tables.documents} WHERE token(id) > token(?) LIMIT ?"
 
 
 def read_all_links(tables: Tables) -> str:
@@ -215,8 +244,8 @@ _OF_GROUPS: Final = "WHERE kind = ? AND tag IN ? AND side = ? AND bucket IN ? PE
 
 
 def read_members(tables: Tables) -> str:
-    """Members of link groups: (tag, id, weight, code); values: kind, tags, side, buckets, limit of each."""
-    return f"SELECT tag, id, weight, code FROM {tables.members} {_OF_GROUPS}"
+    """Members of link groups: (tag, id, states); values: kind, tags, side, buckets, limit of each."""
+    return f"SELECT tag, id, states FROM {tables.members} {_OF_GROUPS}"
 
 
 def count_members(tables: Tables) -> str:
@@ -225,54 +254,60 @@ def count_members(tables: Tables) -> str:
 
 
 def read_more_members(tables: Tables) -> str:
-    """The next of a partition: (tag, id, weight, code); values: kind, tag, side, bucket, last id, limit."""
+    """The next of a partition: (tag, id, states); values: kind, tag, side, bucket, last id, limit."""
     return (
-        f"SELECT tag, id, weight, code FROM {tables.members}"
+        f"SELECT tag, id, states FROM {tables.members}"
         " WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id > ? LIMIT ?"
     )
 
 
-def read_all_members(tables: Tables) -> str:
-    """All members: (kind, tag, side, bucket, id, weight)."""
-    return f"SELECT kind, tag, side, bucket, id, weight FROM {tables.members}"
+_MEMBERS_KEY: Final = "kind, tag, side, bucket"
 
 
-def write_members(tables: Tables, count: int, *, lifetime: bool) -> str:
-    """Members; values, for each: kind, tag, side, bucket, id, weight, code, timestamp, lifetime.
+def read_range_of_members(tables: Tables) -> str:
+    """Members of part of the ring: (kind, tag, side, bucket, id, states, when they were written).
 
-    Several go in one unlogged batch, which saves requests and promises nothing more.
+    Values: the token before the first, the last token.
+    """
+    return (
+        f"SELECT {_MEMBERS_KEY}, id, states, WRITETIME(states) FROM {tables.members}"
+        f" WHERE token({_MEMBERS_KEY}) > ? AND token({_MEMBERS_KEY}) <= ?"
+    )
+
+
+def write_members(tables: Tables, count: int, *, replace: bool, lifetime: bool) -> str:
+    """Members; values: timestamp, and for each lifetime, states, kind, tag, side, bucket, id.
+
+    Args:
+        tables: Of the store.
+        count: How many.
+        replace: Whether other states are taken out.
+        lifetime: Whether they expire.
     """
     one = (
-        f"INSERT INTO {tables.members} (kind, tag, side, bucket, id, weight, code)"
-        f" VALUES (?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?{_lifetime(lifetime)}"
-    )
-    return one if count == 1 else f"BEGIN UNLOGGED BATCH {'; '.join([one] * count)}; APPLY BATCH"
-
-
-def delete_member(tables: Tables) -> str:
-    """Values: timestamp, kind, tag, side, bucket, id."""
-    return (
-        f"DELETE FROM {tables.members} USING TIMESTAMP ?"
+        f"UPDATE {tables.members}{_using(lifetime)} SET states = {_states(replace)}"
         " WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id = ?"
     )
+    return _stamped_batch(one, count)
 
 
-def read_texts(tables: Tables) -> str:
-    """What the words of documents follow from: (id, body, attributes); values: list of ids."""
-    return f"SELECT id, body, attributes FROM {tables.documents} WHERE id IN ?"
+def delete_members(tables: Tables, count: int) -> str:
+    """Members of so many partitions; values: timestamp, and for each kind, tag, side, bucket, list of ids."""
+    one = f"DELETE FROM {tables.members} WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id IN ?"
+    return _stamped_batch(one, count)
 
 
 _OF_WORD: Final = "WHERE shard = ? AND bucket = ? AND word = ?"
 
 
 def read_first_postings(tables: Tables) -> str:
-    """The first who have a word: (head, id); values: shard, bucket, word, limit."""
-    return f"SELECT head, id FROM {tables.words} {_OF_WORD} LIMIT ?"
+    """The first who have a word: (hash, id, states); values: shard, bucket, word, limit."""
+    return f"SELECT hash, id, states FROM {tables.words} {_OF_WORD} LIMIT ?"
 
 
 def read_more_postings(tables: Tables) -> str:
-    """All others: (head, id); values: shard, bucket, word, head and id of the last one."""
-    return f"SELECT head, id FROM {tables.words} {_OF_WORD} AND (head, id) > (?, ?)"
+    """All others: (hash, id, states); values: shard, bucket, word, hash and id of the last one."""
+    return f"SELECT hash, id, states FROM {tables.words} {_OF_WORD} AND (hash, id) > (?, ?)"
 
 
 def read_next_postings(tables: Tables) -> str:
@@ -280,33 +315,54 @@ def read_next_postings(tables: Tables) -> str:
     return f"{read_more_postings(tables)} LIMIT ?"
 
 
-def read_partitions_of_words(tables: Tables) -> str:
-    """(shard, bucket) of all partitions that there are."""
-    return f"SELECT DISTINCT shard, bucket FROM {tables.words}"
+_POSTING: Final = "word, hash, id, states, WRITETIME(states)"
 
 
-def read_partition_of_words(tables: Tables) -> str:
-    """All of a partition: (word, head, id); values: shard, bucket."""
-    return f"SELECT word, head, id FROM {tables.words} WHERE shard = ? AND bucket = ?"
+def read_postings_first(tables: Tables) -> str:
+    """The first of a partition: (word, hash, id, states, when written); values: shard, bucket, limit."""
+    return f"SELECT {_POSTING} FROM {tables.words} WHERE shard = ? AND bucket = ? LIMIT ?"
 
 
-def write_postings(tables: Tables, count: int, *, lifetime: bool) -> str:
-    """Postings; values: timestamp, and for each shard, bucket, word, head, id, lifetime."""
+def read_postings_after(tables: Tables) -> str:
+    """The next of a partition; values: shard, bucket, word, hash and id of the last one, limit."""
+    return (
+        f"SELECT {_POSTING} FROM {tables.words} WHERE shard = ? AND bucket = ?"
+        " AND (word, hash, id) > (?, ?, ?) LIMIT ?"
+    )
+
+
+def write_postings(tables: Tables, count: int, *, replace: bool, lifetime: bool) -> str:
+    """Postings; values: timestamp, and for each lifetime, states, shard, bucket, word, hash, id.
+
+    Args:
+        tables: Of the store.
+        count: How many.
+        replace: Whether other states are taken out.
+        lifetime: Whether they expire.
+    """
     one = (
-        f"INSERT INTO {tables.words} (shard, bucket, word, head, id) VALUES (?, ?, ?, ?, ?)"
-        f"{' USING TTL ?' if lifetime else ''}"
+        f"UPDATE {tables.words}{_using(lifetime)} SET states = {_states(replace)}"
+        f" {_OF_WORD} AND hash = ? AND id = ?"
     )
     return _stamped_batch(one, count)
 
 
 def delete_postings(tables: Tables, count: int) -> str:
-    """Values: timestamp, and for each shard, bucket, word, head, id."""
-    return _stamped_batch(f"DELETE FROM {tables.words} {_OF_WORD} AND head = ? AND id = ?", count)
+    """Values: timestamp, and for each shard, bucket, word, hash, id."""
+    return _stamped_batch(f"DELETE FROM {tables.words} {_OF_WORD} AND hash = ? AND id = ?", count)
 
 
 def _stamped_batch(one: str, count: int) -> str:
     """Statements as one, unlogged: it saves requests and promises nothing more."""
     return f"BEGIN UNLOGGED BATCH USING TIMESTAMP ? {'; '.join([one] * count)}; APPLY BATCH"
+
+
+def _states(replace: bool) -> str:
+    return "?" if replace else "states + ?"
+
+
+def _using(lifetime: bool) -> str:
+    return " USING TTL ?" if lifetime else ""
 
 
 def read_pages(tables: Tables) -> str:

@@ -18,8 +18,8 @@ from linkstore.backends.cassandra.scopes import Scope
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.plans import Operation, Side
 
-MemberRow = tuple[str, str, float, bytes | None]
-"""A member: tag, document id, weight of its link, code of its vector."""
+MemberRow = tuple[str, str, bytes]
+"""A member: tag, document id, its states as the server sends them."""
 Tag = tuple[str, str]
 _PAGE: Final = 2_000
 """So many members of a partition are read at once, at most."""

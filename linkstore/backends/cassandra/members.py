@@ -1,25 +1,27 @@
-"""Which rows of members a change writes, before its documents and after them, and how they are sent.
+"""Rows of members: which of them a change adds, replaces and deletes, and how they are sent.
 
-What lies on a link group and stays there may change its vector or its weight. Neither the old row nor the new
-one would be right while the document is being changed, should the client be stopped. So the row is marked as
-unfinished before, which has readers read the document, and written anew after.
+A state of a member is the weight of its link and the code of its document's vector.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import struct
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import chain
+from typing import Final
 
 import numpy as np
 import xxhash
 
 from linkstore.backends.cassandra import cql
-from linkstore.backends.cassandra.batching import batches
+from linkstore.backends.cassandra.batching import BATCH_BYTES, batches
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.reading import Fetcher
-from linkstore.backends.cassandra.rows import UNFINISHED, Membership
-from linkstore.backends.cassandra.transport.requests import UNSET, Statement
+from linkstore.backends.cassandra.rows import Membership
+from linkstore.backends.cassandra.states import packed, packed_list
+from linkstore.backends.cassandra.transport.requests import Statement
 from linkstore.plans import Side
 from linkstore.vectors import Floats
 
@@ -28,10 +30,16 @@ BATCH_SIZES: Final = (9, 6, 3, 2, 1)
 
 9 rows fit with vectors of 256 dimensions, 6 with 384; more than 10 partitions make the server warn.
 """
-_KEY_COLUMNS: Final = 4
+WEIGHT: Final = struct.Struct("<f")
 MemberKey = tuple[str, str, Side, int, str]
 """The primary key of a row: kind, tag, side, bucket, document id."""
-MemberRow = tuple[Any, ...]
+MemberRow = tuple[MemberKey, bytes]
+"""A key and a state."""
+_Partition = tuple[str, str, Side, int]
+_IDS: Final = 100
+"""How many rows of a partition one statement deletes."""
+_INT: Final = struct.Struct(">i")
+_LONG: Final = struct.Struct(">q")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,47 +50,36 @@ class Placed:
         id: Of the document.
         members: Its sides of link groups, with the weight there.
         vector: (d,).
-        code: Of the vector.
+        code: Of the vector; not needed of a document that is replaced or removed.
     """
 
     id: str
     members: Mapping[Membership, float]
     vector: Floats
-    code: bytes | None = None
+    code: bytes = b""
 
+    def keys(self, buckets: int) -> Iterator[MemberKey]:
+        """The rows that it has."""
+        at = bucket(self.id, buckets)
+        return ((*membership, at, self.id) for membership in self.members)
 
-class MemberRows:
-    """Rows of members as a change has them.
+    def rows(self, buckets: int) -> Iterator[MemberRow]:
+        """The rows that it has, with their states."""
+        states = (state_of(weight, self.code) for weight in self.members.values())
+        return zip(self.keys(buckets), states, strict=True)
 
-    Args:
-        buckets: Into how many partitions a side of a link group is split.
-        renew: Whether rows that are right are written too, so that their lifetime begins anew.
-    """
+    def rows_differing(self, before: Placed, buckets: int) -> Iterator[MemberRow]:
+        """The rows that it had before too, with another state."""
+        turned = not np.array_equal(before.vector, self.vector)
+        for (key, state), (membership, weight) in zip(self.rows(buckets), self.members.items(), strict=True):
+            known = before.members.get(membership)
+            if known is not None and (turned or WEIGHT.pack(known) != WEIGHT.pack(weight)):
+                yield key, state
 
-    def __init__(self, buckets: int, *, renew: bool) -> None:
-        self._buckets = buckets
-        self._renew = renew
-
-    def first(self, now: Placed, before: Placed | None) -> Iterator[MemberRow]:
-        """What is written before the document: (key…, weight, code)."""
-        known, changing = before.members if before else {}, _changing(now, before)
-        for membership, weight in now.members.items():
-            if membership in changing:
-                yield *self._key(membership, now.id), UNFINISHED, UNSET
-            elif self._renew or membership not in known:
-                yield *self._key(membership, now.id), weight, now.code
-
-    def last(self, now: Placed, before: Placed | None) -> Iterator[MemberRow]:
-        """What is written after it."""
-        for membership in _changing(now, before):
-            yield *self._key(membership, now.id), now.members[membership], now.code
-
-    def gone(self, before: Placed, now: Mapping[Membership, float]) -> Iterator[MemberKey]:
-        """What is deleted after it."""
-        return (self._key(membership, before.id) for membership in before.members if membership not in now)
-
-    def _key(self, membership: Membership, name: str) -> MemberKey:
-        return *membership, bucket(name, self._buckets), name
+    def keys_gone(self, before: Placed, buckets: int) -> Iterator[MemberKey]:
+        """The rows that it had before and has no more."""
+        at = bucket(self.id, buckets)
+        return ((*one, at, self.id) for one in before.members if one not in self.members)
 
 
 class MemberStatements:
@@ -97,38 +94,83 @@ class MemberStatements:
     def __init__(self, tables: Tables, fetcher: Fetcher, lifetime: int | None = None) -> None:
         self._tables = tables
         self._fetcher = fetcher
-        self._stamp = () if lifetime is None else (lifetime,)
+        self._lifetime = [] if lifetime is None else [_INT.pack(lifetime)]
 
-    def write(self, rows: Iterator[MemberRow], at: int) -> Iterator[Statement]:
-        """A few rows a statement, each statement to a node that has them.
+    def add(self, rows: Iterable[MemberRow], at: int) -> Iterator[Statement]:
+        """Add states to rows, a few rows a statement.
 
         Args:
-            rows: (key…, weight, code), in any order.
+            rows: In any order.
             at: The timestamp.
         """
-        ordered = sorted(rows, key=lambda row: row[:_KEY_COLUMNS])
-        keys = [row[:_KEY_COLUMNS] for row in ordered]
-        for share in self._fetcher.by_replica(self._tables.members_name, keys):
-            for part in batches([ordered[position] for position in share.positions], BATCH_SIZES):
-                text = cql.write_members(self._tables, len(part), lifetime=bool(self._stamp))
-                values = tuple(value for row in part for value in (*row, at, *self._stamp))
-                yield Statement(cql=text, values=values, level="write", routing=share.routing)
+        return self._write(rows, at, replace=False)
 
-    def delete(self, keys: Iterator[MemberKey], at: int) -> Iterator[Statement]:
-        """A statement for each row."""
-        text = cql.delete_member(self._tables)
-        return (Statement(cql=text, values=(at, *key), level="write") for key in keys)
+    def replace(self, rows: Iterable[MemberRow], at: int) -> Iterator[Statement]:
+        """Add states to rows, and take out all that were added before ``at``."""
+        return self._write(rows, at, replace=True)
+
+    def delete(self, keys: Iterable[MemberKey], at: int) -> Iterator[Statement]:
+        """Delete rows as they were at ``at``, those of one partition together."""
+        entries = list(_by_partition(keys))
+        for part, routing in self._parts([key for key, _ in entries], [(*key, *ids) for key, ids in entries]):
+            chosen = [entries[position] for position in part]
+            values = chain.from_iterable([*_packed_key(key), packed_list(ids)] for key, ids in chosen)
+            text = cql.delete_members(self._tables, len(part))
+            yield _statement(text, [_LONG.pack(at), *values], routing)
+
+    def _write(self, rows: Iterable[MemberRow], at: int, *, replace: bool) -> Iterator[Statement]:
+        ordered = sorted(rows)
+        contents = [(*key, state) for key, state in ordered]
+        for part, routing in self._parts([key[:-1] for key, _ in ordered], contents):
+            values = chain.from_iterable(self._packed_row(*ordered[position]) for position in part)
+            lifetime = bool(self._lifetime)
+            text = cql.write_members(self._tables, len(part), replace=replace, lifetime=lifetime)
+            yield _statement(text, [_LONG.pack(at), *values], routing)
+
+    def _packed_row(self, key: MemberKey, state: bytes) -> list[bytes]:
+        return [*self._lifetime, packed(state), *_packed_key(key[:-1]), key[-1].encode()]
+
+    def _parts(
+        self, partitions: Sequence[_Partition], contents: Sequence[tuple[object, ...]]
+    ) -> Iterator[tuple[Sequence[int], bytes | None]]:
+        """Positions of what goes into one statement, and where to send it."""
+        for share in self._fetcher.by_replica(self._tables.members_name, partitions):
+            sized = [contents[position] for position in share.positions]
+            start = 0
+            for part in batches(sized, BATCH_SIZES):
+                yield share.positions[start : start + len(part)], share.routing
+                start += len(part)
 
 
-def _changing(now: Placed, before: Placed | None) -> set[Membership]:
-    """Where the document lies before and after, and differently."""
-    if before is None:
-        return set()
-    turned = not np.array_equal(before.vector, now.vector)
-    both = before.members.keys() & now.members.keys()
-    return {one for one in both if turned or before.members[one] != now.members[one]}
+def state_of(weight: float, code: bytes) -> bytes:
+    """A state of a member."""
+    return WEIGHT.pack(weight) + code
 
 
 def bucket(name: str, buckets: int) -> int:
     """The partition of a side of a link group in which a document lies."""
     return xxhash.xxh3_64_intdigest(name.encode()) % buckets if buckets > 1 else 0
+
+
+def _by_partition(keys: Iterable[MemberKey]) -> Iterator[tuple[_Partition, list[str]]]:
+    """Document ids by partition, so many that a statement takes them."""
+    ids_of: defaultdict[_Partition, list[str]] = defaultdict(list)
+    for key in sorted(keys):
+        ids_of[key[:-1]].append(key[-1])
+    for partition, ids in ids_of.items():
+        start = size = 0
+        for end, name in enumerate(ids):
+            size += len(name)
+            if end > start and (end - start == _IDS or size > BATCH_BYTES):
+                yield partition, ids[start:end]
+                start, size = end, len(name)
+        yield partition, ids[start:]
+
+
+def _packed_key(key: _Partition) -> list[bytes]:
+    kind, tag, side, at = key
+    return [kind.encode(), tag.encode(), side.encode(), _INT.pack(at)]
+
+
+def _statement(text: str, values: list[bytes], routing: bytes | None) -> Statement:
+    return Statement(cql=text, values=values, packed=True, level="write", routing=routing)

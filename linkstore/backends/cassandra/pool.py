@@ -16,8 +16,9 @@ import numpy as np
 from linkstore.arrays import contained
 from linkstore.backends.cassandra import codes
 from linkstore.backends.cassandra.groups import GroupRows
+from linkstore.backends.cassandra.members import WEIGHT, state_of
 from linkstore.backends.cassandra.reading import Documents
-from linkstore.backends.cassandra.rows import UNFINISHED
+from linkstore.backends.cassandra.states import BEFORE, packed
 from linkstore.filters import Condition
 from linkstore.order import first_by_group
 from linkstore.plans import Members, Reached
@@ -52,14 +53,10 @@ class Pool:
         open_groups = np.flatnonzero(self._sizes <= fetch.cap)
         self._owner = np.repeat(open_groups, self._sizes[open_groups])
         entries = chain.from_iterable(groups[at].rows for at in open_groups.tolist())
-        _, names, weights, packed = tuple(zip(*entries, strict=True)) or ((), (), (), ())
+        _, names, states = tuple(zip(*entries, strict=True)) or ((), (), ())
         self.refs = known.refs(names)
-        self._weight = np.array(weights, dtype=np.float32)
-        unfinished = self._weight == UNFINISHED
-        self._similarity, loss = codes.estimate(packed, fetch.vector) if packed else (_NO_FLOATS, _NO_FLOATS)
-        loss[unfinished] = 2
+        self._weight, self._similarity, loss = _told(states, fetch.vector)
         self._low, self._high = self._similarity - loss, self._similarity + loss
-        self._weight = np.minimum(self._weight, 1)
         self._settled = np.zeros(len(self.refs), np.bool_)
         self._keep(~contained(self.refs, fetch.exclude))
 
@@ -139,6 +136,22 @@ class Pool:
         self._owner, self.refs, self._weight = self._owner[kept], self.refs[kept], self._weight[kept]
         self._similarity, self._settled = self._similarity[kept], self._settled[kept]
         self._low, self._high = self._low[kept], self._high[kept]
+
+
+def _told(states: Sequence[bytes], vector: Floats) -> tuple[Floats, Floats, Floats]:
+    """What members say: weight, similarity, and by how much that may be wrong, (n,) each.
+
+    One that says two things, since a write is under way or was stopped, tells nothing: its document does.
+    """
+    if not states:
+        return _NO_FLOATS, _NO_FLOATS, _NO_FLOATS
+    start = BEFORE + WEIGHT.size
+    width = start + codes.width(len(vector))
+    unclear = packed(state_of(1.0, codes.unknown(len(vector))))
+    told = states if set(map(len, states)) == {width} else [s if len(s) == width else unclear for s in states]
+    raw = np.frombuffer(b"".join(told), dtype=np.uint8).reshape(len(states), width)
+    weight = raw[:, BEFORE:start].copy().view("<f4")[:, 0]
+    return weight, *codes.estimate(raw[:, start:], vector)
 
 
 def _nth_of_group(owner: Ints, values: Floats, nth: int) -> Floats:

@@ -8,13 +8,16 @@ from typing import Final
 
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.postings import Partition
+from linkstore.backends.cassandra.postings import HASH_BYTES, Partition
 from linkstore.backends.cassandra.scopes import Scope
+from linkstore.backends.cassandra.states import BEFORE, ONE, unpacked
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.plans import Operation
 
 PostingRow = tuple[bytes, str]
-"""Head and document id."""
+"""Head of a state, and document id."""
+ServerRow = tuple[bytes, str, bytes]
+"""Hash of the document id, document id, states."""
 _LARGEST_PAGE: Final = 5_000
 _FASTER: Final = 4
 
@@ -41,16 +44,20 @@ class Reading:
     last: PostingRow | None = None
     more: bool = True
 
-    def take(self, rows: Sequence[PostingRow], held: set[str], asked: int) -> None:
+    def take(self, rows: Sequence[ServerRow], held: set[str], asked: int) -> None:
         """Take in the next ``asked`` rows."""
         self.looked_at += len(rows)
         self.more = len(rows) == asked
-        if rows:
-            self.last = rows[-1]
-        self.rows += [row for row in rows if row[1] in held]
+        found = by_state(rows)
+        if found:
+            self.last = found[-1]
+        self.rows += [row for row in found if row[1] in held]
         if self.wanted is not None and len(self.rows) >= self.wanted:
-            # As many as a store of the scope alone would have given.
-            del self.rows[self.wanted :]
+            # As many as a store of the scope alone would have given, the last with all of its states.
+            end = self.wanted
+            while end < len(self.rows) and self.rows[end][1] == self.rows[end - 1][1]:
+                end += 1
+            del self.rows[end:]
             self.last, self.more = self.rows[-1], True
 
 
@@ -61,8 +68,8 @@ def read_within(
     page = min((one.wanted or _LARGEST_PAGE for one in readings), default=0)
     while open_ := [one for one in readings if _is_open(one, most)]:
         statements = tuple(_statement(tables, one, page) for one in open_)
-        answers: list[list[PostingRow]] = yield Requests(statements=statements, what="look words up")
-        names = (name for rows in answers for _, name in rows)
+        answers: list[list[ServerRow]] = yield Requests(statements=statements, what="look words up")
+        names = (name for rows in answers for _, name, _ in rows)
         held = yield from scope.of(names, sample=most is not None)
         for one, rows in zip(open_, answers, strict=True):
             one.take(rows, held, page)
@@ -78,4 +85,19 @@ def _statement(tables: Tables, reading: Reading, page: int) -> Statement:
     key = (*reading.partition, reading.word)
     if reading.last is None:
         return Statement(cql=cql.read_first_postings(tables), values=(*key, page))
-    return Statement(cql=cql.read_next_postings(tables), values=(*key, *reading.last, page))
+    return Statement(cql=cql.read_next_postings(tables), values=(*key, *place(reading.last), page))
+
+
+def by_state(rows: Sequence[ServerRow]) -> list[PostingRow]:
+    """A row for each state of each posting; nearly all have one."""
+    return [
+        (hashed + state, name)
+        for hashed, name, states in rows
+        for state in ((states[BEFORE:],) if states.startswith(ONE) else unpacked(states))
+    ]
+
+
+def place(row: PostingRow) -> tuple[bytes, str]:
+    """Where a row lies within its word: hash, document id."""
+    head, name = row
+    return head[:HASH_BYTES], name

@@ -1,9 +1,8 @@
 """Who has a word, as rows: where they lie, what is in them, and how they are sent.
 
-A posting says that a document, as it is in one state, has a word so many times. Its key holds all of that, so
-a row is never changed, only added and removed, and the rows of two states of a document do not meet. A state
-goes by its stamp, a hash of name and text: whoever has read the document knows which rows are about it as it
-is now.
+A posting says that a document has a word, and how often in which states of its name and text. A state goes
+by its stamp, a hash of name and text: whoever has read the document knows which state of a posting is about
+it as it is now.
 
 Words are spread over a number of partitions by their hash: the words of many documents so go to few
 partitions, of which each is one write. The documents of a word are in the order of a hash of their ids. So
@@ -28,6 +27,7 @@ from linkstore.backends.cassandra.batching import batches
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.members import bucket
 from linkstore.backends.cassandra.reading import Fetcher
+from linkstore.backends.cassandra.states import packed
 from linkstore.backends.cassandra.transport.requests import Statement
 from linkstore.lexical import document_terms, name_of
 
@@ -42,16 +42,22 @@ LARGE_SIZES: Final = (128, 64, 32, 16, 8)
 SIZES: Final = (8, 4, 2, 1)
 """Rows of a batch of several partitions."""
 HEAD: Final = np.dtype([("hash", ">u8"), ("count", ">u4"), ("length", ">u4"), ("stamp", ">u8")])
-"""Hash of the id, how often the document has the word, how many words it has, stamp."""
+"""A posting in one state: hash of the id, how often the document has the word, how many it has, stamp."""
+HASH_BYTES: Final = 8
+"""The hash is part of the key; the rest of a head is the state."""
 _DEFINITION: Final = 1
 """To be raised if other words are made of a text: then no stamp is right, and ``repair`` makes all anew."""
 _LONG_ID: Final = 256
 _INT: Final = struct.Struct(">I")
 _LONG: Final = struct.Struct(">Q")
 PostingKey = tuple[int, int, str, bytes, str]
-"""The primary key of a row: shard, bucket, word, head, document id."""
+"""The primary key of a row: shard, bucket, word, hash of the id, document id."""
+PostingRow = tuple[PostingKey, bytes]
+"""A key and a state."""
 Partition = tuple[int, int]
 """Shard and bucket."""
+_Flat = tuple[int, int, str, bytes, str, bytes]
+"""A key and a state in one tuple."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,14 +82,31 @@ class DocumentWords:
         words = document_terms(text, metadata)
         return cls(id=name, stamp=stamp_of(text, metadata), counts=Counter(words), length=len(words))
 
-    def keys(self, buckets: int) -> Iterator[PostingKey]:
-        """The rows that say so."""
-        name, hashed = self.id, _hash(self.id)
-        at = bucket(name, buckets)
-        start, end = _LONG.pack(hashed), _INT.pack(self.length) + _LONG.pack(self.stamp)
-        yield (hashed >> 32) % PARTS, at, EVERY_DOCUMENT, start + _INT.pack(0) + end, name
-        for word, count in self.counts.items():
-            yield shard_of(word), at, word, start + _INT.pack(count) + end, name
+    def rows(self, buckets: int) -> Iterator[PostingRow]:
+        """The rows that say so, with their states."""
+        at, end = bucket(self.id, buckets), _INT.pack(self.length) + _LONG.pack(self.stamp)
+        for word, (shard, hashed) in self._places().items():
+            yield (shard, at, word, hashed, self.id), _INT.pack(self.counts.get(word, 0)) + end
+
+    def keys_gone(self, before: DocumentWords, buckets: int) -> Iterator[PostingKey]:
+        """The rows that it had before and has no more."""
+        at = bucket(self.id, buckets)
+        for word, (shard, hashed) in before._places().items():
+            if word != EVERY_DOCUMENT and word not in self.counts:
+                yield shard, at, word, hashed, self.id
+
+    def rows_differing(self, before: DocumentWords, buckets: int) -> Iterator[PostingRow]:
+        """The rows that it had before too, with another state."""
+        if self.stamp != before.stamp:
+            known = {EVERY_DOCUMENT, *before.counts}
+            yield from ((key, state) for key, state in self.rows(buckets) if key[2] in known)
+
+    def _places(self) -> dict[str, tuple[int, bytes]]:
+        """Shard and hash of the id, for each word."""
+        number = _hash(self.id)
+        hashed = _LONG.pack(number)
+        places = {word: (shard_of(word), hashed) for word in self.counts}
+        return {EVERY_DOCUMENT: ((number >> 32) % PARTS, hashed), **places}
 
 
 def stamp_of(text: str, metadata: Mapping[str, Any]) -> int:
@@ -120,25 +143,34 @@ class PostingStatements:
         self._fetcher = fetcher
         self._lifetime = () if lifetime is None else (lifetime,)
 
-    def write(self, keys: Iterable[PostingKey], at: int) -> Iterator[Statement]:
-        """Many rows a statement, each statement to a node that has them."""
-        lifetime = [_INT.pack(seconds) for seconds in self._lifetime]
-        for rows, routing in self._batches(keys):
-            text = cql.write_postings(self._tables, len(rows), lifetime=bool(lifetime))
-            yield _packed(text, at, (_values(row) + lifetime for row in rows), routing)
+    def add(self, rows: Iterable[PostingRow], at: int) -> Iterator[Statement]:
+        """Add states to rows, many rows a statement, each statement to a node that has them."""
+        return self._write(rows, at, replace=False)
+
+    def replace(self, rows: Iterable[PostingRow], at: int) -> Iterator[Statement]:
+        """Add states to rows, and take out all that were added before ``at``."""
+        return self._write(rows, at, replace=True)
 
     def delete(self, keys: Iterable[PostingKey], at: int) -> Iterator[Statement]:
-        """Likewise."""
-        for rows, routing in self._batches(keys):
-            yield _packed(cql.delete_postings(self._tables, len(rows)), at, map(_values, rows), routing)
+        """Delete rows as they were at ``at``."""
+        for part, routing in self._batches([(*key, b"") for key in keys]):
+            values = (_packed_key(row) for row in part)
+            yield _packed(cql.delete_postings(self._tables, len(part)), at, values, routing)
 
-    def _batches(self, keys: Iterable[PostingKey]) -> Iterator[tuple[Sequence[PostingKey], bytes | None]]:
-        rows_of: defaultdict[Partition, list[PostingKey]] = defaultdict(list)
-        for key in keys:
-            rows_of[key[:2]].append(key)
+    def _write(self, rows: Iterable[PostingRow], at: int, *, replace: bool) -> Iterator[Statement]:
+        lifetime = [_INT.pack(seconds) for seconds in self._lifetime]
+        for part, routing in self._batches([(*key, state) for key, state in rows]):
+            text = cql.write_postings(self._tables, len(part), replace=replace, lifetime=bool(lifetime))
+            values = ([*lifetime, packed(row[-1]), *_packed_key(row)] for row in part)
+            yield _packed(text, at, values, routing)
+
+    def _batches(self, rows: Iterable[_Flat]) -> Iterator[tuple[Sequence[_Flat], bytes | None]]:
+        rows_of: defaultdict[Partition, list[_Flat]] = defaultdict(list)
+        for row in rows:
+            rows_of[row[:2]].append(row)
         partitions = list(rows_of)
         for share in self._fetcher.by_replica(self._tables.words_name, partitions):
-            loose: list[PostingKey] = []
+            loose: list[_Flat] = []
             for position in share.positions:
                 for part in _large_batches(rows_of[partitions[position]], loose):
                     yield part, None
@@ -146,9 +178,9 @@ class PostingStatements:
                 yield part, share.routing
 
 
-def _values(row: PostingKey) -> list[bytes]:
-    shard, at, word, head, name = row
-    return [_INT.pack(shard), _INT.pack(at), word.encode(), head, name.encode()]
+def _packed_key(row: _Flat) -> list[bytes]:
+    shard, at, word, hashed, name, _ = row
+    return [_INT.pack(shard), _INT.pack(at), word.encode(), hashed, name.encode()]
 
 
 def _packed(text: str, at: int, rows: Iterable[list[bytes]], routing: bytes | None) -> Statement:
@@ -156,10 +188,10 @@ def _packed(text: str, at: int, rows: Iterable[list[bytes]], routing: bytes | No
     return Statement(cql=text, values=values, packed=True, level="write", routing=routing)
 
 
-def _large_batches(rows: Sequence[PostingKey], loose: list[PostingKey]) -> Iterator[Sequence[PostingKey]]:
+def _large_batches(rows: Sequence[_Flat], loose: list[_Flat]) -> Iterator[Sequence[_Flat]]:
     """Rows of one partition in batches of their own; those that make none are added to the loose ones."""
-    short = [row for row in rows if len(row[-1]) <= _LONG_ID]
-    loose += [row for row in rows if len(row[-1]) > _LONG_ID]
+    short = [row for row in rows if len(row[-2]) <= _LONG_ID]
+    loose += [row for row in rows if len(row[-2]) > _LONG_ID]
     start = 0
     for size in LARGE_SIZES:
         while start + size <= len(short):

@@ -5,8 +5,9 @@ update and every deletion, which have the time of day, wins over it whole: an up
 not undone, and a document that was deleted does not come back. What was stored is read again afterwards;
 where another write won, the links are replaced again, in what that one wrote.
 
-Members come first, as in every write, and all of them, with a timestamp of their own; what went is deleted
-with the timestamp of the version that was amended, and so out of the reach of whatever is written later.
+Members are added first, as in every write, and what went is taken out afterwards. Two relinks may amend one
+version at the same moment, with the same timestamps, and then one column of links wins. So what is taken out
+is what was there up to the timestamp before: nothing that the other one added.
 """
 
 from __future__ import annotations
@@ -21,17 +22,19 @@ import orjson
 from linkstore.backends.base import Written
 from linkstore.backends.cassandra import codes, cql
 from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.members import MemberKey, MemberRow, MemberRows, MemberStatements, Placed
+from linkstore.backends.cassandra.derived import DerivedRows, State
+from linkstore.backends.cassandra.members import MemberStatements, Placed
 from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.rows import LinkCell, link_cell, memberships
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
-from linkstore.backends.cassandra.writing import Before, read_before
 from linkstore.errors import StoreBusyError
 from linkstore.links import LINKS_KEY, Link, links_in, with_other_links
 from linkstore.plans import Operation
 
 TRIES: Final = 20
 """How often the links of a document are replaced when other writers change it each time meanwhile."""
+_LATER: Final = 2
+"""A relink's timestamp follows on that of what it amends; the one between is for what it takes out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,17 +47,14 @@ class _Step:
         placed: Where it lies then.
     """
 
-    before: Before
+    before: State
     cell: LinkCell
     placed: Placed
 
     @property
     def at(self) -> int:
-        """The timestamp of the column of links. Rows of members that are written first have one less.
-
-        Those of the version that is amended have its timestamp, or the next.
-        """
-        return self.before.at + 3
+        """The timestamp of the column of links, and of the members that follow from it."""
+        return self.before.written + _LATER
 
 
 class Relinker:
@@ -69,7 +69,8 @@ class Relinker:
     def __init__(self, tables: Tables, fetcher: Fetcher, buckets: int) -> None:
         self._tables = tables
         self._fetcher = fetcher
-        self._rows = MemberRows(buckets, renew=True)
+        self._buckets = buckets
+        self._states = DerivedRows(tables, fetcher, buckets, lexical=False, lifetime=None)
 
     def replace(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Operation[Written]:
         """Replace the links of these kinds.
@@ -80,7 +81,7 @@ class Relinker:
         left = list(links)
         found, changed = set[str](), set[str]()
         for _ in range(TRIES):
-            known = yield from read_before(self._tables, self._fetcher, left)
+            known = yield from self._states.stored(left, {})
             found |= known.keys()
             steps = [
                 step
@@ -100,38 +101,32 @@ class Relinker:
         """Write the links; the ids of documents that another write changed meanwhile."""
         if not steps:
             return []
-        first = (self._write(self._rows.first(one.placed, one.before.placed), one, -1) for one in steps)
-        yield from _run("write members", chain.from_iterable(first))
+        yield from _run("write members", chain.from_iterable(map(self._add, steps)))
         yield from _run("write links", map(self._cell, steps))
-        ids = [step.placed.id for step in steps]
-        now = yield from read_before(self._tables, self._fetcher, ids)
-        lost = [step.placed.id for step in steps if not _has_won(step, now.get(step.placed.id))]
-        last = (
-            self._withdraw(step, now.get(step.placed.id)) if step.placed.id in lost else self._finish(step)
-            for step in steps
-        )
+        now = yield from self._states.stored([step.placed.id for step in steps], {})
+        lost = [step for step in steps if not _has_won(step, now.get(step.placed.id))]
+        won = [step for step in steps if step not in lost]
+        last = (*map(self._finish, won), *(self._withdraw(step, now.get(step.placed.id)) for step in lost))
         yield from _run("finish members", chain.from_iterable(last))
-        return lost
+        return [step.placed.id for step in lost]
+
+    def _add(self, step: _Step) -> Iterator[Statement]:
+        return self._members(step).add(step.placed.rows(self._buckets), step.at)
 
     def _finish(self, step: _Step) -> Iterator[Statement]:
-        """Members that changed are written anew, those that went are deleted."""
-        yield from self._write(self._rows.last(step.placed, step.before.placed), step, 0)
-        yield from self._delete(self._rows.gone(step.before.placed, step.placed.members), step.at - 2)
+        """Take out what members said before, and those that went."""
+        now, before = step.placed, step.before.placed
+        yield from self._members(step).replace(now.rows_differing(before, self._buckets), step.at)
+        yield from self._members(step).delete(now.keys_gone(before, self._buckets), step.at - 1)
 
-    def _withdraw(self, step: _Step, now: Before | None) -> Iterator[Statement]:
-        """Undo what was written of members, and delete what went: who won may not know of either."""
-        if now is not None:
-            yield from self._write(self._rows.last(_coded(now.placed), step.placed), step, 0)
-        members = now.placed.members if now else {}
-        yield from self._delete(self._rows.gone(step.placed, members), step.at - 1)
-        yield from self._delete(self._rows.gone(step.before.placed, members), step.at - 2)
+    def _withdraw(self, step: _Step, now: State | None) -> Iterator[Statement]:
+        """Take out what was added and what was there before, if who won is later and added all anew."""
+        if now is None or now.written > step.at:
+            keys = {*step.placed.keys(self._buckets), *step.before.placed.keys(self._buckets)}
+            yield from self._members(step).delete(keys, step.at)
 
-    def _write(self, rows: Iterator[MemberRow], step: _Step, later: int) -> Iterator[Statement]:
-        statements = MemberStatements(self._tables, self._fetcher, step.before.lifetime)
-        return statements.write(rows, step.at + later)
-
-    def _delete(self, keys: Iterator[MemberKey], at: int) -> Iterator[Statement]:
-        return MemberStatements(self._tables, self._fetcher).delete(keys, at)
+    def _members(self, step: _Step) -> MemberStatements:
+        return MemberStatements(self._tables, self._fetcher, step.before.lifetime)
 
     def _cell(self, step: _Step) -> Statement:
         lifetime = step.before.lifetime
@@ -140,9 +135,9 @@ class Relinker:
         return Statement(cql=text, values=(*stamp, step.cell, step.placed.id), level="write")
 
 
-def _step(name: str, before: Before, kinds: Collection[str], links: Sequence[Link]) -> _Step | None:
+def _step(name: str, before: State, kinds: Collection[str], links: Sequence[Link]) -> _Step | None:
     """What is to be done to a document; None if it has these links."""
-    metadata = {LINKS_KEY: orjson.loads(before.written)} if before.written else {}
+    metadata = {LINKS_KEY: orjson.loads(before.links)} if before.links else {}
     written = with_other_links(metadata, kinds, links)
     if written is None:
         return None
@@ -156,9 +151,9 @@ def _coded(placed: Placed) -> Placed:
     return replace(placed, code=code)
 
 
-def _has_won(step: _Step, now: Before | None) -> bool:
+def _has_won(step: _Step, now: State | None) -> bool:
     """Whether the links that were written are those that are stored, of the version they amend."""
-    return now is not None and (now.at, now.written) == (step.at, step.cell[0])
+    return now is not None and (now.written, now.links) == (step.at, step.cell[0])
 
 
 def _run(what: str, statements: Iterable[Statement]) -> Operation[None]:

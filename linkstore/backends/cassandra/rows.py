@@ -29,8 +29,6 @@ LONGEST_KEY: Final = 65_535
 """Bytes that a key may have."""
 LONGEST_ID: Final = 65_000
 """Bytes of UTF-8 that an id may have: with a word and its head, it must fit into a key."""
-UNFINISHED: Final = 2.0
-"""The weight of a member whose document is being changed: believe the document alone."""
 LONGEST_TERM: Final = 512
 """Values with more bytes of UTF-8 are not searchable; the server's index takes no more than 1,024."""
 _SIZE: Final = struct.Struct(">i")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, cast
+from typing import Final
 
 from linkstore.backends.base import Manifest
 from linkstore.backends.cassandra import cql
@@ -13,14 +13,10 @@ from linkstore.errors import StoreFormatError, StoreNotFoundError
 from linkstore.plans import Operation
 
 VERSION: Final = 3
-"""Since 2 a store may have a table of words, since 3 links lie in a column of their own."""
+"""Since 2 a store may have a table of words; since 3 links lie in a column of their own, and rows of members
+and words hold sets of states."""
 _FIRST_WINS: Final = 1 << 62
 """Of two writes the one with the higher timestamp counts; counting down from here, the earlier does."""
-_REPLACES: Final = 1 << 62
-"""Counting up from here, the later does, over all that counts down too."""
-WordState = Literal["built", "building", "none", "absent"]
-"""Whether the words of all documents are indexed, or are about to be; whether the store is without, for good
-or because it is of version 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +27,13 @@ class Recorded:
         version: Of the schema; None in a new store.
         manifest: The embedding.
         buckets: Into how many partitions a side of a link group is split, and a word.
-        words: Whether words are indexed.
+        lexical: Whether words are indexed.
     """
 
     version: int | None
     manifest: Manifest
     buckets: int
-    words: WordState
+    lexical: bool
 
 
 def set_up(tables: Tables, *, create: bool, buckets: int, lexical: bool, now: int) -> Operation[Recorded]:
@@ -63,15 +59,16 @@ def set_up(tables: Tables, *, create: bool, buckets: int, lexical: bool, now: in
         yield from _schema(cql.create_small_tables(tables))
     recorded = yield from read(tables)
     if recorded.version is None and create:
-        words: WordState = "built" if lexical else "none"
+        words = "built" if lexical else "none"
         values = {"version": str(VERSION), "buckets": str(buckets), "words": words}
         yield from _record(tables, values, _FIRST_WINS - now)
         recorded = yield from read(tables)
     if recorded.version not in {VERSION, None}:
+        older = recorded.version is not None and recorded.version < VERSION
+        remedy = "drop its tables and index its sources again" if older else "upgrade linkstore"
         raise StoreFormatError(
             f"the linkstore {tables.name!r} in the keyspace {tables.keyspace!r} has schema version"
-            f" {recorded.version}; this linkstore reads version {VERSION}:"
-            f" {'upgrade linkstore' if recorded.version > VERSION else 'make the store anew'}"
+            f" {recorded.version}; this linkstore reads version {VERSION}: {remedy}"
         )
     return recorded
 
@@ -88,7 +85,7 @@ def read(tables: Tables) -> Operation[Recorded]:
             embedding=found.get("embedding"), dimension=int(dimension) if dimension is not None else None
         ),
         buckets=int(found.get("buckets", "1")),
-        words=cast("WordState", found.get("words", "absent")),
+        lexical=found.get("words") == "built",
     )
 
 
@@ -104,20 +101,9 @@ def claim(tables: Tables, manifest: Manifest, now: int) -> Operation[Manifest]:
         known = (yield from read(tables)).manifest
     if known.dimension is not None:
         yield from _schema(cql.create_tables(tables, known.dimension))
-        if recorded.words in {"built", "building"}:
+        if recorded.lexical:
             yield from _schema((cql.create_words(tables),))
     return known
-
-
-def begin_words(tables: Tables, now: int) -> Operation[None]:
-    """Make the table of words of a store of version 1: whoever writes from now on writes there too."""
-    yield from _schema((cql.create_words(tables),))
-    yield from _record(tables, {"version": str(VERSION), "words": "building"}, _REPLACES + now)
-
-
-def end_words(tables: Tables, now: int) -> Operation[None]:
-    """Record that the words of all documents are indexed."""
-    yield from _record(tables, {"words": "built"}, _REPLACES + now)
 
 
 def _record(tables: Tables, values: dict[str, str], at: int) -> Operation[None]:

@@ -34,6 +34,9 @@ class CassandraSettings:
             store is made. Default 1.
         lexical: Whether the words of documents are indexed, so that they can be searched by words; fixed when
             the store is made. Default True.
+        settle: Seconds after which a write is surely through or stopped. ``verify`` and ``repair`` leave
+            alone what was written later and may yet get its document. A change that takes half as long, and
+            longer than the deadline, fails. Default 600.
         ttl: Seconds until documents written through this store expire, with their links. None, the
             default: never.
 
@@ -50,6 +53,7 @@ class CassandraSettings:
     scan_limit: int = 100_000
     buckets: int = 1
     lexical: bool = True
+    settle: float = 600.0
     ttl: int | None = None
 
     def __post_init__(self) -> None:

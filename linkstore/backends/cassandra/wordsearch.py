@@ -19,7 +19,7 @@ from linkstore.backends.cassandra.corpus import (
     rows_a_part,
 )
 from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.postingreading import PostingRow, Reading, read_within
+from linkstore.backends.cassandra.postingreading import PostingRow, Reading, by_state, place, read_within
 from linkstore.backends.cassandra.postings import EVERY_DOCUMENT, HEAD, PARTS, Partition, partitions_of
 from linkstore.backends.cassandra.scopes import Scope
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
@@ -126,7 +126,7 @@ class WordSearch:
         )
         found = {word: WordRows(word, {}) for word in limits}
         for (word, at), rows in zip(keys, answers, strict=True):
-            found[word].parts[at] = rows
+            found[word].parts[at] = by_state(rows)
             if len(rows) == limits[word]:
                 found[word].unfinished.add(at)
         every = found.pop(EVERY_DOCUMENT, None)
@@ -140,10 +140,10 @@ class WordSearch:
         keys = [(rows, at) for rows in words for at in sorted(rows.unfinished)]
         text = cql.read_more_postings(self._tables)
         answers = yield from self._read(
-            [Statement(cql=text, values=(*at, rows.word, *rows.parts[at][-1])) for rows, at in keys]
+            [Statement(cql=text, values=(*at, rows.word, *place(rows.parts[at][-1]))) for rows, at in keys]
         )
         for (rows, at), more in zip(keys, answers, strict=True):
-            rows.parts[at] += more
+            rows.parts[at] += by_state(more)
             rows.unfinished.discard(at)
 
     def _first_within(

@@ -1,64 +1,46 @@
-"""Writes: members and postings first, then the document, then the members and postings that changed or went.
+"""Writes: rows that follow from documents are added, documents are written, rows that went are taken out.
 
-So a client that is stopped between any two statements leaves a store that answers right: a member whose
-document does not have the link is not believed, one that is marked as unfinished has its document read, and
-no document has a link without a member. A posting of a state that its document is not in is not believed
-either, and all postings of the state that it is in are there. ``repair`` completes what was left.
+All that a change writes has one timestamp, which no other change has. Three rules make it right, however the
+requests of several clients fall between each other and wherever one of them stops
+(``docs/decisions/0008-cassandra-overlapping-writers.md``):
+
+- a change adds all rows of a state before the document is in that state, also those that are there already;
+- adding takes nothing from a row: the states of different writes lie in it side by side;
+- a change takes something out only after its documents were written, and with its own timestamp; so it never
+  reaches what a later change added, and earlier ones are not stored any more.
+
+So all rows of the state that is stored are there at every moment. What is there beside them readers do not
+believe; it is taken out by the change that replaces the document, or by ``repair``.
 """
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from linkstore.backends.base import Change, Record, Written
 from linkstore.backends.cassandra import codes, cql
+from linkstore.backends.cassandra.clock import Clock
+from linkstore.backends.cassandra.corpus import Corpus
 from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.members import MemberRows, MemberStatements, Placed
+from linkstore.backends.cassandra.derived import DerivedRows, State, Step
 from linkstore.backends.cassandra.reading import Fetcher
-from linkstore.backends.cassandra.rows import (
-    attributes_of,
-    digest_of,
-    link_cell,
-    links_of,
-    memberships,
-    searchable,
-    stored_links,
-    written_links,
-)
-from linkstore.backends.cassandra.transport.requests import UNSET, Requests, Statement
-from linkstore.backends.cassandra.wordwriting import WordChange, WordWriter
+from linkstore.backends.cassandra.rows import attributes_of, digest_of, link_cell, searchable, written_links
+from linkstore.backends.cassandra.settings import CassandraSettings
+from linkstore.backends.cassandra.transport.requests import Requests, Statement
+from linkstore.errors import StoreUnavailableError
 from linkstore.plans import Operation
-from linkstore.vectors import Floats
 
-
-class Clock:
-    """Microseconds since 1970: of two writes of a process the later counts. Each has two of them."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._last = 0
-
-    def now(self) -> int:
-        """The timestamp of one write; the next whole number is its own too."""
-        with self._lock:
-            self._last = max(self._last + 2, time.time_ns() // 1000)
-            return self._last
-
-    def after(self, stored: int) -> int:
-        """As :meth:`now`, and later than what is stored, whoever's clock was ahead when it was written.
-
-        Later by 4: a relink of what is stored has the 3 before.
-        """
-        with self._lock:
-            self._last = max(self._last, stored + 2)
-        return self.now()
+One = TypeVar("One")
+A_PART: Final = 1_000
+"""So many documents have one timestamp."""
+AT_ONCE: Final = 200
+"""So many documents are read and then written: few, so that little happens between the two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,28 +49,9 @@ class Prepared:
 
     record: Record
     attributes: str
-    written: str
+    links: str
     digest: bytes
-    placed: Placed
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Before:
-    """What was stored under an id.
-
-    Args:
-        digest: Of the document without its links.
-        written: Its links, as their author wrote them.
-        placed: Where it lies.
-        at: The timestamp of what was written last of it.
-        lifetime: Seconds until it expires; None: never.
-    """
-
-    digest: bytes
-    written: str
-    at: int
-    lifetime: int | None
-    placed: Placed
+    code: bytes
 
 
 def prepare(records: Sequence[Record]) -> list[Prepared]:
@@ -105,37 +68,26 @@ def prepare(records: Sequence[Record]) -> list[Prepared]:
 
 
 def _prepared(record: Record, code: bytes) -> Prepared:
-    attributes, written = attributes_of(record)
-    members = memberships(stored_links(record.links))
-    return Prepared(
-        record=record,
-        attributes=attributes,
-        written=written,
-        digest=digest_of(record, attributes),
-        placed=Placed(id=record.id, members=members, vector=record.vector, code=code),
-    )
+    attributes, links = attributes_of(record)
+    digest = digest_of(record, attributes)
+    return Prepared(record=record, attributes=attributes, links=links, digest=digest, code=code)
 
 
-_Step = tuple[Prepared, Placed | None]
-"""A record to write, and what was stored under its id."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What tells one state of a stored document from another.
 
+    Args:
+        digest: Of the document without its links.
+        links: Its links, as their author wrote them.
+        written: When its last column was.
+        lifetime: Seconds until it expires; None: never.
+    """
 
-def read_before(tables: Tables, fetcher: Fetcher, ids: Sequence[str]) -> Operation[dict[str, Before]]:
-    """What is stored under these ids, by id."""
-    rows = yield from fetcher.by_id(cql.read_states(tables), ids, "read documents")
-    return {row[0]: _before(*row) for row in rows if row[1] is not None}
-
-
-def _before(
-    name: str, digest: bytes, links: bytes | None, vector: Floats, at: int, linked_at: int, left: int | None
-) -> Before:
-    return Before(
-        digest=digest,
-        written=written_links(links).decode(),
-        placed=Placed(id=name, members=memberships(links_of(links)), vector=vector),
-        at=max(at, linked_at),
-        lifetime=left,
-    )
+    digest: bytes
+    links: str
+    written: int
+    lifetime: int | None
 
 
 class ChangeWriter:
@@ -145,9 +97,9 @@ class ChangeWriter:
         tables: Of the store.
         fetcher: Reads what was stored.
         clock: Gives timestamps.
-        buckets: Into how many partitions a side of a link group is split, and a word.
-        lifetime: Seconds until what is written expires; None: never.
-        words: Writes postings; None in a store without lexical search.
+        derived: Makes the statements about members and words.
+        settings: How long what is written lasts, and how long a change may take.
+        corpus: Learns of what is written.
     """
 
     def __init__(
@@ -155,81 +107,125 @@ class ChangeWriter:
         tables: Tables,
         fetcher: Fetcher,
         clock: Clock,
-        buckets: int,
-        lifetime: int | None,
-        words: WordWriter | None = None,
+        derived: DerivedRows,
+        settings: CassandraSettings,
+        corpus: Corpus,
     ) -> None:
         self._tables = tables
         self._fetcher = fetcher
         self._clock = clock
+        self._derived = derived
+        self._lifetime = settings.ttl
+        self._in_time = max(settings.settle / 2, settings.deadline)
+        self._corpus = corpus
         self._at = 0
-        self._lifetime = lifetime
-        self._members = MemberRows(buckets, renew=lifetime is not None)
-        self._statements = MemberStatements(tables, fetcher, lifetime)
-        self._words = words
+        self._since = 0.0
 
     def apply(self, change: Change, prepared: Sequence[Prepared]) -> Operation[Written]:
-        """Write the change, step by step."""
+        """Write the change, some documents at a time, then its page entries."""
         put_ids = {item.record.id for item in prepared}
         removals = [name for name in dict.fromkeys(change.remove) if name not in put_ids]
-        before = yield from read_before(self._tables, self._fetcher, [*put_ids, *removals])
-        self._at = self._clock.after(max((one.at for one in before.values()), default=0))
-        changed = [item for item in prepared if self._differs(item, before.get(item.record.id))]
-        removed = [name for name in removals if name in before]
-        steps = [(item, _placed(before.get(item.record.id))) for item in changed]
-        updated = [item.record.id for item in changed if item.record.id in before]
-        words = yield from self._word_change(changed, [*updated, *removed])
-        first = chain(self._members_before(steps), words.before(self._at))
-        last = chain(self._members_after(steps, [before[name] for name in removed]), words.after(self._at))
-        yield from self._run("write members and words", first)
-        yield from self._run("write documents", (self._document(*step) for step in steps))
-        yield from self._run("delete documents", map(self._deletion, removed))
-        yield from self._run("finish members and words", last)
+        counts = Counter[str]()
+        for part in _parts(prepared):
+            counts += yield from self._put_part(part)
+        for names in _parts(removals):
+            counts += yield from self._remove_part(names)
+        self._at = self._clock.now()
         yield from self._run("write page entries", self._pages(change))
-        words.note()
-        return Written(
-            added=len(changed) - len(updated),
-            updated=len(updated),
-            unchanged=len(prepared) - len(changed),
-            removed=len(removed),
-        )
+        return Written(**counts)
 
-    def _word_change(self, changed: Sequence[Prepared], known: Sequence[str]) -> Operation[WordChange]:
-        if self._words is None:
-            return WordChange()
-        return (yield from self._words.change([item.record for item in changed], known))
+    def _put_part(self, prepared: Sequence[Prepared]) -> Operation[Counter[str]]:
+        digests = yield from self._digests([item.record.id for item in prepared])
+        changed = [item for item in prepared if self._differs(item, digests)]
+        self._begin(digests.values())
+        new = {item.record.id: self._derived.state(item.record, item.code) for item in changed}
+        yield from self._run("write members and words", self._derived.add(new.values(), self._at))
+        yield from self._finish((yield from self._put(changed, new)))
+        updated = sum(item.record.id in digests for item in changed)
+        return Counter(added=len(changed) - updated, updated=updated, unchanged=len(prepared) - len(changed))
 
-    def _differs(self, item: Prepared, before: Before | None) -> bool:
+    def _remove_part(self, names: Sequence[str]) -> Operation[Counter[str]]:
+        digests = yield from self._digests(names)
+        self._begin(digests.values())
+        yield from self._finish((yield from self._remove(list(digests))))
+        return Counter(removed=len(digests))
+
+    def _begin(self, known: Iterable[Known]) -> None:
+        """Take a timestamp, later than those of what is replaced."""
+        self._at = self._clock.now(after=max((one.written for one in known), default=0))
+        self._since = time.monotonic()
+
+    def _finish(self, steps: Sequence[Step]) -> Operation[None]:
+        yield from self._run("finish members and words", self._derived.finish(steps, self._at))
+        self._note(steps)
+
+    def _digests(self, ids: Sequence[str]) -> Operation[dict[str, Known]]:
+        """Of each document that there is, which state it is in."""
+        rows = yield from self._fetcher.by_id(cql.read_digests(self._tables), ids, "read documents")
+        return {
+            name: Known(
+                digest=digest,
+                links=written_links(links).decode(),
+                written=max(written, linked),
+                lifetime=lifetime,
+            )
+            for name, digest, links, written, linked, lifetime in rows
+            if digest is not None
+        }
+
+    def _differs(self, item: Prepared, digests: Mapping[str, Known]) -> bool:
         """Whether it must be written: with a lifetime always, for that begins anew; or to end one."""
+        known = digests.get(item.record.id)
         return (
-            before is None
-            or before.digest != item.digest
-            or before.written != item.written
-            or before.lifetime is not None
+            known is None
+            or (known.digest, known.links) != (item.digest, item.links)
+            or known.lifetime is not None
             or self._lifetime is not None
         )
 
-    def _members_before(self, steps: Sequence[_Step]) -> Iterator[Statement]:
-        rows = (self._members.first(item.placed, old) for item, old in steps)
-        return self._statements.write(chain.from_iterable(rows), self._at)
+    def _put(self, changed: Sequence[Prepared], new: Mapping[str, State]) -> Operation[list[Step]]:
+        """Write documents, right after what they replace was read."""
+        steps: list[Step] = []
+        for start in range(0, len(changed), AT_ONCE):
+            part = changed[start : start + AT_ONCE]
+            self._check_time()
+            before = yield from self._derived.stored([item.record.id for item in part], new)
+            late = {name for name, state in before.items() if state.written > self._at}
+            written = [item for item in part if item.record.id not in late]
+            yield from self._run("write documents", map(self._document, written))
+            steps += [Step(now=None, before=new[name]) for name in late]
+            ids = (item.record.id for item in written)
+            steps += [Step(now=new[name], before=before.get(name)) for name in ids]
+        return steps
 
-    def _members_after(self, steps: Sequence[_Step], removed: Sequence[Before]) -> Iterator[Statement]:
-        """One later than the rows that are marked; deletions, though, no later than what was written."""
-        changed = (self._members.last(item.placed, old) for item, old in steps)
-        yield from self._statements.write(chain.from_iterable(changed), self._at + 1)
-        left = [self._members.gone(old, item.placed.members) for item, old in steps if old]
-        left += [self._members.gone(old.placed, {}) for old in removed]
-        yield from self._statements.delete(chain.from_iterable(left), self._at)
+    def _remove(self, names: Sequence[str]) -> Operation[list[Step]]:
+        """Delete documents, right after they were read."""
+        steps: list[Step] = []
+        for start in range(0, len(names), AT_ONCE):
+            before = yield from self._derived.stored(names[start : start + AT_ONCE], {})
+            gone = [state for state in before.values() if state.written < self._at]
+            yield from self._run("delete documents", (self._deletion(state.id) for state in gone))
+            steps += [Step(now=None, before=state) for state in gone]
+        return steps
 
-    def _document(self, item: Prepared, before: Placed | None) -> Statement:
+    def _check_time(self) -> None:
+        """Rows that are added long before their document would be taken for strays."""
+        spent = time.monotonic() - self._since
+        if spent > self._in_time:
+            raise StoreUnavailableError(
+                f"could not write documents: writing their members and words took {spent:.0f} s, and at most"
+                f" {self._in_time:.0f} s are allowed (half of settle in CassandraSettings). Check the load of"
+                " the server, then write them again."
+            )
+
+    def _document(self, item: Prepared) -> Statement:
         record = item.record
-        fields = searchable(record.metadata)
         values = (
             record.id,
             record.text,
             item.attributes,
-            fields if fields or before else UNSET,
-            link_cell(item.written, record.links),
+            searchable(record.metadata),
+            link_cell(item.links, record.links),
             item.digest,
             record.vector,
             *self._stamp(),
@@ -254,11 +250,18 @@ class ChangeWriter:
     def _stamp(self) -> tuple[int, ...]:
         return (self._at,) if self._lifetime is None else (self._at, self._lifetime)
 
-    def _run(self, what: str, statements: Iterator[Statement]) -> Operation[None]:
+    def _note(self, steps: Sequence[Step]) -> None:
+        """Tell the corpus how many documents and words more there are."""
+        now = [step.now for step in steps if step.now]
+        before = [step.before for step in steps if step.before and step.before.written]
+        words = sum(state.length for state in now) - sum(state.length for state in before)
+        self._corpus.add(len(now) - len(before), words)
+
+    def _run(self, what: str, statements: Iterable[Statement]) -> Operation[None]:
         all_of_them = tuple(statements)
         if all_of_them:
             yield Requests(statements=all_of_them, what=what)
 
 
-def _placed(before: Before | None) -> Placed | None:
-    return before.placed if before else None
+def _parts(whole: Sequence[One]) -> Iterator[Sequence[One]]:
+    return (whole[start : start + A_PART] for start in range(0, len(whole), A_PART))

@@ -1,0 +1,176 @@
+"""Rows that follow from documents, members and postings alike: what a change adds, replaces and deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import orjson
+
+from linkstore.backends.base import Record
+from linkstore.backends.cassandra import codes, cql
+from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.members import MemberStatements, Placed
+from linkstore.backends.cassandra.postings import DocumentWords, PostingStatements, stamp_of
+from linkstore.backends.cassandra.reading import Fetcher
+from linkstore.backends.cassandra.rounds import documents_after
+from linkstore.backends.cassandra.rows import is_whole, links_of, memberships, stored_links, written_links
+from linkstore.backends.cassandra.transport.requests import Statement
+from linkstore.plans import Operation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """All that rows follow from, of a document that is stored or is to be.
+
+    Args:
+        id: Of the document.
+        written: When its last column was; 0 if it is yet to be.
+        lifetime: Seconds until it expires; None: never.
+        links: Its links, as their author wrote them.
+        placed: On link groups.
+        words: Its words; None in a store without lexical search.
+    """
+
+    id: str
+    written: int = 0
+    lifetime: int | None = None
+    links: str = ""
+    placed: Placed
+    words: DocumentWords | None = None
+
+    @property
+    def length(self) -> int:
+        """How many words it has."""
+        return self.words.length if self.words else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What becomes of one document, in all that follows from it.
+
+    Args:
+        now: The state that was written; None if the document was deleted.
+        before: The state before; None if there was none.
+    """
+
+    now: State | None
+    before: State | None
+
+
+class DerivedRows:
+    """Makes the statements that write members and postings.
+
+    Args:
+        tables: Of the store.
+        fetcher: Knows which node has which partition, and reads documents.
+        buckets: Into how many partitions a side of a link group is split, and a word.
+        lexical: Whether there are postings.
+        lifetime: Seconds until what is written expires; None: never.
+    """
+
+    def __init__(
+        self, tables: Tables, fetcher: Fetcher, buckets: int, *, lexical: bool, lifetime: int | None
+    ) -> None:
+        self._tables = tables
+        self._fetcher = fetcher
+        self._buckets = buckets
+        self._lexical = lexical
+        self._members = MemberStatements(tables, fetcher, lifetime)
+        self._postings = PostingStatements(tables, fetcher, lifetime)
+
+    def state(self, record: Record, code: bytes) -> State:
+        """The state that a record is to be stored in."""
+        members = memberships(stored_links(record.links))
+        return State(
+            id=record.id,
+            placed=Placed(id=record.id, members=members, vector=record.vector, code=code),
+            words=DocumentWords.of(record.id, record.text, record.metadata) if self._lexical else None,
+        )
+
+    def stored(self, ids: Sequence[str], now: Mapping[str, State]) -> Operation[dict[str, State]]:
+        """The states that documents are in, of those that exist.
+
+        Args:
+            ids: Of the documents.
+            now: The states that they are to be in; where the words are the same, they are not counted again.
+        """
+        rows = yield from self._fetcher.by_id(cql.read_states(self._tables), ids, "read documents")
+        return {row[0]: self._stored(row, now.get(row[0])) for row in rows if is_whole(row)}
+
+    def coded(self, ids: Sequence[str]) -> Operation[dict[str, State]]:
+        """The same, with the codes of vectors."""
+        states = yield from self.stored(ids, {})
+        return {state.id: state for state in _with_codes(list(states.values()))}
+
+    def after(self, name: str | None) -> Operation[Sequence[State]]:
+        """The next documents in the order of the ring, with the codes of vectors; none after the last."""
+        rows = yield from documents_after(self._tables, name)
+        while rows and not any(map(is_whole, rows)):
+            rows = yield from documents_after(self._tables, rows[-1][0])
+        return _with_codes([self._stored(row, None) for row in rows if is_whole(row)])
+
+    def _stored(self, row: Sequence[Any], now: State | None) -> State:
+        name, written, linked, lifetime, links, text, attributes, vector = row
+        words = None
+        if self._lexical:
+            text, metadata = text or "", orjson.loads(attributes)
+            words = now.words if now else None
+            if words is None or words.stamp != stamp_of(text, metadata):
+                words = DocumentWords.of(name, text, metadata)
+        return State(
+            id=name,
+            written=max(written, linked),
+            lifetime=lifetime,
+            links=written_links(links).decode(),
+            placed=Placed(id=name, members=memberships(links_of(links)), vector=vector),
+            words=words,
+        )
+
+    def add(self, states: Iterable[State], at: int) -> Iterator[Statement]:
+        """Add what follows from states that are about to be written."""
+        states = list(states)
+        yield from self._members.add(
+            chain.from_iterable(state.placed.rows(self._buckets) for state in states), at
+        )
+        yield from self._postings.add(
+            chain.from_iterable(state.words.rows(self._buckets) for state in states if state.words), at
+        )
+
+    def finish(self, steps: Sequence[Step], at: int) -> Iterator[Statement]:
+        """Take out what follows from the states before, and not from those that were written."""
+        yield from self._finish_members(steps, at)
+        yield from self._finish_postings(steps, at)
+
+    def _finish_members(self, steps: Sequence[Step], at: int) -> Iterator[Statement]:
+        buckets = self._buckets
+        pairs = [(step.now and step.now.placed, step.before.placed) for step in steps if step.before]
+        differing = (now.rows_differing(before, buckets) for now, before in pairs if now)
+        gone = (now.keys_gone(before, buckets) if now else before.keys(buckets) for now, before in pairs)
+        yield from self._members.replace(chain.from_iterable(differing), at)
+        yield from self._members.delete(chain.from_iterable(gone), at)
+
+    def _finish_postings(self, steps: Sequence[Step], at: int) -> Iterator[Statement]:
+        buckets = self._buckets
+        pairs = [(step.now and step.now.words, step.before.words) for step in steps if step.before]
+        differing = (now.rows_differing(before, buckets) for now, before in pairs if now and before)
+        gone = (
+            now.keys_gone(before, buckets) if now else (key for key, _ in before.rows(buckets))
+            for now, before in pairs
+            if before
+        )
+        yield from self._postings.replace(chain.from_iterable(differing), at)
+        yield from self._postings.delete(chain.from_iterable(gone), at)
+
+
+def _with_codes(states: Sequence[State]) -> list[State]:
+    if not states:
+        return []
+    packed = codes.encode(np.stack([state.placed.vector for state in states]))
+    return [
+        replace(state, placed=replace(state.placed, code=code))
+        for state, code in zip(states, packed, strict=True)
+    ]
