@@ -32,6 +32,7 @@ SCHEMES: Final = frozenset({"http", "https", "ftp", "file"})
 """Schemes with pages behind them; every other, such as ``mailto:``, is skipped."""
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ftp": 21}
+_LONGEST_HOST: Final = 253
 _NO_BASE: Final = "http://site.invalid/"
 _CACHED_URLS: Final = 65_536
 _CACHED_PAGES: Final = 1024
@@ -281,6 +282,8 @@ def _canonical(url: str) -> str | None:
     host = parts.hostname or ""
     if parts.scheme not in SCHEMES:
         return None
+    if not host.isascii():
+        host = _punycode(host)
     authority = f"[{host}]" if ":" in host else host
     if parts.port not in (None, _DEFAULT_PORTS.get(parts.scheme)):
         authority += f":{parts.port}"
@@ -290,6 +293,22 @@ def _canonical(url: str) -> str | None:
     canonical: str = canonicalize_url(urlunsplit((parts.scheme, authority, path, parts.query, "")))
     host = canonical.split("/", 3)[2]
     return canonical if not _NOT_IN_HOSTS.search(host) and (host or parts.scheme == "file") else None
+
+
+def _punycode(host: str) -> str:
+    """A host name in ASCII, as browsers write it: ``faß.example`` is not ``fass.example``.
+
+    By UTS #46, not transitional; which characters registries allow is not checked.
+
+    Raises:
+        ValueError: If it is not the name of a host.
+    """
+    if len(host) > _LONGEST_HOST:
+        raise ValueError("a host name has 253 characters at most")
+    import idna
+
+    labels = idna.uts46_remap(host, std3_rules=False, transitional=False).split(".")
+    return ".".join(one if one.isascii() else f"xn--{one.encode('punycode').decode()}" for one in labels)
 
 
 def _under_policy(url: str, policy: UrlPolicy) -> str:

@@ -41,6 +41,8 @@ class ChunkLimits:
 
 
 DEFAULT_LIMITS: Final = ChunkLimits()
+_NEAR: Final = 16
+"""In so many pieces of a long block the label of the next link is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +242,8 @@ def _looked_for(block: Block, texts: Sequence[str], begins: Sequence[int]) -> tu
     places = [0 for _ in block.anchors]
     at = 0
     for link in block.links:
-        at = next((i for i in range(at, len(texts)) if link.label in texts[i]), at)
+        near = range(at, min(at + _NEAR, len(texts)))
+        at = next((i for i in near if link.label in texts[i]), at)
         places.append(begins[at])
     return tuple(places)
 

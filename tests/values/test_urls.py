@@ -53,6 +53,13 @@ BASE = "https://Docs.Example.org/guide/intro.html"
         ("file:///srv/site/a.html", "file:///srv/site/a.html"),
         # internationalised hosts and paths
         ("https://müller.example/ß", "https://xn--mller-kva.example/%C3%9F"),
+        ("https://faß.example/", "https://xn--fa-hia.example/"),
+        ("https://FASS.example/", "https://fass.example/"),
+        ("https://MÜLLER.example/ß", "https://xn--mller-kva.example/%C3%9F"),
+        ("https://☃.example/", "https://xn--n3h.example/"),
+        ("https://東京。example/", "https://xn--1lqs71d.example/"),
+        ("https://" + "ß" * 300 + ".example/", None),
+        ("https://a\u200f\u0600.example/", None),
         ("https://XN--MLLER-KVA.example/%c3%9f", "https://xn--mller-kva.example/%C3%9F"),
         # percent-encoding
         ("/%7euser/%41", "https://docs.example.org/~user/A"),

@@ -16,7 +16,7 @@ from linkstore.ingest.html.pages import PageContent, decoded, page_content, pars
 from linkstore.ingest.notes.frontmatter import split_front_matter
 
 _TITLE: Final = re.compile(r"^title:\s*(.+?)\s*$", re.MULTILINE)
-_CUSTOM_ID: Final = re.compile(r"\s*\{:?\s*#([\w.:-]+)[^{}]*\}\s*$")
+_CUSTOM_ID: Final = re.compile(r"(?:(?<!\s)\s++)?\{:?\s*+#([\w.:-]++)[^{}]*+\}\s*+\Z")
 _NOT_IN_SLUGS: Final = re.compile(r"[^\w\- ]")
 
 

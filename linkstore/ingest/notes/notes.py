@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import posixpath
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 from urllib.parse import unquote
 
+_MOST_FOLDERS: Final = 32
+"""A note is found by so many of the last parts of its path; by more only if that is all of it."""
 _INDEX_NAMES: Final = ("index", "readme")
 
 
@@ -29,12 +31,12 @@ class Notes:
 
     def __init__(self, paths: Iterable[str], aliases: Mapping[str, Iterable[str]]) -> None:
         self._exact: dict[str, str] = {}
-        self._ending: dict[str, list[str]] = {}
+        self._ending: dict[str, str] = {}
         for path in sorted(paths, key=lambda path: (len(path), path)):
             for name in (_folded(path), _folded(posixpath.splitext(path)[0])):
                 self._exact.setdefault(name, path)
-            name = posixpath.basename(posixpath.splitext(path)[0])
-            self._ending.setdefault(_folded(name), []).append(path)
+                for ending in _endings(name):
+                    self._ending.setdefault(ending, path)
         self._aliases = {
             _folded(alias): min(owners, key=lambda path: (len(path), path))
             for alias, owners in ((alias, list(owners)) for alias, owners in aliases.items())
@@ -82,16 +84,18 @@ class Notes:
         return next((found for one in tried if (found := self._file(one))), None)
 
     def _nearest(self, name: str, page: str) -> str | None:
+        """The note whose path ends so: in the folder of the page, else the one with the shortest path."""
         wanted = _folded(name)
-        found = self._ending.get(posixpath.basename(wanted), [])
-        found = found or self._ending.get(posixpath.basename(posixpath.splitext(wanted)[0]), [])
-        ending = [path for path in found if _ends(_folded(path), wanted)]
-        own = [path for path in ending if posixpath.dirname(path) == posixpath.dirname(page)]
-        return next(iter(own or ending), None)  # they are sorted by length
+        beside = f"{_folded(posixpath.dirname(page))}/{posixpath.basename(wanted)}".lstrip("/")
+        own = self._exact.get(beside) if f"/{beside}".endswith(f"/{wanted}") else None
+        return own or self._ending.get(wanted)
 
 
-def _ends(path: str, wanted: str) -> bool:
-    return any(f"/{one}".endswith(f"/{wanted}") for one in (path, posixpath.splitext(path)[0]))
+def _endings(path: str) -> Iterator[str]:
+    """A path, and what is left of it without one, two, three, … of its first folders."""
+    parts = path.split("/")
+    for first in range(max(0, len(parts) - _MOST_FOLDERS), len(parts)):
+        yield "/".join(parts[first:])
 
 
 def _folded(name: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 from urllib.parse import urlsplit
 from xml.parsers import expat
@@ -15,10 +17,15 @@ from linkstore.ingest.web.client import Client
 from linkstore.ingest.web.errors import FetchError, SiteUnavailableError
 from linkstore.ingest.web.fetching import Response
 from linkstore.ingest.web.targets import absolute_url
+from linkstore.ingest.xmlbounds import BoundedParser, UnboundedXmlError
 
 MAX_BYTES: Final = 50 * 2**20
 """The protocol's own limit for an unpacked sitemap."""
 
+MOST_URLS: Final = 50_000
+"""The protocol's own limit for the URLs of a sitemap."""
+_LONGEST_URL: Final = 8192
+_WORD: Final = re.compile(rb"\S+")
 _MOST: Final = 1000
 """Sitemaps read in one run."""
 _HELD: Final = 50_000
@@ -34,10 +41,12 @@ class Sitemap:
     Args:
         pages: URLs of pages.
         sitemaps: URLs of further sitemaps.
+        is_cut: Whether it lists more than the protocol allows, which are not read.
     """
 
     pages: list[str] = field(default_factory=list)
     sitemaps: list[str] = field(default_factory=list)
+    is_cut: bool = False
 
 
 def is_sitemap(body: bytes) -> bool:
@@ -62,10 +71,12 @@ def read_sitemap(body: bytes) -> Sitemap:
     body = _unpacked(body) if body.startswith(GZIP) else body
     if body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
         return _read_xml(body)
-    lines = body.decode("utf-8-sig", "replace").split()
+    found = islice(_WORD.finditer(body.removeprefix(b"\xef\xbb\xbf")), MOST_URLS + 1)
+    lines = [word[0].decode("utf-8", "replace") for word in found]
     if not lines or not all(line.startswith(("http://", "https://")) for line in lines):
         raise FetchError("it is no sitemap")
-    return Sitemap(pages=lines)
+    short = [line for line in lines[:MOST_URLS] if len(line) <= _LONGEST_URL]
+    return Sitemap(pages=short, is_cut=len(lines) > MOST_URLS)
 
 
 def listed(
@@ -96,6 +107,11 @@ def listed(
             yield BadInput(name=url, reason=str(error), hides=url)
             continue
         yield from resolved(sitemap.pages, url)
+        if sitemap.is_cut:
+            reason = (
+                f"only the first {MOST_URLS:,} URLs of a sitemap are read, as many as the protocol allows"
+            )
+            yield BadInput(name=url, reason=reason, hides="")
         for one in resolved(sitemap.sitemaps, url):
             if isinstance(one, BadInput):
                 yield one
@@ -136,32 +152,63 @@ def _unpacked(body: bytes) -> bytes:
 
 
 def _read_xml(body: bytes) -> Sitemap:
-    found = Sitemap()
-    path: list[str] = []
-    text: list[str] = []
-
-    def start(name: str, _: dict[str, str]) -> None:
-        path.append(name.rpartition(" ")[2].lower())
-        text.clear()
-
-    def end(_: str) -> None:
-        if path[-2:] == ["url", "loc"]:
-            found.pages.append("".join(text).strip())
-        elif path[-2:] == ["sitemap", "loc"]:
-            found.sitemaps.append("".join(text).strip())
-        path.pop()
-
-    def refuse(*_: object) -> None:
-        raise FetchError("it has a document type, which a sitemap has not")
-
-    parser = expat.ParserCreate(namespace_separator=" ")
-    parser.buffer_text = True
-    parser.StartElementHandler = start
-    parser.EndElementHandler = end
-    parser.CharacterDataHandler = text.append
-    parser.StartDoctypeDeclHandler = refuse
+    reader = _Reader()
     try:
-        parser.Parse(body, True)
-    except (expat.ExpatError, ValueError, LookupError) as error:
+        reader.read(body)
+    except (expat.ExpatError, UnboundedXmlError, ValueError, LookupError) as error:
         raise FetchError(f"it is no sitemap: {error}") from error
-    return found
+    return reader.found
+
+
+class _FullError(Exception):
+    """A sitemap has listed all that is read of it."""
+
+
+class _Reader:
+    """Handles the events of the XML parser."""
+
+    def __init__(self) -> None:
+        self.found = Sitemap()
+        self._path: list[str] = []
+        self._text: list[str] = []
+        self._room = 0
+        parser = expat.ParserCreate(namespace_separator=" ")
+        parser.buffer_text = True
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+        self._parser = BoundedParser(parser)
+
+    def read(self, body: bytes) -> None:
+        """Read a sitemap, up to the number of URLs that the protocol allows."""
+        try:
+            self._parser.feed(body)
+            self._parser.finish()
+        except _FullError:
+            self.found.is_cut = True
+
+    def _start(self, name: str, _: dict[str, str]) -> None:
+        self._parser.enter()
+        self._path.append(name.rpartition(" ")[2].lower())
+        self._text.clear()
+        self._room = _LONGEST_URL
+
+    def _characters(self, text: str) -> None:
+        if self._room >= 0:
+            self._text.append(text[: self._room])
+            self._room -= len(text)
+
+    def _end(self, _: str) -> None:
+        self._parser.leave()
+        if self._path[-2:] == ["url", "loc"]:
+            self._keep(self.found.pages)
+        elif self._path[-2:] == ["sitemap", "loc"]:
+            self._keep(self.found.sitemaps)
+        self._path.pop()
+
+    def _keep(self, urls: list[str]) -> None:
+        """Keep a URL, unless it is longer than any that is followed."""
+        if len(urls) >= MOST_URLS:
+            raise _FullError
+        if self._room >= 0:
+            urls.append("".join(self._text).strip())

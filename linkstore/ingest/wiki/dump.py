@@ -19,8 +19,12 @@ from linkstore.errors import LinkStoreError
 from linkstore.ingest.sources import SourceNotFoundError
 from linkstore.ingest.wiki.redirects import is_redirect
 from linkstore.ingest.wiki.siteinfo import Namespace, SiteInfo
+from linkstore.ingest.xmlbounds import BoundedParser
 
 _READ: Final = 2**18
+_RATIO: Final = 200
+"""A dump that unpacks to more than this times its size, beyond the bytes that are free, is no dump."""
+_FREE: Final = 64 * 2**20
 _LONGEST_NAME: Final = 4096
 """Titles have 255 bytes at most; nothing but a text is longer than this."""
 _LONGEST_PLACE: Final = 2048
@@ -93,11 +97,15 @@ def read_pages(path: Path, *, limit: int, only_redirects: bool = False) -> Itera
 
 def _events(path: Path, reader: _Reader) -> Iterator[None]:
     """Feed a reader piece by piece; pages that are complete can be taken after each."""
-    with closing(_opened(path)) as file:
+    with _file(path) as raw, closing(_unpacking(raw, path)) as file:
+        taken = 0
         try:
             while piece := file.read1(_READ):  # what comes before an error is not lost
                 reader.feed(piece)
                 yield
+                taken += len(piece)
+                if taken > max(_FREE, _RATIO * raw.tell()):
+                    raise LinkStoreError(f"it unpacks to more than {_RATIO} times its size")  # noqa: TRY301
             reader.finish()
         except (expat.ExpatError, EOFError, OSError, LinkStoreError) as error:
             failure = error
@@ -108,15 +116,17 @@ def _events(path: Path, reader: _Reader) -> Iterator[None]:
     raise DumpCutShortError(f"it cannot be read beyond {reader.place}: {failure}") from failure
 
 
-def _opened(path: Path) -> BufferedReader | bz2.BZ2File:
+def _file(path: Path) -> BufferedReader:
     try:
-        file = path.open("rb")
+        return path.open("rb")
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
         raise SourceNotFoundError(f"there is no dump {str(path)!r}; give an .xml or .xml.bz2 file") from error
+
+
+def _unpacking(file: BufferedReader, path: Path) -> BufferedReader | bz2.BZ2File:
     head = file.read(3)
     file.seek(0)
     if head.startswith(b"7z"):
-        file.close()
         raise SourceNotFoundError(f"{str(path)!r} is a 7z archive; unpack it, or take the .bz2 of the dump")
     return bz2.open(file) if head == b"BZh" else file
 
@@ -167,6 +177,7 @@ class _Reader:
         self._within = ""
         self.is_dump = self.site_done = self.seen_page = False
         self._parser = self._new_parser()
+        self._bounded = BoundedParser(self._parser)
 
     def _new_parser(self) -> expat.XMLParserType:
         parser = expat.ParserCreate()
@@ -174,8 +185,6 @@ class _Reader:
         parser.buffer_size = _READ
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
-        # No dump declares a document type; whoever does wants its entities expanded.
-        parser.StartDoctypeDeclHandler = _refuse_doctype
         return parser
 
     @property
@@ -185,10 +194,10 @@ class _Reader:
         return f"line {self._parser.CurrentLineNumber}{last}"
 
     def feed(self, piece: bytes) -> None:
-        self._parser.Parse(piece)
+        self._bounded.feed(piece)
 
     def finish(self) -> None:
-        self._parser.Parse(b"", True)
+        self._bounded.finish()
 
     def take(self) -> list[DumpPage]:
         """The pages completed since the last time."""
@@ -208,6 +217,7 @@ class _Reader:
         )
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._bounded.enter()
         if self._within == "revision":
             if name == _TEXT:
                 self._collect(name, self._limit)
@@ -245,6 +255,7 @@ class _Reader:
             self._room -= len(data)
 
     def _end(self, name: str) -> None:
+        self._bounded.leave()
         if name == self._wanted:
             self._keep(name, "".join(self._parts))
             self._wanted = ""
@@ -287,7 +298,3 @@ def _number(value: str) -> int:
         return int(value)
     except ValueError as error:
         raise LinkStoreError(f"{value[:40]!r} is no number of a namespace") from error
-
-
-def _refuse_doctype(*_: object) -> None:
-    raise LinkStoreError("it declares a document type, which no MediaWiki dump does")

@@ -42,7 +42,10 @@ _SHOWN: Final = (
 _SEPARATORS: Final = "\x0b\x0c\x1c\x1d\x1e\x1f"  # white space to Python, and no part of XML either
 _LEFT_OUT: Final = str.maketrans(dict.fromkeys(ALL + _SEPARATORS))
 _NEITHER: Final = re.compile(f"[^{LINK}{ANCHOR}]+")
-_NO_WORDS: Final = re.compile(r"\s*\(\s*(?:[,;:]\s*)*\)|(?<=\()\s*(?:[,;:]\s*)+|\s+(?=[,.)](?:\s|$))")
+# White space is tried from its beginning only, and never given back.
+_NO_WORDS: Final = re.compile(
+    r"(?:(?<!\s)\s++)?\(\s*+(?:[,;:]\s*+)*+\)|(?<=\()\s*+(?:[,;:]\s*+)++|(?<!\s)\s++(?=[,.)](?:\s|$))"
+)
 _SHORT: Final = 100
 
 
