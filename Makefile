@@ -13,7 +13,7 @@ WORKERS ?= 2
 DATA ?= $(LINKSTORE_EVAL_DATA)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long lint format docs bench cassandra clean
+.PHONY: help demo test test-long fuzz lint format docs bench cassandra clean
 
 help: ## Say what there is to make
 	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -29,6 +29,9 @@ test: $(DEV) ## Run the tests, with a sample of the long counts; ARGS go to pyte
 
 test-long: $(DEV) ## Run the tests with the long counts in full
 	LINKSTORE_LONG=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+fuzz: $(DEV) ## Fuzz the readers for an hour; ARGS such as --minutes 5 --reader html
+	PYTHONPATH=tests/support $(BIN)/python -m fuzzing $(ARGS)
 
 lint: $(DEV) ## Check style and types
 	$(BIN)/ruff check .

@@ -1,0 +1,1 @@
+"""Fuzzing of what reads text that others wrote: ``python -m fuzzing``."""
