@@ -23,7 +23,7 @@ def delete(
     store: StoreOption,
     pages: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PAGES...", help="Pages by URL, or documents of no page by id."),
+        typer.Argument(metavar="PAGES", help="Pages by URL, or documents of no page by id."),
     ] = None,
     chunks: Annotated[
         list[str] | None,

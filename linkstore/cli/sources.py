@@ -102,6 +102,13 @@ def _website() -> Callable[..., Summary]:
     return run
 
 
+def _is_vault(place: str) -> bool:
+    try:
+        return (Path(place) / ".obsidian").is_dir()
+    except PermissionError:
+        return False  # what may be read of it is for the folder to say
+
+
 def _ends(*suffixes: str) -> Callable[[str], bool]:
     return lambda place: place.lower().endswith(suffixes) and not Path(place).is_dir()
 
@@ -147,7 +154,7 @@ KINDS: Final = (
     SourceKind(
         name="vault",
         title="a vault of Markdown notes",
-        fits=lambda place: (Path(place) / ".obsidian").is_dir(),
+        fits=_is_vault,
         index=_folder("index_vault"),
         options={"prefix": "--prefix", "claims": "--trust-claims"},
     ),

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from xml.etree import ElementTree as ET
 
 import pytest
 from documented import linkstore
@@ -455,35 +456,43 @@ def test_a_site_goes_through_an_export_unchanged(tmp_path):
     assert links_of(tmp_path / "first") == links_of(tmp_path / "again") != {}
 
 
+def graph(place, folder) -> tuple[dict[str, dict[str, str]], dict[tuple[str, str], dict[str, str]]]:
+    """The nodes and edges of a store's graph, with their data."""
+    target = folder / "out.graphml"
+    assert linkstore("export", "--store", str(place), "--format", "graphml", "-o", str(target))[0] == 0
+    root = ET.parse(target).getroot()
+    space = "{http://graphml.graphdrawing.org/xmlns}"
+    assert {key.get("id") for key in root.iter(f"{space}key")} >= {
+        data.get("key") for data in root.iter(f"{space}data")
+    }
+
+    def data(one):
+        return {part.get("key"): part.text for part in one}
+
+    nodes = {one.get("id"): data(one) for one in root.iter(f"{space}node")}
+    edges = {(one.get("source"), one.get("target")): data(one) for one in root.iter(f"{space}edge")}
+    assert {end for edge in edges for end in edge} <= nodes.keys()
+    return nodes, edges
+
+
 def test_a_graph_has_documents_groups_and_links(store, tmp_path):
-    import networkx as nx
+    nodes, edges = graph(store, tmp_path)
 
-    target = tmp_path / "out.graphml"
-    assert linkstore("export", "--store", store, "--format", "graphml", "-o", str(target))[0] == 0
-    graph = nx.read_graphml(target)
-
-    assert graph.nodes["d:tower"]["title"] == "Needle"
-    assert nx.shortest_path(graph, "d:tower", "d:uptown") == [
-        "d:tower",
-        "g:hyperlink:/uptown",
-        "d:uptown",
-    ]
-    assert graph.edges["d:tower", "g:hyperlink:/uptown"]["label"] == "the district around it"
+    assert nodes["d:tower"] == {"type": "document", "title": "Needle", "url": "/needle#top"}
+    assert edges["d:tower", "g:hyperlink:/uptown"]["label"] == "the district around it"
+    assert ("g:hyperlink:/uptown", "d:uptown") in edges
 
 
 def test_a_graph_holds_whatever_ids_and_labels_there_are(tmp_path):
-    import networkx as nx
-
     name = 'a"<&>\x0b\n\ufffe東京'
     one = Document(id=name, page_content="x", metadata={"title": name})
     add_links(one, Link.bidir(kind="keyword", tag=name, label=name, weight=0.5))
     with LinkStore.open(tmp_path / "kb") as opened:
         opened.add_documents([one])
-    target = tmp_path / "out.graphml"
-    linkstore("export", "--store", str(tmp_path / "kb"), "--format", "graphml", "-o", str(target))
 
-    graph = nx.read_graphml(target)
-    assert (len(graph.nodes), len(graph.edges)) == (2, 2)
+    nodes, edges = graph(tmp_path / "kb", tmp_path)
+    assert (len(nodes), len(edges)) == (2, 2)
+    assert {data["weight"] for data in edges.values()} == {"0.5"}
 
 
 def test_an_export_that_cannot_be_written_leaves_nothing(store, tmp_path):
