@@ -22,6 +22,7 @@
         ├── StoreBusyError      another writer held the store for too long
         ├── StoreFullError      no space left; what was stored before is intact
         ├── StoreLimitError     the store would hold more than its format can number
+        ├── ClockSkewError      this machine's clock and the server's differ too much
         ├── CapabilityError     the engine cannot do this at all, such as search by words
         └── StoreUnavailableError  a server that cannot be reached or does not answer in time
 """
@@ -128,6 +129,10 @@ class StoreFullError(BackendError):
 
 class StoreLimitError(BackendError):
     """The store would hold more than its format can number; nothing of the change was written."""
+
+
+class ClockSkewError(BackendError):
+    """This machine's clock and that of the server differ by more than is allowed; the message says both."""
 
 
 class CapabilityError(BackendError):

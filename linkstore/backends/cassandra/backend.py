@@ -24,7 +24,7 @@ from linkstore.backends.cassandra.clock import Clock
 from linkstore.backends.cassandra.corpus import Corpus
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.derived import DerivedRows
-from linkstore.backends.cassandra.entries import read_entries
+from linkstore.backends.cassandra.entries import last_written, read_entries
 from linkstore.backends.cassandra.groups import GroupReader
 from linkstore.backends.cassandra.inspection import Inspection
 from linkstore.backends.cassandra.memberinspection import MemberInspection
@@ -34,6 +34,7 @@ from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.relinking import Relinker
 from linkstore.backends.cassandra.scopes import Scope
 from linkstore.backends.cassandra.settings import CassandraSettings
+from linkstore.backends.cassandra.skew import check_clocks
 from linkstore.backends.cassandra.transport.driver import Session
 from linkstore.backends.cassandra.transport.execution import Executor
 from linkstore.backends.cassandra.transport.placement import Placement
@@ -67,6 +68,7 @@ class CassandraBackend(Backend):
     Raises:
         StoreNotFoundError: If there is no store and ``create`` is False.
         StoreFormatError: If it is of a version that this linkstore does not know.
+        ClockSkewError: If the clocks of this machine and of a node differ by more than is allowed.
     """
 
     def __init__(
@@ -86,10 +88,9 @@ class CassandraBackend(Backend):
         self._close_session = close_session
         self._closed = False
         buckets, lexical = self._settings.buckets, self._settings.lexical
-        now = self._clock.now()
-        recorded = self.run(
-            schema.set_up(self._tables, create=create, buckets=buckets, lexical=lexical, now=now)
-        )
+        nodes = len(session.cluster.metadata.all_hosts())
+        self.run(check_clocks(nodes, self._settings.max_clock_skew))
+        recorded = self.run(schema.set_up(self._tables, create=create, buckets=buckets, lexical=lexical))
         self._buckets = recorded.buckets
         self._manifest = recorded.manifest
         self._placement = Placement(session, keyspace)
@@ -99,8 +100,6 @@ class CassandraBackend(Backend):
         self._words = Words(self._tables, recorded, self._settings, self._corpus)
         self._inspection = Inspection(self._tables)
         self._lexical = recorded.lexical
-        if recorded.manifest.dimension is not None and create:
-            self.run(schema.claim(self._tables, recorded.manifest, now))
 
     def manifest(self) -> Operation[Manifest]:
         """From the table of settings, until it says which embedding."""
@@ -110,9 +109,9 @@ class CassandraBackend(Backend):
         return self._manifest
 
     def claim(self, manifest: Manifest) -> Operation[Manifest]:
-        """Into the table of settings, if it has none; makes the tables of documents and members."""
+        """Into the table of settings, if it has none, once the tables of documents and members are made."""
         self._check_open()
-        self._manifest = yield from schema.claim(self._tables, manifest, self._clock.now())
+        self._manifest = yield from schema.claim(self._tables, manifest)
         return self._manifest
 
     def write(self, change: Change) -> Operation[Written]:
@@ -127,6 +126,7 @@ class CassandraBackend(Backend):
             remove_pages=tuple(change.remove_pages),
         )
         check_dimension(put, dimension)
+        self._clock.now(after=(yield from last_written(self._tables, change)))
         derived = self._derived(lexical=self._lexical)
         writer = ChangeWriter(self._tables, self._fetcher, self._clock, derived, self._settings, self._corpus)
         return (yield from writer.apply(change, prepare(put)))

@@ -95,11 +95,11 @@ again, which levels keep in few files."""
 
 
 def create_small_tables(tables: Tables) -> tuple[str, ...]:
-    """The tables that need no embedding to be known."""
+    """The tables that need no embedding to be known; the one that tells that they are there is the last."""
     return (
-        f"CREATE TABLE IF NOT EXISTS {tables.settings} (name text PRIMARY KEY, value text)",
         f"CREATE TABLE IF NOT EXISTS {tables.pages}"
         " (source text, url text, digest text, ids frozen<list<text>>, PRIMARY KEY ((source), url))",
+        f"CREATE TABLE IF NOT EXISTS {tables.settings} (name text PRIMARY KEY, value text)",
     )
 
 
@@ -134,14 +134,21 @@ TABLES_THERE: Final = "SELECT table_name FROM system_schema.tables WHERE keyspac
 """Which tables a keyspace has; values: the keyspace."""
 
 
+READ_CLOCK: Final = "SELECT toTimestamp(now()), rpc_address FROM system.local"
+"""What time it is by the clock of the node that answers, and its address."""
+
+
 def read_settings(tables: Tables) -> str:
     """All settings: (name, value)."""
     return f"SELECT name, value FROM {tables.settings}"
 
 
-def write_setting(tables: Tables) -> str:
-    """One setting; values: name, value, timestamp."""
-    return f"INSERT INTO {tables.settings} (name, value) VALUES (?, ?) USING TIMESTAMP ?"
+def settle_setting(tables: Tables) -> str:
+    """One setting, unless there is one of that name: (whether it was written, else name, value).
+
+    Values: name, value.
+    """
+    return f"INSERT INTO {tables.settings} (name, value) VALUES (?, ?) IF NOT EXISTS"
 
 
 _DOCUMENT: Final = "id, body, attributes, links, vector"
@@ -383,6 +390,11 @@ def read_sources(tables: Tables) -> str:
 def read_all_pages(tables: Tables) -> str:
     """All page entries: (source, url, digest, ids)."""
     return f"SELECT source, url, digest, ids FROM {tables.pages}"
+
+
+def read_page_times(tables: Tables) -> str:
+    """When page entries were written: (microseconds since 1970,); values: the source, list of urls."""
+    return f"SELECT WRITETIME(digest) FROM {tables.pages} WHERE source = ? AND url IN ?"
 
 
 def write_page(tables: Tables, *, lifetime: bool) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from linkstore.backends.base import PageEntry
+from linkstore.backends.base import Change, PageEntry
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
@@ -36,13 +37,28 @@ def read_entries(
     return sorted(entries, key=lambda entry: (entry.source, entry.url))
 
 
+def last_written(tables: Tables, change: Change) -> Operation[int]:
+    """When the last of the page entries was written that a change replaces or removes; 0 without any."""
+    urls: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for source, url in (*((page.source, page.url) for page in change.put_pages), *change.remove_pages):
+        urls[source][url] = None
+    text = cql.read_page_times(tables)
+    statements = tuple(
+        statement for source, of in urls.items() for statement in _named(tables, [source], list(of), text)
+    )
+    answers = (yield Requests(statements=statements, what=_WHAT)) if statements else ()
+    return max((at for rows in answers for (at,) in rows), default=0)
+
+
 def _sources(tables: Tables) -> Operation[list[str]]:
     (rows,) = yield Requests(statements=(Statement(cql=cql.read_sources(tables)),), what=_WHAT)
     return [source for (source,) in rows]
 
 
-def _named(tables: Tables, sources: Sequence[str], urls: list[str]) -> Iterator[Statement]:
+def _named(
+    tables: Tables, sources: Sequence[str], urls: list[str], text: str | None = None
+) -> Iterator[Statement]:
     for source in sources:
         for start in range(0, len(urls), _URLS_AT_ONCE):
             values = (source, urls[start : start + _URLS_AT_ONCE])
-            yield Statement(cql=cql.read_named_pages(tables), values=values)
+            yield Statement(cql=text or cql.read_named_pages(tables), values=values)

@@ -1,9 +1,18 @@
-"""What a store records of itself, and its tables: made on demand, checked before use."""
+"""What a store records of itself, and its tables: made on demand, checked before use.
+
+Of several clients that make a store at once, lightweight transactions decide who settles what. The embedding
+is settled first, then the tables for its vectors are made, and only then is it recorded; so whoever reads
+that a store has an embedding finds the tables there. A client that stops between these steps leaves a store
+that the next one completes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+
+import orjson
 
 from linkstore.backends.base import Manifest
 from linkstore.backends.cassandra import cql
@@ -12,11 +21,11 @@ from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.errors import StoreFormatError, StoreNotFoundError
 from linkstore.plans import Operation
 
+_CLAIM: Final = "claim"
+"""The setting that settles which embedding a store will have: dimension and name, as JSON."""
 VERSION: Final = 3
 """Since 2 a store may have a table of words; since 3 links lie in a column of their own, and rows of members
 and words hold sets of states."""
-_FIRST_WINS: Final = 1 << 62
-"""Of two writes the one with the higher timestamp counts; counting down from here, the earlier does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +45,7 @@ class Recorded:
     lexical: bool
 
 
-def set_up(tables: Tables, *, create: bool, buckets: int, lexical: bool, now: int) -> Operation[Recorded]:
+def set_up(tables: Tables, *, create: bool, buckets: int, lexical: bool) -> Operation[Recorded]:
     """Make the small tables if they are not there, and read what they say.
 
     Args:
@@ -44,7 +53,6 @@ def set_up(tables: Tables, *, create: bool, buckets: int, lexical: bool, now: in
         create: Make them if they are not there.
         buckets: Of a new store.
         lexical: Whether a new store indexes words.
-        now: The timestamp.
 
     Raises:
         StoreNotFoundError: If there is no store and none shall be made.
@@ -60,8 +68,8 @@ def set_up(tables: Tables, *, create: bool, buckets: int, lexical: bool, now: in
     recorded = yield from read(tables)
     if recorded.version is None and create:
         words = "built" if lexical else "none"
-        values = {"version": str(VERSION), "buckets": str(buckets), "words": words}
-        yield from _record(tables, values, _FIRST_WINS - now)
+        values = {"buckets": str(buckets), "words": words, "version": str(VERSION)}
+        yield from _settle(tables, values)
         recorded = yield from read(tables)
     if recorded.version not in {VERSION, None}:
         older = recorded.version is not None and recorded.version < VERSION
@@ -89,29 +97,31 @@ def read(tables: Tables) -> Operation[Recorded]:
     )
 
 
-def claim(tables: Tables, manifest: Manifest, now: int) -> Operation[Manifest]:
-    """Record an embedding if none is recorded, and make the tables for its vectors; what is recorded then."""
+def claim(tables: Tables, manifest: Manifest) -> Operation[Manifest]:
+    """Record an embedding if none is recorded; what is recorded then, with the tables for its vectors."""
     recorded = yield from read(tables)
-    known = recorded.manifest
-    if known.dimension is None and manifest.dimension is not None:
-        values = {"dimension": str(manifest.dimension)}
-        if manifest.embedding is not None:
-            values["embedding"] = manifest.embedding
-        yield from _record(tables, values, _FIRST_WINS - now)
-        known = (yield from read(tables)).manifest
-    if known.dimension is not None:
-        yield from _schema(cql.create_tables(tables, known.dimension))
-        if recorded.lexical:
-            yield from _schema((cql.create_words(tables),))
-    return known
+    if recorded.manifest.dimension is not None or manifest.dimension is None:
+        return recorded.manifest
+    wanted = orjson.dumps([manifest.dimension, manifest.embedding]).decode()
+    settled = yield from _settle(tables, {_CLAIM: wanted})
+    dimension, embedding = orjson.loads(settled[_CLAIM])
+    yield from _schema(cql.create_tables(tables, dimension))
+    if recorded.lexical:
+        yield from _schema((cql.create_words(tables),))
+    values = {} if embedding is None else {"embedding": embedding}
+    yield from _settle(tables, {**values, "dimension": str(dimension)})
+    return (yield from read(tables)).manifest
 
 
-def _record(tables: Tables, values: dict[str, str], at: int) -> Operation[None]:
-    text = cql.write_setting(tables)
-    statements = tuple(
-        Statement(cql=text, values=(name, value, at), level="write") for name, value in values.items()
-    )
-    yield Requests(statements=statements, what="record what the store is")
+def _settle(tables: Tables, values: Mapping[str, str]) -> Operation[dict[str, str]]:
+    """Record each setting, in this order, unless it is recorded already; what is recorded then."""
+    text = cql.settle_setting(tables)
+    settled = {}
+    for name, value in values.items():
+        statement = Statement(cql=text, values=(name, value), level="write")
+        ((answer,),) = yield Requests(statements=(statement,), what="record what the store is")
+        settled[name] = value if answer[0] else answer[-1]
+    return settled
 
 
 def _schema(texts: tuple[str, ...]) -> Operation[None]:

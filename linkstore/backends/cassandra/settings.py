@@ -37,6 +37,8 @@ class CassandraSettings:
         settle: Seconds after which a write is surely through or stopped. ``verify`` and ``repair`` leave
             alone what was written later and may yet get its document. A change that takes half as long, and
             longer than the deadline, fails. Default 600.
+        max_clock_skew: How far this machine's clock and a node's may differ when a store is opened, in
+            seconds; default 2. Of two writes the later wins, by the clocks of the clients.
         ttl: Seconds until documents written through this store expire, with their links. None, the
             default: never.
 
@@ -54,6 +56,7 @@ class CassandraSettings:
     buckets: int = 1
     lexical: bool = True
     settle: float = 600.0
+    max_clock_skew: float = 2.0
     ttl: int | None = None
 
     def __post_init__(self) -> None:

@@ -1,0 +1,79 @@
+"""Clients whose clocks differ: refused beyond a bound, and below it every acknowledged write takes effect."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import pytest
+from cassandra_tables import own_keyspace
+
+from linkstore.backends.base import Change, PageEntry, Written
+from linkstore.backends.cassandra import skew
+from linkstore.backends.cassandra.backend import CassandraBackend
+from linkstore.backends.cassandra.settings import CassandraSettings
+from linkstore.errors import BackendError, ClockSkewError
+from linkstore.testing.conformance.probe import CLAIM, Probe, by_run, on, record
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def space(cassandra_session):
+    with own_keyspace(cassandra_session, "clocks") as name:
+        yield name
+
+
+@pytest.fixture
+def opened(cassandra_session, space):
+    name = f"t{next(NUMBERS)}"
+    return lambda **options: CassandraBackend(cassandra_session, space, name, **options)
+
+
+@pytest.mark.parametrize("seconds", [-600, -30, 30, 600])
+def test_a_clock_that_is_far_off_is_refused(opened, monkeypatch, seconds) -> None:
+    """With both times and what to do."""
+    opened().close()
+    monkeypatch.setattr(skew, "_now", lambda: time.time() + seconds)
+    with pytest.raises(ClockSkewError, match=r"clock of this machine says 2.*node .* says 2.*NTP"):
+        opened()
+    opened(settings=CassandraSettings(max_clock_skew=abs(seconds) + 10.0)).close()
+
+
+def test_a_clock_that_is_a_little_off_is_accepted(opened, monkeypatch) -> None:
+    monkeypatch.setattr(skew, "_now", lambda: time.time() + 0.5)
+    opened().close()
+
+
+def test_no_skew_at_all_cannot_be_asked_for() -> None:
+    with pytest.raises(BackendError, match="max_clock_skew"):
+        CassandraSettings(max_clock_skew=0)
+
+
+@pytest.mark.parametrize("ahead", [0.05, 600])
+def test_what_a_client_ahead_wrote_others_can_change(opened, ahead) -> None:
+    """Documents, links, words and pages: updated and removed, not only said to be."""
+    first, second = opened(), opened()
+    clock, right = first._clock, first._clock._last
+    clock._last = time.time_ns() // 1000 + int(ahead * 1e6)
+    assert clock._last > right
+    page = PageEntry(source="s", url="u", digest="1", ids=("a",))
+    a, b = Probe(first, by_run), Probe(second, by_run)
+    a.do(first.claim(CLAIM))
+    a.write(
+        put=[record("a", 0.9, on("old"), text="old zebra"), record("b", 0.5, on("old"))], put_pages=[page]
+    )
+    assert b.write(put=[record("a", 0.1, on("new"), text="new quagga")], remove=["b"]) == Written(
+        updated=1, removed=1
+    )
+    assert b.stored("a")[0].text == "new quagga"
+    assert b.near(5) == ["a"]
+    assert b.met(["old", "new"]).of == {"old": [], "new": ["a"]}
+    assert b.do(second.verify()).sound
+    b.write(remove_pages=[("s", "u")])
+    assert b.do(second.pages(None)) == []
+    b.do(second.relink({"k"}, {"a": (on("newest"),)}))
+    assert b.met(["new", "newest"]).of == {"new": [], "newest": ["a"]}
+    b.do(second.write(Change(remove=["a"])))
+    assert b.near(5) == b.ids() == []
+    assert b.do(second.verify()).sound

@@ -1,0 +1,148 @@
+"""A store is made: by a client that stops on the way, and by several at once, of different minds."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+
+import pytest
+from cassandra_executors import Stopped, Stopping
+from cassandra_server import connect
+from cassandra_tables import own_keyspace
+
+from linkstore.backends.base import Change, Manifest, Record
+from linkstore.backends.cassandra.backend import CassandraBackend
+from linkstore.backends.cassandra.settings import CassandraSettings
+from linkstore.errors import EmbeddingError
+from linkstore.testing.conformance.probe import Probe, by_run, on, record, toward
+
+NUMBERS = itertools.count()
+CLAIM = Manifest(embedding="mine", dimension=4)
+
+
+@pytest.fixture(scope="module")
+def space(cassandra_session):
+    with own_keyspace(cassandra_session, "founding") as name:
+        yield name
+
+
+@pytest.fixture
+def opened(cassandra_session, space):
+    """Opens the same store again and again; a client of its own each time."""
+    name = f"t{next(NUMBERS)}"
+
+    def opened(session=cassandra_session, **options) -> CassandraBackend:
+        return CassandraBackend(session, space, name, **options)
+
+    return opened
+
+
+def add(backend: CassandraBackend, name: str, claim: Manifest = CLAIM) -> None:
+    backend.run(backend.claim(claim))
+    backend.run(backend.write(Change(put=[record(name, 0.5, on("x"), text=f"text of {name}")])))
+
+
+def test_a_first_add_may_stop_anywhere(opened, cassandra_session, space) -> None:
+    """Clients that were open before, and those that come after, work and complete it."""
+    from linkstore.testing.conformance.probe import by_run
+
+    for allowed in range(40):
+        name = f"s{next(NUMBERS)}"
+        first, other = (CassandraBackend(cassandra_session, space, name) for _ in range(2))
+        whole = first._executor
+        first._executor = Stopping(whole, allowed)
+        try:
+            first.run(first.claim(CLAIM))
+            stopped = False
+        except Stopped:
+            stopped = True
+        assert Probe(other, by_run).near(1) == []
+        for backend in (other, CassandraBackend(cassandra_session, space, name, create=False)):
+            add(backend, "b")
+            assert Probe(backend, by_run).met(["x"]).of == {"x": ["b"]}
+            assert backend.run(backend.verify()).sound
+        first._executor = whole
+        add(first, "a")
+        assert Probe(first, by_run).met(["x"]).of == {"x": ["a", "b"]}
+        if not stopped:
+            assert allowed > 4
+            return
+    pytest.fail("the first claim never ended")
+
+
+def test_making_the_small_tables_may_stop_anywhere(cassandra_session, space, monkeypatch) -> None:
+    from linkstore.backends.cassandra.transport.execution import Executor
+
+    run = Executor.run
+    for allowed in range(20):
+        name, left = f"s{next(NUMBERS)}", [allowed]
+
+        def stopping(self, requests, left=left):
+            if not left[0]:
+                raise Stopped
+            left[0] -= 1
+            return run(self, requests)
+
+        monkeypatch.setattr(Executor, "run", stopping)
+        try:
+            CassandraBackend(cassandra_session, space, name)
+            stopped = False
+        except Stopped:
+            stopped = True
+        monkeypatch.setattr(Executor, "run", run)
+        add(CassandraBackend(cassandra_session, space, name), "a")
+        if not stopped:
+            return
+    pytest.fail("the store was never made")
+
+
+@pytest.mark.parametrize("dimensions", [(4, 4, 4, 4), (4, 6, 4, 6)], ids=["of one mind", "of two"])
+def test_several_clients_make_a_store_at_once(opened, cassandra, dimensions) -> None:
+    """One embedding is settled; who has it can add at once, who has not is told so and changes nothing."""
+    together, came = threading.Barrier(len(dimensions)), {}
+
+    def client(number: int, dimension: int) -> None:
+        with connect([cassandra.host], cassandra.port) as session:
+            together.wait()
+            backend = opened(session)
+            vector = toward(0.5) if dimension == 4 else None
+            made = record(f"d{number}", 0.5, on("x"))
+            if vector is None:
+                import numpy as np
+
+                unit = np.zeros(dimension, np.float32)
+                unit[0] = 1
+                made = Record(
+                    id=made.id, text=made.text, metadata=made.metadata, vector=unit, links=made.links
+                )
+            try:
+                backend.run(backend.claim(Manifest(embedding=f"of {dimension}", dimension=dimension)))
+                backend.run(backend.write(Change(put=[made])))
+            except EmbeddingError:
+                came[number] = None
+            else:
+                came[number] = dimension
+
+    clients = [threading.Thread(target=client, args=one) for one in enumerate(dimensions)]
+    for one in clients:
+        one.start()
+    for one in clients:
+        one.join()
+    store = opened(create=False)
+    manifest = store.run(store.manifest())
+    assert manifest.embedding == f"of {manifest.dimension}"
+    assert came == {n: d if d == manifest.dimension else None for n, d in enumerate(dimensions)}
+    stored = {one.id for one in store.run(store.scan(None, 10))}
+    assert stored == {f"d{n}" for n, dimension in came.items() if dimension}
+    assert store.run(store.verify()).sound
+
+
+def test_clients_that_make_it_differently_agree(opened) -> None:
+    """Whoever was first settles into how many partitions a link group is split."""
+    first = opened(settings=CassandraSettings(buckets=4, lexical=False))
+    second = opened(settings=CassandraSettings(buckets=2))
+    for backend, name in ((first, "a"), (second, "b")):
+        add(backend, name)
+    for backend in (first, second):
+        assert Probe(backend, by_run).met(["x"]).of == {"x": ["a", "b"]}
+        assert backend.run(backend.verify()).sound
