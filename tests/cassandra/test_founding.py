@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import itertools
 import threading
+from dataclasses import replace
 
 import pytest
 from cassandra_executors import Stopped, Stopping
 from cassandra_server import connect
 from cassandra_tables import own_keyspace
 
-from linkstore.backends.base import Change, Manifest, Record
+from linkstore.backends.base import Change, Manifest
 from linkstore.backends.cassandra.backend import CassandraBackend
 from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.errors import EmbeddingError
-from linkstore.testing.conformance.probe import Probe, by_run, on, record, toward
+from linkstore.testing.conformance.probe import Probe, by_run, on, record
+from linkstore.vectors import unit_vector
 
 NUMBERS = itertools.count()
 CLAIM = Manifest(embedding="mine", dimension=4)
@@ -105,16 +107,7 @@ def test_several_clients_make_a_store_at_once(opened, cassandra, dimensions) -> 
         with connect([cassandra.host], cassandra.port) as session:
             together.wait()
             backend = opened(session)
-            vector = toward(0.5) if dimension == 4 else None
-            made = record(f"d{number}", 0.5, on("x"))
-            if vector is None:
-                import numpy as np
-
-                unit = np.zeros(dimension, np.float32)
-                unit[0] = 1
-                made = Record(
-                    id=made.id, text=made.text, metadata=made.metadata, vector=unit, links=made.links
-                )
+            made = replace(record(f"d{number}", 0.5, on("x")), vector=unit_vector([1.0] * dimension))
             try:
                 backend.run(backend.claim(Manifest(embedding=f"of {dimension}", dimension=dimension)))
                 backend.run(backend.write(Change(put=[made])))
