@@ -1,0 +1,124 @@
+"""Clients that overlap in every way: what they leave is right, and no acknowledged write is undone.
+
+Each seed is a schedule of the requests of three clients, some of which are cut off. Play one again by
+``LINKSTORE_SCHEDULES=17,4711`` in the environment.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from dataclasses import fields
+from functools import partial
+
+import pytest
+from cassandra_schedules import CLIENTS, DIMENSION, VECTORS, WORDS, Schedule, wrong_winner
+from cassandra_tables import own_keyspace
+from stores import LONG
+
+from linkstore.backends.base import Change, Manifest
+from linkstore.backends.cassandra.backend import CassandraBackend
+from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.settings import CassandraSettings
+from linkstore.plans import Lexical, Names
+from linkstore.testing import OracleBackend
+from linkstore.testing.conformance.probe import Probe, by_run
+
+COUNT = 2_000 if LONG else 40
+AT_ONCE = 20
+"""Schedules in one store, each with documents of its own: it is compared as a whole once for all of them."""
+CLAIM = Manifest(embedding="schedules", dimension=DIMENSION)
+CHOSEN = [int(seed) for seed in os.environ.get("LINKSTORE_SCHEDULES", "").split(",") if seed]
+SEEDS = CHOSEN or range(COUNT)
+
+
+@pytest.fixture(scope="module")
+def space(cassandra_session):
+    with own_keyspace(cassandra_session, "schedules") as name:
+        yield name
+
+
+@pytest.fixture(scope="module")
+def opened(cassandra_session, space):
+    def opened(**options) -> CassandraBackend:
+        return CassandraBackend(cassandra_session, space, "kb", settings=CassandraSettings(**options))
+
+    store = opened()
+    store.run(store.claim(CLAIM))
+    return opened
+
+
+@pytest.fixture(scope="module")
+def clients(opened):
+    return [opened() for _ in range(CLIENTS)]
+
+
+@pytest.fixture
+def emptied(cassandra_session, space, opened):
+    tables = Tables(space, "kb")
+    for name in (tables.documents, tables.members, tables.words):
+        cassandra_session.execute(f"TRUNCATE {name}")
+
+
+PARTS = [tuple(SEEDS[at : at + AT_ONCE]) for at in range(0, len(SEEDS), AT_ONCE)]
+
+
+@pytest.mark.parametrize("seeds", PARTS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
+def test_overlapping_clients_leave_what_is_right(opened, clients, emptied, seeds) -> None:
+    schedules = [Schedule(seed, clients) for seed in seeds]
+    for schedule in schedules:
+        schedule.play()
+    store = opened(**settled())
+    wrong = wrong_documents(store, schedules)
+    assert wrong == [], "acknowledged writes were undone"
+    wrong = wrong_answers(store, schedules, scores=False)
+    assert wrong == [], "searches are wrong before the store is repaired"
+    store.run(store.repair())
+    assert store.run(store.verify()).findings == (), "a repaired store is not sound"
+    wrong = wrong_answers(store, schedules, scores=True)
+    assert wrong == [], "searches are wrong after the store was repaired"
+
+
+def settled() -> dict[str, float]:
+    """Settings with which repair takes nothing for a write that is under way."""
+    return {"settle": 1e-6} if "settle" in {one.name for one in fields(CassandraSettings)} else {}
+
+
+def wrong_documents(store, schedules) -> list[tuple[str, str]]:
+    """What is stored and may not be, with the document's id, which begins with the seed."""
+    stored = {one.id: one for one in store.run(store.scan(None, 10_000))}
+    found = (
+        (name, wrong_winner(schedule.history, name, stored.get(name)))
+        for schedule in schedules
+        for name in schedule.ids
+    )
+    return [(name, problem) for name, problem in found if problem]
+
+
+def wrong_answers(store, schedules, *, scores: bool) -> list[tuple[object, object]]:
+    """What the oracle, which holds what is stored, answers otherwise; words with or without scores."""
+    oracle = OracleBackend()
+    probes = Probe(store, by_run), Probe(oracle, by_run)
+    probes[1].do(oracle.claim(CLAIM))
+    probes[1].do(oracle.write(Change(put=store.run(store.scan(None, 10_000)))))
+    asked = {word: partial(worded, word=word, scores=scores) for word in WORDS}
+    asked["near"] = lambda probe: probe.near_scored(1_000, vector=VECTORS[0])
+    for schedule, kind, side in itertools.product(schedules, ("k", "m"), ("in", "out")):
+        question = f"{schedule.prefix} {kind} {side}"
+        asked[question] = partial(members, tags=schedule.tags, kind=kind, side=side)
+    answers = ((question, tuple(map(ask, probes))) for question, ask in asked.items())
+    return [(question, pair) for question, pair in answers if pair[0] != pair[1]]
+
+
+def members(probe, tags, kind, side):
+    met = probe.met(tags, side, kind=kind)
+    return met.of, met.weights, met.sizes
+
+
+def worded(probe, word, scores):
+    def plan():
+        found = yield Lexical(terms=(word,), k=1_000)
+        names = yield Names(refs=found.refs)
+        return list(zip(names, found.score.tolist(), strict=True)) if scores else sorted(names)
+
+    return probe.plan(plan())

@@ -1,0 +1,228 @@
+"""Clients of one store, whose requests are carried out one after another in an order that a seed tells.
+
+An operation of the backend is a generator of requests, so no threads are needed: a schedule holds the
+requests of all clients, and again and again picks a client and lets it have the answers to some of its
+statements. Some clients are cut off for good. Each seed is one schedule, and may be played again.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from linkstore.backends.base import Change, Record
+from linkstore.backends.cassandra.backend import CassandraBackend
+from linkstore.errors import StoreBusyError
+from linkstore.links import Link, links_in
+from linkstore.vectors import Floats, unit_vector
+
+DIMENSION: Final = 4
+CLIENTS: Final = 3
+DOCUMENTS: Final = 2
+OPERATIONS: Final = 4
+NEVER: Final = 1 << 60
+WORDS: Final = ("zebra", "quagga", "okapi")
+VECTORS: Final[Sequence[Floats]] = [
+    unit_vector([random.Random(n).gauss(0, 1) for _ in range(DIMENSION)]) for n in range(2)
+]
+
+
+@dataclass(slots=True, kw_only=True)
+class Done:
+    """What a client did to a document: steps of the schedule from its first request to its last answer.
+
+    Args:
+        id: Of the document.
+        put: What was written; None: nothing.
+        relinked: Tags of the links of kind ``m`` that were written; None: the operation was no relink.
+        start: Step of the first request.
+        end: Step after the last answer; NEVER if the client was cut off.
+    """
+
+    id: str
+    put: Record | None = None
+    relinked: frozenset[str] | None = None
+    start: int
+    end: int = NEVER
+
+
+@dataclass(slots=True)
+class _Client:
+    """A client: what it does, and which statements of it wait."""
+
+    backend: CassandraBackend
+    plans: Iterator[tuple[Any, list[Done]]]
+    operation: Any = None
+    done: list[Done] = field(default_factory=list)
+    requests: Any = None
+    answers: list[Any] = field(default_factory=list)
+    waiting: list[int] = field(default_factory=list)
+
+
+class Schedule:
+    """One seed's operations, carried out.
+
+    Args:
+        seed: Of everything.
+        clients: Each has the store open for itself.
+    """
+
+    def __init__(self, seed: int, clients: Sequence[CassandraBackend]) -> None:
+        self.prefix = f"s{seed}"
+        self.history: list[Done] = []
+        self.cut_off = False
+        self._random = random.Random(seed)
+        self._step = 0
+        self._clients = [_Client(backend, self._plans(backend)) for backend in clients]
+        self._cuts = {
+            client: self._random.randrange(60) for client in range(CLIENTS) if self._random.random() < 0.2
+        }
+
+    @property
+    def ids(self) -> list[str]:
+        """The documents it is about."""
+        return [f"{self.prefix}-d{n}" for n in range(DOCUMENTS)]
+
+    @property
+    def tags(self) -> list[str]:
+        """The tags that its links have."""
+        return [f"{self.prefix}-t{n}" for n in range(3)]
+
+    def play(self) -> None:
+        """Carry out everything."""
+        alive = dict(enumerate(self._clients))
+        while alive:
+            number = self._random.choice(sorted(alive))
+            if self._step >= self._cuts.get(number, NEVER):
+                self.cut_off = True
+                del alive[number]
+            elif not self._advance(alive[number]):
+                del alive[number]
+            self._step += 1
+
+    def _advance(self, client: _Client) -> bool:
+        """Let a client have some answers, or begin its next operation; whether it goes on."""
+        if client.operation is None:
+            client.operation, client.done = next(client.plans, (None, []))
+            if client.operation is None:
+                return False
+            self.history += client.done
+            for done in client.done:
+                done.start = self._step
+            self._resume(client, None)
+            return True
+        size = len(client.waiting)
+        some = size if size > 40 else self._random.randint(1, size)
+        chosen, client.waiting = client.waiting[:some], client.waiting[some:]
+        statements = tuple(client.requests.statements[at] for at in chosen)
+        answers = client.backend._executor.run(replace(client.requests, statements=statements))
+        for at, answer in zip(chosen, answers, strict=True):
+            client.answers[at] = answer
+        if not client.waiting:
+            self._resume(client, client.answers)
+        return True
+
+    def _resume(self, client: _Client, answers: list[Any] | None) -> None:
+        try:
+            client.requests = client.operation.send(answers)
+        except StopIteration:
+            client.operation = None
+            for done in client.done:
+                done.end = self._step
+            return
+        except StoreBusyError:  # a relink that was overtaken too often acknowledges nothing
+            client.operation = None
+            return
+        count = len(client.requests.statements)
+        client.answers = [None] * count
+        client.waiting = self._random.sample(range(count), count)
+        if not count:
+            self._resume(client, [])
+
+    def _plans(self, backend: CassandraBackend) -> Iterator[tuple[Any, list[Done]]]:
+        """The operations of a client, each with what it does to documents."""
+        for _ in range(OPERATIONS):
+            kind = self._random.choices(
+                ["put", "delete", "relink", "both", "verify", "repair"], [40, 15, 25, 16, 2, 2]
+            )[0]
+            names = self._random.sample(self.ids, self._random.randint(1, DOCUMENTS))
+            if kind in {"verify", "repair"}:
+                yield getattr(backend, kind)(), []
+            elif kind == "relink":
+                links = {name: self._links("m") for name in names}
+                done = [
+                    Done(id=name, relinked=frozenset(link.tag for link in of), start=NEVER)
+                    for name, of in links.items()
+                ]
+                yield backend.relink({"m"}, links), done
+            else:
+                put = names if kind == "put" else names[1:] if kind == "both" else []
+                records = [self._record(name) for name in put]
+                removed = [name for name in names if name not in put]
+                done = [Done(id=one.id, put=one, start=NEVER) for one in records]
+                done += [Done(id=name, start=NEVER) for name in removed]
+                yield backend.write(Change(put=records, remove=removed)), done
+
+    def _record(self, name: str) -> Record:
+        words = " ".join(self._random.choices(WORDS, k=self._random.randint(1, 2)))
+        links = (*self._links("k"), *self._links("m"))
+        metadata = {"links": [link.to_dict() for link in links], "n": self._random.randrange(10**9)}
+        return Record(
+            id=name,
+            text=f"{words} {self.prefix}",
+            metadata=metadata,
+            vector=self._random.choice(VECTORS),
+            links=links_in(metadata, name),
+        )
+
+    def _links(self, kind: str) -> tuple[Link, ...]:
+        tags = self._random.sample(self.tags, self._random.randint(0, 3))
+        return tuple(
+            Link(
+                kind=kind,
+                tag=tag,
+                direction=self._random.choice(["in", "out", "bidir"]),
+                weight=self._random.choice([1.0, 1.0, 0.5]),
+            )
+            for tag in tags
+        )
+
+
+def wrong_winner(history: Sequence[Done], name: str, stored: Record | None) -> str | None:
+    """What is wrong with a stored document, given all that was done to it; None if it is as it may be.
+
+    What is stored was written by someone whom nobody followed: whose operation did not end before another,
+    which was carried out to its end, began.
+    """
+    of = [done for done in history if done.id == name]
+    writes = [done for done in of if done.relinked is None]
+    last = [done for done in writes if not _is_followed(done, writes)]
+    if stored is None:
+        absent = not any(done.end < NEVER and done.put is not None for done in writes)
+        return (
+            None if absent or any(done.put is None for done in last) else "it is gone, but was written last"
+        )
+    winner = next((done for done in last if done.put and _content(done.put) == _content(stored)), None)
+    if winner is None or winner.put is None:
+        return f"it is {_content(stored)}, which is none of those written last"
+    tags = _tags(stored, "m")
+    relinks = [done for done in of if done.relinked is not None and winner.start <= done.end]
+    after = [winner, *relinks]
+    possible = [done for done in after if not _is_followed(done, after)]
+    if any(tags == (done.relinked if done.put is None else _tags(done.put, "m")) for done in possible):
+        return None if _tags(stored, "k") == _tags(winner.put, "k") else "links of another kind changed"
+    return f"its links are {sorted(tags)}, which are none of those written last"
+
+
+def _is_followed(done: Done, others: Sequence[Done]) -> bool:
+    return any(done.end < other.start and other.end < NEVER for other in others)
+
+
+def _content(record: Record) -> tuple[str, int, bytes]:
+    return record.text, record.metadata["n"], record.vector.tobytes()
+
+
+def _tags(record: Record, kind: str) -> frozenset[str]:
+    return frozenset(link.tag for link in record.links if link.kind == kind)
