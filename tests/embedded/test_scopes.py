@@ -184,7 +184,7 @@ def test_a_scope_follows_updates_and_an_older_reader_keeps_its_own() -> None:
 
 
 def test_many_scopes_in_turn_do_not_mix(monkeypatch) -> None:
-    monkeypatch.setattr(scopes, "REMEMBERED", 3)
+    monkeypatch.setattr(scopes, "REMEMBERED_BYTES", 3 * (scopes._OVERHEAD + 8 * 15))
     rng = random.Random(4)
     records = []
     for n in range(120):

@@ -19,8 +19,9 @@ from linkstore.backends.embedded.words import lengths
 from linkstore.filters import Condition
 from linkstore.vectors import Bools, Ints
 
-REMEMBERED: Final = 16
-"""For how many scopes their documents are remembered, the least recently used dropped first."""
+REMEMBERED_BYTES: Final = 1 << 26
+"""How much memory the documents of scopes may take, the least recently used dropped first."""
+_OVERHEAD: Final = 1024
 _FIRST: Final = 8
 """Of a large link group so many times the cap are looked at first, and then each time so many times more."""
 
@@ -62,9 +63,14 @@ class Scopes:
         with self._lock:
             self._known[scope.key] = change, found
             self._known.move_to_end(scope.key)
-            while len(self._known) > REMEMBERED:
-                self._known.popitem(last=False)
+            self._trim()
         return found
+
+    def _trim(self) -> None:
+        size = sum(inside.rows.nbytes + _OVERHEAD for _, inside in self._known.values())
+        while size > REMEMBERED_BYTES and len(self._known) > 1:
+            _, (_, dropped) = self._known.popitem(last=False)
+            size -= dropped.rows.nbytes + _OVERHEAD
 
 
 class Lengths:
