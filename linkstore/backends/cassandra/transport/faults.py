@@ -48,6 +48,13 @@ _LOOK_AT_LOG: Final = (
     "The server's log says why. A small server refuses concurrent writes to a vector index;"
     " concurrent_writes: 2 in its cassandra.yaml cures that."
 )
+_TOO_MANY_TOMBSTONES: Final = 1
+"""What the native protocol calls it: READ_TOO_MANY_TOMBSTONES."""
+_LOOK_AT_TOMBSTONES: Final = (
+    "Members and words that were deleted no longer count after gc_grace_seconds of their tables, which is a"
+    " minute unless you changed it: try again then. If it lasts, compact the table (nodetool compact), or"
+    " raise the threshold."
+)
 _LOOK_AT_LOGIN: Final = "Check the user name and the password."
 
 
@@ -105,6 +112,9 @@ def _(error: Any) -> Fault:
 @diagnose.register(ReadFailure)
 @diagnose.register(WriteFailure)
 def _(error: Any) -> Fault:
+    if _TOO_MANY_TOMBSTONES in (getattr(error, "error_code_map", None) or {}).values():
+        cause = "the read met more deleted rows than tombstone_failure_threshold in cassandra.yaml allows"
+        return Fault(cause=cause, advice=_LOOK_AT_TOMBSTONES)
     failed, needed = error.failures, error.required_responses
     cause = f"{failed} replicas failed on it, and {_level(error)} needs {needed} that succeed"
     return Fault(cause=cause, advice=_LOOK_AT_LOG, tries=_NO_LIMIT, overload=True)

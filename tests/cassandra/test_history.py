@@ -1,0 +1,118 @@
+"""A store that is updated again and again answers, is verified and repaired as a fresh one is.
+
+The server fails reads that meet more than a few deleted rows, so that a short history shows what a long one
+would do to a server as it comes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from stores import times
+
+pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
+
+from cassandra_executors import Counting
+from cassandra_server import Server, create_keyspace
+
+from linkstore import Link
+from linkstore.backends.base import Change, Manifest, Record
+from linkstore.backends.cassandra.backend import CassandraBackend
+from linkstore.backends.cassandra.settings import CassandraSettings
+from linkstore.backends.cassandra.transport.requests import Requests, Statement
+from linkstore.errors import BackendError, StoreUnavailableError
+from linkstore.plans import Lexical, Names, Plan, Worded
+from linkstore.vectors import unit_vector
+
+THRESHOLD = 1_000
+DOCUMENTS = 40
+ROUNDS = times(60, 400)
+KEYSPACE = "history"
+
+
+def record(n: int, revision: int) -> Record:
+    """All have a word and a link in common; a word and a link are of the revision."""
+    vector = unit_vector(np.random.default_rng(n + 1000 * revision).standard_normal(8).astype(np.float32))
+    links = (Link.bidir(kind="k", tag="all"), Link.outgoing(kind="k", tag=f"of {revision % 7}"))
+    metadata: dict[str, Any] = {"links": [link.to_dict() for link in links]}
+    text = f"report number{n} revision{revision}"
+    return Record(id=f"d{n}", text=text, metadata=metadata, vector=vector, links=links)
+
+
+def written(revision: int) -> Change:
+    return Change(put=[record(n, revision) for n in range(DOCUMENTS)])
+
+
+def by_word(word: str) -> Plan[list[str]]:
+    found: Worded = yield Lexical(terms=(word,), k=1_000)
+    names: list[str] = yield Names(refs=found.refs)
+    return names
+
+
+@pytest.fixture(scope="module")
+def session(cassandra_possible: None) -> Iterator[Any]:
+    """Of a server that gives a read up early."""
+    settings = {"tombstone_failure_threshold": THRESHOLD, "tombstone_warn_threshold": THRESHOLD // 2}
+    with Server(settings=settings) as server, server.connect() as connected:
+        create_keyspace(connected, KEYSPACE)
+        yield connected
+
+
+@pytest.fixture
+def backend(session, request) -> CassandraBackend:
+    made = CassandraBackend(session, KEYSPACE, request.node.originalname[-30:].strip("_"))
+    made.run(made.claim(Manifest(embedding="history", dimension=8)))
+    return made
+
+
+def test_updates_leave_nothing_that_reads_must_pass(backend) -> None:
+    """Far more updates of one word and one link group than the server lets a read pass over."""
+    for revision in range(ROUNDS):
+        backend.run(backend.write(written(revision)))
+    assert ROUNDS * DOCUMENTS > 2 * THRESHOLD
+    patient = CassandraBackend(
+        backend._executor.session,
+        KEYSPACE,
+        backend._tables.name,
+        settings=CassandraSettings(settle=1e-6),
+    )
+    for one in (backend, patient):
+        assert sorted(one.run(one.answer(by_word("report")))) == sorted(f"d{n}" for n in range(DOCUMENTS))
+        assert one.run(one.answer(by_word(f"revision{ROUNDS - 2}"))) == []
+        assert one.run(one.survey()).documents == DOCUMENTS
+        assert one.run(one.verify()).sound
+        assert one.run(one.repair()).sound
+
+
+def test_what_is_removed_takes_no_more_statements_than_what_is_added(backend) -> None:
+    """The rows of a partition are deleted together."""
+    backend._executor = counting = Counting(backend._executor)
+    backend.run(backend.write(written(1)))
+    adding = counting.statements
+    counting.reset()
+    backend.run(backend.write(Change(remove=[f"d{n}" for n in range(DOCUMENTS)])))
+    assert counting.statements <= adding
+    assert backend.run(backend.survey()).documents == 0
+    assert backend.run(backend.verify()).sound
+
+
+def test_too_many_deleted_rows_are_said_and_not_tried_again(backend, session) -> None:
+    """As an error of the backend that names the threshold, at once."""
+    table = f"{KEYSPACE}.deleted"
+    session.execute(f"CREATE TABLE {table} (a int, b int, PRIMARY KEY (a, b))")
+    delete = f"DELETE FROM {table} WHERE a = ? AND b = ?"
+    statements = tuple(Statement(cql=delete, values=(1, n), level="write") for n in range(THRESHOLD + 100))
+    backend._executor.run(Requests(statements=statements, what="delete"))
+    read = Statement(cql=f"SELECT b FROM {table} WHERE a = ?", values=(1,))
+    began = time.monotonic()
+    with pytest.raises(
+        BackendError, match=r"could not look up: .*tombstone_failure_threshold.*compact"
+    ) as info:
+        backend._executor.run(Requests(statements=(read,), what="look up"))
+    assert not isinstance(info.value, StoreUnavailableError)
+    assert " tries in " not in str(info.value)
+    assert time.monotonic() - began < backend._settings.deadline
