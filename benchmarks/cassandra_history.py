@@ -2,8 +2,8 @@
 
 Run: ``python benchmarks/cassandra_history.py --documents 200 --rounds 300``; it starts a server of its own
 (Java 17 and Maven are needed). Each round writes all documents with another text, another vector and another
-link; a word and a link group stay. Questions are asked in turns, of the fresh store and of the one with the history,
-before the server had time to compact anything, and again after ``--wait`` seconds.
+link; a word and a link group stay. Questions are asked in turns, of the fresh store and of the one with the
+history, before the server had time to compact anything, and again after ``--wait`` seconds.
 """
 
 from __future__ import annotations
