@@ -11,6 +11,13 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import unquote
+
+_LIST: Final = re.compile(
+    r"(?<![\w.])(RFC|PEP)s\s(\d{1,5}(?:(?:,\s?|,?\s(?:and|or|&)\s)\d{1,5}){0,30})(?![\w])",
+    re.ASCII | re.IGNORECASE,
+)
+_NUMBER: Final = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +72,7 @@ def find_identifiers(text: str) -> list[Mention]:
             if hint in lowered:
                 found.extend(_mentions(rule, text))
                 break
+    found.extend(_listed(text, lowered))
     found.sort(key=lambda mention: (mention.start, -mention.end))
     return list(_apart(found))
 
@@ -92,6 +100,17 @@ def _mentions(rule: Identifier, text: str) -> Iterator[Mention]:
             yield Mention(start=match.start(), end=match.start() + len(written), tag=tag, written=written)
 
 
+def _listed(text: str, lowered: str) -> Iterator[Mention]:
+    """What a list names, as in "RFCs 2616, 7230 and 9110"."""
+    if not any(name in lowered for name in ("rfcs", "peps")):
+        return
+    for match in _LIST.finditer(text):
+        for number in _NUMBER.finditer(text, match.start(2), match.end(2)):
+            start = match.start() if number.start() == match.start(2) else number.start()
+            tag = f"{match[1].lower()}:{int(number[0])}"
+            yield Mention(start=start, end=number.end(), tag=tag, written=text[start : number.end()])
+
+
 def _apart(mentions: list[Mention]) -> Iterator[Mention]:
     end = 0
     for mention in mentions:
@@ -113,7 +132,9 @@ def _trimmed(written: str) -> str:
 
 
 def _doi(match: re.Match[str]) -> str | None:
-    doi = _trimmed(match[1]).lower()
+    doi = _trimmed(unquote(match[1]).partition(" ")[0]).lower()
+    if not doi.isprintable():
+        return None
     if doi.startswith("10.48550/arxiv."):
         return "arxiv:" + re.sub(r"v\d+$", "", doi.removeprefix("10.48550/arxiv."))
     if re.fullmatch(r"10\.17487/rfc\d+", doi):
@@ -157,13 +178,15 @@ def _numbered(name: str, separator: str, digits: int, *, exact_case: bool = Fals
     )
 
 
+_DASH: Final = "[- \u00a0\u2010-\u2015\u2212]"
+
 IDENTIFIERS: Final[tuple[Identifier, ...]] = (
     Identifier(
         name="doi",
         hints=("10.",),
         pattern=_compiled(
             r"(?:(?:https?://)?(?:dx\.|www\.)?doi\.org/|(?<![\w.])doi:\s?|(?<![\w.]))"
-            r"(10\.\d{4,9}/[-._;()/:\w]{1,200})"
+            r"(10\.\d{4,9}(?:/|%2F)(?:[-._;()/:\w]|%[0-9A-F]{2}){1,200})"
         ),
         normalise=_doi,
         prefix="doi:",
@@ -204,7 +227,8 @@ IDENTIFIERS: Final[tuple[Identifier, ...]] = (
         name="isbn",
         hints=("isbn",),
         pattern=_compiled(
-            r"(?<![\w])isbn(?:-?1[03])?(?::\s?|\s)?((?:97[89][- ]?)?\d(?:[- ]?\d){8}[- ]?[\dX])(?![\w])"
+            r"(?<![\w])isbn(?:-?1[03])?(?::[\s\u00a0]?|[\s\u00a0])?"
+            rf"((?:97[89]{_DASH}?)?\d(?:{_DASH}?\d){{8}}{_DASH}?[\dX])(?![\w])"
         ),
         normalise=_isbn,
         prefix="ISBN ",

@@ -17,7 +17,7 @@ from linkstore.links import MAX_TAG_BYTES, Link, merge_links
 from linkstore_extractors._identifiers import BY_KEY, Mention, find_identifiers
 from linkstore_extractors._references import Reference, ReferenceList, cited, find_references, title_key
 
-_AFTER_IDENTIFIER: Final = re.compile(r"\s{0,3}(?:$|[:|\u2013\u2014]|-\s|\.\s)")
+_AFTER_IDENTIFIER: Final = re.compile(r"\s{0,3}(?:$|[:|\u2013\u2014]|-{1,3}\s|\.\s)")
 _EXTENSION: Final = re.compile(r"\.(?:html?|md|rst|txt|pdf)$", re.IGNORECASE)
 _LONGEST_LABEL: Final = 120
 _LONGEST_LINE: Final = 300

@@ -196,10 +196,49 @@ NOTES = Notes(("N.md", "a/M.md", "a/P Q.md"), {})
         ("a#b c", "a#b c"),
         ("#1984 #y1984", '#1984 <a href="x-linkstore-tag:y1984">#y1984</a>'),
         ("`[[N]] #t`", "<code>[[N]] #t</code>"),
+        ("$[[1,2]]$ and $$[[3]]$$ cost $5 [[N]]", '$[[1,2]]$ and $$[[3]]$$ cost $5 <a href="N.md">N</a>'),
+        ("a %%[[N]] #t%% b", "a  b"),
+        ("100%% [[N]]", '100%% <a href="N.md">N</a>'),
     ],
 )
 def test_markup(markdown, html):
     assert note_html(markdown, "x.md", NOTES) == f"<p>{html}</p>\n"
+
+
+@pytest.mark.parametrize(
+    ("markdown", "html"),
+    [
+        ("> [!note]\n> Text.", "<blockquote>\n<p>Note\nText.</p>\n</blockquote>\n"),
+        ("> [!tip]- Title\n> Text.", "<blockquote>\n<p>Title\nText.</p>\n</blockquote>\n"),
+        ("A.\n%%\n[[N]]\n\n#t\n%%\nB.", "<p>A.</p>\n<p>B.</p>\n"),
+        ("```\n%%\nx\n%%\n```", "<pre><code>%%\nx\n%%\n</code></pre>\n"),
+    ],
+)
+def test_callouts_are_text_and_comments_are_not(markdown, html):
+    assert note_html(markdown, "x.md", NOTES) == html
+
+
+def test_links_in_properties_are_links_of_the_note(store, tmp_path):
+    write(
+        tmp_path,
+        {
+            "a.md": '---\nup: "[[b|B]]"\nrelated:\n  - "[[c]]"\n  - none\n---\n# A\n\nText.\n',
+            "b.md": "# B\n\nText.\n",
+            "c.md": "# Only a heading\n",
+        },
+    )
+    summary = index_vault(store, tmp_path, links=LINKS)
+    assert (summary.pages, dict(summary.skipped)) == (PageCounts(added=3), {})
+    assert led_to(store, "a.md") == {"b.md", "c.md"}
+    assert store.get_by_ids(["c.md"])[0].metadata["title"] == "Only a heading"
+
+
+def test_a_note_in_utf_16_with_a_byte_order_mark_is_read(store, tmp_path):
+    write(
+        tmp_path, {"a.md": "---\naliases: Zoë\n---\n# Ä\n\nText.\n".encode("utf-16"), "b.md": "[[Zoë]] x\n"}
+    )
+    index_vault(store, tmp_path, links=LINKS)
+    assert led_to(store, "b.md") == {"a.md"}
 
 
 def test_block_ids_name_their_blocks():
@@ -275,7 +314,25 @@ def test_notes_that_cannot_be_read_are_reported_and_the_rest_is_kept(store, tmp_
     assert summary.pages == PageCounts(added=1)
 
 
-@pytest.mark.parametrize("piece", ["[[", "![[a|", "#a", " #", "[x](", "^a ", "a [[N]] ", "\u00a0 ^"])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "[[",
+        "![[a|",
+        "#a",
+        " #",
+        "[x](",
+        "^a ",
+        "a [[N]] ",
+        "\u00a0 ^",
+        "$",
+        "$a ",
+        "%%",
+        "%% ",
+        "> [!a",
+        "\n%%",
+    ],
+)
 def test_a_line_takes_time_with_its_length_and_no_more(piece):
     assert grows_with_length(lambda length: note_html(piece * (length // len(piece)), "x.md", NOTES), 5_000)
     assert note_html("a" + " " * 100_000 + "b", "x.md", NOTES).startswith("<p>a")

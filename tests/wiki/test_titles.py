@@ -133,6 +133,9 @@ def test_settings_add_interwiki_prefixes():
 
 def test_subpages_are_relative_where_there_are_any():
     assert ENGLISH.at("User:Ann", 2)("/Notes").href == "/wiki/User:Ann/Notes"
+    assert ENGLISH.at("User:Ann/a/b", 2)("../").href == "/wiki/User:Ann/a"
+    assert ENGLISH.at("User:Ann/a/b", 2)("../../c").href == "/wiki/User:Ann/c"
+    assert ENGLISH.at("User:Ann/a/b", 2)("../c#d").href == "/wiki/User:Ann/a/c#d"
     assert ENGLISH.at("Here", 0)("/Notes").href == "/wiki//Notes"
 
 

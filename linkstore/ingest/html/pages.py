@@ -82,12 +82,13 @@ def parsed(text: str) -> Tree:
         raise UnreadablePageError(str(error)) from error
 
 
-def page_content(tree: Tree, *, title: str = "") -> PageContent:
+def page_content(tree: Tree, *, title: str = "", bare: bool = False) -> PageContent:
     """What a parsed page says.
 
     Args:
         tree: The page; changed while it is read.
         title: If not empty, the page's title, whatever its headings say.
+        bare: Whether a heading alone is a page.
 
     Raises:
         UnreadablePageError: If there is no text.
@@ -95,7 +96,7 @@ def page_content(tree: Tree, *, title: str = "") -> PageContent:
     if tree.body is None:
         raise UnreadablePageError("it has no body")
     blocks, left_out = _content(tree, tree.body)
-    if not any(not block.level for block in blocks) and len(blocks) < 2:
+    if not blocks or (len(blocks) == 1 and blocks[0].level and not bare):
         raise UnreadablePageError("it has no text")
     return PageContent(
         title=title or _title(tree, blocks),

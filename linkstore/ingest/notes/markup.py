@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
+from linkstore.extraction import Hyperlink
 from linkstore.ingest.files import quoted
 from linkstore.ingest.notes.markdown import slug, to_html
 from linkstore.ingest.notes.notes import Notes
@@ -25,6 +28,9 @@ TAG_SCHEME: Final = "x-linkstore-tag:"
 """Stands before the tag in the ``href`` of what was ``#tag``."""
 
 _LONGEST_LINK: Final = 1000
+_LONGEST_COMMENT: Final = 10_000
+_CALLOUT: Final = re.compile(r"\[!([\w-]{1,40})\][+-]?[ \t]*")
+_PROPERTY_LINK: Final = re.compile(r"\[\[([^\[\]\n]{1,1000})\]\]")
 _TAG: Final = re.compile(r"#([\w/-]*[^\W\d_][\w/-]*)")
 _BLOCK_ID: Final = re.compile(r"(?:^|[ \t\n])\^([A-Za-z0-9-]+)[ \t]*$")
 _TARGETS: Final = re.compile(
@@ -49,6 +55,28 @@ def note_html(text: str, path: str, notes: Notes) -> str:
     return to_html(text, _parser(), {"path": path, "notes": notes})
 
 
+def property_links(value: object, path: str, notes: Notes) -> Iterator[Hyperlink]:
+    """The wikilinks in the properties of a note, its front matter.
+
+    Args:
+        value: Plain JSON.
+        path: Where the note lies, from the root of the vault.
+        notes: Of the vault.
+    """
+    if isinstance(value, str):
+        for found in _PROPERTY_LINK.finditer(value):
+            target, _, label = found[1].partition("|")
+            href = _href(target, {"path": path, "notes": notes})
+            if href is not None:
+                yield Hyperlink(href=href, label=label.strip() or _shown(target))
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from property_links(one, path, notes)
+    elif isinstance(value, list):
+        for one in value:
+            yield from property_links(one, path, notes)
+
+
 def targets(text: str) -> set[str]:
     """What may be a link in the Markdown of a note, code included: a cheap look, not a parse."""
     return {next(filter(None, found.groups()), "") for found in _TARGETS.finditer(text)}
@@ -59,10 +87,67 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     parser.inline.ruler.before("link", "wikilink", _wikilink)
     parser.inline.ruler.before("image", "embed", _embed)
+    parser.inline.ruler.before("wikilink", "math", _math)
+    parser.inline.ruler.before("wikilink", "callout", _callout)
+    parser.inline.ruler.before("wikilink", "comment", _comment)
+    parser.block.ruler.before(
+        "fence", "comment", _comment_block, {"alt": ["paragraph", "blockquote", "list", "reference"]}
+    )
     parser.inline.ruler.push("tag", _tag)
     parser.core.ruler.push("block_ids", _block_ids)
     parser.core.ruler.push("note_links", _note_links)
     return parser
+
+
+def _math(state: StateInline, silent: bool) -> bool:
+    """``$…$``, in which brackets are no links."""
+    if state.src[state.pos] != "$":
+        return False
+    sign = "$$" if state.src.startswith("$$", state.pos) else "$"
+    start = state.pos + len(sign)
+    end = state.src.find(sign, start, min(state.posMax, start + _LONGEST_LINK))
+    inside = state.src[start:end] if end > start else ""
+    if not inside.strip() or (sign == "$" and inside != inside.strip()):
+        return False
+    if not silent:
+        _push(state, None, f"{sign}{inside}{sign}")
+    state.pos = end + len(sign)
+    return True
+
+
+def _callout(state: StateInline, silent: bool) -> bool:
+    """``[!note]`` at the start of a quotation gives it its title, unless that follows."""
+    found = _CALLOUT.match(state.src) if state.pos == 0 else None
+    if found is None:
+        return False
+    if not silent and found.end() < len(state.src) and state.src[found.end()] == "\n":
+        _push(state, None, found[1].capitalize())
+    state.pos = found.end()
+    return True
+
+
+def _comment(state: StateInline, silent: bool) -> bool:  # noqa: ARG001 (rules are called so)
+    """``%% what nobody is shown %%``."""
+    if not state.src.startswith("%%", state.pos):
+        return False
+    end = state.src.find("%%", state.pos + 2, min(state.posMax, state.pos + _LONGEST_COMMENT))
+    if end < 0:
+        return False
+    state.pos = end + 2
+    return True
+
+
+def _comment_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A comment of several lines, the first of which begins with ``%%``."""
+    begin = state.bMarks[start] + state.tShift[start]
+    if not state.src.startswith("%%", begin) or "%%" in state.src[begin + 2 : state.eMarks[start]]:
+        return False
+    last = start + 1
+    while last < end and "%%" not in state.src[state.bMarks[last] : state.eMarks[last]]:
+        last += 1
+    if last < end and not silent:
+        state.line = last + 1
+    return last < end
 
 
 def _wikilink(state: StateInline, silent: bool) -> bool:

@@ -26,7 +26,7 @@ from linkstore.ingest.notes.frontmatter import (
     read_front_matter,
     split_front_matter,
 )
-from linkstore.ingest.notes.markup import TAG_SCHEME, note_html, targets
+from linkstore.ingest.notes.markup import TAG_SCHEME, note_html, property_links, targets
 from linkstore.ingest.notes.notes import Notes
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
 from linkstore.ingest.sink import PageStore
@@ -134,12 +134,14 @@ class VaultSource:
     def _chunks(self, note: _Note, notes: Notes) -> list[Chunk]:
         file, front = note.file, note.front
         html = note_html(note.body, file.page, notes)
-        found = page_content(parsed(f"<main>{html}</main>"), title=squeezed(front.title))
+        found = page_content(parsed(f"<main>{html}</main>"), title=squeezed(front.title), bare=True)
         title = found.title or PurePosixPath(file.name).stem
         metadata = {**front.fields, "aliases": list(front.aliases)} if front.aliases else dict(front.fields)
         urls = (url for url in front.urls if self._claims.believed(self._site.page_tag(url) or "", file.url))
         page = Page(url=file.url, title=title, aliases=(*file.aliases, *urls), metadata=metadata)
         chunks = make_chunks(page, found.blocks, self._settings.limits)
+        links = tuple(property_links(dict(front.fields), file.page, notes))
+        chunks[0] = replace(chunks[0], hyperlinks=(*links, *chunks[0].hyperlinks))
         return [_with_tags(chunk, front if chunk.index == 0 else NONE) for chunk in chunks]
 
 

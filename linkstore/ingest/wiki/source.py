@@ -31,7 +31,7 @@ from linkstore.ingest.wiki.titles import Titles
 from linkstore.links import Link
 from linkstore.urls import DEFAULT_POLICY, Site, UrlPolicy, quote_fragment
 
-READER_VERSION: Final = 1
+READER_VERSION: Final = 2
 """Raised whenever the same wikitext would be read otherwise, so that all pages are read again."""
 
 WITH_SECTIONS: Final = 16

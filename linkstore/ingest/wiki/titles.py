@@ -90,6 +90,8 @@ class Titles:
             return self.resolve
 
         def resolve(written: str) -> Target | None:
+            if written.startswith("../"):
+                return self.resolve(_above(page, written))
             return self.resolve(f":{page}/{written.strip('/ ')}" if written.startswith("/") else written)
 
         return resolve
@@ -136,6 +138,13 @@ class Titles:
         full = f"{namespace.name}:{name}" if namespace.name else name
         role = Role.FILE if number == FILE and not plain else Role.LINK
         return Target(role, with_fragment(f"{self._root}{_quoted(full)}", fragment), name)
+
+
+def _above(page: str, written: str) -> str:
+    """What ``../`` at the start of a link on a subpage names; once for each page above it."""
+    while written.startswith("../") and "/" in page:
+        page, written = page.rpartition("/")[0], written[3:]
+    return f":{page}/{written.strip('/ ')}".rstrip("/")
 
 
 def _decoded(written: str) -> str:
