@@ -78,4 +78,8 @@ def _page(store: LinkStore, name: str) -> tuple[list[str], list[str]]:
             f"{name} is a part of the page {pages[name]}; to delete the page, name that; to delete only the"
             f" part: --chunk {name}"
         )
+    if len(indexed) > 1:
+        raise UsageError(
+            f"{name} leads to {len(indexed)} pages; name the one to delete: {', '.join(indexed)}"
+        )
     return list(indexed), [one for one, page in pages.items() if page not in indexed]

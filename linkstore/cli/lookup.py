@@ -24,7 +24,9 @@ def documents_named(store: LinkStore, name: str) -> list[Document]:
     """
     found = store.get_by_ids([name]) or _led_to(store, name) or _where(store, "url", [name])
     if not found:
-        raise LinkStoreError(f"no document has the id or URL {name!r}")
+        raise LinkStoreError(
+            f"no document has the id or URL {name!r}; find what there is with: linkstore query TEXT"
+        )
     return found
 
 

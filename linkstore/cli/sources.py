@@ -67,7 +67,7 @@ def _with_settings(
 
 
 def _website() -> Callable[..., Summary]:
-    from linkstore.ingest.web import FetchError, WebSettings, WebSettingsError, index_website
+    from linkstore.ingest.web import FetchError, RobotsError, WebSettings, WebSettingsError, index_website
 
     def run(
         store: PageStore,
@@ -95,7 +95,7 @@ def _website() -> Callable[..., Summary]:
         except WebSettingsError as error:
             raise UsageError(str(error)) from error
         except FetchError as error:
-            if not error.again:
+            if not error.again and not isinstance(error, RobotsError):
                 raise
             raise UnavailableError(str(error)) from error
 

@@ -355,3 +355,14 @@ def test_what_python_deletes_comes_back_too(folder, long):
     with LinkStore.open(folder.parent / "kb") as store:
         assert store.delete_pages(["long.html", "none"]).removed == 3
     assert index(folder)["pages"]["added"] == 1
+
+
+def test_a_url_of_two_pages_deletes_neither(folder):
+    head = '<link rel="canonical" href="https://old.example/x">'
+    for name in ("c", "d"):
+        (folder / f"{name}.html").write_text(f"{head}<h1>{name}</h1><p>A page.</p>")
+    index(folder, "--trust-claims")
+    code, _, err = linkstore("delete", "https://old.example/x", "--store", str(folder.parent / "kb"))
+
+    assert (code, "name the one to delete: c.html, d.html" in err) == (exits.USAGE, True)
+    assert {"c.html", "d.html"} <= stored(folder)

@@ -73,3 +73,16 @@ def test_without_the_extra_the_message_names_it(tmp_path, monkeypatch):
     code, _, err = linkstore("index", "https://docs.test/", "--store", str(tmp_path / "kb"))
     assert (code, "langchain-linkstore[web]" in err) == (exits.EMBEDDING, True)
     assert not (tmp_path / "kb").exists()
+
+
+@pytest.mark.parametrize("path", ["/robots.txt", "/"])
+def test_a_site_that_cannot_be_reached_has_its_own_code_and_leaves_no_store(
+    site, tmp_path, monkeypatch, path
+):
+    monkeypatch.setattr("linkstore.ingest.web.client._FIRST_WAIT", 0.0)
+    site.pages[path] = Reply(status=500)
+    code, out, err = index(site, tmp_path, "--allow-private")
+
+    assert (code, out, err.count("\n")) == (exits.UNAVAILABLE, "", 1)
+    assert "the server answers 500" in err
+    assert not (tmp_path / "kb").exists()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from linkstore.ingest.web.errors import (
     FetchError,
     ForbiddenUrlError,
+    RobotsError,
     SiteUnavailableError,
     WebSettingsError,
 )
@@ -18,6 +19,7 @@ from linkstore.ingest.web.website import index_website, open_website
 __all__ = [
     "FetchError",
     "ForbiddenUrlError",
+    "RobotsError",
     "SiteUnavailableError",
     "WebSettings",
     "WebSettingsError",

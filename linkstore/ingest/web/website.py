@@ -14,7 +14,7 @@ from linkstore.ingest.sources import SourceNotFoundError
 from linkstore.ingest.summary import Progress, Summary
 from linkstore.ingest.web.client import Client
 from linkstore.ingest.web.crawl import Visitor
-from linkstore.ingest.web.errors import FetchError, ForbiddenUrlError
+from linkstore.ingest.web.errors import FetchError, ForbiddenUrlError, RobotsError
 from linkstore.ingest.web.fetching import Fetcher, FetchLimits, Response
 from linkstore.ingest.web.network import Network
 from linkstore.ingest.web.pages import is_html
@@ -140,6 +140,8 @@ def _start(client: Client, robots: Robots, url: str) -> Response:
         found = client.get(url, follow=robots.allows)
     except ForbiddenUrlError:
         raise
+    except RobotsError as error:
+        raise RobotsError(f"{url} cannot be had: {error}") from error
     except FetchError as error:
         raise FetchError(f"{url} cannot be had: {error}", again=error.again) from error
     if found.location is not None:
