@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from stores import backend, put, record, sql, vectors
+from stores import backend, exact, nearest, put, record, sql, vectors
 
 from linkstore.backends.base import Change
 from linkstore.backends.embedded import limits, words
@@ -76,6 +76,21 @@ def test_words_are_found_before_the_store_is_locked(tmp_path, monkeypatch) -> No
     put(store, 0, 20)  # nothing is new
     put(store, 10, 15, version=1)
     assert len(asked) == 25
+    assert store.run(store.verify()).sound
+    store.close()
+
+
+def test_more_kinds_than_16_bits_can_number_work(tmp_path) -> None:
+    store = backend(tmp_path / "kb")
+    for start in range(0, 34_000, 8500):
+        kinds = ({"kind": f"kind{n}", "tag": "x", "direction": "bidir"} for n in range(start, start + 8500))
+        store.run(store.write(Change(put=[linked(start, *kinds)])))
+    assert nearest(store, ASKED) == exact(range(0, 34_000, 8500), ASKED)
+    assert len(store.run(store.survey()).links) == 34_000
+    store.run(store.flush())
+    store.close()
+    store = backend(tmp_path / "kb")
+    assert len(store.run(store.survey()).links) == 34_000
     assert store.run(store.verify()).sound
     store.close()
 

@@ -206,5 +206,7 @@ def _load(path: Path, digest: str, *, view: bool) -> Any | None:
 
 
 def _search(index: Any, vector: Floats, count: int) -> Ints:
+    if not len(index):
+        return np.empty(0, np.int64)
     found = index.search(vector, min(count, len(index)))
     return np.asarray(found.keys, dtype=np.int64)

@@ -18,6 +18,7 @@ import apsw
 from linkstore.backends.base import (
     Backend,
     Change,
+    Finding,
     LinkedPage,
     Manifest,
     PageEntry,
@@ -29,11 +30,12 @@ from linkstore.backends.base import (
     immediate,
 )
 from linkstore.backends.embedded import cleaning, derived, inspection, snapshot, tallies
-from linkstore.backends.embedded.database import Database, settings_of
+from linkstore.backends.embedded.database import Database
 from linkstore.backends.embedded.pages import page_digests, page_entries
 from linkstore.backends.embedded.place import Place
 from linkstore.backends.embedded.process import Opened, PerProcess
 from linkstore.backends.embedded.reader import EmbeddedReader, View
+from linkstore.backends.embedded.recorded import decoding, raw_settings, settings_of
 from linkstore.backends.embedded.relinking import relinked
 from linkstore.backends.embedded.sharing import Shared
 from linkstore.backends.embedded.snapshot import Snapshot, snapshot_of
@@ -227,16 +229,20 @@ class EmbeddedBackend(Backend):
     @immediate
     def verify(self) -> Report:
         """Compare links, vectors, counts, files and memory with the documents."""
-        self._current()
-        return self._upkeep.inspected(self._compared)
-
-    def _compared(self, view: View) -> Report:
-        recorded, files = snapshot_of(settings_of(view.connection)), self._upkeep.files
-        damaged = files.problems(recorded) if recorded else []
-        found = list(inspection.findings(view.connection, damaged))
+        found = self._current().inspect(self._inspected)
         if not found:  # else what is derived from the tables must differ
-            found = list(derived.findings(view, files, recorded, self._upkeep.builder.live))
+            found = self._upkeep.inspected(self._compared)
         return Report(findings=tuple(found))
+
+    def _inspected(self, connection: apsw.Connection) -> list[Finding]:
+        recorded = snapshot_of(raw_settings(connection))
+        damaged = self._upkeep.files.problems(recorded) if recorded else []
+        with decoding("tables"):
+            return list(inspection.findings(connection, damaged))
+
+    def _compared(self, view: View) -> list[Finding]:
+        recorded = snapshot_of(settings_of(view.connection))
+        return list(derived.findings(view, self._upkeep.files, recorded, self._upkeep.builder.live))
 
     @immediate
     def repair(self) -> Report:
@@ -246,7 +252,8 @@ class EmbeddedBackend(Backend):
             return report
 
         def mend(connection: apsw.Connection) -> Snapshot | None:
-            inspection.mend(connection)
+            with decoding("tables"):
+                inspection.mend(connection)
             cleaning.begin_epoch(connection)  # a link group may have gone whose key others remember
             recorded = snapshot_of(settings_of(connection))
             snapshot.forget(connection)  # its files may have the right hashes and the wrong contents

@@ -7,8 +7,9 @@ from typing import Any, Final
 import apsw
 import numpy as np
 
-from linkstore.backends.embedded.database import rows_of, settings_of
+from linkstore.backends.embedded.database import rows_of
 from linkstore.backends.embedded.reader import View
+from linkstore.backends.embedded.recorded import settings_of
 from linkstore.backends.embedded.sharing import FLOOR
 from linkstore.vectors import Ints
 

@@ -23,7 +23,7 @@ from linkstore.backends.embedded.connecting import (
 from linkstore.backends.embedded.forks import FORKS
 from linkstore.backends.embedded.place import Place
 from linkstore.backends.embedded.schema import check_format, create_or_migrate
-from linkstore.errors import StoreBusyError, StoreClosedError, StoreReadOnlyError
+from linkstore.errors import StoreBusyError, StoreClosedError, StoreFormatError, StoreReadOnlyError
 
 T = TypeVar("T")
 LOG_BYTES: Final = 64 << 20
@@ -33,13 +33,18 @@ _LOG: Final = logging.getLogger("linkstore")
 
 
 def rows_of(connection: apsw.Connection, query: str, bindings: Sequence[Any] = ()) -> list[Any]:
-    """All rows of a query: tuples, as untyped as SQLite."""
-    return connection.execute(query, tuple(bindings)).fetchall()
+    """All rows of a query: tuples, as untyped as SQLite.
 
-
-def settings_of(connection: apsw.Connection) -> dict[str, Any]:
-    """The table of settings."""
-    return dict(rows_of(connection, "SELECT name, value FROM setting"))
+    Raises:
+        StoreFormatError: If there is text that is no UTF-8.
+    """
+    try:
+        return connection.execute(query, tuple(bindings)).fetchall()
+    except UnicodeDecodeError as error:
+        raise StoreFormatError(
+            f"{connection.filename}: there is text that is no UTF-8 ({error}); run verify, or restore the"
+            " store from a copy"
+        ) from error
 
 
 class Database:

@@ -12,7 +12,14 @@ import orjson
 from linkstore.backends.base import Change, Finding, Record
 from linkstore.backends.embedded import words
 from linkstore.backends.embedded.database import rows_of
-from linkstore.backends.embedded.reader import read_metadata
+from linkstore.backends.embedded.recorded import (
+    counter_problems,
+    decoding,
+    raw_settings,
+    read_metadata,
+    restore_counters,
+)
+from linkstore.backends.embedded.snapshot import snapshot_problem
 from linkstore.backends.embedded.writing import ChangeWriter, GroupKeys, prepare
 from linkstore.links import Link, links_in
 
@@ -21,8 +28,16 @@ _CHECKS = {
     "documents without a vector": "SELECT id FROM document WHERE key NOT IN (SELECT key FROM vector)",
     "vectors without a document": "SELECT key FROM vector WHERE key NOT IN (SELECT key FROM document)",
     "vectors of the wrong length": (
-        "SELECT id FROM document JOIN vector USING (key) WHERE length(embedding) !="
-        " 4 * (SELECT value FROM setting WHERE name = 'dimension')"
+        "SELECT id FROM document JOIN vector USING (key) WHERE typeof(embedding) != 'blob' OR"
+        " length(embedding) != 4 * (SELECT value FROM setting WHERE name = 'dimension')"
+    ),
+    "documents whose values have the wrong type: add them again": (
+        "SELECT CAST(id AS BLOB) FROM document WHERE typeof(id) != 'text'"
+        " OR typeof(text) != 'text' OR typeof(metadata) != 'text'"
+        " OR typeof(links) NOT IN ('text', 'null') OR typeof(hash) != 'blob'"
+    ),
+    "link groups whose values have the wrong type": (
+        "SELECT key FROM link_group WHERE typeof(kind) != 'text' OR typeof(tag) != 'text'"
     ),
     "documents whose metadata is not JSON: add them again": (
         "SELECT id FROM document WHERE NOT json_valid(metadata)"
@@ -44,7 +59,8 @@ def records(connection: apsw.Connection, after: str | None, limit: int) -> list[
         " WHERE id > ? ORDER BY id LIMIT ?",
         (after or "", limit),
     )
-    return [_record(*row) for row in rows]
+    with decoding("documents"):
+        return [_record(*row) for row in rows]
 
 
 def _record(name: str, text: str, metadata: str, links: str | None, embedding: bytes) -> Record:
@@ -61,6 +77,9 @@ def findings(connection: apsw.Connection, damaged: list[str]) -> Iterator[Findin
         return  # the tables cannot be read through
     if damaged:
         yield Finding(problem="derived files that are damaged", count=len(damaged), examples=tuple(damaged))
+    yield from _finding("counters that do not fit the tables", counter_problems(connection))
+    broken = snapshot_problem(raw_settings(connection))
+    yield from _finding("the record of derived files cannot be read", [broken] if broken else [])
     for problem, query in _CHECKS.items():
         yield from _finding(problem, _ids(connection, query))
     yield from _finding("documents whose words are not indexed", _ids(connection, words.UNINDEXED))
@@ -72,7 +91,11 @@ def findings(connection: apsw.Connection, damaged: list[str]) -> Iterator[Findin
 
 
 def _ids(connection: apsw.Connection, query: str) -> list[str]:
-    return [str(row[0]) for row in connection.execute(query)]
+    return [_shown(row[0]) for row in rows_of(connection, query)]
+
+
+def _shown(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
 def _finding(problem: str, places: list[str]) -> Iterator[Finding]:
@@ -83,8 +106,7 @@ def _finding(problem: str, places: list[str]) -> Iterator[Finding]:
 def _unlike(connection: apsw.Connection) -> list[str]:
     """Ids of documents whose rows in the table of links are not what their metadata says."""
     unlike = []
-    rows = connection.execute("SELECT key, id, links FROM document ORDER BY key")
-    for key, name, links in rows:
+    for key, name, links in rows_of(connection, "SELECT key, id, links FROM document ORDER BY key"):
         own = _links_of(name, links)
         if own is None or {_row(link) for link in own} != _link_rows(connection, key):
             unlike.append(name)
@@ -121,14 +143,14 @@ def mend(connection: apsw.Connection) -> None:
     there is nothing to embed it with here, and adding it again embeds it. Metadata that cannot be read
     stays as it is.
     """
+    restore_counters(connection)
     for query in (
+        "DELETE FROM link_group WHERE typeof(kind) != 'text' OR typeof(tag) != 'text'",
         "DELETE FROM vector WHERE key NOT IN (SELECT key FROM document)",
         "DELETE FROM link WHERE document NOT IN (SELECT key FROM document)",
         "UPDATE document SET hash = x'' WHERE NOT json_valid(metadata)",  # adding them again is a change
     ):
         connection.execute(query)
-    count = "UPDATE setting SET value = (SELECT count(*) FROM document) WHERE name = 'documents'"
-    connection.execute(count)
     _restore_links(connection)
     nothing = GroupKeys()  # a link group may have gone that this process knows
     lost = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -11,6 +12,7 @@ import numpy as np
 
 from linkstore.backends.embedded.columns import Array
 from linkstore.backends.embedded.database import rows_of
+from linkstore.backends.embedded.recorded import decoding
 from linkstore.vectors import Bools, Floats, Ints
 
 _BITS: Final = {"out": 1, "in": 2, "bidir": 3}
@@ -76,7 +78,9 @@ def load_documents(connection: apsw.Connection, after: int, last: int, dimension
     if not rows:
         return DocumentRows(np.empty(0, np.int64), [], np.empty((0, dimension), np.float32))
     keys, names, blobs = zip(*rows, strict=True)
-    found = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), dimension)
+    with decoding("documents"):
+        found = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), dimension)
+        _check_text(names)
     return DocumentRows(np.array(keys, dtype=np.int64), list(names), found)
 
 
@@ -89,7 +93,8 @@ def load_links(connection: apsw.Connection, after: int, last: int) -> LinkRows:
         " FROM link WHERE document > ? AND document <= ?",
         (after, last),
     )
-    flat = np.fromiter(chain.from_iterable(rows), dtype=np.float64, count=4 * len(rows)).reshape(-1, 4)
+    with decoding("links"):
+        flat = np.fromiter(chain.from_iterable(rows), dtype=np.float64, count=4 * len(rows)).reshape(-1, 4)
     return once_per_side(
         LinkRows(
             flat[:, 0].astype(np.int32),
@@ -145,6 +150,8 @@ def load_groups(connection: apsw.Connection, after: int, last: int) -> GroupRows
     """Link groups with keys from ``after + 1`` to ``last``."""
     query = "SELECT key, kind, tag FROM link_group WHERE key > ? AND key <= ? ORDER BY key"
     rows = rows_of(connection, query, (after, last))
+    with decoding("link groups"):
+        _check_text(chain.from_iterable(row[1:] for row in rows))
     codes: dict[str, int] = {}
     values = [codes.setdefault(kind, len(codes)) for _, kind, _ in rows]
     return GroupRows(
@@ -153,3 +160,9 @@ def load_groups(connection: apsw.Connection, after: int, last: int) -> GroupRows
         np.array(values, dtype=np.int32),
         [tag for _, _, tag in rows],
     )
+
+
+def _check_text(values: Iterable[object]) -> None:
+    for value in values:
+        if type(value) is not str:
+            raise TypeError(f"{value!r} is no text")

@@ -10,6 +10,7 @@ import orjson
 
 from linkstore.backends.base import PageEntry
 from linkstore.backends.embedded.database import rows_of
+from linkstore.backends.embedded.recorded import decoding
 
 _ENTRIES: Final = "SELECT source, url, digest, ids FROM page"
 _OF_SOURCE: Final = f"{_ENTRIES} WHERE ?1 IS NULL OR source = ?1 ORDER BY source, url"
@@ -39,15 +40,17 @@ def page_entries(
         rows = rows_of(connection, _NAMED, (_as_json(urls),))
     else:
         rows = rows_of(connection, _OF_SOURCE_NAMED, (source, _as_json(urls)))
-    return [
-        PageEntry(source=of, url=url, digest=digest, ids=tuple(orjson.loads(ids)))
-        for of, url, digest, ids in rows
-    ]
+    with decoding("pages"):
+        return [
+            PageEntry(source=of, url=url, digest=digest, ids=tuple(orjson.loads(ids)))
+            for of, url, digest, ids in rows
+        ]
 
 
 def page_digests(connection: apsw.Connection, source: str | None) -> dict[str, str]:
     """The digests of a source's pages (None: of all), by url; holds nothing else of them."""
-    return dict(connection.execute(_DIGESTS, (source,)))
+    with decoding("pages"):
+        return dict(connection.execute(_DIGESTS, (source,)))
 
 
 def _as_json(urls: Sequence[str]) -> str:

@@ -16,12 +16,13 @@ from linkstore.backends.embedded import postings, words
 from linkstore.backends.embedded.ann import PROPOSALS, AnnIndex
 from linkstore.backends.embedded.database import rows_of
 from linkstore.backends.embedded.mirror import SIDE_BITS, Mirror, Stamp
+from linkstore.backends.embedded.recorded import decoding, read_metadata
 from linkstore.backends.embedded.runs import Runs
 from linkstore.backends.embedded.scopes import Inside, Scopes, surely_large
 from linkstore.backends.embedded.verdicts import Verdicts
+from linkstore.backends.embedded.writing import FIND_GROUPS
 from linkstore.filters import Condition
 from linkstore.lexical import affordable
-from linkstore.links import LINKS_KEY
 from linkstore.order import best, first_by_group, with_names
 from linkstore.plans import (
     Candidates,
@@ -216,11 +217,11 @@ class EmbeddedReader(LexicalReader):
     @immediate
     def resolve(self, fetch: Resolve) -> Ints:
         """By the tags' index."""
-        connection, keys = self._view.connection, np.full(len(fetch.tags), -1, dtype=np.int64)
-        for at, pair in enumerate(fetch.tags):
-            row = connection.execute("SELECT key FROM link_group WHERE kind = ? AND tag = ?", pair).fetchone()
-            if row is not None:
-                keys[at] = row[0]
+        wanted = _json(list(dict.fromkeys(fetch.tags)))
+        by_tag = {
+            (kind, tag): key for kind, tag, key in rows_of(self._view.connection, FIND_GROUPS, (wanted,))
+        }
+        keys = np.array([by_tag.get(pair, -1) for pair in fetch.tags], dtype=np.int64)
         rows, found = self._mirror.group_keys.find(keys)
         return np.where(found, rows, -1)
 
@@ -350,15 +351,8 @@ class EmbeddedReader(LexicalReader):
         )
         keys = self._mirror.keys.take(fetch.refs).tolist()
         stored = {key: row for key, *row in rows_of(self._view.connection, query, (_json(keys),))}
-        return [_stored(*stored[key]) for key in keys]
-
-
-def read_metadata(metadata: str, links: str | None) -> dict[str, Any]:
-    """A document's metadata as its author gave it."""
-    fields: dict[str, Any] = orjson.loads(metadata) if metadata != "{}" else {}
-    if links is not None:
-        fields[LINKS_KEY] = orjson.loads(links)
-    return fields
+        with decoding("documents"):
+            return [_stored(*stored[key]) for key in keys]
 
 
 def _stored(name: str, text: str, metadata: str, links: str | None) -> Stored:

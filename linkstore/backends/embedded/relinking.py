@@ -11,7 +11,7 @@ import orjson
 
 from linkstore.backends.base import Record
 from linkstore.backends.embedded.database import rows_of
-from linkstore.backends.embedded.reader import read_metadata
+from linkstore.backends.embedded.recorded import read_metadata
 from linkstore.backends.embedded.writing import PreparedRecord, prepare
 from linkstore.links import LINKS_KEY, Link, links_in, with_other_links
 

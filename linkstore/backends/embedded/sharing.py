@@ -10,10 +10,10 @@ import apsw
 
 from linkstore.backends.embedded.advancing import advanced
 from linkstore.backends.embedded.ann import AnnIndex, LiveIndex, SavedIndex
-from linkstore.backends.embedded.database import settings_of
 from linkstore.backends.embedded.mirror import Mirror, Stamp, empty
 from linkstore.backends.embedded.packing import packed, sparse
 from linkstore.backends.embedded.reader import View
+from linkstore.backends.embedded.recorded import decoding, settings_of
 from linkstore.backends.embedded.scopes import Scopes
 from linkstore.backends.embedded.snapshot import Snapshot, SnapshotFiles, snapshot_of
 from linkstore.backends.embedded.verdicts import Verdicts
@@ -107,9 +107,12 @@ class Shared:
             held = self._following(held, snapshot, floor)
         if held.mirror.change < min(floor, stamp.change):
             held = held.with_rows_of(empty(dimension))
-        held = self._held = replace(held, mirror=advanced(held.mirror, connection, stamp))
-        if held.mirror.change == stamp.change and (sparse(held.mirror) or held.mirror.epoch != stamp.epoch):
-            held = self._held = _dense(held, connection, stamp)
+        with decoding("documents and links"):
+            held = self._held = replace(held, mirror=advanced(held.mirror, connection, stamp))
+            if held.mirror.change == stamp.change and (
+                sparse(held.mirror) or held.mirror.epoch != stamp.epoch
+            ):
+                held = self._held = _dense(held, connection, stamp)
         return held
 
     def _following(self, held: Held, snapshot: Snapshot, floor: int) -> Held:

@@ -9,7 +9,7 @@ a file that is not whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +23,8 @@ from linkstore.backends.embedded.files import map_arrays, matches, remove_others
 from linkstore.backends.embedded.matrix import BLOCK_ROWS, map_rows, write_rows
 from linkstore.backends.embedded.mirror import Mirror, Stamp
 from linkstore.backends.embedded.packing import Kept, columns, living_groups
+from linkstore.backends.embedded.recorded import decoding
+from linkstore.errors import StoreFormatError
 from linkstore.vectors import Floats, Ints
 
 SETTING: Final = "snapshot"
@@ -70,9 +72,21 @@ class Snapshot:
 
     @classmethod
     def from_json(cls, text: str) -> Snapshot:
-        """Read what :meth:`to_json` wrote."""
-        fields = orjson.loads(text)
-        return cls(**{**fields, "blocks": tuple(fields["blocks"])})
+        """Read what :meth:`to_json` wrote.
+
+        Raises:
+            StoreFormatError: If it is anything else.
+        """
+        with decoding("settings"):
+            given = orjson.loads(text)
+            made = cls(**{**given, "blocks": tuple(given["blocks"])})
+        numbers = [getattr(made, one.name) for one in fields(cls) if one.type == "int"]
+        names = (made.graph, made.ann, *made.blocks)
+        if not all(type(one) is int and one >= 0 for one in numbers) or not all(
+            type(one) is str for one in names
+        ):
+            raise StoreFormatError(f"the setting {SETTING!r} is no record of a snapshot: {text!r}")
+        return made
 
     def to_json(self) -> str:
         """As stored in the table of settings."""
@@ -229,9 +243,28 @@ def _lookup(mirror: Mirror) -> Callable[[Ints], Floats]:
 
 
 def snapshot_of(settings: dict[str, Any]) -> Snapshot | None:
-    """The snapshot that a table of settings records, if any."""
+    """The snapshot that a table of settings records; None if there is none, or it cannot be read."""
+    try:
+        return _recorded(settings)
+    except StoreFormatError:
+        return None  # it is made again, as any derived file; verify says so
+
+
+def snapshot_problem(settings: dict[str, Any]) -> str | None:
+    """Why the record of the snapshot cannot be read, if so."""
+    try:
+        _recorded(settings)
+    except StoreFormatError as error:
+        return error.message
+    return None
+
+
+def _recorded(settings: dict[str, Any]) -> Snapshot | None:
     text = settings.get(SETTING)
-    return Snapshot.from_json(text) if text else None
+    made = Snapshot.from_json(text) if text is not None else None
+    if made is not None and made.dimension != settings.get("dimension"):
+        raise StoreFormatError(f"the snapshot is of vectors of another dimension: {made.dimension}")
+    return made
 
 
 def record(connection: apsw.Connection, snapshot: Snapshot) -> None:

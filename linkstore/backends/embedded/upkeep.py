@@ -13,8 +13,9 @@ import apsw
 
 from linkstore.backends.embedded import cleaning, snapshot, words
 from linkstore.backends.embedded.alone import alone
-from linkstore.backends.embedded.database import Database, settings_of
+from linkstore.backends.embedded.database import Database
 from linkstore.backends.embedded.reader import View
+from linkstore.backends.embedded.recorded import problems, raw_settings, settings_of
 from linkstore.backends.embedded.sharing import Shared, StaleStateError, stamp_of
 from linkstore.backends.embedded.snapshot import Builder, Snapshot, SnapshotFiles, snapshot_of
 from linkstore.errors import StoreBusyError, StoreFullError, StoreMovedError
@@ -95,12 +96,16 @@ class Upkeep:
         """Take a snapshot if much has come since the last."""
         if self.database.read_only or self.database.place.moved:
             return
-        if self._due(self.database.read(settings_of), self.grow_share / 8):
+        settings = self.database.read(raw_settings)
+        if not problems(settings) and self._due(settings, self.grow_share / 8):
             self.take_snapshot()
 
     def at_open(self) -> None:
         """Make derived files anew if they are missing or not what the database records."""
-        settings = self.database.read(settings_of)
+        settings = self.database.read(raw_settings)
+        if wrong := problems(settings):
+            _LOG.warning("%s is damaged and needs repair: %s", self.database.path, "; ".join(wrong))
+            return
         recorded = snapshot_of(settings)
         if recorded is None:
             if self._due(settings, None) and not self.database.read_only:

@@ -15,12 +15,16 @@ import numpy as np
 import orjson
 
 from linkstore.backends.embedded.columns import Column
+from linkstore.backends.embedded.database import rows_of
+from linkstore.backends.embedded.recorded import decoding, read_metadata
 from linkstore.filters import Condition
 from linkstore.links import LINKS_KEY
 from linkstore.vectors import Bools, Ints
 
-REMEMBERED: Final = 16
-"""How many filters' verdicts are kept, the least recently used dropped first."""
+BUDGET_BYTES: Final = 64 << 20
+"""How much memory verdicts take, a byte for each document and filter; the least recently used go first."""
+FEWEST: Final = 4
+"""So many filters are remembered however large the store is."""
 _UNKNOWN, _NO, _YES = 0, 1, 2
 
 
@@ -74,9 +78,13 @@ class Verdicts:
                 column = column.extended(np.zeros(last_row + 1 - len(column), np.uint8))
             self._columns[condition.key] = column
             self._columns.move_to_end(condition.key)
-            while len(self._columns) > REMEMBERED:
-                self._columns.popitem(last=False)
+            self._forget()
             return column
+
+    def _forget(self) -> None:
+        taken = sum(map(len, self._columns.values()))
+        while taken > BUDGET_BYTES and len(self._columns) > FEWEST:
+            taken -= len(self._columns.popitem(last=False)[1])
 
 
 def _moved(column: Column, rows: Ints, found: Bools) -> Column:
@@ -91,15 +99,15 @@ def _judge(condition: Condition, keys: Ints, connection: apsw.Connection) -> Int
     verdicts = np.full(len(keys), _NO, dtype=np.int64)
     with_links = LINKS_KEY in condition.key
     columns = "key, metadata, links" if with_links else "key, metadata, NULL"
-    rows = connection.execute(
+    rows = rows_of(
+        connection,
         f"SELECT {columns} FROM document WHERE key IN (SELECT value FROM json_each(?))",
         (orjson.dumps(keys.tolist()).decode(),),
     )
     position = dict(zip(keys.tolist(), range(len(keys)), strict=True))
     for key, metadata, links in rows:
-        fields = orjson.loads(metadata)
-        if links is not None:
-            fields[LINKS_KEY] = orjson.loads(links)
+        with decoding("documents"):
+            fields = read_metadata(metadata, links)
         if condition.matches(fields):
             verdicts[position[key]] = _YES
     return verdicts

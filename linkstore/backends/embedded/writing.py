@@ -12,8 +12,9 @@ import xxhash
 
 from linkstore.backends.base import Change, PageEntry, Record, Written
 from linkstore.backends.embedded import words
-from linkstore.backends.embedded.database import rows_of, settings_of
+from linkstore.backends.embedded.database import rows_of
 from linkstore.backends.embedded.limits import check_keys, check_sizes
+from linkstore.backends.embedded.recorded import settings_of
 from linkstore.errors import DocumentError
 from linkstore.links import LINKS_KEY
 

@@ -1,0 +1,139 @@
+"""What a store records of itself, checked as it is read: anybody may have changed the file."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, Final
+
+import apsw
+import orjson
+
+from linkstore.backends.embedded.limits import MOST_KEYS
+from linkstore.errors import LinkStoreError, StoreFormatError
+from linkstore.links import LINKS_KEY
+
+COUNTERS: Final = ("change", "last_key", "last_group", "documents")
+_OPTIONAL: Final = ("epoch", "floor", "unlisted", "generation")
+_MOST: Final = {"last_key": MOST_KEYS, "last_group": MOST_KEYS}
+_HIGHEST: Final = (
+    "SELECT (SELECT max(key) FROM document), (SELECT max(key) FROM vector), (SELECT max(key) FROM departed),"
+    " (SELECT max(change) FROM departed), (SELECT max(key) FROM link_group)"
+)
+
+
+def settings_of(connection: apsw.Connection) -> dict[str, Any]:
+    """The table of settings.
+
+    Raises:
+        StoreFormatError: If a counter is missing or no such number; ``repair`` counts anew.
+    """
+    settings = raw_settings(connection)
+    if wrong := problems(settings):
+        raise StoreFormatError(
+            f"{connection.filename}: {wrong[0]}; run repair, or restore the store from a copy"
+        )
+    return settings
+
+
+def raw_settings(connection: apsw.Connection) -> dict[str, Any]:
+    """The table of settings, whatever is in it."""
+    rows: list[Any] = connection.execute("SELECT name, value FROM setting").fetchall()
+    return dict(rows)
+
+
+def counter_problems(connection: apsw.Connection) -> list[str]:
+    """What is wrong with the counters, by themselves and beside the tables."""
+    settings = raw_settings(connection)
+    return problems(settings) or [
+        f"the setting {name!r} is {settings[name]}, and the tables have {highest}"
+        for name, highest in _highest(connection).items()
+        if settings[name] < highest
+    ]
+
+
+def restore_counters(connection: apsw.Connection) -> None:
+    """Count anew, in an open write transaction; no number is given out twice."""
+    settings, highest = raw_settings(connection), _highest(connection)
+    count = connection.execute("SELECT count(*) FROM document").get
+    for name in COUNTERS:
+        known = settings.get(name) if _is_counter(name, settings.get(name)) else 0
+        value = count if name == "documents" else max(known or 0, highest[name])
+        connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
+    for name in _OPTIONAL:
+        if name in settings and not _is_counter(name, settings[name]):
+            connection.execute("DELETE FROM setting WHERE name = ?", (name,))
+    if _dimension_problem(settings):
+        size = connection.execute(
+            "SELECT length(embedding) FROM vector GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
+        ).get
+        connection.execute("DELETE FROM setting WHERE name = 'dimension'")
+        if size and size % 4 == 0:
+            connection.execute("INSERT INTO setting VALUES ('dimension', ?)", (size // 4,))
+
+
+def read_metadata(metadata: str, links: str | None) -> dict[str, Any]:
+    """A document's metadata as its author gave it.
+
+    Raises:
+        ValueError: If it is no JSON.
+        TypeError: If it is no JSON object.
+    """
+    fields: Any = orjson.loads(metadata) if metadata != "{}" else {}
+    if not isinstance(fields, dict):
+        raise TypeError(f"metadata {metadata!r} is no JSON object")
+    if links is not None:
+        fields[LINKS_KEY] = orjson.loads(links)
+    return fields
+
+
+@contextlib.contextmanager
+def decoding(what: str) -> Iterator[None]:
+    """Rows that linkstore did not write make no sense in many ways; under our name they make one.
+
+    Args:
+        what: Is being read, such as ``"documents"``.
+    """
+    try:
+        yield
+    except LinkStoreError:
+        raise
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError, AttributeError) as error:
+        raise StoreFormatError(
+            f"{what} in the database: there is what linkstore does not write ({error}); run verify and"
+            " repair, or restore the store from a copy"
+        ) from error
+
+
+def problems(settings: dict[str, Any]) -> list[str]:
+    """What is wrong with settings by themselves."""
+    found = [
+        f"the setting {name!r} is {settings.get(name)!r}"
+        for name in COUNTERS
+        if not _is_counter(name, settings.get(name))
+    ]
+    found += [
+        f"the setting {name!r} is {settings[name]!r}"
+        for name in _OPTIONAL
+        if name in settings and not _is_counter(name, settings[name])
+    ]
+    dimension = _dimension_problem(settings)
+    return [*found, dimension] if dimension else found
+
+
+def _is_counter(name: str, value: object) -> bool:
+    return isinstance(value, int) and 0 <= value <= _MOST.get(name, 2**62)
+
+
+def _dimension_problem(settings: dict[str, Any]) -> str | None:
+    dimension = settings.get("dimension")
+    if dimension is None or (isinstance(dimension, int) and 0 < dimension < 2**20):
+        return None
+    return f"the setting 'dimension' is {dimension!r}"
+
+
+def _highest(connection: apsw.Connection) -> dict[str, int]:
+    *keys, change, group = (
+        value if isinstance(value, int) else 0 for value in next(iter(connection.execute(_HIGHEST)))
+    )
+    return {"last_key": max(keys), "change": change, "last_group": group}
