@@ -67,6 +67,8 @@ def paragraphs(path: Path) -> Iterator[str]:
     root = lxml.html.document_fromstring(decoded(path.read_bytes()).encode(), parser=_parser())
     for node in root.iter(*LEAVES):
         if node.find(".//p") is None and not any(True for _ in node.iterdescendants(*LEAVES, "div", "table")):
+            if any(link.get("rel") or link.get("accesskey") for link in node.iter("a")):
+                continue  # a bar that leads to the pages before and after
             around = [node, *node.iterancestors()]
             if not any(
                 _hides(str(one.tag), dict(one.attrib)) or one.tag in {"aside", "header"} for one in around

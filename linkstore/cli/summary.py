@@ -107,6 +107,9 @@ def show_summary(summary: Summary) -> None:
     console.print(f"links     {printable(kinds) or 'none'} {done}")
     if not summary.dry_run:
         console.print(f"dangling  {dangling.internal:,} internal, {dangling.external:,} external")
+    if summary.left_out.letters:
+        left_out = summary.left_out
+        console.print(f"left out  {left_out.letters:,} letters of navigation on {left_out.pages:,} pages")
     for number, page in enumerate(summary.linked):
         title = "linked  " if number == 0 else " " * 8
         console.print(printable(f"{title}{page.links:>6,}  {page.url}"))

@@ -48,6 +48,7 @@ class Page:
         base: What ``<base href>`` says, if anything.
         aliases: Further URLs of the same page: its canonical URL, redirects that end here.
         metadata: What else its documents carry; plain JSON.
+        left_out: How many of its letters are in no chunk, for they are navigation or not its main content.
     """
 
     url: str
@@ -55,6 +56,7 @@ class Page:
     base: str | None = None
     aliases: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from linkstore.ingest.sources import SourceNotFoundError
 from linkstore.ingest.summary import (
     Dangling,
     IndexingError,
+    LeftOut,
     NothingIndexedError,
     PageCounts,
     Progress,
@@ -31,6 +32,7 @@ __all__ = [
     "CORPUS_LINKS",
     "ChunkLimits",
     "Dangling",
+    "LeftOut",
     "DocumentsSource",
     "FolderSource",
     "IndexingError",

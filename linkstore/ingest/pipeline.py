@@ -16,7 +16,7 @@ import xxhash
 from langchain_core.documents import Document
 
 from linkstore.errors import LinkError, LinkStoreError
-from linkstore.extraction import LinkExtractor
+from linkstore.extraction import Chunk, LinkExtractor
 from linkstore.ingest.documents import Linkers, extractor_name, page_documents
 from linkstore.ingest.handover import handed_over, looked_over, with_corpus
 from linkstore.ingest.html.pages import UnreadablePageError
@@ -25,6 +25,7 @@ from linkstore.ingest.sink import PageDocuments, PageStore
 from linkstore.ingest.source import BadInput, Source, SourcePage
 from linkstore.ingest.summary import (
     Dangling,
+    LeftOut,
     NothingIndexedError,
     PageCounts,
     Progress,
@@ -220,7 +221,10 @@ class _Run:
     def _read(self, page: SourcePage) -> tuple[Document, ...]:
         """The page's documents; none if it cannot be read, which is noted. One page ends no run."""
         try:
-            documents = page_documents(page.read(), self.linkers)
+            read = page.read()
+            documents = page_documents(read, self.linkers)
+            if read and isinstance(read[0], Chunk) and read[0].page.left_out:
+                self.tally.left_out[page.url] = read[0].page.left_out
         except (UnreadablePageError, LinkError) as error:
             self._skip(page.url, str(error))
             return ()
@@ -321,6 +325,7 @@ class _Tally:
     chunks: int = 0
     links: Counter[str] = field(default_factory=Counter)
     skipped: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
 
     def stored(self, page: PageDocuments, *, before: bool) -> None:
         self.updated += before
@@ -340,6 +345,7 @@ class _Tally:
             links=dict(sorted(self.links.items())),
             skipped=self.skipped,
             unseen=unseen,
+            left_out=LeftOut.of(self.left_out),
             dangling=Dangling() if store is None else count_dangling(store.survey()),
             linked=() if store is None else tuple(store.linked()),
             dry_run=store is None,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from linkstore.backends.base import LinkedPage, Survey
 from linkstore.errors import LinkStoreError
 from linkstore.urls import is_internal
+
+_MOST: Final = 10
 
 
 class Progress(Protocol):
@@ -51,6 +53,27 @@ class Dangling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """Text of pages that is in none of their chunks, for it is navigation or not the main content.
+
+    Args:
+        letters: How many characters there are of it, white space not counted.
+        pages: On how many of the pages that were read.
+        most: The ten pages with most of it, most first.
+    """
+
+    letters: int = 0
+    pages: int = 0
+    most: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, found: Mapping[str, int]) -> LeftOut:
+        """What there is, by how many letters each page has of it."""
+        most = sorted(found.items(), key=lambda one: (-one[1], one[0]))[:_MOST]
+        return cls(letters=sum(found.values()), pages=len(found), most=dict(most))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """What a run of :func:`~linkstore.ingest.index_source` did.
 
@@ -64,6 +87,7 @@ class Summary:
         unseen: The names of those of them that could not be seen at all, such as a folder that may not be
             read, a page that the server fails to give, the rest of a crawl that was cut short. Pages may be
             hidden there, so none of them was removed. Empty after a complete run.
+        left_out: What was taken for navigation or the like on the pages that were read, and not stored.
         linked: The ten pages of the store that most hyperlinks lead to from other pages, most first; not
             counted by a dry run.
         dry_run: Whether nothing was written: the counts are of what would have been.
@@ -74,6 +98,7 @@ class Summary:
     links: Mapping[str, int]
     skipped: Mapping[str, str]
     unseen: tuple[str, ...] = ()
+    left_out: LeftOut = LeftOut()
     dangling: Dangling = Dangling()
     linked: tuple[LinkedPage, ...] = ()
     dry_run: bool = False

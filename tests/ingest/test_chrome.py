@@ -119,3 +119,15 @@ def test_a_folder_goes_before_a_page_of_the_same_name(store, tmp_path):
         "guide/index.html\n\nA folder."
     ]
     assert len([one for one in store.scan() if "/b" in tags(one)]) == 1
+
+
+def test_what_is_left_out_is_counted(store, tmp_path):
+    pages = site(["index", *(f"p{n}" for n in range(11))])
+    pages["p0.html"] = "<nav>" + "menu " * 99 + "</nav>" + pages["p0.html"]
+    write(tmp_path, pages)
+    left_out = index_folder(store, tmp_path, links=()).left_out
+    assert left_out.pages == 11, "the first page keeps what all have"
+    first, second = list(left_out.most.items())[:2]
+    assert first == ("p0.html", second[1] + 4 * 99)
+    assert len(left_out.most) == 10
+    assert left_out.letters == first[1] + 10 * second[1]

@@ -11,6 +11,8 @@ from linkstore.extraction.markup import page_links, parse_html
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
 from linkstore.ingest.html.pages import UnreadablePageError, read_html_page
 from linkstore.ingest.html.redirects import refresh_target
+from linkstore.ingest.web import pages as web_pages
+from linkstore.ingest.web.fetching import Response
 
 WORDS = "The needle stands on the ground of the fair of 1962, and a lift goes up. "
 SVG = (
@@ -277,3 +279,13 @@ def test_a_long_block_that_holds_the_mark_itself_is_read():
 )
 def test_a_page_that_is_there_to_be_read_is_no_redirect(html, target):
     assert refresh_target(html.encode()) == target
+
+
+def test_a_fault_in_reading_a_page_is_its_problem_alone(monkeypatch):
+    def broken(*_, **__):
+        raise KeyError("href")
+
+    monkeypatch.setattr(web_pages, "page_links", broken)
+    response = Response(url="https://x.org/", status=200, body=b"<p>text")
+    found = web_pages.read_web_page(response, encoding="utf-8")
+    assert str(found.content) == "reading it failed: KeyError: 'href'"

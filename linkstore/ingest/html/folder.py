@@ -177,6 +177,7 @@ class FolderSource:
             title=found.title or file.name,
             base=found.base,
             aliases=(*file.aliases, *self._canonical(file, found), *old.get("", ())),
+            left_out=found.left_out,
         )
         chunks = make_chunks(page, found.blocks, self._settings.limits)
         return answering(chunks, {"hyperlink": old, SYMBOL: self._named(file)})

@@ -128,6 +128,8 @@ def decoded(content: bytes, encoding: str, *, declared: str | None = None) -> st
     try:
         return decode_html(content, declared=declared, fallback=encoding).replace("\0", "")
     except (UnicodeError, LookupError) as error:
+        if b"\0" in start:
+            raise UnreadablePageError("it is binary") from error
         raise UnreadablePageError(
             f"bad encoding: {error}; declare the right one with <meta charset>, or pass encoding="
         ) from error

@@ -47,6 +47,13 @@ def read_web_page(response: Response, *, encoding: str) -> WebPage:
             the page itself declares, as in browsers.
         encoding: Of pages that declare none at all.
     """
+    try:
+        return _read(response, encoding)
+    except Exception as error:  # noqa: BLE001 (a fault of a reader; one page ends no crawl)
+        return WebPage(content=UnreadablePageError(f"reading it failed: {type(error).__name__}: {error}"))
+
+
+def _read(response: Response, encoding: str) -> WebPage:
     problem: UnreadablePageError | None = None
     try:
         text = decoded(response.body, encoding, declared=response.headers.get("content-type"))
@@ -71,7 +78,7 @@ def web_chunks(url: str, found: PageContent, aliases: tuple[str, ...], limits: C
         aliases: Further URLs that lead to it.
         limits: How long chunks are.
     """
-    page = Page(url=url, title=found.title or url, base=found.base, aliases=aliases)
+    page = Page(url=url, title=found.title or url, base=found.base, aliases=aliases, left_out=found.left_out)
     return make_chunks(page, found.blocks, limits)
 
 
