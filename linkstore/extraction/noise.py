@@ -30,6 +30,7 @@ _WIDGETS: Final = (
     " .toc, .table-of-contents, .contents.topic, .contents.local, .mw-editsection, .mw-jump-link,"
     " .nav, #hd, #ft, #sidebar, #toc, #TOC, #footer, #contents:has(> details)"
 )
+_CONTENTS: Final = ".toc, .table-of-contents, .contents, #toc, #TOC, #contents"
 _UNSEEN: Final = "span.visually-hidden, span.sr-only, a.visually-hidden, a.sr-only"
 # Naming the elements keeps the parser from trying every selector on every <span> of a code block.
 _BOXES: Final = "div, section, ul, ol, dl, table, form, details, p"
@@ -88,6 +89,11 @@ def noise_ids(tree: LexborHTMLParser, *, certain: bool = False) -> set[int]:
             found.add(node.mem_id)
     _add_bars(tree, page, found)
     return found
+
+
+def contents_ids(tree: LexborHTMLParser) -> set[int]:
+    """The identities of tables of contents, by name."""
+    return {node.mem_id for node in tree.css(_CONTENTS)}
 
 
 def _is_certain(node: LexborNode) -> bool:

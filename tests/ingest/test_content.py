@@ -89,6 +89,11 @@ def test_a_page_that_is_a_table_of_contents_has_text():
     assert [link.href for link in chunk.hyperlinks] == ["a.html"]
 
 
+def test_a_part_that_has_only_a_title_and_contents_keeps_both():
+    toc = '<dl class="toc"><dt><a href="a.html">Chapter A</a></dt></dl>'
+    assert texts(f"{DOCBOOK}<h1>Part</h1><div class=toc>{toc}</div>{DOCBOOK}") == ["Part", "Chapter A"]
+
+
 DOCBOOK = """<div class="navheader"><table><tr><th colspan="3">SELECT</th></tr><tr>
 <td><a accesskey="p" href="a.html">Prev</a></td><th>SQL Commands</th>
 <td><a accesskey="n" href="b.html">Next</a></td>

@@ -15,7 +15,7 @@ from linkstore.extraction.markup import (
     head_title,
     parse_html,
 )
-from linkstore.extraction.noise import noise_ids
+from linkstore.extraction.noise import contents_ids, noise_ids
 from linkstore.extraction.texts import letters
 from linkstore.ingest.html.blocks import Block
 from linkstore.ingest.html.reading import read_blocks
@@ -138,8 +138,11 @@ def decoded(content: bytes, encoding: str, *, declared: str | None = None) -> st
 def _content(tree: Tree, body: Node) -> tuple[list[Block], int]:
     """The blocks of the content, and how many letters are left out."""
     main = _main(tree)
-    reading = read_blocks(tree, body, noise_ids(tree), frozenset(main))
-    if not reading.blocks:  # a page that is only a table of contents, say
+    noise = noise_ids(tree)
+    reading = read_blocks(tree, body, noise, frozenset(main))
+    if _is_bare(reading.blocks):  # a page that is only a table of contents, say
+        reading = read_blocks(tree, body, noise - contents_ids(tree), frozenset(main))
+    if _is_bare(reading.blocks):
         reading = read_blocks(tree, body, noise_ids(tree, certain=True), frozenset(main))
     weights = [_weight(block) for block in reading.blocks]
     for name, share in main.items():
@@ -148,6 +151,10 @@ def _content(tree: Tree, body: Node) -> tuple[list[Block], int]:
             outside = (*reading.blocks[:start], *reading.blocks[end:])
             return reading.blocks[start:end], reading.left_out + sum(letters(block.text) for block in outside)
     return reading.blocks, reading.left_out
+
+
+def _is_bare(blocks: list[Block]) -> bool:
+    return all(block.level for block in blocks)
 
 
 def _main(tree: Tree) -> dict[int, float]:
