@@ -329,6 +329,13 @@ class Backend(ABC):
         """Bring everything derived up to date with the documents."""
 
     @abstractmethod
+    def compact(self) -> Operation[None]:
+        """Leave nothing of what was deleted or replaced in any file, and no file larger than need be.
+
+        An engine whose storage does this by itself, in its own time, does nothing.
+        """
+
+    @abstractmethod
     def verify(self) -> Operation[Report]:
         """Compare everything derived with the documents; changes nothing."""
 

@@ -50,6 +50,7 @@ for _command in (
     relink.relink,
     maintain.verify,
     maintain.repair,
+    maintain.compact,
     migrate.migrate,
     demo.demo,
 ):

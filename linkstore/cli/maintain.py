@@ -1,4 +1,4 @@
-"""``linkstore verify`` and ``linkstore repair``."""
+"""``linkstore verify``, ``linkstore repair`` and ``linkstore compact``."""
 
 from __future__ import annotations
 
@@ -33,6 +33,19 @@ def repair(store: StoreOption, json: JsonOption = False) -> None:
     with opened(store) as opened_store:
         report = opened_store.repair()
     _show(report, json=json, verb="mended")
+
+
+def compact(store: StoreOption, json: JsonOption = False) -> None:
+    """Leave nothing of what was deleted in any file, and no file larger than need be.
+
+    A store keeps its size in proportion to its content without this. Takes time with the size of the store.
+    """
+    with opened(store) as opened_store:
+        opened_store.compact()
+    if json:
+        write_json({"compacted": True})
+    else:
+        stdout().print("the store is compact", style="green")
 
 
 def _show(report: Report, *, json: bool, verb: str) -> None:

@@ -184,6 +184,23 @@ class LinkStore(Searching, Writing):
         """Bring everything derived up to date now, as closing does."""
         self.backend.run(self.backend.flush())
 
+    def compact(self) -> None:
+        """Leave nothing of what was deleted or replaced in any file, and no file larger than need be.
+
+        An embedded store keeps its size in proportion to its content without this; but until it reuses the
+        space, what was deleted can be found in its files. Takes time and, for a while, space with the size
+        of the store. A Cassandra cluster compacts by itself.
+
+        Raises:
+            StoreBusyError: If another process writes, or reads from an older state, for more than 5 s.
+            StoreFullError: If there is no space for the files to be written anew.
+        """
+        self.backend.run(self.backend.compact())
+
+    async def acompact(self) -> None:
+        """As :meth:`compact`, without blocking the event loop."""
+        await self.backend.arun(self.backend.compact())
+
     def verify(self) -> Report:
         """Compare everything derived with the documents; changes nothing."""
         return self.backend.run(self.backend.verify())

@@ -70,7 +70,7 @@ def named(question: Question, kinds: Sequence[str], most: int, cap: int) -> Plan
     if not grams or not most:
         return NOBODY
     refs: Ints = yield Resolve(tags=tuple((kind, gram) for _, _, kind, gram in grams))
-    groups = np.unique(refs[refs >= 0])
+    groups = _distinct(refs[refs >= 0])
     if not len(groups):
         return NOBODY
     answer: Reached = yield Members(
@@ -85,6 +85,12 @@ def named(question: Question, kinds: Sequence[str], most: int, cap: int) -> Plan
     borne = set(groups[answer.sizes > 0].tolist())
     meant = _longest([(at, size) for at, size, _, _ in grams], refs.tolist(), borne)
     return (yield from _surest(groups, answer, meant, most))
+
+
+def _distinct(refs: Ints) -> Ints:
+    """Each ref once, in the order they came in: of equally rare names the first decides how a path reads."""
+    _, first = np.unique(refs, return_index=True)
+    return refs[np.sort(first)]
 
 
 def _longest(grams: list[tuple[int, int]], refs: list[int], borne: set[int]) -> set[int]:

@@ -168,6 +168,11 @@ class CassandraBackend(Backend):
         self._check_open()
         yield from ()
 
+    def compact(self) -> Operation[None]:
+        """The servers compact by themselves, once ``gc_grace_seconds`` have passed."""
+        self._check_open()
+        yield from ()
+
     def verify(self) -> Operation[Report]:
         """Compare members with the links and vectors of documents, and postings with their words."""
         return (yield from self._inspected(mend=False))

@@ -32,6 +32,9 @@ BATCH: Final = 2048
 """How many documents are added while searches of the same index wait."""
 PARALLEL_FROM: Final = 256
 """Fewer documents than this are added by one thread, which loses none: see ``islands``."""
+_NODE_BYTES: Final = 1024
+_LEAST_BYTES: Final = 48 << 20
+"""What usearch may take at once, in an index of any size: its memory comes in large pieces."""
 WAIT_SECONDS: Final = 0.0005
 """How often an addition looks whether the searches before it are done."""
 
@@ -120,6 +123,7 @@ class LiveIndex:
 
     def start(self, dimension: int) -> None:
         """Begin with an empty index of half-precision vectors; on unit vectors inner product is cosine."""
+        _spare(0)
         index = Index(ndim=dimension, metric="ip", dtype="f16", expansion_search=EXPANSION_SEARCH)
         self._current = SavedIndex(index, 0, 0)
 
@@ -190,15 +194,22 @@ class LiveIndex:
 
 
 def _add(index: Any, keys: Ints, rows: Floats, threads: int) -> None:
+    _spare(2 * index.memory_usage + len(rows) * (2 * rows.shape[1] + _NODE_BYTES))
     try:
         index.add(keys, rows, threads=threads)
     except RuntimeError as error:  # usearch raises no other; keys are new, so it is memory that lacks
         raise MemoryError(f"usearch: {error}") from error
 
 
+def _spare(size: int) -> None:
+    """Raise MemoryError if so many bytes are not there: usearch would end the process."""
+    np.empty(size + _LEAST_BYTES, np.uint8)
+
+
 def _load(path: Path, digest: str, *, view: bool) -> Any | None:
     if not matches(path, digest):
         return None
+    _spare(0 if view else 2 * path.stat().st_size)
     index: Any = Index.restore(str(path), view=view)
     if index is not None:
         index.expansion_search = EXPANSION_SEARCH

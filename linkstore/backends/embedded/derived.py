@@ -11,9 +11,11 @@ from linkstore.backends.base import Finding
 from linkstore.backends.embedded.advancing import advanced
 from linkstore.backends.embedded.ann import LiveIndex, SavedIndex
 from linkstore.backends.embedded.columns import Array
+from linkstore.backends.embedded.database import settings_of
 from linkstore.backends.embedded.loading import load_documents, load_groups, load_links
 from linkstore.backends.embedded.mirror import Mirror, Stamp
 from linkstore.backends.embedded.reader import View
+from linkstore.backends.embedded.sharing import FLOOR
 from linkstore.backends.embedded.snapshot import Snapshot, SnapshotFiles
 from linkstore.vectors import Ints
 
@@ -36,8 +38,9 @@ def findings(
         live: The index in memory.
     """
     yield from _in_mirror(view, view.mirror, "in memory")
-    mirror = files.load_mirror(recorded) if recorded else None
-    if mirror is not None:
+    floor = settings_of(view.connection).get(FLOOR) or 0
+    mirror = files.load_mirror(recorded) if recorded and recorded.change >= floor else None
+    if mirror is not None:  # an older one cannot be caught up from, and nobody does
         yield from _in_mirror(view, advanced(mirror, view.connection, view.stamp), "in the snapshot")
     saved = files.map_ann(recorded) if recorded else None
     if saved is not None:

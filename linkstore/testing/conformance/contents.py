@@ -129,7 +129,7 @@ class ContentsCases(Cases):
 
 
 class UpkeepCases(Cases):
-    """Verify, repair and flush."""
+    """Verify, repair, flush and compact."""
 
     def test_a_store_written_through_the_backend_is_sound(self, probe: Probe) -> None:
         """[V-1] Empty, filled, updated, emptied."""
@@ -146,6 +146,14 @@ class UpkeepCases(Cases):
         before = self._answers(probe)
         assert probe.do(probe.backend.repair()) == Report()
         assert self._answers(probe) == before
+
+    def test_compact_changes_no_answer(self, probe: Probe) -> None:
+        """[V-4] Nor does it disturb writes after it."""
+        self._fill(probe)
+        before = self._answers(probe)
+        probe.do(probe.backend.compact())
+        assert self._answers(probe) == before
+        assert probe.do(probe.backend.verify()) == Report()
 
     def test_flush_changes_no_answer(self, probe: Probe) -> None:
         """[V-3] On an empty store, a filled one, twice, and with writes after it."""

@@ -109,6 +109,7 @@ class LifecycleCases(Cases):
         lambda backend: backend.scan(None, 5),
         lambda backend: backend.survey(),
         lambda backend: backend.flush(),
+        lambda backend: backend.compact(),
         lambda backend: backend.verify(),
         lambda backend: backend.repair(),
     )
@@ -122,6 +123,7 @@ class LifecycleCases(Cases):
         "scan",
         "survey",
         "flush",
+        "compact",
         "verify",
         "repair",
     )

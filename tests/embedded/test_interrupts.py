@@ -1,0 +1,62 @@
+"""An interrupt anywhere loses nothing acknowledged, spoils no answer, and leaves the store usable."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+from interrupting import IDS, Sweep, Timers, cancelled, short_of_memory, signals
+from stores import times
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits are those of POSIX")
+ROUND = 15
+"""So many operations between checks in a process that opens the store anew."""
+
+
+@pytest.mark.parametrize("seed", range(times(2, 20)))
+def test_signals_at_random_points(tmp_path, seed) -> None:
+    sweep = Sweep(tmp_path / "kb", seed)
+    timers = Timers(sweep.chance)
+    names = sorted(sweep.operations())
+    sweep.operations()["add"]()
+    wanted = times(50, 200)
+    with signals():
+        while sum(sweep.interrupted.values()) < wanted:
+            for _ in range(ROUND):
+                sweep.interrupt(sweep.chance.choice(names), timers.interrupt)
+                sweep.check()
+            sweep.check_anew()
+    print(f"signals, seed {seed}: {dict(sweep.interrupted)} of {dict(sweep.done)}")
+    sweep.store.close()
+
+
+@pytest.mark.parametrize("seed", range(times(1, 5)))
+def test_lack_of_memory_at_random_points(tmp_path, seed) -> None:
+    sweep = Sweep(tmp_path / "kb", seed)
+    sweep.operations()["add"]()
+    names = ["search", "add", "add one", "delete", "relink", "flush", "repair", "compact"]
+    for turn in range(times(45, 200)):
+        sweep.interrupt(sweep.chance.choice(names), lambda _, work: short_of_memory(sweep.chance, work))
+        sweep.check()
+        if turn % ROUND == 0:
+            sweep.check_anew()
+    print(f"memory, seed {seed}: {dict(sweep.interrupted)} of {dict(sweep.done)}")
+    sweep.store.close()
+
+
+@pytest.mark.parametrize("seed", range(times(1, 5)))
+def test_cancelled_tasks(tmp_path, seed) -> None:
+    """A write goes on in its thread after its task was cancelled; it is done whole or not at all."""
+    sweep = Sweep(tmp_path / "kb", seed)
+    chance = random.Random(seed)
+    for _ in range(times(30, 100)):
+        n = chance.randrange(IDS)
+        version = chance.randrange(6)
+        sweep.interrupt(
+            "add one", lambda *_, n=n, version=version: sweep.write_cancelled(n, version, cancelled)
+        )
+        sweep.check()
+    sweep.check_anew()
+    print(f"cancellations, seed {seed}: {dict(sweep.interrupted)} of {dict(sweep.done)}")
+    sweep.store.close()
