@@ -1,8 +1,8 @@
 """What a store costs after a long history, beside a fresh one with the same content.
 
 The same documents are updated over and over; then both stores are asked, in turns, and opened in new
-processes, in turns. Run ``python benchmarks/history.py``, or with ``--documents 30000 --rounds 10`` for a store
-that has snapshots, of which a third is replaced in each round.
+processes, in turns. Run ``python benchmarks/history.py``, or with ``--documents 30000 --rounds 10`` for a
+store that has snapshots, of which a third is replaced in each round.
 """
 
 from __future__ import annotations
@@ -120,9 +120,8 @@ def main() -> None:
             old.run(old.write(Change(put=records(vectors, part, version))))
         content = old.run(old.scan(None, count))
         fresh.run(fresh.write(Change(put=content)))
-        print(
-            f"{count} documents, {given.rounds} rounds\n\n| | after history | fresh | ratio |\n|---|---|---|---|"
-        )
+        print(f"{count} documents, {given.rounds} rounds")
+        print("\n| | after history | fresh | ratio |\n|---|---|---|---|")
         questions = iter(np.repeat(vectors[:ASKED], 2, axis=0))
         ask = lambda store: 1e3 * seconds(lambda: store.run(store.answer(nearest(next(questions)))))  # noqa: E731
         show("query, ms", *medians(lambda: ask(old), lambda: ask(fresh), ASKED))
