@@ -11,10 +11,10 @@ from linkstore.backends.base import Finding
 from linkstore.backends.embedded.advancing import advanced
 from linkstore.backends.embedded.ann import LiveIndex, SavedIndex
 from linkstore.backends.embedded.columns import Array
-from linkstore.backends.embedded.database import settings_of
 from linkstore.backends.embedded.loading import load_documents, load_groups, load_links
 from linkstore.backends.embedded.mirror import Mirror, Stamp
 from linkstore.backends.embedded.reader import View
+from linkstore.backends.embedded.recorded import settings_of
 from linkstore.backends.embedded.sharing import FLOOR
 from linkstore.backends.embedded.snapshot import Snapshot, SnapshotFiles
 from linkstore.vectors import Ints
