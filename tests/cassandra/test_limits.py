@@ -65,3 +65,23 @@ def test_a_field_is_found_by_equality_however_long_its_name_and_its_value(opened
     ):
         found = opened.search("x", strategy=Similarity(k=3), filter=wanted)
         assert [hit.document.id for hit in found] == expected
+
+
+@pytest.mark.parametrize("field", ["text", "metadata", "links"])
+def test_a_document_too_large_for_the_server_is_refused_by_name(opened, field) -> None:
+    """With its size and the limit; nothing of the change is written."""
+    good, long = Document(id="good", page_content="good"), Document(id="the large one", page_content="text")
+    if field == "text":
+        long.page_content = "ä" * (8 << 20)
+    elif field == "metadata":
+        long.metadata["notes"] = ["x" * 1_000] * 16_000
+    else:
+        add_links(long, *(Link.bidir(kind="k", tag=f"{n}" + "t" * 8_000) for n in range(1_000)))
+    with pytest.raises(DocumentError, match=r"'the large one' takes 1\d,\d{3},\d{3} bytes.*15,728,640"):
+        opened.add_documents([good, long])
+    assert list(opened.scan()) == []
+
+
+def test_a_large_document_below_the_limit_is_stored(opened) -> None:
+    opened.add_documents([Document(id="large", page_content="x" * (14 << 20))])
+    assert len(opened.get_by_ids(["large"])[0].page_content) == 14 << 20

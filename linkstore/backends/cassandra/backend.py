@@ -40,7 +40,7 @@ from linkstore.backends.cassandra.transport.execution import Executor
 from linkstore.backends.cassandra.transport.placement import Placement
 from linkstore.backends.cassandra.wordinspection import WordInspection
 from linkstore.backends.cassandra.words import Words
-from linkstore.backends.cassandra.writing import ChangeWriter, prepare
+from linkstore.backends.cassandra.writing import ChangeWriter, check_sizes, prepare
 from linkstore.drivers import answered
 from linkstore.errors import StoreClosedError
 from linkstore.filters import EVERYTHING, Condition
@@ -126,10 +126,12 @@ class CassandraBackend(Backend):
             remove_pages=tuple(change.remove_pages),
         )
         check_dimension(put, dimension)
+        prepared = prepare(put)
+        check_sizes(prepared, self._settings.max_document_bytes)
         self._clock.now(after=(yield from last_written(self._tables, change)))
         derived = self._derived(lexical=self._lexical)
         writer = ChangeWriter(self._tables, self._fetcher, self._clock, derived, self._settings, self._corpus)
-        return (yield from writer.apply(change, prepare(put)))
+        return (yield from writer.apply(change, prepared))
 
     def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Operation[Written]:
         """Only the column of links and the members that follow from it."""

@@ -37,6 +37,9 @@ class CassandraSettings:
         settle: Seconds after which a write is surely through or stopped. ``verify`` and ``repair`` leave
             alone what was written later and may yet get its document. A change that takes half as long, and
             longer than the deadline, fails. Default 600.
+        max_document_bytes: Larger documents (id, text, metadata, links and vector) are refused before
+            anything is written; default 15,728,640 (15 MiB). A server as delivered takes no write of more
+            than 16 MiB: half a ``commitlog_segment_size``, and one ``native_transport_max_frame_size``.
         max_clock_skew: How far this machine's clock and a node's may differ when a store is opened, in
             seconds; default 2. Of two writes the later wins, by the clocks of the clients.
         ttl: Seconds until documents written through this store expire, with their links. None, the
@@ -56,6 +59,7 @@ class CassandraSettings:
     buckets: int = 1
     lexical: bool = True
     settle: float = 600.0
+    max_document_bytes: int = 15 << 20
     max_clock_skew: float = 2.0
     ttl: int | None = None
 

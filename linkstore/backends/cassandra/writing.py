@@ -15,6 +15,7 @@ believe; it is taken out by the change that replaces the document, or by ``repai
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,12 +34,14 @@ from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.rows import attributes_of, digest_of, link_cell, searchable, written_links
 from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
-from linkstore.errors import StoreUnavailableError
+from linkstore.errors import DocumentError, StoreUnavailableError
 from linkstore.plans import Operation
 
 One = TypeVar("One")
 A_PART: Final = 1_000
 """So many documents have one timestamp."""
+_OF_KEYS: Final = 200_000
+"""More bytes than an id and a vector have."""
 AT_ONCE: Final = 200
 """So many documents are read and then written: few, so that little happens between the two."""
 
@@ -65,6 +68,27 @@ def prepare(records: Sequence[Record]) -> list[Prepared]:
         return []
     packed = codes.encode(np.stack([record.vector for record in last]))
     return [_prepared(record, code) for record, code in zip(last, packed, strict=True)]
+
+
+def check_sizes(prepared: Iterable[Prepared], limit: int) -> None:
+    """Make sure that the server can take each document, which it takes as one write.
+
+    Raises:
+        DocumentError: If one is larger than the limit; the message names it.
+    """
+    for item in prepared:
+        record = item.record
+        if 8 * (len(record.text) + len(item.attributes) + len(item.links)) + _OF_KEYS < limit:
+            continue  # even if each character were one of four bytes, and all were stored twice
+        parts = [record.id, record.text, item.attributes, item.links, item.links]
+        parts += itertools.chain.from_iterable(searchable(record.metadata).items())
+        size = record.vector.nbytes + sum(len(part.encode()) for part in parts)
+        if size > limit:
+            raise DocumentError(
+                f"document {record.id[:60]!r} takes {size:,} bytes in Cassandra, and {limit:,} are allowed"
+                " (max_document_bytes): split it; or raise the limits of the server, commitlog_segment_size"
+                " and native_transport_max_frame_size, and then this one"
+            )
 
 
 def _prepared(record: Record, code: bytes) -> Prepared:

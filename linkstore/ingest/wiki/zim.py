@@ -1,7 +1,7 @@
 """A ZIM file, such as Kiwix offers of wikis and documentation, as a source of pages.
 
 It is read by ``libzim``, whose licence is GPL-3.0-or-later: nothing here depends on it, and whoever wants
-ZIM files installs it: ``pip install libzim``.
+ZIM files installs the extra ``zim``.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _opened(path: Path) -> Any:
     except ImportError as error:
         raise MissingLibzimError(
             "ZIM files are read by libzim, which is not installed; its licence is GPL-3.0-or-later:"
-            " pip install libzim"
+            " pip install 'langchain-linkstore[zim]'"
         ) from error
     try:
         return Archive(path)

@@ -1,0 +1,80 @@
+"""Clients with and without a lifetime write the same documents: links and words live as long as these."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import pytest
+from cassandra_tables import own_keyspace
+
+from linkstore.backends.base import Written
+from linkstore.backends.cassandra.backend import CassandraBackend
+from linkstore.backends.cassandra.settings import CassandraSettings
+from linkstore.plans import Lexical, Names
+from linkstore.testing.conformance.probe import CLAIM, Probe, at, by_run, on, record
+
+NUMBERS = itertools.count()
+SHORT = 8
+
+
+@pytest.fixture(scope="module")
+def space(cassandra_session):
+    with own_keyspace(cassandra_session, "lifetimes") as name:
+        yield name
+
+
+@pytest.fixture
+def clients(cassandra_session, space) -> tuple[Probe, Probe]:
+    """One whose documents expire, one whose documents stay."""
+    name = f"t{next(NUMBERS)}"
+    settings = CassandraSettings(ttl=SHORT), CassandraSettings()
+    backends = [CassandraBackend(cassandra_session, space, name, settings=one) for one in settings]
+    expiring, lasting = (Probe(backend, by_run) for backend in backends)
+    lasting.do(lasting.backend.claim(CLAIM))
+    return expiring, lasting
+
+
+def found(probe: Probe, word: str) -> list[str]:
+    def plan():
+        return (yield Names(refs=(yield Lexical(terms=(word,), k=10)).refs))
+
+    return sorted(probe.plan(plan()))
+
+
+def gone(probe: Probe, *ids: str) -> None:
+    """Wait until these documents have expired."""
+    until = time.monotonic() + SHORT + 60
+    while set(ids) & set(probe.ids()):
+        assert time.monotonic() < until
+        time.sleep(0.2)
+
+
+def test_a_document_written_without_one_stays_whole(clients) -> None:
+    """Its links and words too, changed or not; what only expires goes, with links and words."""
+    expiring, lasting = clients
+    same, before = record("same", 0.5, on("x"), text="zebra"), record("other", 0.5, on("x"), text="quagga")
+    expiring.put(same, before, record("gone", 0.5, on("x"), text="zebra"))
+    assert lasting.put(same) == Written(updated=1)
+    lasting.put(record("other", 0.5, on("x"), text="quagga", n=2))
+    gone(lasting, "gone")
+    time.sleep(1)
+    assert lasting.ids() == ["other", "same"]
+    assert lasting.met(["x"]).of == {"x": ["other", "same"]}
+    assert (found(lasting, "zebra"), found(lasting, "quagga")) == (["same"], ["other"])
+    assert lasting.do(lasting.backend.verify()).findings == ()
+
+
+def test_replaced_links_leave_a_document_the_rest_of_its_life(clients) -> None:
+    """And expire with it, and so does a document that a client with a lifetime took over."""
+    expiring, lasting = clients
+    lasting.put(record("target", 0.9, at("x")), record("taken", 0.5, on("x"), text="zebra"))
+    expiring.put(record("a", 0.5, on("x"), text="zebra"), record("taken", 0.5, on("x"), text="zebra"))
+    assert lasting.do(lasting.backend.relink({"k"}, {"a": (on("y"),)})) == Written(updated=1)
+    assert lasting.met(["y"]).of == {"y": ["a"]}
+    gone(lasting, "a", "taken")
+    time.sleep(2)
+    assert lasting.ids() == ["target"]
+    assert lasting.met(["x", "y"]).of == {"x": ["target"], "y": []}
+    assert found(lasting, "zebra") == []
+    assert lasting.do(lasting.backend.verify()).findings == ()
