@@ -43,8 +43,8 @@ class Comparison:
         rival = f"the best search without links ({self.best})"
         if self.questions < ENOUGH:
             return (
-                f"Too few questions to tell: with {self.questions}, the default differs from {rival} by {points};"
-                f" ask at least {ENOUGH}, better 30."
+                f"Too few questions to tell: with {self.questions}, the default differs from {rival} by"
+                f" {points}; ask at least {ENOUGH}, better 30."
             )
         if self.gain.low > 0:
             return f"Links help: the default finds more than {rival}: {points}, {interval}."
