@@ -61,8 +61,8 @@ BATCH = 500
 BARE_EACH = 4
 """Bare inserts take one batch in so many: they are the slowest, and tell as much."""
 OURS: dict[str, Strategy] = {
-    "depth 1": Eager(k=4, depth=1),
-    "depth 2": Eager(k=4, depth=2),
+    "depth 1": Eager(start_k=4, depth=1),
+    "depth 2": Eager(start_k=4, depth=2),
     "MMR, depth 2": Mmr(k=4, depth=2),
     "MMR, depth 2, 4 seeds": Mmr(k=4, depth=2, fetch_k=4),
 }

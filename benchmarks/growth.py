@@ -138,7 +138,7 @@ def ask(data: GrowthData, folder: Path) -> dict[str, Any]:
 
 
 def _walk(store: LinkStore, n: int) -> Any:
-    return store.search(f"question {n}", strategy=Eager(k=4, depth=2))
+    return store.search(f"question {n}", strategy=Eager(start_k=4, depth=2))
 
 
 def _plain(store: LinkStore, n: int) -> Any:

@@ -137,8 +137,8 @@ def _against(store: LinkStore, peer: Peer, questions: int) -> list[Row]:
 
 
 def _depth(store: LinkStore, peer: Peer, questions: int, depth: int) -> Row:
-    usual = Eager(k=4, depth=depth)
-    wide = Eager(k=4, depth=depth, limit=10**6, beam=10**6, max_nodes=10**6, hub_cap=10**6)
+    usual = Eager(start_k=4, depth=depth)
+    wide = Eager(start_k=4, depth=depth, k=10**6, beam=10**6, max_nodes=10**6, hub_cap=10**6)
     theirs, ours, as_many, everything, found, covered, covered_wide = [], [], [], [], [], [], []
     for n in range(questions):
         seconds, ids = peer.ask(n, depth)

@@ -3,7 +3,7 @@
 Run: ``python benchmarks/scale.py --pages 10000,100000,1000000 --folder DIR``. For each number of pages a
 MediaWiki dump is made (see ``_scale_pages.py``; its time does not count) and indexed by ``index_wiki``
 with the default embedding, as ``linkstore index`` does. Another process opens the store and asks 200
-questions at depth 2, ``Eager(k=4, depth=2)``, and as many in the default way, in turns.
+questions at depth 2, ``Eager(start_k=4, depth=2)``, and as many in the default way, in turns.
 
 Stopped at any moment, even killed, it goes on where it was when it is started again with the same
 ``--folder``: the store knows the pages it has, and a journal beside it the time that was spent. What
@@ -35,7 +35,7 @@ from _scale_run import NOTHING, Journal, index
 from linkstore import LinkStore
 from linkstore.strategies import DEFAULT_STRATEGY, Eager, Strategy
 
-WALK: Final = Eager(k=4, depth=2)
+WALK: Final = Eager(start_k=4, depth=2)
 
 
 def main() -> None:

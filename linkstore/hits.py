@@ -104,7 +104,7 @@ class Cut:
     """Something a search left out.
 
     Args:
-        reason: ``hub``, ``beam``, ``filter``, ``floor``, ``max_nodes``, ``limit`` or ``missing``.
+        reason: ``hub``, ``beam``, ``filter``, ``floor``, ``max_nodes``, ``k``, ``lexical`` or ``missing``.
         count: How many documents (for a hub: link groups) it concerned.
         depth: The hop at which it happened, 0 for the start; None for the result.
         detail: The setting that bit, and examples.

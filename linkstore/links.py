@@ -215,6 +215,14 @@ def copy_with_links(document: Document, *links: AnyLink | Iterable[AnyLink]) -> 
     return copy
 
 
+def without_links(document: Document) -> Document:
+    """A copy of the document whose metadata has no links; the document itself if there are none."""
+    if LINKS_KEY not in document.metadata:
+        return document
+    kept = {name: value for name, value in document.metadata.items() if name != LINKS_KEY}
+    return document.model_copy(update={"metadata": kept})
+
+
 def with_other_links(
     metadata: Mapping[str, Any], kinds: Collection[str], links: Iterable[Link]
 ) -> list[Any] | None:

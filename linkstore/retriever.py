@@ -9,8 +9,13 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict
 
+from linkstore.filters import parse_filter
+from linkstore.hits import Hits
+from linkstore.links import without_links
 from linkstore.store import LinkStore
+from linkstore.store.searching import DEFAULT_RETURNED
 from linkstore.strategies import DEFAULT_STRATEGY, Strategy
+from linkstore.tracing import atraced, traced
 
 
 class LinkRetriever(BaseRetriever):
@@ -20,9 +25,10 @@ class LinkRetriever(BaseRetriever):
         store: What is searched.
         strategy: How; default :data:`~linkstore.strategies.DEFAULT_STRATEGY`, a
             :class:`~linkstore.strategies.PageRank`.
-        k: How many documents are returned at most; default what the strategy says. Also as
+        k: How many documents are returned at most; default what a given strategy says, else 4. Also as
             ``invoke(query, k=…)``.
         filter: Holds at every stage of the search.
+        with_links: Whether documents keep ``metadata["links"]``; default False.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -31,17 +37,26 @@ class LinkRetriever(BaseRetriever):
     strategy: Strategy | None = None
     k: int | None = None
     filter: dict[str, Any] | None = None
+    with_links: bool = False
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Refuse a filter that cannot be understood."""
+        super().model_post_init(context)
+        parse_filter(self.filter)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        return self.store.search(query, strategy=self.strategy_for(k), filter=self.filter).documents()
+        hits = self.store.search(query, strategy=self.strategy_for(k), filter=self.filter)
+        traced(run_manager, hits)
+        return self._given(hits)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         hits = await self.store.asearch(query, strategy=self.strategy_for(k), filter=self.filter)
-        return hits.documents()
+        await atraced(run_manager, hits)
+        return self._given(hits)
 
     def strategy_for(self, k: int | None = None) -> Strategy:
         """The strategy that a query is answered with.
@@ -50,5 +65,10 @@ class LinkRetriever(BaseRetriever):
             k: How many documents at most; default this retriever's ``k``, or what the strategy says.
         """
         wanted = self.k if k is None else k
-        strategy = self.strategy or DEFAULT_STRATEGY
-        return strategy if wanted is None else strategy.limited(wanted)
+        if self.strategy is None:
+            return DEFAULT_STRATEGY.returning(DEFAULT_RETURNED if wanted is None else wanted)
+        return self.strategy if wanted is None else self.strategy.returning(wanted)
+
+    def _given(self, hits: Hits) -> list[Document]:
+        documents = hits.documents()
+        return documents if self.with_links else [without_links(document) for document in documents]

@@ -38,7 +38,7 @@ def _led_to(store: LinkStore, url: str) -> list[Document]:
     tags = dict.fromkeys((url, Site().page_tag(url) or url))
     hits = store.search(
         url,
-        strategy=Eager(k=0, depth=0, adjacent_k=MOST, hub_cap=MOST, limit=MOST),
+        strategy=Eager(start_k=0, depth=0, adjacent_k=MOST, hub_cap=MOST, k=MOST),
         initial_links=[Link.outgoing(kind="hyperlink", tag=tag) for tag in tags],
     )
     pages = sorted({page for hit in hits if isinstance(page := hit.document.metadata.get("page"), str)})

@@ -85,7 +85,7 @@ def _at_url(url: str, embedding: Embeddings | None, *, create: bool) -> Iterator
     except StoreNotFoundError as error:
         raise StoreNotFoundError(_missing(url)) from error
     try:
-        yield LinkStore(backend, embedding)
+        yield LinkStore(embedding, backend=backend)
     finally:
         backend.close()
 

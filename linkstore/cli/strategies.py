@@ -49,11 +49,11 @@ class Search:
             case "mmr":
                 return self._mmr()
             case "pagerank":
-                return PageRank(limit=self.limit, **self._settings(depth=None))
+                return PageRank(k=self.limit, **self._settings(depth=None))
             case "pathbeam":
-                return PathBeam(limit=self.limit, **self._settings(depth="depth"))
+                return PathBeam(k=self.limit, **self._settings(depth="depth"))
             case "eager":
-                return Eager(limit=self.limit, **self._settings(depth="depth"))
+                return Eager(k=self.limit, **self._settings(depth="depth"))
 
     def _similarity(self) -> Strategy:
         from linkstore.strategies import Similarity

@@ -60,6 +60,6 @@ def compare(store: LinkStore, question: str = QUESTION, k: int = K) -> Compariso
     from linkstore.strategies import Eager
 
     return Comparison(
-        similar=store.search(question, strategy=Eager(k=k, depth=0)),
-        linked=store.search(question, strategy=Eager(k=k, depth=1)),
+        similar=store.search(question, strategy=Eager(start_k=k, depth=0)),
+        linked=store.search(question, strategy=Eager(start_k=k, depth=1)),
     )

@@ -8,7 +8,7 @@ from typing import Final
 from linkstore.errors import EvaluationError
 from linkstore.retriever import LinkRetriever
 from linkstore.store import LinkStore
-from linkstore.strategies import Eager, Mmr, PageRank, PathBeam, Similarity, Strategy, Words
+from linkstore.strategies import Eager, Mmr, PageRank, Similarity, Strategy, Words
 
 DENSE: Final = "dense"
 """Similarity search alone."""
@@ -29,7 +29,6 @@ _MADE_BY: Final[Mapping[str, Callable[[], Strategy]]] = {
     "eager": Eager,
     "mmr": Mmr,
     "pagerank": PageRank,
-    "pathbeam": PathBeam,
 }
 STRATEGIES: Final = (*_MADE_BY, DEFAULT)
 """The names that are known; ``"default"`` is what a LinkRetriever uses by itself."""

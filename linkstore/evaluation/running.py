@@ -84,7 +84,7 @@ def _evaluated(
     if not questions:
         raise EvaluationError("no question is given; there is nothing to measure with")
     units = gold_units(store, questions, gold)
-    runs = {name: _Clocked(strategy.limited(DEPTH)) for name, strategy in chosen.items()}
+    runs = {name: _Clocked(strategy.returning(DEPTH)) for name, strategy in chosen.items()}
     baseline = _Clocked(Similarity(k=DEPTH))
     embedding_ms = _ask_all(store, questions, [*runs.values(), baseline], progress)
     results = [clocked.run(name, questions, units, embedding_ms) for name, clocked in runs.items()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -17,7 +18,9 @@ from linkstore.errors import DocumentError
 from linkstore.links import Link
 from linkstore.neighbours import Neighbours, neighbours
 from linkstore.operations import PageDocuments
+from linkstore.store.pages import Pages
 from linkstore.store.searching import Searching
+from linkstore.store.upkeep import Upkeep
 from linkstore.store.writing import Writing
 
 if TYPE_CHECKING:
@@ -27,17 +30,17 @@ if TYPE_CHECKING:
 __all__ = ["LinkStore"]
 
 
-class LinkStore(Searching, Writing):
+class LinkStore(Searching, Writing, Pages, Upkeep):
     """Documents with their links, searched by similarity and by following the links.
 
     Open one with :meth:`open`, or :meth:`cassandra`. A store may be used by any number of threads and
     processes.
 
     Args:
-        backend: Where everything is kept; default in memory only.
         embedding: Turns texts into vectors. None: the one recorded in the store if it is built in,
             else wordllama.
-        path: Instead of a backend, the folder of an embedded one.
+        path: The folder of an embedded store; default in memory only.
+        backend: Instead of a path, the storage engine to use.
 
     Raises:
         EmbeddingError: If the store was built with another embedding.
@@ -45,13 +48,18 @@ class LinkStore(Searching, Writing):
 
     def __init__(
         self,
-        backend: Backend | None = None,
         embedding: Embeddings | None = None,
         *,
         path: str | Path = ":memory:",
+        backend: Backend | None = None,
     ) -> None:
+        if embedding is not None and not isinstance(embedding, Embeddings):
+            raise TypeError(
+                f"LinkStore takes an embedding first, not {type(embedding).__name__}:"
+                " LinkStore(embedding, path=...) or LinkStore(embedding, backend=...)"
+            )
         own = backend is None
-        backend = backend or EmbeddedBackend(path)
+        backend = EmbeddedBackend(path) if backend is None else backend
         try:
             super().__init__(backend, embedding)
         except BaseException:
@@ -125,7 +133,7 @@ class LinkStore(Searching, Writing):
     def _over(cls, backend: Backend, embedding: Embeddings | None) -> Self:
         """A store over a backend that is closed if that fails."""
         try:
-            return cls(backend, embedding)
+            return cls(embedding, backend=backend)
         except BaseException:
             backend.close()
             raise
@@ -134,129 +142,42 @@ class LinkStore(Searching, Writing):
         """Release everything; using the store afterwards raises StoreClosedError."""
         self.backend.close()
 
+    async def aclose(self) -> None:
+        """Release everything: see :meth:`close`."""
+        await asyncio.to_thread(self.close)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.backend!r}, embedding={self._embedding_name!r})"
+
     def __enter__(self) -> Self:
         return self
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
-        """A retriever over this store; without a ``search_type`` it follows links.
+        """A retriever over this store; without a ``search_type`` it uses the default strategy.
+
+        It returns 4 documents, or ``search_kwargs={"k": ...}``, whose metadata has no links unless
+        ``with_links=True`` is given.
 
         Args:
-            kwargs: ``search_type``: ``"traversal"`` (default), ``"mmr_traversal"``,
-                ``"similarity"``, ``"mmr"`` or ``"similarity_score_threshold"``; ``search_kwargs``:
-                arguments of the method of that name, such as ``{"k": 3, "depth": 1}``; ``tags``
-                and other fields of LangChain's retrievers.
+            kwargs: ``search_type``: ``"links"`` (default), ``"traversal"``, ``"mmr_traversal"``,
+                ``"similarity"``, ``"mmr"`` or ``"similarity_score_threshold"``; ``search_kwargs``: arguments of
+                the search, such as ``{"k": 3, "filter": {"lang": "en"}}``, and for ``"links"`` also
+                ``{"strategy": ...}``; ``tags`` and other fields of LangChain's retrievers.
+
+        Raises:
+            TypeError: If the search does not take one of the arguments.
+            FilterError: If a filter cannot be understood.
         """
         from linkstore.store.retrieving import StoreRetriever
 
         tags = [*(kwargs.pop("tags", None) or ()), *self._get_retriever_tags()]
         return StoreRetriever(vectorstore=self, tags=tags, **kwargs)
-
-    def neighbours(self, name: str) -> Neighbours:
-        """What a document links to, and what links to it.
-
-        Args:
-            name: Its id.
-
-        Raises:
-            DocumentError: If there is no such document.
-        """
-        known = operations.is_storable(name)
-        found = self._run(operations.answer(self.backend, neighbours(name))) if known else None
-        if found is None:
-            raise DocumentError(f"there is no document {name!r} in the store")
-        return found
-
-    def scan(self) -> Iterator[Document]:
-        """All documents, in the backend's order (the embedded one: by id), read in batches."""
-        after: str | None = None
-        while records := self._run(operations.scan(self.backend, after)):
-            yield from map(operations.as_document, records)
-            after = records[-1].id
-
-    def survey(self) -> Survey:
-        """Count what is stored; takes time with the size of the store."""
-        return self.backend.run(self.backend.survey())
-
-    def flush(self) -> None:
-        """Bring everything derived up to date now, as closing does."""
-        self.backend.run(self.backend.flush())
-
-    def compact(self) -> None:
-        """Leave nothing of what was deleted or replaced in any file, and no file larger than need be.
-
-        An embedded store keeps its size in proportion to its content without this; but until it reuses the
-        space, what was deleted can be found in its files. Takes time and, for a while, space with the size
-        of the store. A Cassandra cluster compacts by itself.
-
-        Raises:
-            StoreBusyError: If another process writes, or reads from an older state, for more than 5 s.
-            StoreFullError: If there is no space for the files to be written anew.
-        """
-        self.backend.run(self.backend.compact())
-
-    async def acompact(self) -> None:
-        """As :meth:`compact`, without blocking the event loop."""
-        await self.backend.arun(self.backend.compact())
-
-    def verify(self) -> Report:
-        """Compare everything derived with the documents; changes nothing."""
-        return self.backend.run(self.backend.verify())
-
-    def repair(self) -> Report:
-        """Mend what :meth:`verify` finds; returns what was found."""
-        return self.backend.run(self.backend.repair())
-
-    def pages(self, source: str | None = None) -> dict[str, str]:
-        """The indexed pages of a source (None: of all): url → digest of what was indexed."""
-        return self.backend.run(self.backend.digests(source))
-
-    def linked(self, kind: str = "hyperlink", take: int = 10) -> list[LinkedPage]:
-        """The indexed pages that most links of a kind lead to; takes time with the size of the store."""
-        return self.backend.run(self.backend.linked(kind, take))
-
-    def check_pages(self, source: str, urls: Sequence[str]) -> None:
-        """Make sure that :meth:`put_pages` would replace no page of another source.
-
-        Raises:
-            SourceConflictError: If it would.
-        """
-        self._run(operations.check_pages(self.backend, source, urls))
-
-    def page_ids(self, source: str | None, urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """The documents made of those of these pages (None: of any source) that are there: url → ids."""
-        return {entry.url: entry.ids for entry in self.backend.run(self.backend.pages(source, urls))}
-
-    def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> Written:
-        """Replace pages as wholes, in one change: documents they no longer have go.
-
-        Raises:
-            SourceConflictError: If another source has a page of the same name.
-        """
-        return self._run(operations.put_pages(self.backend, self._embedding_name, source, pages))
-
-    def remove_pages(self, source: str, urls: Sequence[str]) -> Written:
-        """Remove pages with their documents, in one change."""
-        return self._run(operations.remove_pages(self.backend, source, urls))
-
-    def replace_links(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Written:
-        """Replace the links of these kinds in stored documents, in one change; all else of them stays.
-
-        Nothing is embedded. An update that is acknowledged meanwhile stays, and a document that is deleted
-        meanwhile stays deleted. :func:`linkstore.ingest.link_corpus` finds out which links these are.
-
-        Args:
-            kinds: Links of these kinds that the documents have are taken away.
-            links: By document id, the links of these kinds that it is to have. Ids that are not there are
-                ignored.
-
-        Raises:
-            LinkError: If a link is of a kind that is not named.
-            StoreBusyError: If another writer holds the store for more than 5 s; on Cassandra, if others
-                change the same documents again and again.
-            StoreFullError: If there is no space left.
-            StoreUnavailableError: If a server below does not answer; replacing again completes it.
-        """
-        return self._run(operations.replace_links(self.backend, kinds, links))

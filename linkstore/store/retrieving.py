@@ -9,38 +9,73 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStoreRetriever
 
+from linkstore.links import without_links
 from linkstore.store import LinkStore
+from linkstore.store.options import LINKS, TAKES, check_options
+from linkstore.store.searching import DEFAULT_RETURNED
+from linkstore.tracing import atraced, traced
 
 
 class StoreRetriever(VectorStoreRetriever):
-    """What ``store.as_retriever()`` gives: LangChain's own retriever, which also follows links."""
+    """What ``store.as_retriever()`` gives: LangChain's own retriever, which also follows links.
+
+    Args:
+        vectorstore: What is searched.
+        search_type: ``"links"``, the default: the default strategy, or that in ``search_kwargs["strategy"]``;
+            or ``"traversal"``, ``"mmr_traversal"``, ``"similarity"``, ``"mmr"`` or
+            ``"similarity_score_threshold"``, the method of that name.
+        search_kwargs: Arguments of the search, such as ``{"k": 4, "filter": {...}}``.
+        with_links: Whether documents keep ``metadata["links"]``; default False.
+    """
 
     vectorstore: LinkStore  # pyright: ignore[reportIncompatibleVariableOverride]
-    search_type: str = "traversal"
-    allowed_search_types: ClassVar[Collection[str]] = (
-        *VectorStoreRetriever.allowed_search_types,
-        "traversal",
-        "mmr_traversal",
-    )
+    search_type: str = LINKS
+    with_links: bool = False
+    allowed_search_types: ClassVar[Collection[str]] = tuple(TAKES)
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Refuse arguments that the search does not take, and filters that cannot be understood."""
+        super().model_post_init(context)
+        check_options(self.search_type, self.search_kwargs)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
-        options = self.search_kwargs | kwargs
+        options = self._options(kwargs)
         match self.search_type:
+            case "links":
+                hits = self.vectorstore.search(query, **options)
+                traced(run_manager, hits)
+                return self._given(hits.documents())
             case "traversal":
-                return self.vectorstore.traversal_search(query, **options)
+                return self._given(self.vectorstore.traversal_search(query, **options))
             case "mmr_traversal":
-                return self.vectorstore.mmr_traversal_search(query, **options)
-        return super()._get_relevant_documents(query, run_manager=run_manager, **kwargs)
+                return self._given(self.vectorstore.mmr_traversal_search(query, **options))
+        found = super()._get_relevant_documents(query, run_manager=run_manager, **kwargs)
+        return self._given(found)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
-        options = self.search_kwargs | kwargs
+        options = self._options(kwargs)
         match self.search_type:
+            case "links":
+                hits = await self.vectorstore.asearch(query, **options)
+                await atraced(run_manager, hits)
+                return self._given(hits.documents())
             case "traversal":
-                return await self.vectorstore.atraversal_search(query, **options)
+                return self._given(await self.vectorstore.atraversal_search(query, **options))
             case "mmr_traversal":
-                return await self.vectorstore.ammr_traversal_search(query, **options)
-        return await super()._aget_relevant_documents(query, run_manager=run_manager, **kwargs)
+                return self._given(await self.vectorstore.ammr_traversal_search(query, **options))
+        found = await super()._aget_relevant_documents(query, run_manager=run_manager, **kwargs)
+        return self._given(found)
+
+    def _options(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of one search."""
+        options = self.search_kwargs | given
+        check_options(self.search_type, options)
+        own = self.search_type == LINKS and options.get("strategy") is None
+        return {"k": DEFAULT_RETURNED, **options} if own else options
+
+    def _given(self, documents: list[Document]) -> list[Document]:
+        return documents if self.with_links else [without_links(document) for document in documents]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from typing import Any, overload
 
 from langchain_core.documents import Document
@@ -15,11 +14,13 @@ from linkstore.links import AnyLink
 from linkstore.operations import Stages
 from linkstore.plans import Operation
 from linkstore.store.driving import Driven
+from linkstore.store.options import STAGES
 from linkstore.strategies import DEFAULT_STRATEGY, Eager, Mmr, Similarity, Strategy
-from linkstore.strategies.base import DEFAULT_SEEDS
+from linkstore.strategies.base import DEFAULT_MAX_NODES, DEFAULT_SEEDS
 
-_STAGES = frozenset(field.name for field in fields(Stages))
-_MMR = Mmr()
+DEFAULT_RETURNED = 4
+"""How many documents LangChain's methods return by default."""
+_MMR = Mmr(k=DEFAULT_RETURNED)
 _FORMER = ("k", "depth", "fetch_k", "adjacent_k", "lambda_mult", "score_threshold")
 Scored = list[tuple[Document, float]]
 
@@ -33,6 +34,7 @@ class Searching(Driven):
         query: str,
         search_type: None = None,
         *,
+        k: int | None = None,
         strategy: Strategy | None = None,
         filter: Filter | None = None,
         seed_filter: Filter | None = None,
@@ -44,7 +46,13 @@ class Searching(Driven):
     @overload
     def search(self, query: str, search_type: str, **kwargs: Any) -> list[Document]: ...
     def search(
-        self, query: str, search_type: str | None = None, *, strategy: Strategy | None = None, **kwargs: Any
+        self,
+        query: str,
+        search_type: str | None = None,
+        *,
+        k: int | None = None,
+        strategy: Strategy | None = None,
+        **kwargs: Any,
     ) -> Hits | list[Document]:
         """Search, with the path that led to each hit.
 
@@ -52,6 +60,7 @@ class Searching(Driven):
             query: The question, in words.
             search_type: If given (``"similarity"``, ``"mmr"``, …) this is LangChain's method of the
                 same name, which returns plain documents.
+            k: How many documents to return at most; default what the strategy says, 10 for the default.
             strategy: How to search; default :data:`~linkstore.strategies.DEFAULT_STRATEGY`, a
                 :class:`~linkstore.strategies.PageRank`.
             filter: Holds at every stage: where the search starts, at each hop, in the result.
@@ -72,8 +81,8 @@ class Searching(Driven):
             BackendError: If the engine fails.
         """
         if search_type is not None:
-            return super().search(query, search_type, **kwargs)
-        return self._run(self._hits(query, strategy or DEFAULT_STRATEGY, Stages(**kwargs)))
+            return super().search(query, search_type, **_given(k), **kwargs)
+        return self._run(self._hits(query, _returning(strategy, k), Stages(**kwargs)))
 
     @overload
     async def asearch(
@@ -81,6 +90,7 @@ class Searching(Driven):
         query: str,
         search_type: None = None,
         *,
+        k: int | None = None,
         strategy: Strategy | None = None,
         filter: Filter | None = None,
         seed_filter: Filter | None = None,
@@ -92,12 +102,18 @@ class Searching(Driven):
     @overload
     async def asearch(self, query: str, search_type: str, **kwargs: Any) -> list[Document]: ...
     async def asearch(
-        self, query: str, search_type: str | None = None, *, strategy: Strategy | None = None, **kwargs: Any
+        self,
+        query: str,
+        search_type: str | None = None,
+        *,
+        k: int | None = None,
+        strategy: Strategy | None = None,
+        **kwargs: Any,
     ) -> Hits | list[Document]:
         """Search without blocking the event loop: see :meth:`search`."""
         if search_type is not None:
-            return await super().asearch(query, search_type, **kwargs)
-        return await self._arun(self._hits(query, strategy or DEFAULT_STRATEGY, Stages(**kwargs)))
+            return await super().asearch(query, search_type, **_given(k), **kwargs)
+        return await self._arun(self._hits(query, _returning(strategy, k), Stages(**kwargs)))
 
     def traversal_search(
         self,
@@ -112,7 +128,8 @@ class Searching(Driven):
 
         Args:
             query: The question, in words.
-            k: How many documents to start from; ``limit`` bounds what is returned.
+            k: How many documents to start from, as in langchain-community; all that are reached, at most
+                ``max_nodes``, are returned.
             depth: How many links to follow.
             filter: Holds at every stage.
             kwargs: Further settings of :class:`Eager`, filters and starts of :meth:`search`.
@@ -120,7 +137,7 @@ class Searching(Driven):
         Returns:
             Copies that carry score, depth and path under ``metadata["linkstore"]``, best first.
         """
-        return self._run(self._walked(Eager, query, {"k": k, "depth": depth, "filter": filter, **kwargs}))
+        return self._run(self._walked(Eager, query, _everything(k, depth, filter, kwargs)))
 
     async def atraversal_search(
         self,
@@ -132,8 +149,7 @@ class Searching(Driven):
         **kwargs: Any,
     ) -> list[Document]:
         """Follow links from the nearest documents: see :meth:`traversal_search`."""
-        options = {"k": k, "depth": depth, "filter": filter, **kwargs}
-        return await self._arun(self._walked(Eager, query, options))
+        return await self._arun(self._walked(Eager, query, _everything(k, depth, filter, kwargs)))
 
     def mmr_traversal_search(
         self,
@@ -269,9 +285,25 @@ def split_options(kind: type[Strategy], options: dict[str, Any]) -> tuple[Strate
     Raises:
         TypeError: If a name belongs to neither.
     """
-    stages = {name: value for name, value in options.items() if name in _STAGES}
-    settings = {name: value for name, value in options.items() if name not in _STAGES}
+    stages = {name: value for name, value in options.items() if name in STAGES}
+    settings = {name: value for name, value in options.items() if name not in STAGES}
     return kind(**settings), Stages(**stages)
+
+
+def _returning(strategy: Strategy | None, k: int | None) -> Strategy:
+    """The strategy, or the default, that returns ``k`` documents if that is given."""
+    chosen = strategy or DEFAULT_STRATEGY
+    return chosen if k is None else chosen.returning(k)
+
+
+def _given(k: int | None) -> dict[str, int]:
+    return {} if k is None else {"k": k}
+
+
+def _everything(start_k: int, depth: int, filter: Filter | None, others: dict[str, Any]) -> dict[str, Any]:
+    """Options of an Eager search that returns all it reaches."""
+    most = others.get("max_nodes", DEFAULT_MAX_NODES)
+    return {"start_k": start_k, "k": most, "depth": depth, "filter": filter, **others}
 
 
 def _named(settings: tuple[float, ...]) -> dict[str, Any]:

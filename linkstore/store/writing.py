@@ -144,7 +144,8 @@ class Writing(Driven):
             embedding: Turns texts into vectors.
             metadatas: One dict for each text.
             ids: One id for each text.
-            kwargs: ``path``: where to keep it, default in memory only; or ``backend``.
+            kwargs: ``path``: a folder to keep it in, default in memory only; or ``backend``; or ``session``,
+                ``keyspace``, ``table`` and ``settings`` of :meth:`LinkStore.cassandra`.
         """
         store = cls._made(embedding, **kwargs)
         store.add_texts(texts, metadatas, ids=ids)

@@ -6,7 +6,6 @@ from linkstore.strategies.base import Question, Strategy, Traversing
 from linkstore.strategies.eager import Eager
 from linkstore.strategies.mmr import Mmr
 from linkstore.strategies.pagerank import PageRank
-from linkstore.strategies.pathbeam import PathBeam
 from linkstore.strategies.reranking import Reranker
 from linkstore.strategies.similarity import Similarity
 from linkstore.strategies.words import Words
@@ -19,7 +18,6 @@ __all__ = [
     "Eager",
     "Mmr",
     "PageRank",
-    "PathBeam",
     "Question",
     "Reranker",
     "Similarity",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Literal
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, Self
 
 from linkstore.errors import StrategyError
 from linkstore.filters import EVERYTHING, Condition
@@ -22,7 +22,8 @@ DEFAULT_ADJACENT_K: Final = 10
 DEFAULT_HUB_CAP: Final = 200
 DEFAULT_BEAM: Final = 32
 DEFAULT_MAX_NODES: Final = 1000
-DEFAULT_LIMIT: Final = 50
+DEFAULT_K: Final = 10
+"""How many documents a search returns."""
 
 SIDES: Final[Mapping[str, tuple[tuple[Side, Side], ...]]] = {
     "forward": (("out", "in"),),
@@ -63,15 +64,21 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy(ABC):
-    """How to answer a question; a value that holds settings and never the state of a search."""
+    """How to answer a question; a value that holds settings and never the state of a search.
+
+    Args:
+        k: How many documents to return at most; default 10.
+    """
+
+    k: int = DEFAULT_K
 
     @abstractmethod
     def plan(self, question: Question) -> Plan[Hits]:
         """The fetches that answer ``question``, and the hits made of their answers."""
 
-    @abstractmethod
-    def limited(self, k: int) -> Strategy:
-        """The same strategy, returning at most ``k`` hits."""
+    def returning(self, k: int) -> Self:
+        """The same strategy, returning at most ``k`` documents."""
+        return replace(self, k=k)
 
     def judged(self, question: Question, hits: Hits) -> Generator[Judge, Sequence[float], Hits]:
         """The hits of the plan after a reranker's say, where the strategy has one."""

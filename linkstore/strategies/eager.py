@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from linkstore.hits import Hits
 from linkstore.plans import Plan
-from linkstore.strategies.base import DEFAULT_LIMIT, DEFAULT_SEEDS, Question, Traversing, require_at_least
+from linkstore.strategies.base import DEFAULT_SEEDS, Question, Traversing, require_at_least
 from linkstore.strategies.paths import hits_of
 from linkstore.strategies.results import none_found, none_returned, returned
 from linkstore.strategies.trail import Trail
@@ -15,37 +15,32 @@ from linkstore.strategies.walk import carried, hop, seeds, within_nodes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eager(Traversing):
-    """Follow the link groups of the ``k`` nearest documents to ``depth``; rank all that was reached.
+    """Follow the link groups of the ``start_k`` nearest documents to ``depth``; rank all that was reached.
 
     Every document reached is scored by its similarity to the query, damped by the weights of the
     links that led to it: ``(1 + similarity) * weight - 1``.
 
     Args:
-        k: How many documents to start from, found by similarity; default 4.
+        k: How many documents to return at most; default 10.
+        start_k: How many documents to start from, found by similarity; default 4.
         depth: How many hops to follow; 0 is plain search; default 1.
-        limit: How many hits to return at most; default 50.
     """
 
-    k: int = DEFAULT_SEEDS
+    start_k: int = DEFAULT_SEEDS
     depth: int = 1
-    limit: int = DEFAULT_LIMIT
 
     def __post_init__(self) -> None:
         Traversing.__post_init__(self)
-        require_at_least(0, k=self.k, depth=self.depth)
-        require_at_least(1, limit=self.limit)
-
-    def limited(self, k: int) -> Eager:
-        """The same search, returning at most ``k`` hits."""
-        return replace(self, limit=k)
+        require_at_least(0, start_k=self.start_k, depth=self.depth)
+        require_at_least(1, k=self.k)
 
     def plan(self, question: Question) -> Plan[Hits]:
         """Seeds, ``depth`` hops of two fetches each, one ranking, one fetch of texts."""
         trail = Trail()
-        start = yield from seeds(trail, self.k, question, self)
+        start = yield from seeds(trail, self.start_k, question, self)
         frontier = trail.add((yield from within_nodes(trail, start.found, 0, self)))
         if not len(trail):
-            return none_found(trail, question, self.k, self, start.best)
+            return none_found(trail, question, self.start_k, self, start.best)
         for depth in range(1, self.depth + 1):
             frontier = yield from carried(trail, frontier, self)
             best = self._wanted(question, last=depth == self.depth)
@@ -59,10 +54,10 @@ class Eager(Traversing):
         """How many of a hop's documents, the best, can be returned or followed; None: any of them."""
         if not question.result_filter.always:
             return None
-        return self.limit if last else max(self.limit, self.beam)
+        return self.k if last else max(self.k, self.beam)
 
     def _ranked(self, trail: Trail, question: Question) -> Plan[Hits]:
-        chosen = yield from returned(trail, trail.score, self.limit, question)
+        chosen = yield from returned(trail, trail.score, self.k, question)
         if not len(chosen):
             return none_returned(trail, self)
         return (yield from hits_of(trail, chosen, self, question))

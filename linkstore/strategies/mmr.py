@@ -8,7 +8,7 @@ GraphVectorStore, with depth counted in links followed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Mmr(Traversing):
     with similarity damped by link weights as in :class:`Eager`. Hits come in the order picked.
 
     Args:
-        k: How many documents to return; default 4.
+        k: How many documents to return at most; default 10.
         depth: How many links away from a seed to go; 0 is plain MMR; default 2.
         fetch_k: How many documents to start from, found by similarity; 0 to start from
             ``initial_roots`` or ``initial_links`` alone; default 100.
@@ -42,7 +42,6 @@ class Mmr(Traversing):
         score_threshold: Stop when the best score is below this; default none.
     """
 
-    k: int = 4
     depth: int = 2
     fetch_k: int = 100
     lambda_mult: float = 0.5
@@ -54,10 +53,6 @@ class Mmr(Traversing):
         require_at_least(0, depth=self.depth, fetch_k=self.fetch_k)
         require_within(0, 1, lambda_mult=self.lambda_mult)
         require_within(-math.inf, math.inf, score_threshold=self.score_threshold)
-
-    def limited(self, k: int) -> Mmr:
-        """The same search for at most ``k`` documents."""
-        return replace(self, k=k)
 
     def plan(self, question: Question) -> Plan[Hits]:
         """Seeds and their vectors, then for each pick one hop and the vectors of what it reached."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -14,7 +14,6 @@ from linkstore.order import ranked
 from linkstore.plans import Plan
 from linkstore.strategies.asked import asked
 from linkstore.strategies.base import (
-    DEFAULT_LIMIT,
     Question,
     Traversing,
     Walk,
@@ -44,7 +43,7 @@ PAGE_POOL: Final = 100
 class PageRank(Traversing):
     """Personalised PageRank around the documents that meaning, words and names find.
 
-    A first stage joins dense and lexical search. Its best ``k`` documents, those whose names the query
+    A first stage joins dense and lexical search. Its best ``start_k`` documents, those whose names the query
     contains, and ``initial_roots`` and ``initial_links`` are where a walker starts; it follows links one
     hop, both ways, and jumps back to the start by how well documents match. A document's score is its
     share of the walker's time, with a little of the first stage. Chunks of one page share their evidence:
@@ -55,11 +54,11 @@ class PageRank(Traversing):
     Where the backend has no lexical search, meaning alone makes the first stage; ``explain()`` says so.
 
     Args:
-        k: How many documents of the first stage the walk starts from; default 16.
+        k: How many documents to return at most; default 10.
+        start_k: How many documents of the first stage the walk starts from; default 16.
         direction: As for every traversal; default both.
         kinds: As for every traversal; None, the default, follows all kinds with weight 1, but for those
             in :data:`TRUST`.
-        limit: How many hits to return at most; default 50.
         pool: How many documents each search of the first stage gives; default 100.
         lexical: How much words count beside meaning; 0 leaves them out; default 1.
         damping: How likely the walker follows a link, from 0 to 1; default 0.6.
@@ -81,9 +80,8 @@ class PageRank(Traversing):
         rerank_k: How many hits the reranker reads; default 20.
     """
 
-    k: int = 16
+    start_k: int = 16
     direction: Walk = "both"
-    limit: int = DEFAULT_LIMIT
     pool: int = 100
     lexical: float = 1.0
     damping: float = 0.6
@@ -103,18 +101,14 @@ class PageRank(Traversing):
 
     def __post_init__(self) -> None:
         Traversing.__post_init__(self)
-        require_at_least(0, k=self.k, named=self.named)
-        require_at_least(1, limit=self.limit, pool=self.pool, named_cap=self.named_cap)
+        require_at_least(0, start_k=self.start_k, named=self.named)
+        require_at_least(1, k=self.k, pool=self.pool, named_cap=self.named_cap)
         require_at_least(1, rerank_k=self.rerank_k)
         require_within(0, 100, lexical=self.lexical, sharpness=self.sharpness, first=self.first)
         require_within(0, 100, rerank=self.rerank, page_weight=self.page_weight)
         require_within(0, 1, damping=self.damping, decay=self.decay)
         require_within(1e-6, 1, backward=self.backward, evenness=self.evenness)
         require_within(1e-6, 1, page_fade=self.page_fade)
-
-    def limited(self, k: int) -> PageRank:
-        """The same search, returning at most ``k`` hits."""
-        return replace(self, limit=k)
 
     def weight_of(self, kind: str) -> float:
         """How much links of a kind count, from 0, not followed, to 1."""
@@ -130,7 +124,7 @@ class PageRank(Traversing):
         known = stage.joined(own.found)
         if not len(known):
             return none_found(trail, question, self.pool, self, stage.highest)
-        seeds = known.refs[(yield from ranked(known.refs, stage.scores_of(known), self.k))]
+        seeds = known.refs[(yield from ranked(known.refs, stage.scores_of(known), self.start_k))]
         starting = np.isin(known.refs, np.concatenate((seeds, own.found.refs)))
         frontier = trail.add((yield from within_nodes(trail, known.take(starting), 0, self)))
         around = yield from surroundings(trail, frontier, question, self, self.backward)
@@ -149,7 +143,7 @@ class PageRank(Traversing):
         if self.reranker is None or not hits:
             return hits
         return (
-            yield from reranked(hits, question.text, self.reranker, self.rerank, self.rerank_k, self.limit)
+            yield from reranked(hits, question.text, self.reranker, self.rerank, self.rerank_k, self.k)
         )
 
     def _teleport(
@@ -175,8 +169,8 @@ class PageRank(Traversing):
     ) -> Plan[Hits]:
         parts = yield from self._by_page(trail, stage, self._parts(trail, stage, time))
         scores = _sum(parts)
-        limit = self.limit if self.reranker is None else max(self.limit, self.rerank_k)
-        chosen = yield from returned(trail, scores, limit, question)
+        k = self.k if self.reranker is None else max(self.k, self.rerank_k)
+        chosen = yield from returned(trail, scores, k, question)
         if not len(chosen):
             return none_returned(trail, self)
         taken = {name: part[chosen] for name, part in parts.items()}

@@ -23,9 +23,9 @@ class Judge:
 
 
 def reranked(
-    hits: Hits, question: str, reranker: Reranker, weight: float, count: int, limit: int
+    hits: Hits, question: str, reranker: Reranker, weight: float, count: int, k: int
 ) -> Generator[Judge, Sequence[float], Hits]:
-    """Let a reranker's score join the sum of the first ``count`` hits, and return ``limit``.
+    """Let a reranker's score join the sum of the first ``count`` hits, and return the best ``k``.
 
     What the reranker says is put on a scale from 0, the worst of those it read, to 1, the best; the score
     is the weighted mean of both. Hits that it did not read keep their place behind those it did.
@@ -36,7 +36,7 @@ def reranked(
         reranker: What judges.
         weight: How much it counts beside the score so far, which counts 1.
         count: How many hits it reads.
-        limit: How many are returned.
+        k: How many are returned.
 
     Raises:
         StrategyError: If the question has no words, or the reranker gives no finite number for each text.
@@ -51,7 +51,7 @@ def reranked(
     joined = [_joined(hit, opinion, weight) for hit, opinion in zip(read, opinions, strict=True)]
     joined.sort(key=lambda hit: (-hit.score, hit.document.id))
     behind = [_joined(hit, 0.0, weight) for hit in rest]
-    return replace(hits, hits=(*joined, *behind)[:limit])
+    return replace(hits, hits=(*joined, *behind)[:k])
 
 
 def _checked(scores: Sequence[float], count: int) -> list[float]:

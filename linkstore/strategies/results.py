@@ -40,19 +40,19 @@ def passing(trail: Trail, positions: Ints, question: Question) -> Plan[Ints]:
     return positions[passes]
 
 
-def returned(trail: Trail, scores: Floats, limit: int, question: Question) -> Plan[Ints]:
-    """Positions of the ``limit`` best that may be returned, best first.
+def returned(trail: Trail, scores: Floats, k: int, question: Question) -> Plan[Ints]:
+    """Positions of the ``k`` best that may be returned, best first.
 
     Args:
         trail: Of the search; it is told what is left out.
         scores: (n,) of its documents.
-        limit: How many at most.
+        k: How many at most.
         question: Whose ``result_filter`` holds.
     """
     allowed = yield from passing(trail, np.arange(len(trail)), question)
     trail.cut("filter", len(trail) - len(allowed), None, "reached, but result_filter excludes them")
-    order = yield from ranked(trail.refs[allowed], scores[allowed], limit)
-    trail.cut("limit", len(allowed) - len(order), None, f"ranked below limit {limit}")
+    order = yield from ranked(trail.refs[allowed], scores[allowed], k)
+    trail.cut("k", len(allowed) - len(order), None, f"ranked below the first {k}")
     return allowed[order]
 
 

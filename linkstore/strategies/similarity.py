@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,17 +19,11 @@ class Similarity(Strategy):
     """The ``k`` documents most similar to the query; no link is followed.
 
     Args:
-        k: How many documents; default 4.
+        k: How many documents to return at most; default 10.
     """
-
-    k: int = 4
 
     def __post_init__(self) -> None:
         require_at_least(1, k=self.k)
-
-    def limited(self, k: int) -> Similarity:
-        """The same search for ``k`` documents."""
-        return replace(self, k=k)
 
     def plan(self, question: Question) -> Plan[Hits]:
         """One fetch of the nearest, one of their texts."""

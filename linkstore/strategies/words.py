@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,17 +24,11 @@ class Words(Strategy):
     it raises CapabilityError.
 
     Args:
-        k: How many documents; default 4.
+        k: How many documents to return at most; default 10.
     """
-
-    k: int = 4
 
     def __post_init__(self) -> None:
         require_at_least(1, k=self.k)
-
-    def limited(self, k: int) -> Words:
-        """The same search for ``k`` documents."""
-        return replace(self, k=k)
 
     def plan(self, question: Question) -> Plan[Hits]:
         """One fetch by words, one of their vectors, one of their texts."""

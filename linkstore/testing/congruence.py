@@ -148,8 +148,8 @@ class RandomGraph:
             return Similarity(k=random.choice((1, 5, 40)))
         if chosen < 0.25:
             return PageRank(
-                k=random.choice((0, 1, 3, 16)),
-                limit=random.choice((1, 4, 50)),
+                start_k=random.choice((0, 1, 3, 16)),
+                k=random.choice((1, 4, 50)),
                 pool=random.choice((1, 10, 100)),
                 damping=random.choice((0.0, 0.6, 0.9)),
                 named_kinds=("keyword",),
@@ -157,17 +157,17 @@ class RandomGraph:
             )
         if chosen < 0.4:
             return PathBeam(
-                k=random.choice((0, 1, 3, 8)),
+                start_k=random.choice((0, 1, 3, 8)),
                 depth=random.randrange(4),
-                limit=random.choice((1, 4, 50)),
+                k=random.choice((1, 4, 50)),
                 pool=random.choice((1, 10, 100)),
                 **self._controls(),
             )
         if chosen < 0.8:
             return Eager(
-                k=random.choice((0, 1, 3, 10)),
+                start_k=random.choice((0, 1, 3, 10)),
                 depth=random.randrange(4),
-                limit=random.choice((1, 4, 50)),
+                k=random.choice((1, 4, 50)),
                 **self._controls(),
             )
         return Mmr(

@@ -69,7 +69,7 @@ print(f"{summary.chunks} chunks;", dict(summary.links))
 # %%
 from linkstore.strategies import Eager
 
-links = Eager(k=3, depth=1, kinds={"hyperlink": 1.0}, limit=6)
+links = Eager(start_k=3, depth=1, kinds={"hyperlink": 1.0}, k=6)
 local = LinkStore.open(":memory:")
 with site() as folder:
     index_folder(local, folder, source="seattle")

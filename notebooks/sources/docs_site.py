@@ -38,7 +38,7 @@ print(f"{summary.chunks} chunks;", dict(summary.links))
 from linkstore.strategies import Eager
 
 question = "What does the train pass through?"
-links = Eager(k=1, depth=1, kinds={"hyperlink": 1.0}, limit=3)
+links = Eager(start_k=1, depth=1, kinds={"hyperlink": 1.0}, k=3)
 hits = store.search(question, strategy=links)
 for hit in hits:
     metadata = hit.document.metadata
@@ -88,7 +88,7 @@ for page in summary.linked:
 from linkstore.drawing import draw
 
 question = "Who drew the tower that became the symbol of the fair, and what else did he save?"
-hits = store.search(question, strategy=Eager(k=2, depth=2, kinds={"hyperlink": 1.0}))
+hits = store.search(question, strategy=Eager(start_k=2, depth=2, kinds={"hyperlink": 1.0}))
 drawing = draw(hits, question, to="pike-place-market.html#saved")
 store.close()
 drawing

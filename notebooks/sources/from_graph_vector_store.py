@@ -105,8 +105,8 @@ after = ours.as_retriever(search_kwargs={"k": 3, "depth": 1})
 #
 # | graph-retriever | linkstore |
 # |---|---|
+# | `Eager(start_k=…)` | `Eager(start_k=…)` |
 # | `Eager(start_k=…)` | `Eager(k=…)` |
-# | `Eager(k=…)` | `Eager(limit=…)` |
 # | `max_depth` | `depth` |
 # | `adjacent_k`, for all edges of a hop | `adjacent_k`, for each link group |
 # | `edges=[("mentions", "$id")]` | `kinds=["mentions"]`, with weights `kinds={"mentions": 0.5}` |
@@ -118,6 +118,6 @@ after = ours.as_retriever(search_kwargs={"k": 3, "depth": 1})
 from linkstore.drawing import draw
 from linkstore.strategies import Eager
 
-hits = ours.search(question, strategy=Eager(k=3, depth=1))
+hits = ours.search(question, strategy=Eager(start_k=3, depth=1))
 assert {hit.document.id for hit in hits} == {document.id for document in before.invoke(question)}
 draw(hits, question)

@@ -29,7 +29,7 @@ from linkstore.strategies import Eager
 
 question = "Where can I go out near the Space Needle?"
 for depth in (0, 1):
-    hits = store.search(question, strategy=Eager(k=3, depth=depth))
+    hits = store.search(question, strategy=Eager(start_k=3, depth=depth))
     print(f"depth {depth}:", *(hit.document.id for hit in hits))
 # %% [markdown]
 # The page about Uptown answers, but never mentions the tower. The tower's page links to it. Each hit says how it
@@ -63,5 +63,5 @@ print(f"{summary.pages.added} pages, {summary.chunks} chunks, links: {dict(summa
 # %%
 from linkstore.drawing import draw
 
-hits = city.search(QUESTION, strategy=Eager(k=3, depth=2, kinds={"hyperlink": 1.0}, limit=12))
+hits = city.search(QUESTION, strategy=Eager(start_k=3, depth=2, kinds={"hyperlink": 1.0}, k=12))
 draw(hits, QUESTION, to="uptown.html")

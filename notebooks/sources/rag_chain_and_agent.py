@@ -186,4 +186,4 @@ print(answer["messages"][-1].text)
 from linkstore.drawing import draw
 from linkstore.strategies import Eager
 
-draw(store.search(QUESTION, strategy=Eager(k=3, depth=1, kinds=["hyperlink"], limit=8)), QUESTION)
+draw(store.search(QUESTION, strategy=Eager(start_k=3, depth=1, kinds=["hyperlink"], k=8)), QUESTION)

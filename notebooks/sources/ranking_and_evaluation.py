@@ -97,7 +97,7 @@ plt.show()
 from linkstore.strategies import Eager
 
 tried = {
-    (kinds, depth): Eager(k=4, depth=depth, kinds={"hyperlink": 1.0} if kinds == "hyperlinks" else None)
+    (kinds, depth): Eager(start_k=4, depth=depth, kinds={"hyperlink": 1.0} if kinds == "hyperlinks" else None)
     for kinds in ("hyperlinks", "all links")
     for depth in range(4)
 }
@@ -126,6 +126,6 @@ from linkstore.drawing import draw
 from linkstore.strategies import PageRank
 
 question = questions[0]
-hits = store.search(question.question, strategy=PageRank(k=2, limit=10))
+hits = store.search(question.question, strategy=PageRank(start_k=2, k=10))
 print([hit.document.id for hit in hits])
 draw(hits, question.question, to=question.gold[-1])

@@ -101,7 +101,7 @@ for near in store.neighbours(store.search("an observation tower")[0].document.id
 from linkstore.strategies import Eager
 
 question = "Where can I go out near the tower of the World's Fair?"
-hits = store.search(question, strategy=Eager(k=1, depth=1, kinds=["hyperlink"]))
+hits = store.search(question, strategy=Eager(start_k=1, depth=1, kinds=["hyperlink"]))
 for hit in hits:
     print(f"{hit.score:.2f}  {hit.document.metadata['title']:24} {hit.path}")
 # %% [markdown]
@@ -123,7 +123,7 @@ print(summary.dangling)
 from linkstore.drawing import draw
 
 question = "What did the architect who gave the tower its profile fight for?"
-hits = store.search(question, strategy=Eager(k=1, depth=2, kinds=["hyperlink"], limit=12))
+hits = store.search(question, strategy=Eager(start_k=1, depth=2, kinds=["hyperlink"], k=12))
 answer = next(hit.document.id for hit in hits if "Preservation" in hit.document.metadata["headings"])
 drawing = draw(hits, question, to=answer)
 store.close()

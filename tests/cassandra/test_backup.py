@@ -7,7 +7,7 @@ from linkstore.demo import QUESTION, site
 from linkstore.ingest import index_folder
 from linkstore.strategies import Eager, PageRank
 
-STRATEGIES = (Eager(k=3, depth=2), PageRank(k=3))
+STRATEGIES = (Eager(start_k=3, depth=2), PageRank(start_k=3))
 
 
 def found(store):

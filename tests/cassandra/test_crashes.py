@@ -30,11 +30,11 @@ BATCHES = 40
 """So many must have been acknowledged before the server is killed."""
 State = dict[str, Document | None]
 """Documents by id; None for one that was deleted, or never there."""
-EVERYTHING = Eager(k=0, depth=1, adjacent_k=1000, hub_cap=10_000, limit=1000, kinds=["page"])
+EVERYTHING = Eager(start_k=0, depth=1, adjacent_k=1000, hub_cap=10_000, k=1000, kinds=["page"])
 SEARCHES = (
     Similarity(k=20),
-    Eager(k=4, depth=2, direction="both"),
-    Eager(k=4, depth=2, direction="backward"),
+    Eager(start_k=4, depth=2, direction="both"),
+    Eager(start_k=4, depth=2, direction="backward"),
     Mmr(k=10, depth=2),
 )
 
@@ -141,7 +141,7 @@ def assert_right(store: LinkStore, there: State, *, repaired: bool) -> None:
     reached = store.search("pages", strategy=EVERYTHING, initial_roots=["root"])
     assert {hit.document.id: hit.document for hit in reached} == there
     assert {hit.depth for hit in reached} == {0, 1}
-    oracle = LinkStore(OracleBackend(), embedding())
+    oracle = LinkStore(embedding(), backend=OracleBackend())
     oracle.add_documents(list(filter(None, there.values())))
     for strategy, query in itertools.product(SEARCHES, ("0 1 v0", "1 3 v1", "elsewhere")):
         found, expected = (one.search(query, strategy=strategy) for one in (store, oracle))
@@ -160,13 +160,13 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed_under_load(own_c
         create_keyspace(session, "crash")
     settings = CassandraSettings(timeout=1.5, deadline=2)
     url = server.endpoint.store_url("crash", "t")
-    with LinkStore(backend_at(url, settings=settings), embedding()) as store:
+    with LinkStore(embedding(), backend=backend_at(url, settings=settings)) as store:
         store.add_documents([root()])
         writers = written_until_killed(store, server)
         assert sum(writer.batches for writer in writers) >= BATCHES
         assert any(writer.interrupted for writer in writers)
         server.start()
-        with LinkStore(backend_at(url), embedding()) as again:
+        with LinkStore(embedding(), backend=backend_at(url)) as again:
             there = stored_after(again, writers)
             assert_right(again, there, repaired=False)
             problems = {finding.problem.split(" ")[0] for finding in again.verify().findings}

@@ -25,7 +25,7 @@ LONGEST_FIELD = 512
 """Bytes of the longest metadata key that is used here; longer ones have tests of their own."""
 LONGEST_ID = 65_000
 """Bytes of the longest id: with a word it fits into the longest key that Cassandra has."""
-WALK = Eager(k=1, depth=2, direction="both", adjacent_k=3)
+WALK = Eager(start_k=1, depth=2, direction="both", adjacent_k=3)
 
 
 def made_of(texts: list[str]) -> list[Document]:
@@ -57,7 +57,7 @@ def opened(cassandra_session, keyspace) -> Iterator[LinkStore]:
 
 def both_with(store: LinkStore, documents: list[Document]) -> tuple[LinkStore, LinkStore]:
     """The store and an oracle, with these documents in them."""
-    oracle = LinkStore(OracleBackend(), embedding())
+    oracle = LinkStore(embedding(), backend=OracleBackend())
     for one in (store, oracle):
         one.add_documents(documents)
     return store, oracle
@@ -129,7 +129,7 @@ def test_any_string_is_an_id_a_tag_a_kind_a_key_a_value_and_a_text(opened, part)
 
 def test_any_string_is_a_source_and_a_url(opened) -> None:
     texts = strings(60, seed=7)
-    oracle = LinkStore(OracleBackend(), embedding())
+    oracle = LinkStore(embedding(), backend=OracleBackend())
     for one in (opened, oracle):
         for url, source in zip(texts[:30], texts[30:], strict=True):
             page = Document(id=url, page_content=source)
@@ -152,7 +152,7 @@ def test_an_id_may_be_as_long_as_a_key_of_cassandra(opened, letter) -> None:
     both = both_with(opened, [first, second])
     assert opened.get_by_ids([long]) == [first]
     for one in both:
-        found = one.search("short", strategy=Eager(k=1, depth=1))
+        found = one.search("short", strategy=Eager(start_k=1, depth=1))
         assert [hit.document.id for hit in found] == ["short", long]
     assert opened.neighbours(long) == both[1].neighbours(long)
     opened.delete([long])

@@ -104,7 +104,7 @@ def test_the_hub_has_that_many_members(crowded, cassandra_session) -> None:
 
 
 @pytest.mark.parametrize(
-    "strategy", [Eager(k=4, depth=1), Mmr(k=4, fetch_k=4, depth=1)], ids=["eager", "mmr"]
+    "strategy", [Eager(start_k=4, depth=1), Mmr(k=4, fetch_k=4, depth=1)], ids=["eager", "mmr"]
 )
 def test_a_search_reads_the_cap_and_one_more_and_says_that_there_is_a_hub(store, counting, strategy) -> None:
     """Other links of the same documents are followed."""
@@ -122,7 +122,7 @@ def test_a_search_reads_the_cap_and_one_more_and_says_that_there_is_a_hub(store,
 def test_nor_is_more_read_of_a_hub_that_the_search_starts_from(store, counting, direction) -> None:
     sides = 2 if direction == "both" else 1
     link = Link.bidir(kind=HUB[0], tag=HUB[1])
-    strategy = Eager(k=0, depth=1, direction=direction)
+    strategy = Eager(start_k=0, depth=1, direction=direction)
     found = store.search("x", strategy=strategy, initial_links=[link])
     assert "hub: 1 at depth 0" in str(found.reason)
     assert sum(counting.rows(GROUPS)) <= sides * (CAPPED + 2)
@@ -131,7 +131,7 @@ def test_nor_is_more_read_of_a_hub_that_the_search_starts_from(store, counting, 
 
 @pytest.mark.parametrize("cap", [0, 10, 1_000])
 def test_the_cap_says_how_many_rows_are_read(store, counting, cap) -> None:
-    found = store.search("member 7 v0", strategy=Eager(k=1, depth=1, hub_cap=cap, kinds=["keyword"]))
+    found = store.search("member 7 v0", strategy=Eager(start_k=1, depth=1, hub_cap=cap, kinds=["keyword"]))
     assert [hit.document.id for hit in found] == ["m000007"]
     assert counting.rows(GROUPS) == [cap + 1]
     assert f"more than hub_cap {cap} members: keyword everyone" in found.explain()
@@ -159,7 +159,7 @@ def test_documents_of_the_hub_are_replaced_and_deleted_without_reading_it(
         store.delete([f"m{n:06}" for n in range(100, 200)])
         assert sum(counting.rows()) == 2 * 200, "of documents their states, then texts; no row of the hub"
         counting.reset()
-        found = store.search("member 7 v1", strategy=Eager(k=1, depth=1))
+        found = store.search("member 7 v1", strategy=Eager(start_k=1, depth=1))
         assert [hit.document.id for hit in found] == ["m000007", "m000006"]
         assert sum(counting.rows(GROUPS)) <= CAPPED + 2
         assert store.get_by_ids(["m000100"]) == []

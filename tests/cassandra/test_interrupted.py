@@ -99,10 +99,10 @@ def searches_of(graph: RandomGraph, subject: Record, others: list[Record]) -> tu
     from_others = Question(vector=subject.vector, roots=tuple(record.id for record in others[:3]))
     alone = Question(vector=unit_vector(subject.vector + subject.vector[::-1]))
     by_plan = [
-        Search(strategy=Eager(k=0, depth=2, direction="both"), question=from_it),
-        Search(strategy=Eager(k=0, depth=1, direction="forward"), question=from_others),
-        Search(strategy=Eager(k=0, depth=1, direction="backward"), question=from_others),
-        Search(strategy=Eager(k=2, depth=2, adjacent_k=2), question=alone),
+        Search(strategy=Eager(start_k=0, depth=2, direction="both"), question=from_it),
+        Search(strategy=Eager(start_k=0, depth=1, direction="forward"), question=from_others),
+        Search(strategy=Eager(start_k=0, depth=1, direction="backward"), question=from_others),
+        Search(strategy=Eager(start_k=2, depth=2, adjacent_k=2), question=alone),
         Search(strategy=Mmr(k=6, depth=2, direction="both"), question=alone),
     ]
     return (*by_plan, *by_chance, *choices(subject, others))
@@ -111,8 +111,8 @@ def searches_of(graph: RandomGraph, subject: Record, others: list[Record]) -> tu
 def choices(subject: Record, others: list[Record]) -> list[Search]:
     """Of each link group the best alone, by the subject's vector and by that turned: small copies decide."""
     strategies = (
-        Eager(k=0, depth=1, direction="both", adjacent_k=1, limit=3),
-        Eager(k=0, depth=1, direction="both", limit=1, kinds=["keyword"]),
+        Eager(start_k=0, depth=1, direction="both", adjacent_k=1, k=3),
+        Eager(start_k=0, depth=1, direction="both", k=1, kinds=["keyword"]),
     )
     return [
         Search(strategy=strategy, question=Question(vector=vector, roots=(root.id,)))

@@ -61,7 +61,7 @@ class TestStandardRetriever(RetrieversIntegrationTests):
         return self.made
 
     def made(self, k: int | None = None) -> LinkRetriever:
-        return LinkRetriever(store=self.store, strategy=Eager(k=4, depth=1), k=k)
+        return LinkRetriever(store=self.store, strategy=Eager(start_k=4, depth=1), k=k)
 
     @property
     def retriever_constructor_params(self):
@@ -90,7 +90,7 @@ class TestIndexing(IndexingCases):
 ASKS = [
     ("get_by_ids", (["d1", "nobody", "d2"],), {}),
     ("search", ("doc 5 v0",), {}),
-    ("search", ("doc 5 v0",), {"strategy": Eager(k=3, depth=2), "filter": {"c": {"$lte": 1}}}),
+    ("search", ("doc 5 v0",), {"strategy": Eager(start_k=3, depth=2), "filter": {"c": {"$lte": 1}}}),
     ("similarity_search", ("doc 5 v0",), {"filter": {"c": 1}}),
     ("similarity_search_with_score", ("doc 5 v0",), {"k": 7}),
     ("similarity_search_with_relevance_scores", ("doc 5 v0",), {}),

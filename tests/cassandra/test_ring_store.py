@@ -27,7 +27,7 @@ SLACK = 3.0
 """Seconds that an error may come late on a machine with more nodes than cores."""
 PAUSE = times(6, 30)
 PAGES = 20
-FOLLOWED = Eager(k=0, depth=2, direction="both", hub_cap=1000, adjacent_k=100)
+FOLLOWED = Eager(start_k=0, depth=2, direction="both", hub_cap=1000, adjacent_k=100)
 
 
 def page(name: str, *links: Link, version: int = 0) -> Document:
@@ -116,7 +116,7 @@ def opened(ring: Ring) -> Iterator[Callable[..., LinkStore]]:
 @pytest.fixture(scope="module")
 def stores(opened) -> Stores:
     """With the pages of each test in them."""
-    made = Stores(opened(), LinkStore(OracleBackend(), embedding()))
+    made = Stores(opened(), LinkStore(embedding(), backend=OracleBackend()))
     for store in made.each():
         for side in ("killed", "paused"):
             store.add_documents(pages(side))
@@ -232,7 +232,7 @@ def test_nearest_neighbours_are_those_that_a_quorum_knows(ring, opened, stores, 
     wrong = []
     for name in names:
         found = [
-            one.search(f"page {name}", strategy=Eager(k=1, depth=1, direction="both", limit=3))
+            one.search(f"page {name}", strategy=Eager(start_k=1, depth=1, direction="both", k=3))
             for one in (stale, stores.oracle)
         ]
         if compare_hits(*found):

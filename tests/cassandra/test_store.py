@@ -201,7 +201,7 @@ def test_names_keep_their_case_and_may_be_words_of_cql(cassandra_session, space,
     with LinkStore.cassandra(embedding(), table=name, session=cassandra_session, keyspace=space) as store:
         assert store.survey().documents == 0
         store.add_documents([document(1), document(35)])
-        found = store.search("doc 1 v0", strategy=Eager(k=1, depth=1))
+        found = store.search("doc 1 v0", strategy=Eager(start_k=1, depth=1))
         assert [hit.document.id for hit in found] == ["d1", "d35"]
         assert store.verify().sound
 
@@ -233,7 +233,7 @@ def test_documents_with_a_lifetime_expire_with_their_links(cassandra_session, sp
         store.add_documents([lasting])
         started = time.monotonic()
         brief.add_documents([passing])
-        search = Eager(k=1, depth=1)
+        search = Eager(start_k=1, depth=1)
         assert [hit.document.id for hit in store.search("doc 1 v0", strategy=search)] == ["d1", "d35"]
         while store.get_by_ids(["d35"]) and time.monotonic() < started + 20:
             time.sleep(0.2)

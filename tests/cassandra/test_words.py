@@ -330,7 +330,7 @@ def test_a_store_may_be_made_without(made) -> None:
     for one in (backend, later):
         with pytest.raises(CapabilityError, match="made with lexical=False"):
             asked(one, "needle")
-        hits = one.run(one.answer(PageRank(k=1).plan(Question(vector=ASKED, text="needle"))))
+        hits = one.run(one.answer(PageRank(start_k=1).plan(Question(vector=ASKED, text="needle"))))
         assert [hit.document.id for hit in hits] == ["a"]
         assert "lexical" in {cut.reason for cut in hits.cuts}
         assert one.run(one.verify()).sound

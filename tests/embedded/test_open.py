@@ -149,7 +149,7 @@ def test_damage_by_hand_is_found_and_mended(tmp_path, kind, count) -> None:
     folder = tmp_path / "kb"
     store = LinkStore.open(folder, embedding(), settings=SNAPSHOTS)
     store.add_documents(documents(0, count))
-    searches = [(f"doc {n} v0", Eager(k=3, depth=2)) for n in range(4)]
+    searches = [(f"doc {n} v0", Eager(start_k=3, depth=2)) for n in range(4)]
     before = [_shown(store, *search) for search in searches]
     store.close()
     sql(folder, *DAMAGE[kind])

@@ -79,7 +79,7 @@ def test_a_reader_sees_what_another_process_wrote(tmp_path) -> None:
         Child(write_more, tmp_path / "kb").finish()
         assert len(store.similarity_search("doc", k=100)) == 49
         assert [d.id for d in store.get_by_ids(["d1", "d49"])] == ["d49"]
-        hits = store.search(document(49).page_content, strategy=Eager(k=1, depth=1))
+        hits = store.search(document(49).page_content, strategy=Eager(start_k=1, depth=1))
         assert {f"d{n}" for n in range(49, 0, -17)} <= {hit.document.id for hit in hits}
 
 

@@ -158,7 +158,7 @@ class TestEvaluating:
     )
 
     def test_ranks_are_those_of_the_gold_documents(self, store):
-        found = evaluate(store, self.asked, {"near": Similarity(), "far": Eager(k=1), "words": Words()})
+        found = evaluate(store, self.asked, {"near": Similarity(), "far": Eager(start_k=1), "words": Words()})
 
         assert [outcome.name for outcome in found.outcomes] == ["near", "far", "words"]
         assert found["near"].ranks[0] == (1,)
@@ -246,7 +246,7 @@ class TestWords:
 
     @pytest.fixture
     def store(self):
-        with LinkStore(OracleBackend(), Axes()) as opened:
+        with LinkStore(Axes(), backend=OracleBackend()) as opened:
             opened.add_texts(["x=1 tower tower", "x=2 tower fair", "x=3 soup"], ids=["a", "b", "c"])
             yield opened
 

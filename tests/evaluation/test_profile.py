@@ -70,7 +70,7 @@ def filled(store: LinkStore, links=LINKS) -> LinkStore:
 
 @pytest.fixture(params=[OracleBackend, lambda: EmbeddedBackend(":memory:")], ids=["oracle", "embedded"])
 def store(request):
-    with LinkStore(request.param(), Numbered()) as opened:
+    with LinkStore(Numbered(), backend=request.param()) as opened:
         yield filled(opened)
 
 

@@ -67,7 +67,7 @@ def page(number, title, sentences):
 @pytest.fixture(params=["embedded", "oracle"])
 def store(request):
     backend = OracleBackend() if request.param == "oracle" else None
-    with LinkStore(backend, embedding()) as opened:
+    with LinkStore(embedding(), backend=backend) as opened:
         yield opened
 
 

@@ -167,7 +167,7 @@ def test_the_names_that_sphinx_documents_lead_to_where_they_are_described(store,
     assert owners(store, "os.path", "symbol") == ["os.path.html"], "an anchor that is not there: the page"
     assert store.survey().links["symbol"] == 3
     named = Link.outgoing(kind="symbol", tag="os.path.join")
-    hits = store.search("x", strategy=Eager(k=0, depth=0), initial_links=[named])
+    hits = store.search("x", strategy=Eager(start_k=0, depth=0), initial_links=[named])
     assert hits[0].document.id == "os.path.html#functions"
 
 

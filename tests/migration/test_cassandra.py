@@ -206,7 +206,7 @@ def test_the_store_taken_over_finds_what_the_graph_store_found(graph, at, target
     """The same nearest document, and what it links to, without embedding anything again."""
     graph.add_documents([page(number) for number in range(20)])
     migrate(community(at), target)
-    store = LinkStore(target, embedding())
+    store = LinkStore(embedding(), backend=target)
 
     for query in ("the page 3", "the page 15"):
         theirs = graph.traversal_search(query, k=1, depth=1)
@@ -234,7 +234,7 @@ def test_a_plain_vector_store_is_taken_over(plain, at, target):
 
     assert (report.documents, report.links, report.refused) == (10, {}, {})
     assert every(target)["d"].metadata == {"n": "3.0", "ok": "true"}
-    found = LinkStore(target, embedding()).similarity_search("text 3", k=3)
+    found = LinkStore(embedding(), backend=target).similarity_search("text 3", k=3)
     assert [one.id for one in found] == [one.id for one in plain.similarity_search("text 3", k=3)]
 
 

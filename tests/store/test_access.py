@@ -14,7 +14,7 @@ NAMES = ["ada", "bell", "curie", "darwin", "euler", "fermat", "gauss", "hooke"]
 STRATEGIES = (
     Similarity(k=5),
     Words(k=5),
-    Eager(k=3, depth=2, direction="both", hub_cap=6),
+    Eager(start_k=3, depth=2, direction="both", hub_cap=6),
     Mmr(k=5, fetch_k=6),
     PageRank(),
     PageRank(hub_cap=4, reranker=lambda question, texts: [len(text) for text in texts]),
@@ -97,7 +97,7 @@ def _titled(name: str, tenant: str, title: str, text: str) -> Document:
 
 def test_ids_and_tags_of_others_cannot_be_probed() -> None:
     store = opened([_titled("a 1", "a", "ada", "ada"), _titled("b 1", OTHERS, "merger", "acme")])
-    asked = {"strategy": Eager(k=1), "filter": {"tenant": "a"}}
+    asked = {"strategy": Eager(start_k=1), "filter": {"tenant": "a"}}
     there, nowhere = (store.search("ada", initial_roots=[name], **asked) for name in ("b 1", "b 2"))
     assert there == nowhere
     links = ({"kind": "mention", "tag": tag, "direction": "out"} for tag in ("merger", "divorce"))

@@ -48,7 +48,7 @@ class TestStandardRetriever(RetrieversIntegrationTests):
 
 def _retriever(k: int | None = None) -> LinkRetriever:
     store = LinkStore.from_documents(documents(0, 40), embedding())
-    return LinkRetriever(store=store, strategy=Eager(k=4, depth=1), k=k)
+    return LinkRetriever(store=store, strategy=Eager(start_k=4, depth=1), k=k)
 
 
 @pytest.fixture
@@ -309,10 +309,10 @@ def test_a_link_to_a_document_that_comes_later_works_when_it_comes(store) -> Non
     add_links(late, Link.incoming(kind="hyperlink", tag="late"))
     for _ in range(2):
         store.add_documents([late])
-        hits = store.search("early", strategy=Eager(k=1, depth=1), seed_filter={"x": {"$exists": False}})
+        hits = store.search("early", strategy=Eager(start_k=1, depth=1), seed_filter={"x": {"$exists": False}})
         assert {hit.document.id for hit in hits} == {"early", "late"}
         store.delete(["late"])
-        assert {hit.document.id for hit in store.search("early", strategy=Eager(k=1, depth=1))} == {"early"}
+        assert {hit.document.id for hit in store.search("early", strategy=Eager(start_k=1, depth=1))} == {"early"}
 
 
 def test_vectors_that_cannot_be_compared_are_refused(store) -> None:

@@ -29,7 +29,7 @@ def ids(found) -> list[str]:
 
 
 def test_it_retrieves_by_its_strategy(store) -> None:
-    for strategy in (Similarity(k=3), Eager(k=2, depth=2), Mmr(k=5, depth=1)):
+    for strategy in (Similarity(k=3), Eager(start_k=2, depth=2), Mmr(k=5, depth=1)):
         retriever = LinkRetriever(store=store, strategy=strategy)
         expected = store.search(QUERY, strategy=strategy)
         assert ids(retriever.invoke(QUERY)) == [hit.document.id for hit in expected]
@@ -44,8 +44,8 @@ def test_without_a_strategy_it_follows_links(store) -> None:
 
 
 def test_k_counts_what_is_returned(store) -> None:
-    every = LinkRetriever(store=store, strategy=Eager(k=2, depth=2)).invoke(QUERY)
-    retriever = LinkRetriever(store=store, strategy=Eager(k=2, depth=2), k=6)
+    every = LinkRetriever(store=store, strategy=Eager(start_k=2, depth=2)).invoke(QUERY)
+    retriever = LinkRetriever(store=store, strategy=Eager(start_k=2, depth=2), k=6)
     assert ids(retriever.invoke(QUERY)) == ids(every)[:6]
     assert ids(retriever.invoke(QUERY, k=3)) == ids(every)[:3]
     assert len(LinkRetriever(store=store, k=30).invoke(QUERY)) == 30
@@ -63,7 +63,7 @@ def test_its_fields_are_typed(store) -> None:
 
 
 def test_its_filter_holds_at_every_stage(store) -> None:
-    found = LinkRetriever(store=store, strategy=Eager(k=4, depth=2), filter={"c": 2}).invoke(QUERY)
+    found = LinkRetriever(store=store, strategy=Eager(start_k=4, depth=2), filter={"c": 2}).invoke(QUERY)
     assert found
     assert {one.metadata["c"] for one in found} == {2}
 
@@ -174,5 +174,5 @@ def test_it_composes_with_other_runnables(store) -> None:
 
 
 async def test_it_works_inside_a_running_loop(store) -> None:
-    retriever = LinkRetriever(store=store, strategy=Eager(k=3, depth=1))
+    retriever = LinkRetriever(store=store, strategy=Eager(start_k=3, depth=1))
     assert retriever.invoke(QUERY) == await retriever.ainvoke(QUERY)

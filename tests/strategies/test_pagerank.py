@@ -21,7 +21,7 @@ from linkstore.strategies.walkrank import personalised
 from linkstore.testing.conformance.probe import ASKED, at, on, record, to
 from linkstore.testing.oracle import OracleReader
 
-NARROW = PageRank(k=1, pool=1)
+NARROW = PageRank(start_k=1, pool=1)
 """Starts from one document by meaning and one by words."""
 
 
@@ -78,7 +78,7 @@ class TestStart:
 class TestWalk:
     def test_what_links_lead_to_comes_before_what_is_only_similar(self) -> None:
         search = store(record("seed", 0.9, to("x")), record("similar", 0.5), record("linked", -0.2, at("x")))
-        hits = search(PageRank(k=1))
+        hits = search(PageRank(start_k=1))
         assert ids(hits) == ["seed", "linked", "similar"]
         assert [hit.depth for hit in hits] == [0, 1, 0]
         assert paths(hits)["linked"] == "seed —[k x]→ linked"
@@ -118,8 +118,8 @@ class TestWalk:
 
     def test_without_links_the_first_stage_decides(self) -> None:
         search = store(*(record(f"d{n}", n / 10, text="monorail" if n == 3 else "") for n in range(10)))
-        assert ids(search(PageRank(limit=3), text="monorail")) == ["d3", "d9", "d8"]
-        assert ids(search(PageRank(limit=3))) == ["d9", "d8", "d7"]
+        assert ids(search(PageRank(k=3), text="monorail")) == ["d3", "d9", "d8"]
+        assert ids(search(PageRank(k=3))) == ["d9", "d8", "d7"]
 
     def test_nothing_that_matches_is_still_ranked(self) -> None:
         hits = store(record("a", -0.5), record("b", -0.4))(PageRank())
@@ -147,7 +147,7 @@ class TestResult:
 
     def test_filters_hold_at_their_stages(self) -> None:
         for name in ("filter", "seed_filter", "hop_filter", "result_filter"):
-            hits = self.SEARCH(PageRank(k=1, pool=2), **{name: parse_filter({"tag": "t"})})
+            hits = self.SEARCH(PageRank(start_k=1, pool=2), **{name: parse_filter({"tag": "t"})})
             others = {"hop_filter": {"seed", "other"}, "seed_filter": {"seed"}}.get(name, set())
             assert set(ids(hits)) == {"linked"} | others, name
 

@@ -21,7 +21,7 @@ class TestPaths:
             record("x", 0.8, at("x"), to("far")),
             record("far", 0.7, at("far")),
         )
-        hits = search(Eager(k=1, depth=2))
+        hits = search(Eager(start_k=1, depth=2))
         assert paths(hits)["far"] == "seed —[k far]→ far"
         assert hits[-1].score == pytest.approx(1.7 * 0.1 - 1, abs=1e-6)
 
@@ -31,7 +31,7 @@ class TestPaths:
             record("b", 0.8, to("high", weight=0.75)),
             record("c", 0.1, at("low"), at("high")),
         )
-        hits = search(Eager(k=2, depth=1))
+        hits = search(Eager(start_k=2, depth=1))
         assert paths(hits)["c"] == "b —[k high]→ c"
         assert hits[-1].score == pytest.approx(1.1 * 0.75 - 1, abs=1e-6)
 
@@ -39,7 +39,7 @@ class TestPaths:
         search = store(
             record("a", 0.5, to("x")), record("z", 0.9, to("x")), record("c", 0.1, at("x")), record("m", 0.2)
         )
-        assert paths(search(Eager(k=2, depth=1)))["c"] == "z —[k x]→ c"
+        assert paths(search(Eager(start_k=2, depth=1)))["c"] == "z —[k x]→ c"
 
     def test_then_by_id(self) -> None:
         search = store(
@@ -47,14 +47,14 @@ class TestPaths:
             record("b", 0.5, to("z tag")),
             record("c", 0.1, at("a tag"), at("z tag")),
         )
-        assert paths(search(Eager(k=2, depth=1)))["c"] == "b —[k z tag]→ c"
+        assert paths(search(Eager(start_k=2, depth=1)))["c"] == "b —[k z tag]→ c"
 
     def test_then_by_kind_and_tag(self) -> None:
         search = store(
             record("a", 0.5, to("y", kind="b"), to("z", kind="a"), to("x", kind="b")),
             record("c", 0.1, at("x", kind="b"), at("y", kind="b"), at("z", kind="a")),
         )
-        assert paths(search(Eager(k=1, depth=1)))["c"] == "a —[a z]→ c"
+        assert paths(search(Eager(start_k=1, depth=1)))["c"] == "a —[a z]→ c"
 
     def test_a_path_names_each_step(self) -> None:
         search = store(
@@ -62,7 +62,7 @@ class TestPaths:
             record("b", 0.5, at("b"), on("w", kind="keyword"), url="/b"),
             record("c", 0.1, on("w", kind="keyword", label="word"), url=7),
         )
-        path = search(Eager(k=1, depth=2))[2].path
+        path = search(Eager(start_k=1, depth=2))[2].path
         assert [step.to_dict() for step in path] == [
             {"id": "a", "url": "/a", "kind": None, "tag": None, "label": None},
             {"id": "b", "url": "/b", "kind": "k", "tag": "b", "label": "see b"},
@@ -75,7 +75,7 @@ class TestPaths:
             record("b", 0.8, at("b", weight=0.5), to("c", kind="half")),
             record("c", 0.5, at("c", kind="half", weight=0.5)),
         )
-        hits = search(Eager(k=1, depth=2, kinds={"k": 1.0, "half": 0.5}))
+        hits = search(Eager(start_k=1, depth=2, kinds={"k": 1.0, "half": 0.5}))
         scores = {hit.document.id: hit.score for hit in hits}
         assert scores == {
             "a": pytest.approx(0.9),
@@ -85,7 +85,7 @@ class TestPaths:
 
     def test_a_seed_keeps_its_own_score_however_it_is_linked(self) -> None:
         search = store(record("a", 0.9, to("b", weight=0.1)), record("b", 0.8, at("b")))
-        hits = search(Eager(k=2, depth=2))
+        hits = search(Eager(start_k=2, depth=2))
         assert [(hit.document.id, hit.depth) for hit in hits] == [("a", 0), ("b", 0)]
         assert [hit.score for hit in hits] == [hit.similarity for hit in hits]
 
@@ -97,45 +97,45 @@ class TestBounds:
         return store(*seeds, *(record(f"t{n}", 0.1 + n / 100, at(f"{n}")) for n in range(6)))
 
     def test_beam_carries_the_best(self) -> None:
-        hits = self.chain()(Eager(k=6, depth=1, beam=2))
+        hits = self.chain()(Eager(start_k=6, depth=1, beam=2))
         assert ids(hits) == ["s0", "s1", "s2", "s3", "s4", "s5", "t1", "t0"]
         assert cuts(hits) == [("beam", 4, 0)]
 
     def test_max_nodes_keeps_the_best(self) -> None:
         search = self.chain()
-        hits = search(Eager(k=6, depth=1, max_nodes=8))
+        hits = search(Eager(start_k=6, depth=1, max_nodes=8))
         assert ids(hits)[6:] == ["t5", "t4"]
         assert cuts(hits) == [("max_nodes", 4, 1)]
-        assert cuts(search(Eager(k=6, depth=1, max_nodes=2)))[0] == ("max_nodes", 4, 0)
+        assert cuts(search(Eager(start_k=6, depth=1, max_nodes=2)))[0] == ("max_nodes", 4, 0)
 
     def test_limit_returns_the_best(self) -> None:
-        hits = self.chain()(Eager(k=6, depth=1, limit=7))
+        hits = self.chain()(Eager(start_k=6, depth=1, k=7))
         assert ids(hits) == ["s0", "s1", "s2", "s3", "s4", "s5", "t5"]
         assert cuts(hits) == [("limit", 5, None)]
 
     def test_adjacent_k_takes_the_most_similar(self) -> None:
         search = store(record("s", 0.9, to("x")), *(record(f"{n}", n / 10, at("x")) for n in range(8)))
-        assert ids(search(Eager(k=1, depth=1, adjacent_k=3))) == ["s", "7", "6", "5"]
+        assert ids(search(Eager(start_k=1, depth=1, adjacent_k=3))) == ["s", "7", "6", "5"]
 
     def test_the_floor_holds_for_seeds_alone(self) -> None:
         search = store(record("s", 0.9, to("x")), record("low", 0.2), record("t", 0.1, at("x")))
-        hits = search(Eager(k=3, depth=1, min_similarity=0.5))
+        hits = search(Eager(start_k=3, depth=1, min_similarity=0.5))
         assert ids(hits) == ["s", "t"]
         assert cuts(hits) == [("floor", 2, 0)]
 
     def test_roots_and_links_are_exempt_from_the_floor(self) -> None:
         search = store(record("s", 0.9), record("low", 0.2), record("t", 0.1, at("x")))
-        hits = search(Eager(k=1, depth=0, min_similarity=0.5), roots=("low",), links=(to("x"),))
+        hits = search(Eager(start_k=1, depth=0, min_similarity=0.5), roots=("low",), links=(to("x"),))
         assert ids(hits) == ["s", "low", "t"]
 
     def test_hubs_are_counted_before_the_filter_of_a_stage(self) -> None:
         search = store(
             record("s", 0.9, to("hub"), ok=1), *(record(f"{n}", 0.1, at("hub"), ok=n) for n in range(5))
         )
-        hits = search(Eager(k=1, depth=1, hub_cap=4), hop_filter=parse_filter({"ok": 1}))
+        hits = search(Eager(start_k=1, depth=1, hub_cap=4), hop_filter=parse_filter({"ok": 1}))
         assert ids(hits) == ["s"]
         assert cuts(hits) == [("hub", 1, 1)]
-        assert ids(search(Eager(k=1, depth=1, hub_cap=5), hop_filter=parse_filter({"ok": 1}))) == ["s", "1"]
+        assert ids(search(Eager(start_k=1, depth=1, hub_cap=5), hop_filter=parse_filter({"ok": 1}))) == ["s", "1"]
 
     def test_a_hub_passed_by_is_explained(self) -> None:
         tags = [f"tag {n}" for n in range(7)]
@@ -143,7 +143,7 @@ class TestBounds:
             record("s", 0.9, *(to(tag) for tag in tags)),
             *(record(f"{n}", 0.1, *(at(tag) for tag in tags)) for n in range(3)),
         )
-        text = search(Eager(k=1, depth=1, hub_cap=2)).explain()
+        text = search(Eager(start_k=1, depth=1, hub_cap=2)).explain()
         named = ", ".join(f"k {tag}" for tag in tags[:5])
         assert text.endswith(f"hub: 7 at depth 1 — more than hub_cap 2 members: {named} and 2 more")
 
@@ -156,7 +156,7 @@ class TestBounds:
             *(record(f"h{n}", 0.2, at("hub"), lang="en") for n in range(5)),
         )
         hits = search(
-            Eager(k=12, depth=1, min_similarity=0.85, hub_cap=4, limit=2, max_nodes=3),
+            Eager(start_k=12, depth=1, min_similarity=0.85, hub_cap=4, k=2, max_nodes=3),
             seed_filter=parse_filter({"lang": "en"}),
             hop_filter=parse_filter({"lang": "en"}),
             result_filter=parse_filter({"lang": {"$ne": "fr"}}),
@@ -184,29 +184,29 @@ class TestDirectionsAndKinds:
             record("p", 0.5, at("p", kind="p")),
             record("q", 0.4, at("q", kind="q")),
         )
-        assert ids(search(Eager(k=1, kinds=["p"]))) == ["s", "p"]
-        assert ids(search(Eager(k=1, kinds={"p": 0.0, "q": 1.0}))) == ["s", "q"]
-        assert ids(search(Eager(k=1, kinds=()))) == ["s"]
-        assert ids(search(Eager(k=1, kinds={"p": 0.1, "q": 1.0}))) == ["s", "q", "p"]
+        assert ids(search(Eager(start_k=1, kinds=["p"]))) == ["s", "p"]
+        assert ids(search(Eager(start_k=1, kinds={"p": 0.0, "q": 1.0}))) == ["s", "q"]
+        assert ids(search(Eager(start_k=1, kinds=()))) == ["s"]
+        assert ids(search(Eager(start_k=1, kinds={"p": 0.1, "q": 1.0}))) == ["s", "q", "p"]
 
     def test_backward_hubs_count_on_the_other_side(self) -> None:
         search = store(
             record("s", 0.9, at("s")), *(record(f"{n}", 0.1, to("s")) for n in range(4)), record("x", 0.2)
         )
-        assert len(search(Eager(k=1, direction="backward", hub_cap=3))) == 1
-        assert len(search(Eager(k=1, direction="backward", hub_cap=4))) == 5
-        assert len(search(Eager(k=1, direction="forward", hub_cap=4))) == 1
+        assert len(search(Eager(start_k=1, direction="backward", hub_cap=3))) == 1
+        assert len(search(Eager(start_k=1, direction="backward", hub_cap=4))) == 5
+        assert len(search(Eager(start_k=1, direction="forward", hub_cap=4))) == 1
 
     def test_both_goes_either_way_at_every_hop(self) -> None:
         search = store(
             record("m", 0.9, at("m")), record("a", 0.1, to("m"), to("b")), record("b", 0.2, at("b"))
         )
-        hits = search(Eager(k=1, depth=2, direction="both"))
+        hits = search(Eager(start_k=1, depth=2, direction="both"))
         assert paths(hits)["b"] == "m —[k m]→ a —[k b]→ b"
 
     def test_a_label_followed_backwards_is_its_authors(self) -> None:
         search = store(record("m", 0.9, at("m")), record("a", 0.1, to("m", label="see m")))
-        assert paths(search(Eager(k=1, direction="backward")))["a"] == 'm —[k m "see m"]→ a'
+        assert paths(search(Eager(start_k=1, direction="backward")))["a"] == 'm —[k m "see m"]→ a'
 
 
 class TestStarts:
@@ -216,32 +216,32 @@ class TestStarts:
             record("out", 0.4, to("x")),
             record("next", 0.3, at("next")),
         )
-        hits = search(Eager(k=0, depth=1), links=(to("x", weight=0.5),))
+        hits = search(Eager(start_k=0, depth=1), links=(to("x", weight=0.5),))
         assert [(hit.document.id, hit.depth) for hit in hits] == [("in", 0), ("next", 1)]
         assert hits[0].score == pytest.approx(1.5 * 0.25 - 1)
-        assert ids(search(Eager(k=0, depth=0), links=(at("x"),))) == []
-        assert ids(search(Eager(k=0, depth=0, direction="backward"), links=(at("x"),))) == ["out"]
-        assert set(ids(search(Eager(k=0, depth=0, direction="both"), links=(on("x"),)))) == {"in", "out"}
+        assert ids(search(Eager(start_k=0, depth=0), links=(at("x"),))) == []
+        assert ids(search(Eager(start_k=0, depth=0, direction="backward"), links=(at("x"),))) == ["out"]
+        assert set(ids(search(Eager(start_k=0, depth=0, direction="both"), links=(on("x"),)))) == {"in", "out"}
 
     def test_links_of_kinds_that_are_not_followed_start_nothing(self) -> None:
         search = store(record("a", 0.5, at("x")))
-        assert ids(search(Eager(k=0, kinds=["other"]), links=(to("x"),))) == []
+        assert ids(search(Eager(start_k=0, kinds=["other"]), links=(to("x"),))) == []
 
     def test_a_hub_named_by_the_query_is_a_hub(self) -> None:
         search = store(*(record(f"{n}", 0.5, at("hub")) for n in range(4)))
-        hits = search(Eager(k=0, hub_cap=3), links=(to("hub"),))
+        hits = search(Eager(start_k=0, hub_cap=3), links=(to("hub"),))
         assert cuts(hits) == [("hub", 1, 0)]
         assert "hub_cap 3" in (hits.reason or "")
 
     def test_what_the_query_names_in_vain_is_said(self) -> None:
         search = store(record("a", 0.5, to("dangling")), record("b", 0.4))
-        hits = search(Eager(k=1, depth=0), links=(to("dangling"), to("?")), roots=("b", "gone"))
+        hits = search(Eager(start_k=1, depth=0), links=(to("dangling"), to("?")), roots=("b", "gone"))
         assert cuts(hits) == [("missing", 1, 0), ("missing", 2, 0)]
         assert ids(hits) == ["a", "b"]
 
     def test_a_document_found_twice_is_one(self) -> None:
         search = store(record("a", 0.9, at("x")), record("b", 0.5))
-        hits = search(Eager(k=2, depth=0), roots=("a", "b", "a"), links=(to("x", weight=0.1),))
+        hits = search(Eager(start_k=2, depth=0), roots=("a", "b", "a"), links=(to("x", weight=0.1),))
         assert [(hit.document.id, str(hit.path)) for hit in hits] == [("a", "a"), ("b", "b")]
 
     def test_mmr_starts_from_roots_and_links_too(self) -> None:
@@ -259,4 +259,4 @@ def test_links_of_the_link_model_meet_as_it_says() -> None:
                 record("a", 0.9, leave(kind="k", tag="t")), record("b", 0.1, arrive(kind="k", tag="t"))
             )
             meets = leaving != "in" and arriving != "out"
-            assert ids(search(Eager(k=1, depth=1))) == (["a", "b"] if meets else ["a"])
+            assert ids(search(Eager(start_k=1, depth=1))) == (["a", "b"] if meets else ["a"])

@@ -20,7 +20,7 @@ class TestFilters:
     )
 
     @pytest.mark.parametrize(
-        "strategy", [Eager(k=1, depth=2), Mmr(k=4, depth=2, fetch_k=1)], ids=["eager", "mmr"]
+        "strategy", [Eager(start_k=1, depth=2), Mmr(k=4, depth=2, fetch_k=1)], ids=["eager", "mmr"]
     )
     @pytest.mark.parametrize(
         ("filters", "expected"),
@@ -42,7 +42,7 @@ class TestFilters:
         assert set(ids(store(*self.RECORDS)(strategy, **question))) == expected
 
     @pytest.mark.parametrize(
-        "strategy", [Eager(k=1, depth=2), Mmr(k=4, depth=2, fetch_k=1)], ids=["eager", "mmr"]
+        "strategy", [Eager(start_k=1, depth=2), Mmr(k=4, depth=2, fetch_k=1)], ids=["eager", "mmr"]
     )
     def test_what_the_result_filter_excludes_is_counted(self, strategy) -> None:
         hits = store(*self.RECORDS)(strategy, result_filter=parse_filter({"tag": "b"}))
@@ -156,7 +156,7 @@ class TestNoHit:
         assert len(hits) == 0
         assert "none of the 2 documents reached passes result_filter" in (hits.reason or "")
 
-    @pytest.mark.parametrize("strategy", [Eager(k=0), Mmr(fetch_k=0)], ids=["eager", "mmr"])
+    @pytest.mark.parametrize("strategy", [Eager(start_k=0), Mmr(fetch_k=0)], ids=["eager", "mmr"])
     def test_nothing_to_start_from(self, strategy) -> None:
         """A store with documents is not called empty because nobody asked for them."""
         search = store(record("a", 0.5))

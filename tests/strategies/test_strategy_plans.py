@@ -108,7 +108,7 @@ class TestPlans:
             sizes=ints(1, 1),
         )
         hits, fetches = feed(
-            Eager(k=2, depth=1, adjacent_k=7, hub_cap=9),
+            Eager(start_k=2, depth=1, adjacent_k=7, hub_cap=9),
             [
                 (Nearest, NEAR),
                 (Groups, left),
@@ -130,7 +130,7 @@ class TestPlans:
     def test_eager_stops_when_a_hop_reaches_nothing(self) -> None:
         nothing = Memberships(document=ints(), group=ints(), kind=ints(), weight=floats(), kinds=())
         hits, fetches = feed(
-            Eager(k=2, depth=5),
+            Eager(start_k=2, depth=5),
             [(Nearest, NEAR), (Groups, nothing), (Members, NO_REACHED), (Documents, texts("b", "a"))],
         )
         assert len(hits) == 2
@@ -139,7 +139,7 @@ class TestPlans:
     def test_eager_asks_ids_only_where_scores_tie(self) -> None:
         tie = Candidates(refs=ints(40, 7), similarity=floats(0.5, 0.5))
         hits, fetches = feed(
-            Eager(k=2, depth=0), [(Nearest, tie), (Names, ["z", "a"]), (Documents, texts("a", "z"))]
+            Eager(start_k=2, depth=0), [(Nearest, tie), (Names, ["z", "a"]), (Documents, texts("a", "z"))]
         )
         assert [hit.document.id for hit in hits] == ["a", "z"]
         assert sorted(fetches[1].refs.tolist()) == [7, 40]
@@ -150,7 +150,7 @@ class TestPlans:
         nothing = Memberships(document=ints(), group=ints(), kind=ints(), weight=floats(), kinds=())
         wave = [(Groups, nothing), (Members, NO_REACHED)]
         _, fetches = feed(
-            Eager(k=2, depth=1, direction="both", kinds={"p": 0.5, "q": 0.0}),
+            Eager(start_k=2, depth=1, direction="both", kinds={"p": 0.5, "q": 0.0}),
             [(Nearest, NEAR), *wave, *wave, (Documents, texts("b", "a"))],
         )
         assert [fetch.side for fetch in fetches[1:5]] == ["out", "in", "in", "out"]
@@ -162,7 +162,7 @@ class TestPlans:
             group=ints(0), refs=ints(9), similarity=floats(0.25), weight=floats(1), sizes=ints(1)
         )
         hits, fetches = feed(
-            Eager(k=0, depth=0),
+            Eager(start_k=0, depth=0),
             [
                 (Nearest, Candidates(refs=ints(), similarity=floats())),
                 (Find, root),
@@ -250,7 +250,7 @@ class TestSettings:
         assert Eager().limit == 50
 
     def test_strategies_are_frozen_values(self) -> None:
-        assert Eager(k=3) == Eager(k=3) != Eager(k=4)
+        assert Eager(start_k=3) == Eager(start_k=3) != Eager(start_k=4)
         assert hash(Eager(kinds={"k": 0.5})) == hash(Eager(kinds={"k": 0.5}))
         assert Eager(kinds=["k"]) == Eager(kinds={"k": 1.0})
         with pytest.raises(AttributeError):
@@ -260,12 +260,12 @@ class TestSettings:
 
     def test_limited_changes_what_is_returned_and_nothing_else(self) -> None:
         assert Similarity(k=9).limited(3) == Similarity(k=3)
-        assert Eager(k=9, depth=3, kinds=["k"]).limited(3) == Eager(k=9, depth=3, kinds=["k"], limit=3)
+        assert Eager(start_k=9, depth=3, kinds=["k"]).limited(3) == Eager(start_k=9, depth=3, kinds=["k"], k=3)
         assert Mmr(k=9, depth=3).limited(3) == Mmr(k=3, depth=3)
 
     def test_a_search_leaves_no_trace_in_its_strategy(self) -> None:
-        strategy = Eager(k=2, depth=2)
+        strategy = Eager(start_k=2, depth=2)
         search = store(record("a", 0.9, to("b")), record("b", 0.5, at("b")))
         first = search(strategy)
         assert search(strategy) == first
-        assert strategy == Eager(k=2, depth=2)
+        assert strategy == Eager(start_k=2, depth=2)

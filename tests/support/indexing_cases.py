@@ -55,7 +55,7 @@ class IndexingCases:
 
     def test_links_are_followed_afterwards(self, store, manager) -> None:
         self.run(store, manager, pages(0, *range(40)), "full")
-        hits = store.search("doc 1 v0", strategy=Eager(k=1, depth=1))
+        hits = store.search("doc 1 v0", strategy=Eager(start_k=1, depth=1))
         assert hits[0].document.page_content == "doc 1 v0"
         assert {"doc 7 v0", "doc 18 v0", "doc 35 v0"} <= {hit.document.page_content for hit in hits}
 

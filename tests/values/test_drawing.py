@@ -20,7 +20,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 def hits():
     with LinkStore.open(":memory:") as store, site() as folder:
         index_folder(store, folder)
-        return store.search(QUESTION, strategy=Eager(k=3, depth=2, kinds={"hyperlink": 1.0}))
+        return store.search(QUESTION, strategy=Eager(start_k=3, depth=2, kinds={"hyperlink": 1.0}))
 
 
 def parsed(drawing):
@@ -83,7 +83,7 @@ def test_links_among_hits_are_drawn_though_no_path_takes_them():
     add_links(two, Link.bidir(kind="keyword", tag="tower"))
     with LinkStore.open(":memory:") as store:
         store.add_documents([one, two])
-        root = parsed(draw(store.search("tower", strategy=Eager(k=2, depth=0))))
+        root = parsed(draw(store.search("tower", strategy=Eager(start_k=2, depth=0))))
 
     assert len([path for path in root.iter(f"{SVG}path") if "line" in (path.get("class") or "")]) == 2
 

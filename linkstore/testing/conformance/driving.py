@@ -20,10 +20,10 @@ from linkstore.testing.conformance.probe import ASKED, CLAIM, Drive, Probe, at, 
 Reopen = Callable[[], Backend] | None
 STRATEGIES = (
     Similarity(k=9),
-    Eager(k=3, depth=2),
+    Eager(start_k=3, depth=2),
     Mmr(k=5, depth=2, fetch_k=6),
     PageRank(pool=5),
-    PathBeam(k=3, pool=5),
+    PathBeam(start_k=3, pool=5),
 )
 
 

@@ -25,7 +25,7 @@ class TraversalCases(Cases):
     def test_plain_search(self, probe: Probe) -> None:
         """[T-1] Similarity, and Eager at depth 0, are Nearest with its similarities as scores."""
         probe.put(record("a", 0.25, to("c")), record("b", 0.75, to("c")), record("c", -0.5, at("c")))
-        for strategy in (Similarity(k=2), Eager(k=2, depth=0), Mmr(k=2, depth=0, lambda_mult=1.0)):
+        for strategy in (Similarity(k=2), Eager(start_k=2, depth=0), Mmr(k=2, depth=0, lambda_mult=1.0)):
             hits = probe.search(strategy)
             assert shown(hits) == ["0 b", "0 a"]
             assert [(hit.score, hit.similarity) for hit in hits] == [(0.75, 0.75), (0.25, 0.25)]
@@ -38,7 +38,7 @@ class TraversalCases(Cases):
             record("c", 0.625, at("c")),
             record("other", 0.7),
         )
-        hits = probe.search(Eager(k=1, depth=2))
+        hits = probe.search(Eager(start_k=1, depth=2))
         assert shown(hits) == [
             "0 seed",
             '2 seed —[k b "see b"]→ b —[k c]→ c',
@@ -51,7 +51,7 @@ class TraversalCases(Cases):
             record("seed", 0.75, to("x", weight=0.5), to("y", weight=0.25)),
             record("a", 0.5, at("x", weight=0.5), at("y", weight=0.5)),
         )
-        hit = probe.search(Eager(k=1, depth=1))[1]
+        hit = probe.search(Eager(start_k=1, depth=1))[1]
         assert (hit.score, hit.similarity) == (1.5 * 0.25 - 1, 0.5)
         assert str(hit.path) == "seed —[k x]→ a"
 
@@ -63,27 +63,27 @@ class TraversalCases(Cases):
         probe.put(
             record("before", 0.3, to("m")), record("m", 0.9, at("m"), to("z")), record("after", 0.1, at("z"))
         )
-        hits = probe.search(Eager(k=1, depth=1, direction=direction))  # type: ignore[arg-type]
+        hits = probe.search(Eager(start_k=1, depth=1, direction=direction))  # type: ignore[arg-type]
         assert [hit.document.id for hit in hits] == ids
-        both = probe.search(Eager(k=1, depth=1, direction="both"))
+        both = probe.search(Eager(start_k=1, depth=1, direction="both"))
         assert [hit.document.id for hit in both] == ["m", "before", "after"]
 
     def test_roots_and_links_start_a_search(self, probe: Probe) -> None:
         """[T-1] Beside, or instead of, what is similar."""
         probe.put(record("near", 0.9), record("root", 0.1), record("linked", 0.2, at("x")))
         starts = {"roots": ("root",), "links": (to("x", label="named"),)}
-        assert shown(probe.search(Eager(k=1, depth=0), **starts)) == [
+        assert shown(probe.search(Eager(start_k=1, depth=0), **starts)) == [
             "0 near",
             '0 —[k x "named"]→ linked',
             "0 root",
         ]
-        assert len(probe.search(Eager(k=0, depth=0), **starts)) == 2
+        assert len(probe.search(Eager(start_k=0, depth=0), **starts)) == 2
 
     def test_hubs_are_not_followed_but_named(self, probe: Probe) -> None:
         """[T-1, M-3] A cut says which."""
         probe.put(record("seed", 0.9, to("hub"), to("x")), record("a", 0.1, at("x")))
         probe.put(*(record(f"{n}", 0.5, at("hub")) for n in range(4)))
-        hits = probe.search(Eager(k=1, depth=1, hub_cap=3))
+        hits = probe.search(Eager(start_k=1, depth=1, hub_cap=3))
         assert shown(hits) == ["0 seed", "1 seed —[k x]→ a"]
         assert [(cut.reason, cut.count, "k hub" in cut.detail) for cut in hits.cuts] == [("hub", 1, True)]
 
@@ -94,7 +94,7 @@ class TraversalCases(Cases):
             record("b", 0.8, at("b"), to("c")),
             record("c", 0.7, at("c"), to("a"), to("b")),
         )
-        assert shown(probe.search(Eager(k=1, depth=9))) == [
+        assert shown(probe.search(Eager(start_k=1, depth=9))) == [
             "0 a",
             "1 a —[k b]→ b",
             "2 a —[k b]→ b —[k c]→ c",
@@ -107,7 +107,7 @@ class TraversalCases(Cases):
             record("secret", 0.8, at("secret"), to("behind"), lang="xx"),
             record("behind", 0.7, at("behind"), lang="en"),
         )
-        for strategy in (Eager(k=1, depth=3), Mmr(k=3, depth=3, fetch_k=1), PathBeam(k=1, depth=3, pool=1)):
+        for strategy in (Eager(start_k=1, depth=3), Mmr(k=3, depth=3, fetch_k=1), PathBeam(start_k=1, depth=3, pool=1)):
             hits = probe.within({"lang": "en"}).search(strategy)
             assert [hit.document.id for hit in hits] == ["open"]
             assert hits.cuts == ()

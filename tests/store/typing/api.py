@@ -19,7 +19,7 @@ from linkstore.strategies import Eager, Mmr, Similarity, Strategy
 def stores(embedding: Embeddings, backend: Backend) -> None:
     with LinkStore.open("kb", embedding) as store:
         assert_type(store, LinkStore)
-    assert_type(LinkStore(backend, embedding), LinkStore)
+    assert_type(LinkStore(embedding, backend=backend), LinkStore)
     assert_type(LinkStore.from_texts(["a"], embedding), LinkStore)
     assert_type(LinkStore.from_documents([], embedding), LinkStore)
     with LinkStore.cassandra(embedding, table="kb", settings=CassandraSettings(ttl=60)) as store:
@@ -29,7 +29,7 @@ def stores(embedding: Embeddings, backend: Backend) -> None:
 
 
 def searches(store: LinkStore) -> None:
-    hits = store.search("q", strategy=Eager(k=4, depth=2), filter={"lang": "en"}, initial_roots=["a"])
+    hits = store.search("q", strategy=Eager(start_k=4, depth=2), filter={"lang": "en"}, initial_roots=["a"])
     assert_type(hits, Hits)
     assert_type(hits[0], Hit)
     assert_type(hits[:2], tuple[Hit, ...])
