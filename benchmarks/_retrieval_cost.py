@@ -69,7 +69,7 @@ def _pieces(rows: RowSet) -> Iterator[Document]:
 
 def _measured(store: LinkStore, vectors: Sequence[Any], asked: Sequence[str]) -> list[dict[str, Any]]:
     index, count = _index(store.backend)
-    ours = {"default": LinkRetriever(store=store).strategy_for().limited(K), "pagerank": PageRank(k=K)}
+    ours = {"default": LinkRetriever(store=store).strategy_for().returning(K), "pagerank": PageRank(k=K)}
     seconds: dict[str, list[float]] = {name: [] for name in ("usearch alone", *ours)}
     for warm in (False, True):
         for vector, text in zip(vectors, asked, strict=True):

@@ -17,7 +17,6 @@ COLOURS: Final = {
     "eager": "#5aa9c9",
     "mmr": "#c98bb0",
     "pagerank": "#d98032",
-    "pathbeam": "#7a5aa9",
     "default": "#2a6f97",
     "wordless": "#9fc0d4",
 }

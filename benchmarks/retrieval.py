@@ -44,7 +44,6 @@ from linkstore.strategies import PageRank, Strategy
 DOCS: Final = "docs_faq"
 COST: Final = "cost"
 SETS: Final = (*ROW_SETS, DOCS, COST)
-FIRST_STAGE: Final = "dense+bm25"
 WORDLESS: Final = "wordless"
 Row = dict[str, Any]
 
@@ -135,8 +134,8 @@ def _measured(store: LinkStore, questions: Sequence[GoldQuestion], *, whole: boo
 def _contenders(store: LinkStore) -> Mapping[str, Strategy]:
     """All that are compared; the first stage stands behind what it joins."""
     named = strategies_named(STRATEGIES, store)
-    first = {name: named.pop(name) for name in ("dense", "bm25")}
-    return {**first, FIRST_STAGE: PageRank(kinds=(), named=0), **named, WORDLESS: PageRank(lexical=0.0)}
+    first = {name: named.pop(name) for name in ("dense", "bm25", "dense+bm25")}
+    return {**first, **named, WORDLESS: PageRank(lexical=0.0)}
 
 
 def _two(store: LinkStore) -> Mapping[str, Strategy]:

@@ -15,7 +15,8 @@ TARGET = Path(__file__).with_name("cli.md")
 INTRODUCTION = """# The command line
 
 Results go to stdout, everything else to stderr; `--json` prints JSON that stays the same from one version
-to the next, but for added keys. `-k` counts the documents a search starts from, `--limit` what it returns.
+to the next, but for added keys. `-k` is the number of documents returned, `--start-k` the number that a
+search starts from.
 `LINKSTORE_STORE` names the store where `--store` is not given: a folder, or a
 [store in Cassandra](how-to/use-cassandra.md).
 

@@ -104,9 +104,9 @@ class _ToBeMade:
         """All stored documents."""
         return self._store.scan()
 
-    def linked(self, kind: str = "hyperlink", take: int = 10) -> Sequence[LinkedPage]:
+    def most_linked_pages(self, kind: str = "hyperlink", take: int = 10) -> Sequence[LinkedPage]:
         """The pages that most links lead to."""
-        return self._store.linked(kind, take)
+        return self._store.most_linked_pages(kind, take)
 
     def survey(self) -> Survey:
         """Count what is stored."""

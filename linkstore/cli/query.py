@@ -14,7 +14,7 @@ from linkstore.cli.stores import opened
 from linkstore.cli.strategies import Direction, Search, StrategyName
 
 MOST: Final = 10_000
-"""Documents to start from, and hits, at most: more is no search."""
+"""So many documents can be returned, or started from, at most."""
 DEEPEST: Final = 32
 """Links in a row, at most: no store is so wide that more would reach anything new."""
 
@@ -27,16 +27,17 @@ Kinds = Annotated[
 def query(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The question.", show_default=False)],
     store: StoreOption,
-    k: Annotated[
-        int | None, typer.Option("-k", min=1, max=MOST, help="Documents to start from [the strategy's].")
+    k: Annotated[int, typer.Option("-k", min=1, max=MOST, help="Documents to return.")] = 10,
+    start_k: Annotated[
+        int | None,
+        typer.Option(min=0, max=MOST, help="Documents to start from [eager 4, pagerank 16, mmr 100]."),
     ] = None,
     depth: Annotated[
         int | None,
-        typer.Option(min=0, max=DEEPEST, help="Links to follow in a row [eager 1, mmr and pathbeam 2]."),
+        typer.Option(min=0, max=DEEPEST, help="Links to follow in a row [eager 1, mmr 2]."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=MOST, help="Hits to print at most.")] = 10,
     strategy: Annotated[
-        StrategyName | None, typer.Option(help="How to search [pagerank; with -k or --depth eager].")
+        StrategyName | None, typer.Option(help="How to search [pagerank; with --depth eager].")
     ] = None,
     kinds: Kinds = None,
     direction: Annotated[
@@ -53,12 +54,12 @@ def query(
     Finds the documents most similar to the question, follows their links, and ranks all it reached.
     """
     _require_words(text)
-    default: StrategyName = "pagerank" if k is None and depth is None else "eager"
+    default: StrategyName = "pagerank" if depth is None else "eager"
     search = Search(
         name=strategy or default,
         k=k,
+        start_k=start_k,
         depth=depth,
-        limit=limit,
         kinds=weighted(kinds or ()),
         direction=direction,
     )

@@ -10,7 +10,7 @@ from linkstore.cli.exits import UsageError
 if TYPE_CHECKING:
     from linkstore.strategies import Strategy
 
-StrategyName = Literal["pagerank", "pathbeam", "eager", "mmr", "similarity"]
+StrategyName = Literal["pagerank", "eager", "mmr", "similarity"]
 Direction = Literal["forward", "backward", "both"]
 
 
@@ -20,17 +20,17 @@ class Search:
 
     Args:
         name: Which strategy.
-        k: How many documents to start from.
+        k: How many documents to return.
+        start_k: How many documents to start from.
         depth: How many hops.
-        limit: How many hits at most.
         kinds: Weight of each link kind to follow; None for all.
         direction: Which way links are followed.
     """
 
     name: StrategyName
-    k: int | None
+    k: int
+    start_k: int | None
     depth: int | None
-    limit: int
     kinds: dict[str, float] | None
     direction: Direction | None
 
@@ -38,41 +38,30 @@ class Search:
         """The strategy with these settings.
 
         Raises:
-            StrategyError: If one is out of range.
-            UsageError: If one is none of the strategy's.
+            StrategyError: If a setting is out of range.
+            UsageError: If the strategy has no such setting.
         """
-        from linkstore.strategies import Eager, PageRank, PathBeam
+        from linkstore.strategies import Eager, Mmr, PageRank, Similarity
 
         match self.name:
             case "similarity":
-                return self._similarity()
+                self._refuse("--start-k", self.start_k)
+                self._refuse("--depth", self.depth)
+                return Similarity(k=self.k)
             case "mmr":
-                return self._mmr()
+                return Mmr(k=self.k, **self._settings(fetch_k=self.start_k, depth=self.depth))
             case "pagerank":
-                return PageRank(k=self.limit, **self._settings(depth=None))
-            case "pathbeam":
-                return PathBeam(k=self.limit, **self._settings(depth="depth"))
+                self._refuse("--depth", self.depth)
+                return PageRank(k=self.k, **self._settings(start_k=self.start_k))
             case "eager":
-                return Eager(k=self.limit, **self._settings(depth="depth"))
+                return Eager(k=self.k, **self._settings(start_k=self.start_k, depth=self.depth))
 
-    def _similarity(self) -> Strategy:
-        from linkstore.strategies import Similarity
+    def _refuse(self, option: str, value: int | None) -> None:
+        if value is not None:
+            owners = "eager and mmr" if option == "--depth" else "eager, mmr and pagerank"
+            raise UsageError(f"{option} does not apply to {self.name}; it is an option of {owners}")
 
-        return Similarity(k=self.limit if self.k is None else min(self.k, self.limit))
-
-    def _mmr(self) -> Strategy:
-        from linkstore.strategies import Mmr
-
-        return Mmr(k=self.limit, **self._settings(k="fetch_k", depth="depth"))
-
-    def _settings(self, *, depth: str | None, k: str = "k") -> dict[str, Any]:
-        """The settings that were given, by the names that a strategy has for them."""
-        if depth is None and self.depth is not None:
-            raise UsageError(f"--depth: {self.name} has no depth; it is for eager, mmr and pathbeam")
-        named = {
-            k: self.k,
-            depth or "depth": self.depth,
-            "kinds": self.kinds,
-            "direction": self.direction,
-        }
+    def _settings(self, **own: int | None) -> dict[str, Any]:
+        """The settings that were given."""
+        named = {**own, "kinds": self.kinds, "direction": self.direction}
         return {name: value for name, value in named.items() if value is not None}

@@ -347,6 +347,6 @@ class _Tally:
             unseen=unseen,
             left_out=LeftOut.of(self.left_out),
             dangling=Dangling() if store is None else count_dangling(store.survey()),
-            linked=() if store is None else tuple(store.linked()),
+            linked=() if store is None else tuple(store.most_linked_pages()),
             dry_run=store is None,
         )

@@ -53,7 +53,7 @@ class PageStore(PageWriter, Protocol):
         """All stored documents, by id."""
         ...
 
-    def linked(self, kind: str = ..., take: int = ...) -> Sequence[LinkedPage]:
+    def most_linked_pages(self, kind: str = ..., take: int = ...) -> Sequence[LinkedPage]:
         """The pages that most links of a kind lead to, most first."""
         ...
 

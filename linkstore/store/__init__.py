@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStoreRetriever
 
-from linkstore import operations
-from linkstore.backends.base import Backend, LinkedPage, Report, Survey, Written
+from linkstore.backends.base import Backend
 from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
-from linkstore.errors import DocumentError
-from linkstore.links import Link
-from linkstore.neighbours import Neighbours, neighbours
-from linkstore.operations import PageDocuments
 from linkstore.store.pages import Pages
 from linkstore.store.searching import Searching
 from linkstore.store.upkeep import Upkeep
@@ -53,7 +46,7 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
         path: str | Path = ":memory:",
         backend: Backend | None = None,
     ) -> None:
-        if embedding is not None and not isinstance(embedding, Embeddings):
+        if embedding is not None and not hasattr(embedding, "embed_query"):
             raise TypeError(
                 f"LinkStore takes an embedding first, not {type(embedding).__name__}:"
                 " LinkStore(embedding, path=...) or LinkStore(embedding, backend=...)"
@@ -169,8 +162,8 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
 
         Args:
             kwargs: ``search_type``: ``"links"`` (default), ``"traversal"``, ``"mmr_traversal"``,
-                ``"similarity"``, ``"mmr"`` or ``"similarity_score_threshold"``; ``search_kwargs``: arguments of
-                the search, such as ``{"k": 3, "filter": {"lang": "en"}}``, and for ``"links"`` also
+                ``"similarity"``, ``"mmr"`` or ``"similarity_score_threshold"``; ``search_kwargs``: arguments
+                of the search, such as ``{"k": 3, "filter": {"lang": "en"}}``, and for ``"links"`` also
                 ``{"strategy": ...}``; ``tags`` and other fields of LangChain's retrievers.
 
         Raises:

@@ -142,9 +142,7 @@ class PageRank(Traversing):
         """The hits after the reranker's say, if there is one."""
         if self.reranker is None or not hits:
             return hits
-        return (
-            yield from reranked(hits, question.text, self.reranker, self.rerank, self.rerank_k, self.k)
-        )
+        return (yield from reranked(hits, question.text, self.reranker, self.rerank, self.rerank_k, self.k))
 
     def _teleport(
         self, trail: Trail, stage: FirstStage, seeds: Ints, own: Asked, around: Surroundings

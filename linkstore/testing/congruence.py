@@ -17,7 +17,7 @@ from linkstore.backends.base import Backend, Change, Manifest, Record
 from linkstore.filters import EVERYTHING, Condition, Filter, parse_filter
 from linkstore.hits import Hit, Hits
 from linkstore.links import Direction, Link, merge_links
-from linkstore.strategies import Eager, Mmr, PageRank, PathBeam, Question, Similarity, Strategy, Words
+from linkstore.strategies import Eager, Mmr, PageRank, Question, Similarity, Strategy, Words
 from linkstore.vectors import Floats, unit_vector
 
 DIMENSION = 6
@@ -153,14 +153,6 @@ class RandomGraph:
                 pool=random.choice((1, 10, 100)),
                 damping=random.choice((0.0, 0.6, 0.9)),
                 named_kinds=("keyword",),
-                **self._controls(),
-            )
-        if chosen < 0.4:
-            return PathBeam(
-                start_k=random.choice((0, 1, 3, 8)),
-                depth=random.randrange(4),
-                k=random.choice((1, 4, 50)),
-                pool=random.choice((1, 10, 100)),
                 **self._controls(),
             )
         if chosen < 0.8:

@@ -49,7 +49,9 @@ def store(tmp_path):
 
 def test_query_finds_by_similarity_and_by_links(store):
     """The path says which link led to the second hit."""
-    code, out, err = linkstore("query", "a tower", "--store", store, "-k", "1", "--depth", "1", "--json")
+    code, out, err = linkstore(
+        "query", "a tower", "--store", store, "--start-k", "1", "--depth", "1", "--json"
+    )
 
     first, second = json.loads(out)
     assert (code, err) == (0, "")
@@ -74,7 +76,7 @@ def test_query_finds_by_similarity_and_by_links(store):
 
 
 def test_query_prints_title_url_snippet_and_path_for_a_person(store):
-    code, out, _ = linkstore("query", "a tower", "--store", store, "-k", "1")
+    code, out, _ = linkstore("query", "a tower", "--store", store, "--start-k", "1", "--depth", "1")
 
     assert code == 0
     for shown in (
@@ -91,14 +93,14 @@ def test_query_prints_title_url_snippet_and_path_for_a_person(store):
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        (("--depth", "0", "-k", "1"), ["tower"]),
-        (("--depth", "1", "-k", "1", "--limit", "1"), ["tower"]),
+        (("--depth", "0", "--start-k", "1"), ["tower"]),
+        (("--depth", "1", "--start-k", "1", "-k", "1"), ["tower"]),
         (("--strategy", "similarity"), ["tower", "uptown"]),
         (("--strategy", "similarity", "-k", "1"), ["tower"]),
-        (("--strategy", "mmr", "-k", "1"), ["tower", "uptown"]),
-        (("-k", "1", "--kinds", "keyword"), ["tower"]),
-        (("-k", "1", "--kinds", "hyperlink=0.5,keyword"), ["tower", "uptown"]),
-        (("-k", "1", "--direction", "backward"), ["tower"]),
+        (("--strategy", "mmr", "--start-k", "1"), ["tower", "uptown"]),
+        (("--depth", "1", "--start-k", "1", "--kinds", "keyword"), ["tower"]),
+        (("--depth", "1", "--start-k", "1", "--kinds", "hyperlink=0.5,keyword"), ["tower", "uptown"]),
+        (("--depth", "1", "--start-k", "1", "--direction", "backward"), ["tower"]),
         (("--filter", '{"title": "Uptown"}'), ["uptown"]),
     ],
 )
@@ -109,13 +111,26 @@ def test_query_options_reach_the_strategy(store, options, found):
 
 
 def test_explain_says_what_was_left_out(store):
-    _, out, _ = linkstore("query", "a tower", "--store", store, "-k", "1", "--limit", "1", "--explain")
+    _, out, _ = linkstore(
+        "query", "a tower", "--store", store, "--depth", "1", "--start-k", "1", "-k", "1", "--explain"
+    )
     _, hits, notes = linkstore(
-        "query", "a tower", "--store", store, "-k", "1", "--limit", "1", "--explain", "--json"
+        "query",
+        "a tower",
+        "--store",
+        store,
+        "--depth",
+        "1",
+        "--start-k",
+        "1",
+        "-k",
+        "1",
+        "--explain",
+        "--json",
     )
 
-    assert "limit: 1 in the result" in out
-    assert "limit: 1 in the result" in notes, "beside JSON, the explanation goes to stderr"
+    assert "k: 1 in the result" in out
+    assert "k: 1 in the result" in notes, "beside JSON, the explanation goes to stderr"
     assert len(json.loads(hits)) == 1
 
 
@@ -177,7 +192,7 @@ def test_an_error_is_one_line_with_a_fixed_exit_code(store, words, code, says):
 
 
 @pytest.mark.parametrize(
-    "option", [("-k", "0"), ("-k", "99999"), ("--depth", "-1"), ("--depth", "33"), ("--limit", "0")]
+    "option", [("-k", "0"), ("-k", "99999"), ("--depth", "-1"), ("--depth", "33"), ("--start-k", "-1")]
 )
 def test_numbers_out_of_range_are_refused_with_the_range(store, option):
     code, out, err = linkstore("query", "x", "--store", store, *option)

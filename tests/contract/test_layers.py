@@ -29,7 +29,7 @@ FLOORS = (
     {"drawing", "drivers", "extraction", "lexical", "plans", "order"},
     {"strategies", "backends.base", "neighbours"},
     {"backends.cassandra", "backends.embedded", "operations"},
-    {"store", "retriever"},
+    {"store", "retriever", "tracing"},
     {"ingest", "evaluation", "migration"},
     {"testing"},
     {"demo", "cli"},

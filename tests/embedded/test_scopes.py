@@ -13,7 +13,7 @@ from linkstore.backends.base import Change, Manifest, Record
 from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings, postings, scopes
 from linkstore.filters import parse_filter
 from linkstore.plans import Lexical, Members, Names, Nearest, Resolve
-from linkstore.strategies import DEFAULT_STRATEGY, Eager, Mmr, PathBeam, Question, Similarity, Words
+from linkstore.strategies import DEFAULT_STRATEGY, Eager, Mmr, Question, Similarity, Words
 from linkstore.testing import OracleBackend, Search, compare_hits, scope_differences
 from linkstore.vectors import unit_vectors
 
@@ -78,7 +78,6 @@ def searches(seed: int, count: int) -> list[Search]:
         Words(k=10),
         Eager(direction="both", hub_cap=30),
         Mmr(),
-        PathBeam(hub_cap=30),
     )
     found = []
     for _ in range(count):

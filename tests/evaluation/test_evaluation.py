@@ -180,7 +180,7 @@ class TestEvaluating:
 
         found = evaluate(store, self.asked, ["default"])
 
-        assert found["default"].settings == str(own.limited(20))
+        assert found["default"].settings == str(own.returning(20))
 
     def test_every_name_can_be_measured(self, store):
         found = evaluate(store, self.asked)

@@ -41,7 +41,7 @@ def test_every_source_is_indexed_again_and_removed(store, tmp_path):
     assert run(dry_run=True) == [PageCounts(added=n) for n in (2, 2, 2, 3)]
     assert store.pages() == {}
     assert run() == [PageCounts(added=n) for n in (2, 2, 2, 3)]
-    assert [(page.url, page.links) for page in store.linked()] == [
+    assert [(page.url, page.links) for page in store.most_linked_pages()] == [
         ("y", 1),
         ("site/b.html", 1),
         ("vault/M.md", 1),

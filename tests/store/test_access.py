@@ -8,7 +8,7 @@ import pytest
 from langchain_core.documents import Document
 
 from linkstore import LinkStore
-from linkstore.strategies import Eager, Mmr, PageRank, PathBeam, Similarity, Words
+from linkstore.strategies import Eager, Mmr, PageRank, Similarity, Words
 
 NAMES = ["ada", "bell", "curie", "darwin", "euler", "fermat", "gauss", "hooke"]
 STRATEGIES = (
@@ -18,7 +18,6 @@ STRATEGIES = (
     Mmr(k=5, fetch_k=6),
     PageRank(),
     PageRank(hub_cap=4, reranker=lambda question, texts: [len(text) for text in texts]),
-    PathBeam(hub_cap=6),
 )
 OTHERS = "tenant b"
 

@@ -237,7 +237,12 @@ async def test_async_gives_what_sync_gives(store) -> None:
 async def test_sync_methods_work_inside_a_running_loop(store) -> None:
     store.add_documents(documents(0, 40))
     assert store.search("doc 1 v0")[0].document.id == "d1"
-    assert store.as_retriever(search_kwargs={"k": 3, "depth": 1}).invoke("doc 1 v0")[0].id == "d1"
+    assert (
+        store.as_retriever(search_type="traversal", search_kwargs={"k": 3, "depth": 1})
+        .invoke("doc 1 v0")[0]
+        .id
+        == "d1"
+    )
     assert LinkRetriever(store=store).invoke("doc 1 v0")[0].id == "d1"
     assert store.delete(["d1"])
 
@@ -309,10 +314,12 @@ def test_a_link_to_a_document_that_comes_later_works_when_it_comes(store) -> Non
     add_links(late, Link.incoming(kind="hyperlink", tag="late"))
     for _ in range(2):
         store.add_documents([late])
-        hits = store.search("early", strategy=Eager(start_k=1, depth=1), seed_filter={"x": {"$exists": False}})
+        hits = store.search(
+            "early", strategy=Eager(start_k=1, depth=1), seed_filter={"x": {"$exists": False}}
+        )
         assert {hit.document.id for hit in hits} == {"early", "late"}
         store.delete(["late"])
-        assert {hit.document.id for hit in store.search("early", strategy=Eager(start_k=1, depth=1))} == {"early"}
+        assert {hit.document.id for hit in store.search("early", strategy=Eager(start_k=1))} == {"early"}
 
 
 def test_vectors_that_cannot_be_compared_are_refused(store) -> None:

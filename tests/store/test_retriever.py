@@ -39,8 +39,64 @@ def test_it_retrieves_by_its_strategy(store) -> None:
 
 
 def test_without_a_strategy_it_follows_links(store) -> None:
-    found = LinkRetriever(store=store).invoke(QUERY)
+    found = LinkRetriever(store=store, k=10).invoke(QUERY)
     assert {one.metadata[HIT_KEY]["depth"] for one in found} == {0, 1}
+    assert len(LinkRetriever(store=store).invoke(QUERY)) == 4
+
+
+def test_both_retrievers_answer_alike(store) -> None:
+    own, langchain = LinkRetriever(store=store), store.as_retriever()
+    assert own.invoke(QUERY) == langchain.invoke(QUERY)
+    assert asyncio.run(own.ainvoke(QUERY)) == asyncio.run(langchain.ainvoke(QUERY))
+    strategy = Eager(start_k=2, depth=2, k=7)
+    given = store.as_retriever(search_kwargs={"strategy": strategy})
+    assert given.invoke(QUERY) == LinkRetriever(store=store, strategy=strategy).invoke(QUERY)
+    assert len(given.invoke(QUERY)) == 7
+    assert len(given.invoke(QUERY, k=3)) == 3
+
+
+def test_links_stay_in_the_store_unless_they_are_asked_for(store) -> None:
+    for plain, with_links in (
+        (LinkRetriever(store=store), LinkRetriever(store=store, with_links=True)),
+        (store.as_retriever(), store.as_retriever(with_links=True)),
+        (store.as_retriever(search_type="mmr"), store.as_retriever(search_type="mmr", with_links=True)),
+    ):
+        assert not any("links" in one.metadata for one in plain.invoke(QUERY))
+        assert any("links" in one.metadata for one in with_links.invoke(QUERY))
+        assert ids(plain.invoke(QUERY)) == ids(with_links.invoke(QUERY))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"search_kwargs": {"depth": 1}}, 'depth belongs to search_type="traversal"'),
+        ({"search_type": "similarity", "search_kwargs": {"fetch_k": 9}}, 'fetch_k belongs to .*"mmr"'),
+        ({"search_kwargs": {"limit": 3}}, "no argument 'limit'; it has filter,"),
+        ({"search_type": "traversal", "search_kwargs": {"start_k": 3}}, "no argument 'start_k'"),
+    ],
+)
+def test_an_argument_of_another_search_is_refused_when_the_retriever_is_made(store, options, says) -> None:
+    with pytest.raises(TypeError, match=says):
+        store.as_retriever(**options)
+
+
+def test_filters_are_checked_when_a_retriever_is_made(store) -> None:
+    for make in (
+        lambda: store.as_retriever(search_kwargs={"filter": {"a": {"$nope": 1}}}),
+        lambda: LinkRetriever(store=store, filter={"a": {"$nope": 1}}),
+    ):
+        with pytest.raises(ValueError, match="nope"):
+            make()
+
+
+async def test_a_trace_says_how_it_was_searched(store) -> None:
+    for retriever in (LinkRetriever(store=store), store.as_retriever()):
+        events = [event async for event in retriever.astream_events(QUERY)]
+        (told,) = [event["data"] for event in events if event["event"] == "on_custom_event"]
+        assert told["strategy"].startswith("PageRank(")
+        assert told["hits"] == 4
+        assert told["hops"] == max(told["hits_by_depth"])
+        assert any("ranked below the first 4" in cut for cut in told["cuts"])
 
 
 def test_k_counts_what_is_returned(store) -> None:
@@ -72,14 +128,14 @@ def test_its_filter_holds_at_every_stage(store) -> None:
     ("search_type", "search_kwargs", "method"),
     [
         ("traversal", {"k": 3, "depth": 1}, "traversal_search"),
-        ("traversal", {"k": 2, "depth": 2, "limit": 5, "filter": {"c": 1}}, "traversal_search"),
+        ("traversal", {"k": 2, "depth": 2, "filter": {"c": 1}}, "traversal_search"),
         ("mmr_traversal", {"k": 4, "depth": 1, "lambda_mult": 0.3}, "mmr_traversal_search"),
         ("similarity", {"k": 5}, "similarity_search"),
         ("mmr", {"k": 3, "fetch_k": 10}, "max_marginal_relevance_search"),
     ],
 )
 def test_every_search_type_is_the_method_of_that_name(store, search_type, search_kwargs, method) -> None:
-    retriever = store.as_retriever(search_type=search_type, search_kwargs=search_kwargs)
+    retriever = store.as_retriever(search_type=search_type, search_kwargs=search_kwargs, with_links=True)
     expected = getattr(store, method)(QUERY, **search_kwargs)
     assert expected
     assert retriever.invoke(QUERY) == expected
@@ -107,7 +163,7 @@ def test_it_is_the_retriever_that_langchain_knows(store) -> None:
     retriever = store.as_retriever(search_kwargs={"k": 3}, tags=["mine"], metadata={"a": 1})
     assert isinstance(retriever, VectorStoreRetriever)
     assert retriever.vectorstore is store
-    assert retriever.search_type == "traversal"
+    assert retriever.search_type == "links"
     assert retriever.search_kwargs == {"k": 3}
     assert retriever.tags == ["mine", "LinkStore", "DeterministicFakeEmbedding"]
     assert retriever.metadata == {"a": 1}
@@ -168,7 +224,7 @@ def test_callbacks_see_the_run(store, kind) -> None:
 
 
 def test_it_composes_with_other_runnables(store) -> None:
-    chain = store.as_retriever(search_kwargs={"k": 2, "depth": 0}) | RunnableLambda(ids)
+    chain = store.as_retriever(search_type="similarity", search_kwargs={"k": 2}) | RunnableLambda(ids)
     assert chain.invoke(QUERY)[0] == "d1"
     assert [found[0] for found in chain.batch([QUERY, "doc 2 v0"])] == ["d1", "d2"]
 

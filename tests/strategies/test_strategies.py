@@ -108,10 +108,10 @@ class TestBounds:
         assert cuts(hits) == [("max_nodes", 4, 1)]
         assert cuts(search(Eager(start_k=6, depth=1, max_nodes=2)))[0] == ("max_nodes", 4, 0)
 
-    def test_limit_returns_the_best(self) -> None:
+    def test_k_returns_the_best(self) -> None:
         hits = self.chain()(Eager(start_k=6, depth=1, k=7))
         assert ids(hits) == ["s0", "s1", "s2", "s3", "s4", "s5", "t5"]
-        assert cuts(hits) == [("limit", 5, None)]
+        assert cuts(hits) == [("k", 5, None)]
 
     def test_adjacent_k_takes_the_most_similar(self) -> None:
         search = store(record("s", 0.9, to("x")), *(record(f"{n}", n / 10, at("x")) for n in range(8)))
@@ -135,7 +135,11 @@ class TestBounds:
         hits = search(Eager(start_k=1, depth=1, hub_cap=4), hop_filter=parse_filter({"ok": 1}))
         assert ids(hits) == ["s"]
         assert cuts(hits) == [("hub", 1, 1)]
-        assert ids(search(Eager(start_k=1, depth=1, hub_cap=5), hop_filter=parse_filter({"ok": 1}))) == ["s", "1"]
+        capped = Eager(start_k=1, depth=1, hub_cap=5)
+        assert ids(search(capped, hop_filter=parse_filter({"ok": 1}))) == [
+            "s",
+            "1",
+        ]
 
     def test_a_hub_passed_by_is_explained(self) -> None:
         tags = [f"tag {n}" for n in range(7)]
@@ -170,7 +174,7 @@ class TestBounds:
             "filter: 1 at depth 1 — members of link groups that hop_filter excludes",
             "hub: 1 at depth 1 — more than hub_cap 4 members: k hub",
             "max_nodes: 1 at depth 1 — max_nodes 3",
-            "limit: 1 in the result — ranked below limit 2",
+            "k: 1 in the result — ranked below the first 2",
             "  1. s  score 0.9000  similarity 0.9000  depth 0",
             "     s —[k x]→ m0",
         ):
@@ -221,7 +225,10 @@ class TestStarts:
         assert hits[0].score == pytest.approx(1.5 * 0.25 - 1)
         assert ids(search(Eager(start_k=0, depth=0), links=(at("x"),))) == []
         assert ids(search(Eager(start_k=0, depth=0, direction="backward"), links=(at("x"),))) == ["out"]
-        assert set(ids(search(Eager(start_k=0, depth=0, direction="both"), links=(on("x"),)))) == {"in", "out"}
+        assert set(ids(search(Eager(start_k=0, depth=0, direction="both"), links=(on("x"),)))) == {
+            "in",
+            "out",
+        }
 
     def test_links_of_kinds_that_are_not_followed_start_nothing(self) -> None:
         search = store(record("a", 0.5, at("x")))

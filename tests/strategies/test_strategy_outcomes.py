@@ -125,7 +125,7 @@ class TestMmr:
     def test_k_is_what_is_returned(self) -> None:
         search = store(*(record(f"{n}", n / 10, on("x")) for n in range(9)))
         assert len(search(Mmr(k=3, depth=2, fetch_k=2))) == 3
-        assert len(search(Mmr(k=3, depth=2, fetch_k=2).limited(5))) == 5
+        assert len(search(Mmr(k=3, depth=2, fetch_k=2).returning(5))) == 5
 
 
 class TestNoHit:

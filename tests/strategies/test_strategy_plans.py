@@ -31,7 +31,7 @@ from linkstore.strategies.base import (
     DEFAULT_ADJACENT_K,
     DEFAULT_BEAM,
     DEFAULT_HUB_CAP,
-    DEFAULT_LIMIT,
+    DEFAULT_K,
     DEFAULT_MAX_NODES,
 )
 from linkstore.testing.conformance.probe import ASKED, at, record, to, toward
@@ -206,10 +206,10 @@ BAD: list[tuple[type[Strategy], dict[str, Any], str]] = [
     (Similarity, {"k": 0}, "k must be a whole number of at least 1, not 0"),
     (Similarity, {"k": 2.0}, "k must be a whole number"),
     (Similarity, {"k": True}, "k must be a whole number"),
-    (Eager, {"k": -1}, "k must be a whole number of at least 0, not -1"),
+    (Eager, {"k": -1}, "k must be a whole number of at least 1, not -1"),
     (Eager, {"depth": -1}, "depth must be"),
     (Eager, {"depth": "2"}, "depth must be"),
-    (Eager, {"limit": 0}, "limit must be"),
+    (Eager, {"start_k": -1}, "start_k must be a whole number of at least 0, not -1"),
     (Eager, {"adjacent_k": 0}, "adjacent_k must be"),
     (Eager, {"hub_cap": -1}, "hub_cap must be"),
     (Eager, {"beam": 0}, "beam must be"),
@@ -242,12 +242,12 @@ class TestSettings:
 
     def test_defaults_are_the_documented_ones(self) -> None:
         assert (DEFAULT_ADJACENT_K, DEFAULT_HUB_CAP, DEFAULT_BEAM) == (10, 200, 32)
-        assert (DEFAULT_MAX_NODES, DEFAULT_LIMIT) == (1000, 50)
+        assert (DEFAULT_MAX_NODES, DEFAULT_K) == (1000, 10)
         for strategy in (Eager(), Mmr()):
             assert (strategy.adjacent_k, strategy.hub_cap, strategy.beam) == (10, 200, 32)
             assert (strategy.max_nodes, strategy.min_similarity) == (1000, -1.0)
             assert (strategy.direction, strategy.kinds) == ("forward", None)
-        assert Eager().limit == 50
+        assert (Eager().k, Eager().start_k) == (10, 4)
 
     def test_strategies_are_frozen_values(self) -> None:
         assert Eager(start_k=3) == Eager(start_k=3) != Eager(start_k=4)
@@ -258,10 +258,12 @@ class TestSettings:
         with pytest.raises(TypeError):
             Eager(3)  # type: ignore[misc]
 
-    def test_limited_changes_what_is_returned_and_nothing_else(self) -> None:
-        assert Similarity(k=9).limited(3) == Similarity(k=3)
-        assert Eager(start_k=9, depth=3, kinds=["k"]).limited(3) == Eager(start_k=9, depth=3, kinds=["k"], k=3)
-        assert Mmr(k=9, depth=3).limited(3) == Mmr(k=3, depth=3)
+    def test_returning_changes_what_is_returned_and_nothing_else(self) -> None:
+        assert Similarity(k=9).returning(3) == Similarity(k=3)
+        assert Eager(start_k=9, depth=3, kinds=["k"]).returning(3) == Eager(
+            start_k=9, depth=3, kinds=["k"], k=3
+        )
+        assert Mmr(k=9, depth=3).returning(3) == Mmr(k=3, depth=3)
 
     def test_a_search_leaves_no_trace_in_its_strategy(self) -> None:
         strategy = Eager(start_k=2, depth=2)

@@ -33,7 +33,7 @@ class MemoryStore:
     def check_pages(self, source, urls):
         assert not isinstance(urls, str)
 
-    def linked(self, kind="hyperlink", take=10):
+    def most_linked_pages(self, kind="hyperlink", take=10):
         return []
 
     def survey(self):

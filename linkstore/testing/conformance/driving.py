@@ -13,7 +13,7 @@ from linkstore.backends.base import Backend, Change, Manifest, PageEntry
 from linkstore.errors import StoreClosedError
 from linkstore.hits import Hits
 from linkstore.plans import Nearest, Operation, Plan
-from linkstore.strategies import Eager, Mmr, PageRank, PathBeam, Question, Similarity
+from linkstore.strategies import Eager, Mmr, PageRank, Question, Similarity
 from linkstore.testing.conformance.base import Cases
 from linkstore.testing.conformance.probe import ASKED, CLAIM, Drive, Probe, at, on, record, to
 
@@ -23,7 +23,6 @@ STRATEGIES = (
     Eager(start_k=3, depth=2),
     Mmr(k=5, depth=2, fetch_k=6),
     PageRank(pool=5),
-    PathBeam(start_k=3, pool=5),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from linkstore.hits import Hits
-from linkstore.strategies import Eager, Mmr, PageRank, PathBeam, Similarity
+from linkstore.strategies import Eager, Mmr, PageRank, Similarity
 from linkstore.testing.conformance.base import Cases
 from linkstore.testing.conformance.probe import Probe, at, record, to
 from linkstore.testing.congruence import assert_congruent
@@ -107,7 +107,10 @@ class TraversalCases(Cases):
             record("secret", 0.8, at("secret"), to("behind"), lang="xx"),
             record("behind", 0.7, at("behind"), lang="en"),
         )
-        for strategy in (Eager(start_k=1, depth=3), Mmr(k=3, depth=3, fetch_k=1), PathBeam(start_k=1, depth=3, pool=1)):
+        for strategy in (
+            Eager(start_k=1, depth=3),
+            Mmr(k=3, depth=3, fetch_k=1),
+        ):
             hits = probe.within({"lang": "en"}).search(strategy)
             assert [hit.document.id for hit in hits] == ["open"]
             assert hits.cuts == ()
@@ -122,7 +125,7 @@ class TraversalCases(Cases):
 
     def test_no_hit_has_a_reason(self, probe: Probe) -> None:
         """[T-1] An empty store, a filter that none passes, a floor that none reaches."""
-        strategies = (Similarity(), Eager(), Mmr(), PageRank(), PathBeam())
+        strategies = (Similarity(), Eager(), Mmr(), PageRank())
         assert {probe.search(strategy).reason for strategy in strategies} == {"the store is empty"}
         probe.put(record("a", 0.5))
         unpassed = probe.within({"lang": "en"})
