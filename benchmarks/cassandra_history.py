@@ -72,7 +72,7 @@ def questions(count: int, revision: int) -> dict[str, Callable[[CassandraBackend
 
     return {
         "nearest 10": searched(Similarity(k=10)),
-        "Eager, depth 2": searched(Eager(k=4, depth=2)),
+        "Eager, depth 2": searched(Eager(start_k=4, depth=2)),
         "a word that all have": lambda store: store.run(store.answer(by_word("report"))),
         "a word that one has": lambda store: store.run(store.answer(by_word("number7"))),
         "verify": lambda store: store.run(store.verify()),

@@ -31,23 +31,18 @@ _XHTML: Final = re.compile(r"\s*(?:<\?xml\b|<!doctype[^>]*\bxhtml\b)", re.IGNORE
 
 
 class Tag(NamedTuple):
-    """A tag.
-
-    Args:
-        name: In lower case.
-        closing: Whether it is an end tag.
-        attributes: As they are written.
-        start: Where it begins.
-        end: Where it ends.
-        text: Whether there is text between it and the tag before.
-    """
+    """A tag, and where it stands in the page."""
 
     name: str
+    """In lower case."""
     closing: bool
+    """Whether it is an end tag."""
     attributes: str
+    """As they are written."""
     start: int
     end: int
     text: bool
+    """Whether there is text between it and the tag before."""
 
 
 def attribute_names(attributes: str) -> list[str]:

@@ -98,15 +98,14 @@ def values(document: Document, field: str) -> list[str]:
 
 ours = LinkStore.open(":memory:")
 ours.add_documents([edges_to_links(document, [("mentions", "$id")]) for document in plain])
-after = ours.as_retriever(search_kwargs={"k": 3, "depth": 1})
+after = ours.as_retriever(search_type="traversal", search_kwargs={"k": 3, "depth": 1})
 [document.id for document in after.invoke(question)]
 # %% [markdown]
 # The settings by name:
 #
 # | graph-retriever | linkstore |
 # |---|---|
-# | `Eager(start_k=…)` | `Eager(start_k=…)` |
-# | `Eager(start_k=…)` | `Eager(k=…)` |
+# | `Eager(k=…, start_k=…)` | `Eager(k=…, start_k=…)` |
 # | `max_depth` | `depth` |
 # | `adjacent_k`, for all edges of a hop | `adjacent_k`, for each link group |
 # | `edges=[("mentions", "$id")]` | `kinds=["mentions"]`, with weights `kinds={"mentions": 0.5}` |

@@ -41,7 +41,7 @@ print(hits[-1].path)
 #
 # The store is a LangChain `VectorStore`; what its retriever gives carries score, depth and path.
 # %%
-retriever = store.as_retriever(search_kwargs={"k": 3, "depth": 1})
+retriever = store.as_retriever(search_kwargs={"k": 3})
 for document in retriever.invoke(question):
     found = document.metadata["linkstore"]
     print(f"{found['score']:5.2f}  depth {found['depth']}  {document.page_content}")

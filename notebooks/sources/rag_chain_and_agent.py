@@ -111,7 +111,7 @@ prompt = ChatPromptTemplate.from_messages(
         ("human", "{question}"),
     ]
 )
-retriever = store.as_retriever(search_kwargs={"k": 3, "depth": 1, "kinds": ["hyperlink"], "limit": 8})
+retriever = store.as_retriever(search_kwargs={"k": 8})
 
 
 def answering(retriever: Runnable[str, list[Document]]) -> Runnable[str, str]:
