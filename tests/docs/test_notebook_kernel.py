@@ -23,7 +23,7 @@ sorted(store.add_documents([needle, uptown]))
 """,
     "[hit.document.id for hit in store.search('a tower in Seattle')]",
     """
-retriever = store.as_retriever(search_kwargs={"k": 1, "depth": 1})
+retriever = store.as_retriever(search_type="traversal", search_kwargs={"k": 1, "depth": 1})
 [document.id for document in retriever.invoke("a tower in Seattle")]
 """,
     "[document.id for document in await retriever.ainvoke('a tower in Seattle')]",
