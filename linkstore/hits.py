@@ -100,11 +100,35 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PageHits:
+    """A page with those of its documents that were found.
+
+    Args:
+        page: Its name, as :func:`page_of` has it.
+        hits: Best first; at least one.
+        score: Of the best.
+    """
+
+    page: str
+    hits: tuple[Hit, ...]
+    score: float
+
+
+def page_of(document: Document) -> str:
+    """The page of a document: ``metadata["page"]``, else its ``url`` without the fragment, else its id."""
+    for name in ("page", "url"):
+        value = document.metadata.get(name)
+        if isinstance(value, str) and value:
+            return value if name == "page" else value.partition("#")[0] or value
+    return document.id or ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
     """Something a search left out.
 
     Args:
-        reason: ``hub``, ``beam``, ``filter``, ``floor``, ``max_nodes``, ``k``, ``lexical`` or ``missing``.
+        reason: ``hub``, ``beam``, ``filter``, ``floor``, ``max_nodes``, ``k``, ``per_page``, ``lexical`` or ``missing``.
         count: How many documents (for a hub: link groups) it concerned.
         depth: The hop at which it happened, 0 for the start; None for the result.
         detail: The setting that bit, and examples.
@@ -149,6 +173,15 @@ class Hits(Sequence[Hit]):
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
+
+    def by_page(self) -> tuple[PageHits, ...]:
+        """The hits as pages, each once, in the order of their best hits."""
+        pages: dict[str, list[Hit]] = {}
+        for hit in self.hits:
+            pages.setdefault(page_of(hit.document), []).append(hit)
+        return tuple(
+            PageHits(page=page, hits=tuple(hits), score=hits[0].score) for page, hits in pages.items()
+        )
 
     def documents(self) -> list[Document]:
         """Copies for LangChain, each with its hit under ``metadata["linkstore"]``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Final
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from linkstore.cli.exits import UsageError
 from linkstore.cli.options import JsonOption, StoreOption, json_object, weighted
 from linkstore.cli.output import note, write_json
+from linkstore.cli.paged import BEST_SECTIONS, show_pages
 from linkstore.cli.render import hit_to_dict, show_explanation, show_hits
 from linkstore.cli.stores import opened
 from linkstore.cli.strategies import Direction, Search, StrategyName
@@ -47,11 +49,15 @@ def query(
         str | None, typer.Option(metavar="JSON", help="Only documents with such metadata, at every stage.")
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say what was left out, and why.")] = False,
+    chunks: Annotated[
+        bool, typer.Option("--chunks", help="Print every hit by itself instead of by page.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Ask a store.
 
-    Finds the documents most similar to the question, follows their links, and ranks all it reached.
+    Finds the documents most similar to the question, follows their links, and ranks all it reached. Prints
+    each page once with up to 3 of its sections; --chunks and --json give every hit.
     """
     _require_words(text)
     default: StrategyName = "pagerank" if depth is None else "eager"
@@ -65,12 +71,16 @@ def query(
     )
     condition = json_object(filter, "--filter")
     chosen = search.strategy()
+    if not (chunks or json):
+        chosen = replace(chosen, per_page=BEST_SECTIONS)
     with opened(store) as opened_store:
         hits = opened_store.search(text, strategy=chosen, filter=condition)
     if json:
         write_json([hit_to_dict(hit, text) for hit in hits])
-    elif hits:
+    elif hits and chunks:
         show_hits(hits, text)
+    elif hits:
+        show_pages(hits, text)
     if not hits:
         note(f"no hit: {hits.reason}")
     if explain:

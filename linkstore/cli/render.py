@@ -63,28 +63,28 @@ def _show_hit(console: Console, rank: int, hit: Hit, query: str) -> None:
             (f"  score {hit.score:.3f}{depth}", "dim"),
         )
     )
-    _indented(console, Text(printable(url_of(document) or document.id or ""), style="green"))
-    _indented(console, _snippet(document, query))
+    indented(console, Text(printable(url_of(document) or document.id or ""), style="green"))
+    indented(console, worded(body_of(document), query))
     for line in path_lines(hit.path):
-        _indented(console, Text(printable(line), style="yellow"))
+        indented(console, Text(printable(line), style="yellow"))
 
 
-def _indented(console: Console, line: Text) -> None:
+def indented(console: Console, line: Text, width: int = _INDENT) -> None:
     """Print a line indented; in a terminal, so are the lines that it is wrapped to."""
     from rich.padding import Padding
 
     if console.is_terminal:
-        console.print(Padding(line, (0, 0, 0, _INDENT), expand=False), soft_wrap=False)
+        console.print(Padding(line, (0, 0, 0, width), expand=False), soft_wrap=False)
     else:
-        line.pad_left(_INDENT)
+        line.pad_left(width)
         console.print(line)
 
 
-def _snippet(document: Document, query: str) -> Text:
-    """The snippet with the words of the query in bold."""
+def worded(body: str, query: str) -> Text:
+    """The snippet of a text with the words of the query in bold."""
     from rich.text import Text
 
-    shown = Text(printable(snippet(body_of(document), query)))
+    shown = Text(printable(snippet(body, query)))
     for (start, end), _ in query_spans(shown.plain, query):
         shown.stylize("bold", start, end)
     return shown

@@ -68,9 +68,18 @@ class Strategy(ABC):
 
     Args:
         k: How many documents to return at most; default 10.
+        per_page: At most so many documents of one page are returned, the best of it; default None, any
+            number. The page of a document is told by its incoming ``section`` link; a document
+            without one is a page of its own.
     """
 
     k: int = DEFAULT_K
+    per_page: int | None = None
+
+    def __post_init__(self) -> None:
+        require_at_least(1, k=self.k)
+        if self.per_page is not None:
+            require_at_least(1, per_page=self.per_page)
 
     @abstractmethod
     def plan(self, question: Question) -> Plan[Hits]:
@@ -115,6 +124,7 @@ class Traversing(Strategy):
     direction: Walk = "forward"
 
     def __post_init__(self) -> None:
+        Strategy.__post_init__(self)
         require_at_least(1, adjacent_k=self.adjacent_k, beam=self.beam, max_nodes=self.max_nodes)
         require_at_least(0, hub_cap=self.hub_cap)
         require_within(-1, 1, min_similarity=self.min_similarity)

@@ -22,6 +22,7 @@ class Eager(Traversing):
 
     Args:
         k: How many documents to return at most; default 10.
+        per_page: At most so many documents of one page are returned; default None, any number.
         start_k: How many documents to start from, found by similarity; default 4.
         depth: How many hops to follow; 0 is plain search; default 1.
     """
@@ -32,7 +33,6 @@ class Eager(Traversing):
     def __post_init__(self) -> None:
         Traversing.__post_init__(self)
         require_at_least(0, start_k=self.start_k, depth=self.depth)
-        require_at_least(1, k=self.k)
 
     def plan(self, question: Question) -> Plan[Hits]:
         """Seeds, ``depth`` hops of two fetches each, one ranking, one fetch of texts."""
@@ -52,12 +52,12 @@ class Eager(Traversing):
 
     def _wanted(self, question: Question, *, last: bool) -> int | None:
         """How many of a hop's documents, the best, can be returned or followed; None: any of them."""
-        if not question.result_filter.always:
+        if not question.result_filter.always or self.per_page is not None:
             return None
         return self.k if last else max(self.k, self.beam)
 
     def _ranked(self, trail: Trail, question: Question) -> Plan[Hits]:
-        chosen = yield from returned(trail, trail.score, self.k, question)
+        chosen = yield from returned(trail, trail.score, self.k, question, self.per_page)
         if not len(chosen):
             return none_returned(trail, self)
         return (yield from hits_of(trail, chosen, self, question))

@@ -16,6 +16,7 @@ from linkstore.hits import Hits
 from linkstore.order import ranked
 from linkstore.plans import Plan, Vectors
 from linkstore.strategies.base import Question, Traversing, require_at_least, require_within
+from linkstore.strategies.pages import pages_of
 from linkstore.strategies.paths import hits_of
 from linkstore.strategies.pool import Pool
 from linkstore.strategies.results import none_found, passing
@@ -35,6 +36,7 @@ class Mmr(Traversing):
 
     Args:
         k: How many documents to return at most; default 10.
+        per_page: At most so many documents of one page are returned; default None, any number.
         depth: How many links away from a seed to go; 0 is plain MMR; default 2.
         fetch_k: How many documents to start from, found by similarity; 0 to start from
             ``initial_roots`` or ``initial_links`` alone; default 100.
@@ -49,7 +51,6 @@ class Mmr(Traversing):
 
     def __post_init__(self) -> None:
         Traversing.__post_init__(self)
-        require_at_least(1, k=self.k)
         require_at_least(0, depth=self.depth, fetch_k=self.fetch_k)
         require_within(0, 1, lambda_mult=self.lambda_mult)
         require_within(-math.inf, math.inf, score_threshold=self.score_threshold)
@@ -76,10 +77,19 @@ class Mmr(Traversing):
                 return
             position = int(pool.positions[at])
             passes = yield from passing(trail, np.array([position]), question)
-            pool.pick(at, returned=bool(len(passes)))
+            room = not len(passes) or (yield from self._has_room(trail, pool, position))
+            pool.pick(at, returned=bool(len(passes)) and room, crowded=not room)
             picked.append(position)
             if trail.depth[position] < self.depth and len(pool.returned) < self.k:
                 yield from self._expand(trail, pool, picked, question)
+
+    def _has_room(self, trail: Trail, pool: Pool, position: int) -> Plan[bool]:
+        """Whether fewer than ``per_page`` documents of the candidate's page are returned already."""
+        if self.per_page is None or len(pool.returned) < self.per_page:
+            return True
+        picked = np.array([*(other for other, _ in pool.returned), position])
+        pages = yield from pages_of(trail.refs[picked])
+        return int((pages[:-1] == pages[-1]).sum()) < self.per_page
 
     def _expand(self, trail: Trail, pool: Pool, picked: list[int], question: Question) -> Plan[None]:
         """Bring the neighbours of the document picked last into the pool.
@@ -102,6 +112,7 @@ class Mmr(Traversing):
 
     def _result(self, trail: Trail, pool: Pool, question: Question) -> Plan[Hits]:
         trail.cut("filter", pool.passed_over, None, "reached, but result_filter excludes them")
+        trail.cut("per_page", pool.crowded, None, f"more than {self.per_page} of one page")
         if not pool.returned:
             reason = f"none of the {len(trail)} documents reached passes result_filter or score_threshold"
             return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))

@@ -55,6 +55,7 @@ class PageRank(Traversing):
 
     Args:
         k: How many documents to return at most; default 10.
+        per_page: At most so many documents of one page are returned; default None, any number.
         start_k: How many documents of the first stage the walk starts from; default 16.
         direction: As for every traversal; default both.
         kinds: As for every traversal; None, the default, follows all kinds with weight 1, but for those
@@ -102,7 +103,7 @@ class PageRank(Traversing):
     def __post_init__(self) -> None:
         Traversing.__post_init__(self)
         require_at_least(0, start_k=self.start_k, named=self.named)
-        require_at_least(1, k=self.k, pool=self.pool, named_cap=self.named_cap)
+        require_at_least(1, pool=self.pool, named_cap=self.named_cap)
         require_at_least(1, rerank_k=self.rerank_k)
         require_within(0, 100, lexical=self.lexical, sharpness=self.sharpness, first=self.first)
         require_within(0, 100, rerank=self.rerank, page_weight=self.page_weight)
@@ -168,7 +169,7 @@ class PageRank(Traversing):
         parts = yield from self._by_page(trail, stage, self._parts(trail, stage, time))
         scores = _sum(parts)
         k = self.k if self.reranker is None else max(self.k, self.rerank_k)
-        chosen = yield from returned(trail, scores, k, question)
+        chosen = yield from returned(trail, scores, k, question, self.per_page)
         if not len(chosen):
             return none_returned(trail, self)
         taken = {name: part[chosen] for name, part in parts.items()}

@@ -16,6 +16,8 @@ POWER: Final = 3.0
 """Of the first-stage scores that are added up: weak matches, of which a long page has many, hardly count."""
 MOST: Final = 20
 """How many chunks of a page are added up."""
+SPREAD: Final = 4
+"""First so many times the documents wanted are asked for their page, then each time so many times more."""
 
 
 def pages_of(refs: Ints) -> Plan[Ints]:
@@ -50,6 +52,28 @@ def evidence(pages: Ints, matches: Floats) -> Floats:
     place = places(pages[order])
     counted = strength[order] * ((place >= 1) & (place <= MOST))
     return np.bincount(pages[order], counted)[pages].astype(np.float32)
+
+
+def spread(refs: Ints, k: int, per_page: int) -> Plan[Ints]:
+    """(m,) positions of the first ``k`` of ranked documents, in order, at most ``per_page`` of one page.
+
+    Only as many documents are asked for their page as it takes to find ``k``.
+
+    Args:
+        refs: (n,) documents, best first.
+        k: How many at most.
+        per_page: How many of one page at most.
+    """
+    looked = SPREAD * k
+    while True:
+        pages = yield from pages_of(refs[:looked])
+        order = np.argsort(pages, kind="stable")
+        place = np.empty(len(pages), dtype=np.int64)
+        place[order] = places(pages[order])
+        kept = np.flatnonzero(place < per_page)
+        if len(kept) >= k or looked >= len(refs):
+            return kept[:k]
+        looked *= SPREAD
 
 
 def standing(refs: Ints, pages: Ints, scores: Floats) -> Plan[Ints]:

@@ -24,6 +24,7 @@ class Pool:
         self.positions: Ints = NO_REFS
         self.returned: list[tuple[int, float]] = []
         self.passed_over = 0
+        self.crowded = 0
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -48,14 +49,22 @@ class Pool:
         """Take out candidates by their positions in the trail."""
         self._keep(~np.isin(self.positions, positions))
 
-    def pick(self, at: int, *, returned: bool) -> None:
-        """Move candidate number ``at`` out; if it is returned, others like it lose score."""
+    def pick(self, at: int, *, returned: bool, crowded: bool = False) -> None:
+        """Move candidate number ``at`` out; if it is returned, others like it lose score.
+
+        Args:
+            at: Which candidate.
+            returned: Whether it is returned, or only walked through.
+            crowded: Whether it is not returned because enough of its page are.
+        """
         vector = self._vectors[at]
         if returned:
             self.returned.append((int(self.positions[at]), float(self.scores[at])))
             alike = similarities(self._vectors, vector)
             self._redundancy = np.maximum(self._redundancy, alike) if len(self._picked) else alike
             self._picked = np.concatenate((self._picked, vector[None])) if len(self._picked) else vector[None]
+        elif crowded:
+            self.crowded += 1
         else:
             self.passed_over += 1
         self._keep(np.arange(len(self)) != at)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from linkstore.hits import Cut, Hits
 from linkstore.order import ranked
-from linkstore.plans import Matching, Plan
-from linkstore.strategies.base import Question, Traversing
+from linkstore.plans import Fetch, Matching, Plan
+from linkstore.strategies.base import MOST, Question, Traversing
+from linkstore.strategies.pages import SPREAD, spread
 from linkstore.strategies.trail import Trail
 from linkstore.vectors import Bools, Floats, Ints
 
@@ -40,7 +44,9 @@ def passing(trail: Trail, positions: Ints, question: Question) -> Plan[Ints]:
     return positions[passes]
 
 
-def returned(trail: Trail, scores: Floats, k: int, question: Question) -> Plan[Ints]:
+def returned(
+    trail: Trail, scores: Floats, k: int, question: Question, per_page: int | None = None
+) -> Plan[Ints]:
     """Positions of the ``k`` best that may be returned, best first.
 
     Args:
@@ -48,12 +54,52 @@ def returned(trail: Trail, scores: Floats, k: int, question: Question) -> Plan[I
         scores: (n,) of its documents.
         k: How many at most.
         question: Whose ``result_filter`` holds.
+        per_page: How many of one page at most; None, any number.
     """
     allowed = yield from passing(trail, np.arange(len(trail)), question)
     trail.cut("filter", len(trail) - len(allowed), None, "reached, but result_filter excludes them")
-    order = yield from ranked(trail.refs[allowed], scores[allowed], k)
+    refs = trail.refs[allowed]
+    order = yield from ranked(refs, scores[allowed], k if per_page is None else len(refs))
+    if per_page is not None:
+        kept = yield from spread(refs[order], k, per_page)
+        passed = passed_over(kept, len(order), k)
+        trail.cut("per_page", passed, None, f"more than {per_page} of one page")
+        trail.cut("k", len(allowed) - len(kept) - passed, None, f"ranked below the first {k}")
+        return allowed[order[kept]]
     trail.cut("k", len(allowed) - len(order), None, f"ranked below the first {k}")
     return allowed[order]
+
+
+def passed_over(kept: Ints, ranked: int, k: int) -> int:
+    """How many of the ``ranked`` documents before the last one kept, or of all if there are not ``k``, go."""
+    return (int(kept[-1]) + 1 if len(kept) == k else ranked) - len(kept)
+
+
+def first_found(
+    trail: Trail, ask: Callable[[int], Fetch], k: int, per_page: int | None
+) -> Plan[tuple[Any, Ints]]:
+    """The answer to a fetch of the best documents, and the positions in it of those to return.
+
+    With ``per_page`` more and more documents are asked for until ``k`` of enough pages are among them.
+
+    Args:
+        trail: Of the search; it is told what is left out.
+        ask: The fetch of so many documents; its answer has ``refs``, best first.
+        k: How many to return at most.
+        per_page: How many of one page at most; None, any number.
+    """
+    if per_page is None:
+        answer = yield ask(k)
+        return answer, np.arange(len(answer.refs))
+    wanted = min(SPREAD * k, MOST)
+    while True:
+        answer = yield ask(wanted)
+        kept = yield from spread(answer.refs, k, per_page)
+        if len(kept) == k or len(answer.refs) < wanted:
+            passed = passed_over(kept, len(answer.refs), k)
+            trail.cut("per_page", passed, None, f"more than {per_page} of one page")
+            return answer, kept
+        wanted = min(SPREAD * wanted, MOST)
 
 
 def none_returned(trail: Trail, strategy: Traversing) -> Hits:

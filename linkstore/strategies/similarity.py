@@ -8,9 +8,10 @@ import numpy as np
 
 from linkstore.errors import StrategyError
 from linkstore.hits import Hits
-from linkstore.plans import Candidates, Nearest, Plan
-from linkstore.strategies.base import Question, Strategy, require_at_least
+from linkstore.plans import Nearest, Plan
+from linkstore.strategies.base import Question, Strategy
 from linkstore.strategies.paths import hits_of
+from linkstore.strategies.results import first_found
 from linkstore.strategies.trail import Found, Trail
 
 
@@ -20,10 +21,8 @@ class Similarity(Strategy):
 
     Args:
         k: How many documents to return at most; default 10.
+        per_page: At most so many documents of one page are returned; default None, any number.
     """
-
-    def __post_init__(self) -> None:
-        require_at_least(1, k=self.k)
 
     def plan(self, question: Question) -> Plan[Hits]:
         """One fetch of the nearest, one of their texts."""
@@ -33,9 +32,13 @@ class Similarity(Strategy):
                 " Eager(depth=0)"
             )
         condition = question.seed_filter & question.result_filter
-        near: Candidates = yield Nearest(vector=question.vector, k=self.k, filter=condition)
         trail = Trail()
-        refs, similarity = near.refs, near.similarity
+
+        def nearest(k: int) -> Nearest:
+            return Nearest(vector=question.vector, k=k, filter=condition)
+
+        near, kept = yield from first_found(trail, nearest, self.k, self.per_page)
+        refs, similarity = near.refs[kept], near.similarity[kept]
         if not len(refs):
             narrowed = question.filtered or not condition.always
             reason = "no document passes the filter" if narrowed else "the store is empty"

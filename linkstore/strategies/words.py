@@ -9,9 +9,10 @@ import numpy as np
 from linkstore.errors import StrategyError
 from linkstore.hits import Hits
 from linkstore.lexical import QUESTION_WORDS, question_terms
-from linkstore.plans import Lexical, Plan, Vectors, Worded
-from linkstore.strategies.base import Question, Strategy, require_at_least
+from linkstore.plans import Lexical, Plan, Vectors
+from linkstore.strategies.base import Question, Strategy
 from linkstore.strategies.paths import hits_of
+from linkstore.strategies.results import first_found
 from linkstore.strategies.trail import Found, Trail
 from linkstore.vectors import Floats, similarities
 
@@ -25,10 +26,8 @@ class Words(Strategy):
 
     Args:
         k: How many documents to return at most; default 10.
+        per_page: At most so many documents of one page are returned; default None, any number.
     """
-
-    def __post_init__(self) -> None:
-        require_at_least(1, k=self.k)
 
     def plan(self, question: Question) -> Plan[Hits]:
         """One fetch by words, one of their vectors, one of their texts."""
@@ -41,8 +40,12 @@ class Words(Strategy):
             reason = "the query has no words to look up: it is a vector, or stop words alone"
             return Hits(hits=(), reason=reason, strategy=str(self))
         condition = question.seed_filter & question.result_filter
-        found: Worded = yield Lexical(terms=asked, k=self.k, filter=condition)
         trail = Trail()
+
+        def matching(k: int) -> Lexical:
+            return Lexical(terms=asked, k=k, filter=condition)
+
+        found, kept = yield from first_found(trail, matching, self.k, self.per_page)
         trail.cut("lexical", more, 0, f"words past the first {QUESTION_WORDS} of the question")
         left = ", ".join(found.left_out)
         trail.cut("lexical", len(found.left_out), 0, f"words in too many documents: {left}")
@@ -51,8 +54,9 @@ class Words(Strategy):
                 " and passes the filter" if question.filtered or not condition.always else ""
             )
             return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
-        vectors: Floats = yield Vectors(refs=found.refs)
+        refs, score = found.refs[kept], found.score[kept]
+        vectors: Floats = yield Vectors(refs=refs)
         similarity = similarities(vectors, question.vector)
-        weight = np.ones(len(found.refs), dtype=np.float32)
-        positions = trail.add(Found(refs=found.refs, similarity=similarity, weight=weight))
-        return (yield from hits_of(trail, positions, self, question, found.score, {"words": found.score}))
+        weight = np.ones(len(refs), dtype=np.float32)
+        positions = trail.add(Found(refs=refs, similarity=similarity, weight=weight))
+        return (yield from hits_of(trail, positions, self, question, score, {"words": score}))

@@ -81,13 +81,49 @@ def test_query_prints_title_url_snippet_and_path_for_a_person(store):
     assert code == 0
     for shown in (
         "1. Needle  score",
-        "/needle#top",
-        TOWER,
+        "   /needle\n   - #top\n     " + TOWER,
         "2. Uptown",
         "hyperlink “the district around it”",
     ):
         assert shown in out
     assert "\x1b" not in out, "no colours when the output is no terminal"
+
+
+def test_query_prints_chunks_for_a_person_who_asks_for_them(store):
+    words = ("query", "a tower", "--store", store, "--start-k", "1", "--depth", "1", "--chunks")
+    code, out, _ = linkstore(*words)
+
+    assert code == 0
+    assert "1. Needle  score" in out
+    assert "   /needle#top\n   " + TOWER in out
+
+
+def test_a_page_is_printed_once_with_its_three_best_sections(tmp_path):
+    """Also where no link says which documents are of one page."""
+    with LinkStore.open(tmp_path / "kb") as opened:
+        opened.add_documents(
+            [
+                Document(
+                    id=f"{page}{n}",
+                    page_content=f"about the red tower {page} {n}",
+                    metadata={
+                        "title": f"Title {page}",
+                        "url": f"/{page}#part{n}",
+                        "page": page,
+                        "headings": [f"Title {page}", f"Part {n}"],
+                    },
+                )
+                for page in "ab"
+                for n in range(5)
+            ]
+        )
+    code, out, _ = linkstore("query", "red tower", "--store", str(tmp_path / "kb"))
+
+    assert code == 0
+    assert (out.count(". Title a  score"), out.count(". Title b  score")) == (1, 1)
+    assert out.count("   - Part") == 6
+    every = linkstore("query", "red tower", "--store", str(tmp_path / "kb"), "--json")[1]
+    assert len(json.loads(every)) == 10
 
 
 @pytest.mark.parametrize(
@@ -366,11 +402,12 @@ def test_an_ascii_terminal_is_enough(tmp_path, words):
 def test_lines_break_at_words_in_a_terminal(store, monkeypatch):
     from rich.console import Console
 
-    from linkstore.cli import output, render
+    from linkstore.cli import output, paged, render
 
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=True, width=31, color_system=None, highlight=False)
-    monkeypatch.setattr(render, "stdout", lambda: console)
+    for module in (paged, render):
+        monkeypatch.setattr(module, "stdout", lambda: console)
     linkstore("query", "tower", "--store", store, "-k", "1", "--explain")
 
     words = set(TOWER.split())

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from searching import ids, store
+from searching import cuts, ids, store
 
 from linkstore.drivers import run
 from linkstore.errors import StrategyError
 from linkstore.links import Link
 from linkstore.plans import Groups, Memberships, Names, Tags
-from linkstore.strategies import PageRank
-from linkstore.strategies.pages import MOST, POWER, evidence, pages_of, standing
+from linkstore.strategies import Eager, Mmr, PageRank, Similarity, Words
+from linkstore.strategies.pages import MOST, POWER, evidence, pages_of, spread, standing
 from linkstore.testing.conformance.probe import record
 
 PLAIN = PageRank(lexical=0.0, damping=0.0, named=0, first=100.0)
@@ -107,3 +107,67 @@ def test_a_score_is_the_sum_of_its_parts_and_at_most_one() -> None:
 def test_settings_out_of_range_are_refused(wrong) -> None:
     with pytest.raises(StrategyError, match=next(iter(wrong))):
         PageRank(**wrong)
+
+
+STRATEGIES = [
+    PageRank(k=4, per_page=1),
+    Eager(k=4, start_k=50, depth=0, per_page=1),
+    Mmr(k=4, depth=0, lambda_mult=1.0, per_page=1),
+    Similarity(k=4, per_page=1),
+    Words(k=4, per_page=1),
+]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda one: type(one).__name__)
+def test_a_page_gives_at_most_so_many_and_others_take_their_places(strategy) -> None:
+    """However far down the documents of other pages are."""
+    crowd = [chunk(f"a{n:02}", 0.9 - n / 1000, "/a") for n in range(30)]
+    others = [chunk(f"{page}{n}", 0.6 - n / 10, f"/{page}") for page in "bc" for n in range(3)]
+    search = store(*crowd, *others, record("alone", 0.3), record("lonely", 0.2))
+    every = search(replace(strategy, k=100, per_page=None), text="text")
+    for per_page in (1, 2):
+        hits = search(replace(strategy, per_page=per_page), text="text")
+        taken: dict[str, int] = {}
+        expected = []
+        for name in ids(every):
+            page = name if name in {"alone", "lonely"} else name[0]
+            taken[page] = taken.get(page, 0) + 1
+            if taken[page] <= per_page:
+                expected.append(name)
+        assert ids(hits) == expected[:4]
+        assert "per_page" in {reason for reason, _, _ in cuts(hits)}
+
+
+def test_what_is_left_out_is_counted_up_to_the_last_that_is_returned() -> None:
+    search = store(
+        *(chunk(f"a{n}", 0.9 - n / 100, "/a") for n in range(5)),
+        *(record(f"b{n}", 0.5 - n / 10) for n in range(3)),
+    )
+    hits = search(Eager(k=2, start_k=8, depth=0, per_page=2))
+    assert (ids(hits), cuts(hits)) == (["a0", "a1"], [("k", 6, None)])
+    hits = search(Eager(k=2, start_k=8, depth=0, per_page=1))
+    assert (ids(hits), cuts(hits)) == (["a0", "b0"], [("per_page", 4, None), ("k", 2, None)])
+
+
+@given(st.lists(st.integers(0, 3), max_size=60), st.integers(1, 5), st.integers(1, 3))
+def test_spreading_takes_the_first_of_each_page(numbers, k, per_page) -> None:
+    pages = np.array(numbers, dtype=np.int64)
+
+    def wait(fetch):
+        match fetch:
+            case Groups(refs=refs):
+                at = np.arange(len(refs))
+                ones = np.ones(len(refs), dtype=np.float32)
+                return Memberships(document=at, group=pages[refs], kind=at * 0, weight=ones, kinds=())
+            case Tags(groups=groups):
+                return [("section", f"/{group}#x") for group in groups]
+
+    expected = [at for at, page in enumerate(numbers) if numbers[:at].count(page) < per_page][:k]
+    assert run(spread(np.arange(len(pages)), k, per_page), wait).tolist() == expected
+
+
+@pytest.mark.parametrize("wrong", [0, -1, True, 1.5])
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda one: type(one).__name__)
+def test_per_page_is_a_whole_number(strategy, wrong) -> None:
+    with pytest.raises(StrategyError, match="per_page"):
+        replace(strategy, per_page=wrong)
