@@ -128,7 +128,8 @@ class Cut:
     """Something a search left out.
 
     Args:
-        reason: ``hub``, ``beam``, ``filter``, ``floor``, ``max_nodes``, ``k``, ``per_page``, ``lexical`` or ``missing``.
+        reason: ``hub``, ``beam``, ``filter``, ``floor``, ``max_nodes``, ``k``, ``per_page``, ``lexical`` or
+            ``missing``.
         count: How many documents (for a hub: link groups) it concerned.
         depth: The hop at which it happened, 0 for the start; None for the result.
         detail: The setting that bit, and examples.
