@@ -9,6 +9,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStoreRetriever
 
+from linkstore.hits import Hits
 from linkstore.links import without_links
 from linkstore.store import LinkStore
 from linkstore.store.options import LINKS, TAKES, check_options
@@ -44,7 +45,7 @@ class StoreRetriever(VectorStoreRetriever):
         options = self._options(kwargs)
         match self.search_type:
             case "links":
-                hits = self.vectorstore.search(query, **options)
+                hits: Hits = self.vectorstore.search(query, None, **options)
                 traced(run_manager, hits)
                 return self._given(hits.documents())
             case "traversal":
@@ -60,7 +61,7 @@ class StoreRetriever(VectorStoreRetriever):
         options = self._options(kwargs)
         match self.search_type:
             case "links":
-                hits = await self.vectorstore.asearch(query, **options)
+                hits: Hits = await self.vectorstore.asearch(query, None, **options)
                 await atraced(run_manager, hits)
                 return self._given(hits.documents())
             case "traversal":

@@ -34,12 +34,15 @@ class Statements(Protocol):
 
     def add(self, rows: Iterable[tuple[Any, bytes]], at: int) -> Iterator[Statement]:
         """Add states to rows."""
+        ...
 
     def replace(self, rows: Iterable[tuple[Any, bytes]], at: int) -> Iterator[Statement]:
         """Add states to rows, and take out all that were added before."""
+        ...
 
     def delete(self, keys: Iterable[Any], at: int) -> Iterator[Statement]:
         """Delete rows as they were."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

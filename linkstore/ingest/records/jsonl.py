@@ -55,7 +55,7 @@ class JsonlSource:
         self._path = Path(path)
         if not self._path.is_file():
             raise SourceNotFoundError(f"there is no file {str(path)!r}; give a file of JSON lines")
-        self._policy = claims
+        self._policy: ClaimPolicy = claims
         self._site = Site(prefix=prefix)
 
     @property

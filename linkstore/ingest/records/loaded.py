@@ -49,7 +49,7 @@ class DocumentsSource:
     ) -> None:
         self._documents = documents
         self._name = name
-        self._policy = claims
+        self._policy: ClaimPolicy = claims
         self._site = Site(prefix=prefix)
 
     @property
