@@ -20,7 +20,7 @@ import numpy as np
 
 from linkstore.backends.base import Change, Manifest, Record
 from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
-from linkstore.links import Link
+from linkstore.links import Link, links_in
 from linkstore.plans import Candidates, Nearest, Plan
 from linkstore.vectors import Floats, unit_vectors
 
@@ -32,16 +32,20 @@ OPENED = 5
 
 def records(vectors: Floats, numbers: range, version: int) -> list[Record]:
     """Documents of a version; each has a tag of that version, so link groups come and go too."""
-    return [
-        Record(
-            id=f"d{n}",
-            text=f"document {n} version {version}",
-            metadata={"version": version},
-            vector=vectors[n],
-            links=(Link.bidir(kind="keyword", tag="common"), Link.incoming(kind="url", tag=f"{n}/{version}")),
+    made = []
+    for n in numbers:
+        links = Link.bidir(kind="keyword", tag="common"), Link.incoming(kind="url", tag=f"{n}/{version}")
+        metadata = {"version": version, "links": [link.to_dict() for link in links]}
+        made.append(
+            Record(
+                id=f"d{n}",
+                text=f"document {n} version {version}",
+                metadata=metadata,
+                vector=vectors[n],
+                links=links_in(metadata),
+            )
         )
-        for n in numbers
-    ]
+    return made
 
 
 def opened(folder: Path) -> EmbeddedBackend:

@@ -107,6 +107,17 @@ def test_the_log_stays_bounded_while_readers_overlap(tmp_path, monkeypatch) -> N
     store.close()
 
 
+def test_an_idle_log_is_not_larger_than_half_the_database(tmp_path, monkeypatch) -> None:
+    """SQLite folds a log in but never cuts it off: it stays as large as it ever was."""
+    monkeypatch.setattr(database, "LEAST_LOG_BYTES", 50_000)
+    store = backend(tmp_path / "kb")
+    place = store._database.place
+    for version in range(12):
+        put(store, 0, 100, version)
+        assert place.beside("-wal") <= max(50_000, place.beside("") // 2)
+    store.close()
+
+
 def _fields(one) -> dict:
     return {name: getattr(one, name) for name in one.__slots__}
 

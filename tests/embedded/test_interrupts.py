@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 
+import numpy as np
 import pytest
 from interrupting import IDS, Sweep, Timers, cancelled, short_of_memory, signals
-from stores import times
+from stores import backend, nearest, put, times, vectors
+
+from linkstore.backends.embedded.ann import LiveIndex
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits are those of POSIX")
 ROUND = 15
@@ -60,3 +64,45 @@ def test_cancelled_tasks(tmp_path, seed) -> None:
     sweep.check_anew()
     print(f"cancellations, seed {seed}: {dict(sweep.interrupted)} of {dict(sweep.done)}")
     sweep.store.close()
+
+
+def interrupted(chance: random.Random, work) -> bool:
+    """Whether the timer's signal came while ``work`` was done, again and again."""
+    signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.0001, 0.003))
+    try:
+        for _ in range(10_000):
+            work()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    return False
+
+
+def test_an_interrupted_search_of_the_index_raises_the_interrupt(tmp_path) -> None:
+    """usearch runs signal handlers too, and raises RuntimeError where one raised."""
+    store, chance, asked = backend(tmp_path / "kb"), random.Random(1), vectors([3])[0]
+    put(store, 0, 300)
+    store.run(store.flush())
+    wanted = nearest(store, asked)
+    view = store._upkeep.viewed(lambda view: view)
+    assert view.indexes
+    with signals():
+        for _ in range(60):
+            assert interrupted(chance, lambda: view.indexes[0].propose(asked, 10, view.stamp.change))
+    assert nearest(store, asked) == wanted
+    store.close()
+
+
+def test_an_interrupted_addition_to_the_index_raises_the_interrupt() -> None:
+    """Taken for a lack of memory, it would be put off, and the interrupt lost."""
+    rows, chance = vectors(range(2000)), random.Random(2)
+
+    def fill() -> None:
+        index = LiveIndex()
+        index.start(rows.shape[1])
+        index.extend(np.arange(2000), lambda keys: rows[keys], 2000, 1)
+
+    with signals():
+        for _ in range(40):
+            assert interrupted(chance, fill)

@@ -117,8 +117,11 @@ def _with_links(mirror: Mirror, links: LinkRows, documents: int) -> Mirror:
 
 def _mark_removals(mirror: Mirror, connection: apsw.Connection) -> int:
     """Mark the documents that went since the mirror's change; returns how many it had."""
-    query = "SELECT key, change FROM departed WHERE change > ?"
-    rows = np.array(rows_of(connection, query, (mirror.change,)), dtype=np.int64).reshape(-1, 2)
+    if not mirror.last_key:  # it had none: a new process need not read what has gone
+        return 0
+    query = "SELECT key, change FROM departed WHERE change > ? AND key <= ?"
+    bindings = mirror.change, mirror.last_key
+    rows = np.array(rows_of(connection, query, bindings), dtype=np.int64).reshape(-1, 2)
     at, found = mirror.keys.find(rows[:, 0])
     mirror.removed_at.put(at[found], rows[found, 1])
     return int(np.count_nonzero(found))

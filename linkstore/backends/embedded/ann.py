@@ -35,6 +35,8 @@ PARALLEL_FROM: Final = 256
 _NODE_BYTES: Final = 1024
 _LEAST_BYTES: Final = 48 << 20
 """What usearch may take at once, in an index of any size: its memory comes in large pieces."""
+_TERMINATED: Final = "Operation has been terminated"
+"""What usearch says when a signal handler has raised."""
 WAIT_SECONDS: Final = 0.0005
 """How often an addition looks whether the searches before it are done."""
 
@@ -197,8 +199,9 @@ def _add(index: Any, keys: Ints, rows: Floats, threads: int) -> None:
     _spare(2 * index.memory_usage + len(rows) * (2 * rows.shape[1] + _NODE_BYTES))
     try:
         index.add(keys, rows, threads=threads)
-    except RuntimeError as error:  # usearch raises no other; keys are new, so it is memory that lacks
-        raise MemoryError(f"usearch: {error}") from error
+    except RuntimeError as error:  # usearch raises no other
+        _raise_if_interrupted(error)
+        raise MemoryError(f"usearch: {error}") from error  # keys are new, so it is memory that lacks
 
 
 def _spare(size: int) -> None:
@@ -219,5 +222,19 @@ def _load(path: Path, digest: str, *, view: bool) -> Any | None:
 def _search(index: Any, vector: Floats, count: int) -> Ints:
     if not len(index):
         return np.empty(0, np.int64)
-    found = index.search(vector, min(count, len(index)))
+    try:
+        found = index.search(vector, min(count, len(index)))
+    except RuntimeError as error:
+        _raise_if_interrupted(error)
+        raise
     return np.asarray(found.keys, dtype=np.int64)
+
+
+def _raise_if_interrupted(error: RuntimeError) -> None:
+    """Raise the interrupt that usearch replaced by an error of its own.
+
+    In the main thread usearch runs the handlers of pending signals. If one raises, usearch stops and drops
+    the exception, so its type is lost; Ctrl-C, by far the most frequent, raises KeyboardInterrupt.
+    """
+    if str(error) == _TERMINATED:
+        raise KeyboardInterrupt("a signal handler raised while the index was in use") from error

@@ -28,6 +28,10 @@ from linkstore.errors import StoreBusyError, StoreClosedError, StoreFormatError,
 T = TypeVar("T")
 LOG_BYTES: Final = 64 << 20
 """When the write-ahead log is larger, a writer waits for readers so that it can be emptied."""
+LOG_SHARE: Final = 0.5
+"""A log larger than this share of the database is emptied if no reader is in the way."""
+LEAST_LOG_BYTES: Final = 1 << 20
+"""A log of this size is left alone, however small the database is."""
 _LOG_PATIENCE_SECONDS: Final = 0.05
 _LOG: Final = logging.getLogger("linkstore")
 
@@ -69,6 +73,7 @@ class Database:
         self._turn: set[object] = set()
         self._writer: apsw.Connection | None = None
         self._log_limit = LOG_BYTES
+        self._log_left = 0
         self._closed = False
         self.left_to_parent = False
         self.read_only = not place.writable
@@ -333,24 +338,33 @@ class Database:
             raise StoreBusyError(f"{self.path} was written by another process while it was read; try again")
 
     def _bound_log(self, writer: apsw.Connection) -> None:
-        """Empty the log when it has grown too large, which readers that overlap keep a commit from doing.
+        """Empty the log when it is large, which a commit by itself never does.
 
-        The larger it is, the longer this waits for them. What was committed is safe however this ends.
+        A log that is large beside the database is emptied if that needs no waiting. One beyond
+        ``LOG_BYTES`` is waited for, the longer the larger it is: readers that overlap may keep it in use.
+        What was committed is safe however this ends.
         """
         size = self.place.beside("-wal")
-        if size <= self._log_limit:
-            return
-        waits = min(_LOG_PATIENCE_SECONDS * size / LOG_BYTES, BUSY_SECONDS / 5)
-        writer.set_busy_handler(patience(time.monotonic() + waits))
+        if size > self._log_limit:
+            waits = min(_LOG_PATIENCE_SECONDS * size / LOG_BYTES, BUSY_SECONDS / 5)
+            emptied = self._empty_log(writer, patience(time.monotonic() + waits))
+            self._log_limit = LOG_BYTES if emptied else size + LOG_BYTES // 4
+        elif size > self._log_left + max(LEAST_LOG_BYTES, LOG_SHARE * self.place.beside("")):
+            self._log_left = 0 if self._empty_log(writer, None) else size
+        elif size < self._log_left:  # another process has emptied it
+            self._log_left = 0
+
+    def _empty_log(self, writer: apsw.Connection, busy: Callable[[int], bool] | None) -> bool:
+        """Fold the log into the database and cut it off; whether nobody was in the way."""
+        writer.set_busy_handler(busy)
         try:
             writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.BusyError:
-            self._log_limit = size + LOG_BYTES // 4
+            return False
         except apsw.Error as error:
-            self._log_limit = size + LOG_BYTES // 4
             _LOG.warning("the log of %s could not be folded in, and will be later: %s", self.path, error)
-        else:
-            self._log_limit = LOG_BYTES
+            return False
+        return True
 
     def _announce(self) -> None:
         """Leave our pid where a writer that waits in vain can read it."""
