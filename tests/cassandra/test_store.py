@@ -370,9 +370,10 @@ def test_a_wrong_url_is_wrong_usage_and_said_in_one_line(cassandra_possible, res
 
 @pytest.mark.parametrize("command", [("stats",), ("query", "x"), ("delete", "x"), ("verify",), ("repair",)])
 def test_a_store_that_is_not_there_has_the_exit_code_of_one(cassandra, space, command):
-    code, out, err = linkstore(*command, "--store", cassandra.store_url(space, "nobody"))
+    url = cassandra.store_url(space, "nobody")
+    code, out, err = linkstore(*command, "--store", url)
     assert (code, out, err.count("\n")) == (exits.NOT_FOUND, "", 1)
-    assert "no linkstore named 'nobody'" in err
+    assert f"there is no store at {url}; make one with: linkstore index SOURCE --store {url}" in err
 
 
 def test_a_missing_keyspace_is_said_in_one_line(cassandra):

@@ -82,7 +82,7 @@ class Relinker:
         found, changed = set[str](), set[str]()
         for _ in range(TRIES):
             known = yield from self._states.stored(left, {})
-            found |= known.keys()
+            found = found.difference(left) | known.keys()  # without those deleted since the last try
             steps = [
                 step
                 for name, one in known.items()
