@@ -11,6 +11,7 @@ from cassandra_tables import own_keyspace
 from linkstore.backends.base import Change, PageEntry, Written
 from linkstore.backends.cassandra import skew
 from linkstore.backends.cassandra.backend import CassandraBackend
+from linkstore.backends.cassandra.clock import Clock
 from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.errors import BackendError, ClockSkewError
 from linkstore.testing.conformance.probe import CLAIM, Probe, by_run, on, record
@@ -77,3 +78,11 @@ def test_what_a_client_ahead_wrote_others_can_change(opened, ahead) -> None:
     b.do(second.write(Change(remove=["a"])))
     assert b.near(5) == b.ids() == []
     assert b.do(second.verify()).sound
+
+
+def test_clients_that_write_after_one_that_is_ahead_do_so_at_different_times() -> None:
+    """They all read its timestamp; with equal ones, each column would be of one or the other."""
+    ahead = time.time_ns() // 1000 + 60_000_000
+    given = [Clock().now(after=ahead) for _ in range(100)]
+    assert len(set(given)) > 90
+    assert all(ahead + 4 <= one < ahead + 100_000 for one in given)

@@ -10,6 +10,7 @@ import pytest
 from cassandra_executors import Stopped, Stopping
 from cassandra_server import connect
 from cassandra_tables import own_keyspace
+from stores import times
 
 from linkstore.backends.base import Change, Manifest
 from linkstore.backends.cassandra.backend import CassandraBackend
@@ -39,6 +40,11 @@ def opened(cassandra_session, space):
     return opened
 
 
+def points(most: int) -> range:
+    """After how many requests a client stops; each makes a store of its own, so a sample takes a third."""
+    return range(0, most, times(3, 1))
+
+
 def add(backend: CassandraBackend, name: str, claim: Manifest = CLAIM) -> None:
     backend.run(backend.claim(claim))
     backend.run(backend.write(Change(put=[record(name, 0.5, on("x"), text=f"text of {name}")])))
@@ -48,7 +54,7 @@ def test_a_first_add_may_stop_anywhere(opened, cassandra_session, space) -> None
     """Clients that were open before, and those that come after, work and complete it."""
     from linkstore.testing.conformance.probe import by_run
 
-    for allowed in range(40):
+    for allowed in points(40):
         name = f"s{next(NUMBERS)}"
         first, other = (CassandraBackend(cassandra_session, space, name) for _ in range(2))
         whole = first._executor
@@ -76,7 +82,7 @@ def test_making_the_small_tables_may_stop_anywhere(cassandra_session, space, mon
     from linkstore.backends.cassandra.transport.execution import Executor
 
     run = Executor.run
-    for allowed in range(20):
+    for allowed in points(20):
         name, left = f"s{next(NUMBERS)}", [allowed]
 
         def stopping(self, requests, left=left):

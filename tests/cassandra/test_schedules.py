@@ -12,6 +12,7 @@ from dataclasses import fields
 from functools import partial
 
 import pytest
+from broken_writers import BROKEN
 from cassandra_schedules import CLIENTS, DIMENSION, VECTORS, WORDS, Schedule, wrong_winner
 from cassandra_tables import own_keyspace
 from stores import LONG
@@ -25,6 +26,7 @@ from linkstore.testing import OracleBackend
 from linkstore.testing.conformance.probe import Probe, by_run
 
 COUNT = 2_000 if LONG else 40
+BROKEN_COUNT = 60
 AT_ONCE = 20
 """Schedules in one store, each with documents of its own: it is compared as a whole once for all of them."""
 CLAIM = Manifest(embedding="schedules", dimension=DIMENSION)
@@ -65,18 +67,41 @@ PARTS = [tuple(SEEDS[at : at + AT_ONCE]) for at in range(0, len(SEEDS), AT_ONCE)
 
 @pytest.mark.parametrize("seeds", PARTS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
 def test_overlapping_clients_leave_what_is_right(opened, clients, emptied, seeds) -> None:
-    schedules = [Schedule(seed, clients) for seed in seeds]
-    for schedule in schedules:
-        schedule.play()
+    schedules = played(clients, seeds)
     store = opened(**settled())
-    wrong = wrong_documents(store, schedules)
-    assert wrong == [], "acknowledged writes were undone"
-    wrong = wrong_answers(store, schedules, scores=False)
-    assert wrong == [], "searches are wrong before the store is repaired"
+    assert undone(store, schedules) == []
     store.run(store.repair())
     assert store.run(store.verify()).findings == (), "a repaired store is not sound"
     wrong = wrong_answers(store, schedules, scores=True)
     assert wrong == [], "searches are wrong after the store was repaired"
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_writer_is_noticed(opened, clients, emptied, monkeypatch, name) -> None:
+    """What the test above can find: each of these mistakes, within some 60 schedules."""
+    store = opened()
+    for at in range(0, BROKEN_COUNT, AT_ONCE):
+        with monkeypatch.context() as patch:
+            for of, method, instead in BROKEN[name]():
+                patch.setattr(of, method, instead)
+            schedules = played(clients, range(at, at + AT_ONCE))
+        if undone(store, schedules):
+            return
+    pytest.fail(f"{BROKEN_COUNT} schedules of a writer that {name} found nothing wrong")
+
+
+def played(clients, seeds) -> list[Schedule]:
+    """The schedules of these seeds, carried out one after another."""
+    schedules = [Schedule(seed, clients) for seed in seeds]
+    for schedule in schedules:
+        schedule.play()
+    return schedules
+
+
+def undone(store, schedules) -> list[tuple[object, ...]]:
+    """What is wrong before anything is repaired: documents, else answers of searches."""
+    documents = [("document", *found) for found in wrong_documents(store, schedules)]
+    return documents or [("answers", *found) for found in wrong_answers(store, schedules, scores=False)]
 
 
 def settled() -> dict[str, float]:

@@ -3,6 +3,9 @@
 An operation of the backend is a generator of requests, so no threads are needed: a schedule holds the
 requests of all clients, and again and again picks a client and lets it have the answers to some of its
 statements. Some clients are cut off for good. Each seed is one schedule, and may be played again.
+
+All documents are stored before, so that there is something to take out; and a client that is left alone
+begins nothing more, because whoever writes alone mends what clients that overlapped have broken.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ from linkstore.vectors import Floats, unit_vector
 DIMENSION: Final = 4
 CLIENTS: Final = 3
 DOCUMENTS: Final = 2
-OPERATIONS: Final = 4
+OPERATIONS: Final = (1, 1, 1, 2, 3)
+"""How many each client carries out, one of these: the fewer, the less is mended by what comes after."""
 NEVER: Final = 1 << 60
 WORDS: Final = ("zebra", "quagga", "okapi")
 VECTORS: Final[Sequence[Floats]] = [
@@ -75,10 +79,13 @@ class Schedule:
         self.cut_off = False
         self._random = random.Random(seed)
         self._step = 0
+        self._operations = self._random.choice(OPERATIONS)
         self._clients = [_Client(backend, self._plans(backend)) for backend in clients]
         self._cuts = {
-            client: self._random.randrange(60) for client in range(CLIENTS) if self._random.random() < 0.2
+            client: self._random.randrange(3, 30) for client in range(CLIENTS) if self._random.random() < 0.35
         }
+        self._stay = self._random.choice([0.0, 0.5, 0.8])
+        """How likely the client that was picked is picked again: from finely mixed to long runs."""
 
     @property
     def ids(self) -> list[str]:
@@ -92,19 +99,32 @@ class Schedule:
 
     def play(self) -> None:
         """Carry out everything."""
+        self._store_all()
         alive = dict(enumerate(self._clients))
+        number = 0
         while alive:
-            number = self._random.choice(sorted(alive))
+            if number not in alive or self._random.random() >= self._stay:
+                number = self._random.choice(sorted(alive))
             if self._step >= self._cuts.get(number, NEVER):
                 self.cut_off = True
                 del alive[number]
-            elif not self._advance(alive[number]):
+            elif not self._advance(alive[number], alone=len(alive) == 1):
                 del alive[number]
             self._step += 1
 
-    def _advance(self, client: _Client) -> bool:
+    def _store_all(self) -> None:
+        """The state before: each document is stored."""
+        records = [self._record(name) for name in self.ids]
+        backend = self._clients[0].backend
+        backend.run(backend.write(Change(put=records)))
+        self.history += [Done(id=one.id, put=one, start=0, end=0) for one in records]
+        self._step = 1
+
+    def _advance(self, client: _Client, *, alone: bool) -> bool:
         """Let a client have some answers, or begin its next operation; whether it goes on."""
         if client.operation is None:
+            if alone:
+                return False
             client.operation, client.done = next(client.plans, (None, []))
             if client.operation is None:
                 return False
@@ -143,7 +163,7 @@ class Schedule:
 
     def _plans(self, backend: CassandraBackend) -> Iterator[tuple[Any, list[Done]]]:
         """The operations of a client, each with what it does to documents."""
-        for _ in range(OPERATIONS):
+        for _ in range(self._operations):
             kind = self._random.choices(
                 ["put", "delete", "relink", "both", "verify", "repair"], [40, 15, 25, 16, 2, 2]
             )[0]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from typing import Final
 
 _STEP: Final = 4
+_SPREAD: Final = 1 << 14
+"""Steps, 65 ms in all, over which clients spread that have to be later than one and the same timestamp."""
 
 
 class Clock:
@@ -25,8 +28,12 @@ class Clock:
 
         Args:
             after: It is later than what was read, whoever's clock was ahead when that was written. Between
-                the two is room for a relink of what was read.
+                the two is room for a relink of what was read. How much later is random, for else all who read
+                the same would write at the same microsecond.
         """
         with self._lock:
-            self._last = max(self._last + _STEP, after + _STEP, time.time_ns() // 1000)
+            time_of_day = time.time_ns() // 1000
+            if after >= time_of_day:
+                after += _STEP * secrets.randbelow(_SPREAD)
+            self._last = max(self._last + _STEP, after + _STEP, time_of_day)
             return self._last

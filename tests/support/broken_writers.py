@@ -1,0 +1,84 @@
+"""Ways to write to Cassandra, each wrong in one point; tests/cassandra/test_schedules.py must notice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from linkstore.backends.cassandra import relinking
+from linkstore.backends.cassandra.derived import DerivedRows
+from linkstore.backends.cassandra.writing import ChangeWriter
+
+Patches = list[tuple[Any, str, Any]]
+"""A class or module, the name of a function of it, and what is there instead."""
+_finish = DerivedRows.finish
+_put_part = ChangeWriter._put_part
+_add = DerivedRows.add
+
+
+def deletes_at_the_time_of_day() -> Patches:
+    """What went is taken out with a new timestamp, which reaches what others added meanwhile."""
+
+    def finish(self, steps, at):
+        return _finish(self, steps, time.time_ns() // 1_000)
+
+    return [(DerivedRows, "finish", finish)]
+
+
+def skips_rows_that_seem_to_be_there() -> Patches:
+    """A row that the stored document has already is not added again."""
+
+    def put_part(self, prepared):
+        before = yield from self._derived.stored([item.record.id for item in prepared], {})
+
+        def add(states, at):
+            return _add(self._derived, [_without(state, before.get(state.id)) for state in states], at)
+
+        mine = _Overlaid(self._derived, {"add": add})
+        writer, self._derived = self._derived, mine
+        try:
+            return (yield from _put_part(self, prepared))
+        finally:
+            self._derived = writer
+
+    return [(ChangeWriter, "_put_part", put_part)]
+
+
+def relinks_with_later_timestamps() -> Patches:
+    """A relink wins over writes of the next seconds, and what it takes out is theirs too."""
+    return [(relinking, "_LATER", 10_000_000)]
+
+
+BROKEN: Final[Mapping[str, Callable[[], Patches]]] = {
+    made.__name__: made
+    for made in (
+        deletes_at_the_time_of_day,
+        skips_rows_that_seem_to_be_there,
+        relinks_with_later_timestamps,
+    )
+}
+
+
+class _Overlaid:
+    """An object with some other methods."""
+
+    def __init__(self, whole: Any, methods: Mapping[str, Any]) -> None:
+        self.__dict__.update(methods)
+        self._whole = whole
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._whole, name)
+
+
+def _without(state: Any, before: Any) -> Any:
+    """A state without the members and words that the document has already."""
+    if before is None:
+        return state
+    members = {
+        key: weight for key, weight in state.placed.members.items() if key not in before.placed.members
+    }
+    counts = {word: count for word, count in state.words.counts.items() if word not in before.words.counts}
+    words = replace(state.words, counts=counts)
+    return replace(state, placed=replace(state.placed, members=members), words=words)
