@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import pytest
 from stores import backend, put, record, records
 
 from linkstore.backends.base import Change
+from linkstore.backends.embedded.forks import FORKS
 from linkstore.errors import StoreFullError
 from linkstore.plans import Members, Names, Plan, Reached, Resolve
 
@@ -85,4 +87,36 @@ def test_link_groups_of_a_change_that_was_rolled_back_are_forgotten_at_once(tmp_
     assert store.run(store.answer(group_of("hyperlink", "u200"))) == ["d200"]
     assert store.run(store.answer(group_of("hyperlink", "u300"))) == ["d300"]
     assert store.run(store.verify()).sound
+    store.close()
+
+
+def test_an_interrupt_on_entry_to_any_function_of_a_write_leaves_the_store_usable(tmp_path) -> None:
+    """Where a signal is handled: on entry to a function written in Python."""
+    store, entered = backend(tmp_path / "kb"), 0
+    put(store, 0, 5)
+
+    def interrupting(left):
+        def trace(frame, event, _) -> None:
+            nonlocal left
+            if event == "call" and "linkstore" in frame.f_code.co_filename:
+                left -= 1
+                if left == 0:
+                    sys.settrace(None)
+                    raise KeyboardInterrupt
+
+        return trace
+
+    while True:
+        entered += 1
+        sys.settrace(interrupting(entered))
+        try:
+            put(store, 5 + entered, 6 + entered)
+            break
+        except KeyboardInterrupt:
+            assert not store._database._turn
+            assert not FORKS.under_way
+        finally:
+            sys.settrace(None)
+    assert entered > 20, "the write was interrupted again and again"
+    put(store, 3, 4)
     store.close()

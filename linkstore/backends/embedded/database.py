@@ -104,7 +104,7 @@ class Database:
                     raise
                 self._give_back(connection)
         finally:
-            FORKS.leave(use)
+            FORKS.under_way.pop(use, None)
         self._check_contents()
         return result
 
@@ -163,8 +163,10 @@ class Database:
                 if writer is not None and writer.in_transaction and pid == os.getpid():
                     writer.execute("ROLLBACK")
             finally:
-                FORKS.leave(turn)
-                self._turn.discard(turn)
+                try:
+                    self._turn.discard(turn)
+                finally:
+                    FORKS.under_way.pop(turn, None)
 
     @contextlib.contextmanager
     def _use(self) -> Iterator[None]:
@@ -174,7 +176,7 @@ class Database:
             FORKS.enter(use, self)
             yield
         finally:
-            FORKS.leave(use)
+            FORKS.under_way.pop(use, None)
 
     def rewrite(self) -> None:
         """Write the whole file anew, without what was deleted, and empty the log.

@@ -27,12 +27,17 @@ class Forkable(Protocol):
 
 
 class Forks:
-    """What is under way in this process, and what a child must close."""
+    """What is under way in this process, and what a child must close.
+
+    Attributes:
+        under_way: By token the thread and the database of each use. A use ends by ``under_way.pop(token,
+            None)``: a call into C, which a signal cannot interrupt halfway, as it could a method here.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._forking = 0
-        self._under_way: dict[object, tuple[int, Forkable]] = {}
+        self.under_way: dict[object, tuple[int, Forkable]] = {}
         self._open: weakref.WeakSet[Forkable] = weakref.WeakSet()
 
     def opened(self, database: Forkable) -> None:
@@ -45,13 +50,9 @@ class Forks:
         while True:
             with self._lock:
                 if not self._forking:
-                    self._under_way[token] = threading.get_ident(), database
+                    self.under_way[token] = threading.get_ident(), database
                     return
             time.sleep(0.001)
-
-    def leave(self, token: object) -> None:
-        """End a use, if it was begun."""
-        self._under_way.pop(token, None)
 
     def before(self) -> None:
         """Hold new uses back and wait for those of other threads."""
@@ -59,7 +60,7 @@ class Forks:
             self._forking += 1
         ends, own = time.monotonic() + PATIENCE_SECONDS, threading.get_ident()
         while time.monotonic() < ends:
-            if all(thread == own for thread, _ in tuple(self._under_way.values())):
+            if all(thread == own for thread, _ in tuple(self.under_way.values())):
                 return
             time.sleep(0.001)
 
@@ -72,9 +73,9 @@ class Forks:
         """Close what was inherited, but for databases that were in a transaction."""
         self._lock = threading.Lock()
         self._forking = 0
-        busy = {id(database) for _, database in self._under_way.values()}
+        busy = {id(database) for _, database in self.under_way.values()}
         inherited, self._open = list(self._open), weakref.WeakSet()
-        self._under_way = {}
+        self.under_way.clear()
         for database in inherited:
             if id(database) not in busy:
                 database.close_inherited()
