@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from typing import Final
 
@@ -17,6 +18,11 @@ _NAMED: Final = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
 def printable(text: str) -> str:
     """A text on one line, with what could change how it is shown escaped, such as a line end."""
     return _UNSAFE.sub(_escaped, text)
+
+
+def as_html(text: str) -> str:
+    """A text as it may stand in HTML, between tags or in quotes."""
+    return html.escape(printable(text))
 
 
 def _escaped(found: re.Match[str]) -> str:

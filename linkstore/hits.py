@@ -8,8 +8,12 @@ from typing import Any, Final, overload
 
 from langchain_core.documents import Document
 
-from linkstore.display import printable
+from linkstore.display import as_html, printable
 
+SHOWN: Final = 5
+"""How many hits their ``repr`` names."""
+EXCERPT: Final = 200
+"""How many characters of a text a notebook shows."""
 HIT_KEY: Final = "linkstore"
 """The metadata key under which LangChain's copies carry score, similarity, depth and path."""
 
@@ -66,6 +70,13 @@ class Path(Sequence[Step]):
     def __str__(self) -> str:
         return " ".join(map(str, self.steps))
 
+    def __repr__(self) -> str:
+        return f"<Path {printable(str(self))}>"
+
+    def _repr_html_(self) -> str:
+        """The path for a notebook: one step a line, with the link that led to it."""
+        return "<br>".join(as_html(str(step)) for step in self.steps)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
@@ -86,6 +97,9 @@ class Hit:
     depth: int
     path: Path
     contributions: Mapping[str, float] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Hit {self.document.id!r} score={self.score:.4f} depth={self.depth}>"
 
     def to_document(self) -> Document:
         """A copy of the document that carries the hit under ``metadata["linkstore"]``."""
@@ -175,6 +189,22 @@ class Hits(Sequence[Hit]):
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
 
+    def __repr__(self) -> str:
+        strategy = f" of {self.strategy}" if self.strategy else ""
+        if not self.hits:
+            return f"<Hits{strategy}: none, {self.reason or 'for no reason given'}>"
+        shown = [f"{hit.document.id!r} {hit.score:.3f}" for hit in self.hits[:SHOWN]]
+        more = [f"{len(self.hits) - SHOWN} more"] if len(self.hits) > SHOWN else []
+        return f"<{len(self.hits)} Hits{strategy}: {', '.join(shown + more)}>"
+
+    def _repr_html_(self) -> str:
+        """The hits for a notebook: a table of rank, score, document, text and path."""
+        if not self.hits:
+            return f"<p>{as_html(repr(self))}</p>"
+        head = "".join(f"<th>{name}</th>" for name in ("", "score", "document", "text", "path"))
+        rows = (_row(rank, hit) for rank, hit in enumerate(self.hits, 1))
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
     def by_page(self) -> tuple[PageHits, ...]:
         """The hits as pages, each once, in the order of their best hits."""
         pages: dict[str, list[Hit]] = {}
@@ -206,3 +236,12 @@ class Hits(Sequence[Hit]):
             lines.append("left out:")
             lines.extend(f"  {printable(str(cut))}" for cut in self.cuts)
         return "\n".join(lines)
+
+
+def _row(rank: int, hit: Hit) -> str:
+    """A hit as a row of a table of HTML."""
+    text = " ".join(hit.document.page_content.split())
+    excerpt = text if len(text) <= EXCERPT else f"{text[:EXCERPT]}…"
+    path = hit.path._repr_html_() if hit.depth else ""
+    cells = (str(rank), f"{hit.score:.4f}", as_html(str(hit.document.id)), as_html(excerpt), path)
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"

@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-import orjson
 from langchain_core.documents import Document
 
 from linkstore.backends.base import Backend, Change, Manifest, PageEntry, Record, Written
@@ -19,6 +18,7 @@ from linkstore.filters import Condition, Filter, parse_filter
 from linkstore.gc_pause import collection_paused
 from linkstore.hits import Hits
 from linkstore.links import LINKS_KEY, AnyLink, Link, as_link, links_in, merge_links
+from linkstore.metadata import stored_metadata
 from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
 from linkstore.strategies import Question, Strategy
 from linkstore.vectors import Floats, unit_vector, unit_vectors
@@ -26,6 +26,8 @@ from linkstore.vectors import Floats, unit_vector, unit_vectors
 T = TypeVar("T")
 BATCH_SIZE: Final = 2048
 """How many documents are embedded and written at once, by default."""
+CONTENT_ID: Final = "content_id"
+"""The metadata key under which langchain-community's graph stores keep the id of a document."""
 INCOMPLETE: Final = ""
 """The digest of a page of which documents were deleted: no source gives it, so the page is read again."""
 
@@ -249,19 +251,25 @@ def _prepared(documents: Sequence[Document], ids: Sequence[str | None]) -> list[
 
 
 def _draft(document: Document, name: str | None) -> _Draft:
-    name = check_id(name if name is not None else document.id or str(uuid.uuid4()))
     metadata = document.metadata
+    if name is None:
+        name = document.id or metadata.get(CONTENT_ID) or str(uuid.uuid4())
+    name = check_id(name)
     links = links_in(metadata, name)
     if links and not all(type(link) is dict for link in metadata[LINKS_KEY]):
         written = [one if type(one) is dict else as_link(one).to_dict() for one in metadata[LINKS_KEY]]
         metadata = {**metadata, LINKS_KEY: written}
     # Links are checked already, and are most of what there is to check.
-    _check_content(name, document.page_content, {k: v for k, v in metadata.items() if k != LINKS_KEY})
+    own = {key: value for key, value in metadata.items() if key != LINKS_KEY}
+    kept = stored_metadata(own, name)
+    if kept is not own:
+        metadata = {**metadata, **kept}
+    _check_text(name, document.page_content)
     return _Draft(name, document.page_content, metadata, links)
 
 
-def _check_content(name: str, text: str, metadata: Mapping[str, Any]) -> None:
-    """Refuse what would not come back as it was given.
+def _check_text(name: str, text: str) -> None:
+    """Refuse a text that UTF-8 cannot hold.
 
     Raises:
         DocumentError: Naming the document.
@@ -269,26 +277,8 @@ def _check_content(name: str, text: str, metadata: Mapping[str, Any]) -> None:
     try:
         if not text.isascii():
             text.encode()
-        written = orjson.loads(orjson.dumps(metadata))
-    except (TypeError, ValueError) as error:
-        raise DocumentError(
-            f"document {name!r} cannot be stored: {error}; metadata must be plain JSON"
-        ) from error
-    if written != metadata and written != _with_lists(metadata):
-        changed = next(key for key, value in metadata.items() if written[key] != _with_lists(value))
-        raise DocumentError(
-            f"document {name!r} cannot be stored: metadata[{changed!r}] would come back as"
-            f" {written[changed]!r}; metadata must be plain JSON, without NaN, dates and the like"
-        )
-
-
-def _with_lists(value: Any) -> Any:
-    """The value with lists for tuples, as JSON has it."""
-    if isinstance(value, list | tuple):
-        return [_with_lists(item) for item in value]
-    if isinstance(value, Mapping):
-        return {key: _with_lists(item) for key, item in value.items()}
-    return value
+    except UnicodeEncodeError as error:
+        raise DocumentError(f"document {name!r} cannot be stored: {error}") from error
 
 
 def is_storable(name: object) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -107,6 +107,14 @@ class HtmlLinkExtractor:
         own = dict.fromkeys(self._own_tags(tree, own_url, base))
         incoming = (Link.incoming(kind=self._kind, tag=tag) for tag in own)
         return (*incoming, *merge_links(self._outgoing(tree, base, own)))
+
+    def extract_one(self, input: HtmlSource | HtmlInputLike) -> set[Link]:
+        """The links of a page as a set, as in langchain-community: see :meth:`extract`."""
+        return set(self.extract(input))
+
+    def extract_many(self, inputs: Iterable[HtmlSource | HtmlInputLike]) -> Iterator[set[Link]]:
+        """The links of each page, in order: see :meth:`extract_one`."""
+        return map(self.extract_one, inputs)
 
     def _own_tags(self, tree: Tree, url: str, base: str) -> Iterator[str]:
         named = canonical_href(tree)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,6 +12,7 @@ from langchain_core.vectorstores import VectorStoreRetriever
 
 from linkstore.backends.base import Backend
 from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
+from linkstore.embeddings import MiniLMEmbeddings, WordLlamaEmbeddings, get_embedding
 from linkstore.store.pages import Pages
 from linkstore.store.searching import Searching
 from linkstore.store.upkeep import Upkeep
@@ -131,6 +133,11 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
             backend.close()
             raise
 
+    @classmethod
+    def _reopened(cls, backend: Backend, embedding: Embeddings | str) -> Self:
+        """A store over a reopened backend; an embedding that is built in is made anew by its name."""
+        return cls._over(backend, get_embedding(embedding) if isinstance(embedding, str) else embedding)
+
     def close(self) -> None:
         """Release everything; using the store afterwards raises StoreClosedError."""
         self.backend.close()
@@ -141,6 +148,17 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.backend!r}, embedding={self._embedding_name!r})"
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """By reopening the store where it is on disk, with the same settings and embedding.
+
+        Raises:
+            CapabilityError: If it is in memory only, or in Cassandra.
+            StoreClosedError: If it is closed.
+        """
+        by_name = type(self._embedding) in {MiniLMEmbeddings, WordLlamaEmbeddings}
+        embedding = self._embedding_name if by_name else self._embedding
+        return self._reopened, (self.backend, embedding)
 
     def __enter__(self) -> Self:
         return self

@@ -34,7 +34,7 @@ class Writing(Driven):
 
         Args:
             documents: Each may carry links in ``metadata["links"]``; they stay as they are.
-            ids: One for each; default the documents' own, or a new one where there is none.
+            ids: One for each; default the documents' own, else ``metadata["content_id"]``, else a new one.
             batch_size: How many are embedded and written at once.
             kwargs: None are known; any raises TypeError.
 

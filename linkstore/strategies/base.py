@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Final, Literal, Self
 
 from linkstore.errors import StrategyError
@@ -62,7 +62,7 @@ class Question:
     links: tuple[Link, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Strategy(ABC):
     """How to answer a question; a value that holds settings and never the state of a search.
 
@@ -81,6 +81,15 @@ class Strategy(ABC):
         if self.per_page is not None:
             require_at_least(1, per_page=self.per_page)
 
+    def __repr__(self) -> str:
+        """The settings that differ from the defaults, as in ``PageRank(k=4)``."""
+        given = [
+            f"{setting.name}={value!r}"
+            for setting in fields(self)
+            if (value := getattr(self, setting.name)) is not setting.default and value != setting.default
+        ]
+        return f"{type(self).__name__}({', '.join(given)})"
+
     @abstractmethod
     def plan(self, question: Question) -> Plan[Hits]:
         """The fetches that answer ``question``, and the hits made of their answers."""
@@ -95,7 +104,7 @@ class Strategy(ABC):
         return hits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Traversing(Strategy):
     """A strategy that follows links: the controls they all share.
 

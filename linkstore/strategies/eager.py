@@ -13,7 +13,7 @@ from linkstore.strategies.trail import Trail
 from linkstore.strategies.walk import carried, hop, seeds, within_nodes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Eager(Traversing):
     """Follow the link groups of the ``start_k`` nearest documents to ``depth``; rank all that was reached.
 

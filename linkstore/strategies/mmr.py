@@ -25,7 +25,7 @@ from linkstore.strategies.walk import carried, hop, seeds, within_nodes
 from linkstore.vectors import Floats
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Mmr(Traversing):
     """Pick ``k`` documents one by one, each similar to the query and unlike those picked before.
 

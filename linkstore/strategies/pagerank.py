@@ -39,7 +39,7 @@ PAGE_POOL: Final = 100
 """So many documents, the best before pages are looked at, and those of the first stage are told by page."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PageRank(Traversing):
     """Personalised PageRank around the documents that meaning, words and names find.
 

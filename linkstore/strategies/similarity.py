@@ -15,7 +15,7 @@ from linkstore.strategies.results import first_found
 from linkstore.strategies.trail import Found, Trail
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Similarity(Strategy):
     """The ``k`` documents most similar to the query; no link is followed.
 

@@ -17,7 +17,7 @@ from linkstore.strategies.trail import Found, Trail
 from linkstore.vectors import Floats, similarities
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Words(Strategy):
     """The ``k`` documents that match the query's words best, by BM25; no link is followed.
 

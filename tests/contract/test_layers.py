@@ -21,6 +21,7 @@ FLOORS = (
         "links",
         "filters",
         "hits",
+        "metadata",
         "urls",
         "text",
         "vectors",

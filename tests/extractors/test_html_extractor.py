@@ -170,3 +170,59 @@ def test_a_canonical_url_of_the_same_site_is_believed():
 def test_another_policy_for_claims_is_refused():
     with pytest.raises(ExtractionError, match="'own' or 'any'"):
         HtmlLinkExtractor(claims="none")
+
+
+def test_code_for_langchain_community_runs_with_its_own_classes():
+    """Its input, its soup, its way to take links; only the extractor and the store are ours."""
+    pytest.importorskip("langchain_community")
+    bs4 = pytest.importorskip("bs4")
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import DeterministicFakeEmbedding
+
+    from linkstore import LinkStore
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from langchain_community.graph_vectorstores.extractors import HtmlInput
+        from langchain_community.graph_vectorstores.links import add_links
+
+    pages = {
+        "https://host/a": '<p>One leads to <a href="/b">the other</a>.</p>',
+        "https://host/b": "<p>The other.</p>",
+    }
+    inputs = [HtmlInput(bs4.BeautifulSoup(html, "html.parser"), url) for url, html in pages.items()]
+    extractor = HtmlLinkExtractor()
+    one = extractor.extract_one(inputs[0])
+    assert isinstance(one, set)
+    assert list(extractor.extract_many(inputs)) == [one, extractor.extract_one(inputs[1])]
+    documents = [
+        Document(page_content=html, metadata={"content_id": url, "source": url})
+        for url, html in pages.items()
+    ]
+    for document, links in zip(documents, extractor.extract_many(inputs), strict=True):
+        add_links(document, links)
+    with LinkStore(DeterministicFakeEmbedding(size=8)) as store:
+        assert store.add_documents(documents) == list(pages)
+        assert store.neighbours("https://host/a").outgoing[0].ids == ("https://host/b",)
+        found = store.traversal_search(next(iter(pages.values())), k=1, depth=1)
+        assert [document.id for document in found] == list(pages)
+
+
+def test_the_id_is_the_documents_own_before_that_in_its_metadata():
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import DeterministicFakeEmbedding
+
+    from linkstore import LinkStore
+    from linkstore.errors import DocumentError
+
+    meta = {"content_id": "c"}
+    with LinkStore(DeterministicFakeEmbedding(size=8)) as store:
+        given = [
+            Document(page_content="x", id="own", metadata=meta),
+            Document(page_content="y", metadata=meta),
+        ]
+        assert store.add_documents(given) == ["own", "c"]
+        assert store.add_documents(given[1:], ids=["given"]) == ["given"]
+        assert store.add_texts(["z"], [meta]) == ["c"]
+        with pytest.raises(DocumentError, match="7"):
+            store.add_texts(["z"], [{"content_id": 7}])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from langchain_core.documents import Document
 
 from linkstore.hits import Hit, Hits, Path, Step, page_of
+from linkstore.strategies import Eager, Mmr, PageRank, Similarity, Words
 
 
 def hit(name: str, score: float = 0.5, **metadata: Any) -> Hit:
@@ -34,3 +36,45 @@ def test_the_page_of_a_document_is_said_or_read_from_its_url():
     assert page_of(Document(page_content="", id="i", metadata={"page": 3, "url": "u#f"})) == "u"
     assert page_of(Document(page_content="", id="i", metadata={"url": "#f"})) == "#f"
     assert page_of(Document(page_content="", id="i", metadata={"url": ""})) == "i"
+
+
+def test_hits_say_in_short_what_they_are():
+    hits = Hits(hits=tuple(hit(f"d{n}") for n in range(7)), strategy="PageRank(k=7)")
+    assert repr(hits) == (
+        "<7 Hits of PageRank(k=7): 'd0' 0.500, 'd1' 0.500, 'd2' 0.500, 'd3' 0.500, 'd4' 0.500, 2 more>"
+    )
+    assert repr(hits[0]) == "<Hit 'd0' score=0.5000 depth=0>"
+    assert repr(Hits(hits=(), reason="the store is empty")) == "<Hits: none, the store is empty>"
+    steps = Path((Step(id="a"), Step(id="b\n", kind="hyperlink", tag="/b", label="see")))
+    assert repr(steps) == r'<Path a —[hyperlink /b "see"]→ b\n>'
+
+
+HOSTILE = "<script>alert(1)</script>\x1b[2J\"'&"
+
+
+def test_a_notebook_shows_hits_and_paths_and_runs_nothing_of_a_page():
+    path = Path((Step(id=HOSTILE), Step(id="b", kind=HOSTILE, tag=HOSTILE, label=HOSTILE)))
+    document = Document(id=HOSTILE, page_content=HOSTILE * 50)
+    hits = Hits(hits=(Hit(document=document, score=0.5, similarity=0.5, depth=1, path=path),))
+    for shown in (hits._repr_html_(), path._repr_html_(), Hits(hits=(), reason=HOSTILE)._repr_html_()):
+        assert "<script" not in shown
+        assert "\x1b" not in shown
+        assert "&lt;script&gt;" in shown
+    assert hits._repr_html_().count("<tr>") == 2
+
+
+@pytest.mark.parametrize(
+    ("strategy", "shown"),
+    [
+        (PageRank(), "PageRank()"),
+        (PageRank(k=4), "PageRank(k=4)"),
+        (PageRank(direction="forward", per_page=2), "PageRank(per_page=2, direction='forward')"),
+        (Eager(k=10, depth=2, kinds=["a"]), "Eager(kinds={'a': 1.0}, depth=2)"),
+        (Similarity(k=3), "Similarity(k=3)"),
+        (Words(), "Words()"),
+        (Mmr(fetch_k=5), "Mmr(fetch_k=5)"),
+    ],
+)
+def test_a_strategy_shows_the_settings_that_differ_from_the_defaults(strategy, shown):
+    assert repr(strategy) == str(strategy) == shown
+    assert eval(shown) == strategy

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from linkstore import drivers
 from linkstore.backends.base import (
@@ -42,7 +42,7 @@ from linkstore.backends.cassandra.wordinspection import WordInspection
 from linkstore.backends.cassandra.words import Words
 from linkstore.backends.cassandra.writing import ChangeWriter, check_sizes, prepare
 from linkstore.drivers import answered
-from linkstore.errors import StoreClosedError
+from linkstore.errors import CapabilityError, StoreClosedError
 from linkstore.filters import EVERYTHING, Condition
 from linkstore.links import Link
 from linkstore.plans import Operation, Plan
@@ -100,6 +100,20 @@ class CassandraBackend(Backend):
         self._words = Words(self._tables, recorded, self._settings, self._corpus)
         self._inspection = Inspection(self._tables)
         self._lexical = recorded.lexical
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(keyspace={self._tables.keyspace!r}, table={self._tables.name!r})"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse pickle and deepcopy.
+
+        Raises:
+            CapabilityError: Always: a session is connections and threads of this process.
+        """
+        raise CapabilityError(
+            "a store in Cassandra cannot be pickled or copied: its session is open in this process alone;"
+            " open another one where it is needed, LinkStore.cassandra(...)"
+        )
 
     def manifest(self) -> Operation[Manifest]:
         """From the table of settings, until it says which embedding."""

@@ -42,7 +42,7 @@ from linkstore.backends.embedded.snapshot import Snapshot, snapshot_of
 from linkstore.backends.embedded.upkeep import Upkeep
 from linkstore.backends.embedded.writing import ChangeWriter, GroupKeys, prepare, with_words
 from linkstore.drivers import answered, run
-from linkstore.errors import StoreClosedError
+from linkstore.errors import CapabilityError, StoreClosedError
 from linkstore.filters import EVERYTHING, Condition
 from linkstore.gc_pause import collection_paused
 from linkstore.links import Link
@@ -283,6 +283,24 @@ class EmbeddedBackend(Backend):
         """In a worker thread."""
         return await asyncio.to_thread(self.run, operation)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({MEMORY if self._temporary else str(self.folder)!r})"
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """By reopening the folder, for pickle and deepcopy.
+
+        Raises:
+            CapabilityError: If the store is in memory only.
+            StoreClosedError: If it is closed.
+        """
+        self._current()
+        if self._temporary:
+            raise CapabilityError(
+                "a store in memory cannot be pickled or copied: it is deleted when it is closed;"
+                " keep it in a folder, LinkStore.open(path)"
+            )
+        return _reopened, (type(self), self.folder, self._settings)
+
     def close(self) -> None:
         """Take a snapshot if much has come since the last, and release everything."""
         if self._closed:
@@ -300,6 +318,11 @@ class EmbeddedBackend(Backend):
     def _view(self, use: Callable[[View], T]) -> T:
         self._current()
         return self._upkeep.viewed(use)
+
+
+def _reopened(kind: type[EmbeddedBackend], folder: Path, settings: EmbeddedSettings) -> EmbeddedBackend:
+    """The store in a folder, which must be there still."""
+    return kind(folder, create=False, settings=settings)
 
 
 def _remove(folder: Path, owner: int) -> None:

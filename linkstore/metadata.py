@@ -1,0 +1,92 @@
+"""Metadata as it is stored: plain JSON, with the usual strings and lists for values that JSON lacks."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import PurePath
+from typing import Any, Final
+
+import numpy as np
+import orjson
+
+from linkstore.errors import DocumentError
+
+_DEEPEST: Final = 200
+"""Levels of lists and dicts that are looked into; orjson refuses deeper ones."""
+
+
+def stored_metadata(metadata: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The metadata of a document as the store keeps it and gives it back.
+
+    Plain JSON stays as it is. Dates, times and datetimes become ISO 8601 strings, UUIDs and paths their
+    strings, enum members their values, NumPy scalars Python numbers; tuples become lists, and sets lists
+    in ascending order.
+
+    Args:
+        metadata: Of a document, without its links.
+        name: The document's id, for errors.
+
+    Raises:
+        DocumentError: Naming the document and the first key whose value is none of these.
+    """
+    if _is_plain(metadata):
+        return metadata
+    converted = {key: _plain(value) for key, value in metadata.items()}
+    for key, value in converted.items():
+        problem = _problem(key, value)
+        if problem:
+            raise DocumentError(f"document {name!r} cannot be stored: metadata[{key!r}] {problem}")
+    return converted
+
+
+def _is_plain(metadata: Mapping[str, Any]) -> bool:
+    """Whether metadata comes back from JSON as it is."""
+    try:
+        return bool(orjson.loads(orjson.dumps(metadata)) == metadata)
+    except (TypeError, ValueError):
+        return False
+
+
+def _problem(key: object, value: Any) -> str | None:
+    """Why an entry cannot be stored; None if it can be."""
+    if not isinstance(key, str):
+        return "has a key that is not a string"
+    try:
+        written = orjson.loads(orjson.dumps({key: value}))[key]
+    except (TypeError, ValueError) as error:
+        return f"is not plain JSON: {error}"
+    if written != value:
+        return f"is not plain JSON: it would come back as {written!r}"
+    return None
+
+
+def _plain(value: Any, level: int = 0) -> Any:
+    """The value in plain JSON where there is a usual form; any other as it is."""
+    if level > _DEEPEST:
+        return value
+    match value:
+        case Enum():
+            return _plain(value.value, level + 1)
+        case dt.date() | dt.time():
+            return value.isoformat()
+        case uuid.UUID() | PurePath() | np.datetime64():
+            return str(value)
+        case np.generic():
+            return value.item()
+        case list() | tuple():
+            return [_plain(item, level + 1) for item in value]
+        case set() | frozenset():
+            return sorted((_plain(item, level + 1) for item in value), key=_order)
+        case Mapping():
+            return {key: _plain(item, level + 1) for key, item in value.items()}
+    return value
+
+
+def _order(value: Any) -> tuple[str, Any]:
+    """Numbers by size, then strings by letters, then the rest by how it is written."""
+    if isinstance(value, int | float):
+        return "", value
+    return (type(value).__name__, value if isinstance(value, str) else repr(value))
