@@ -204,8 +204,8 @@ class TestPlans:
 
 BAD: list[tuple[type[Strategy], dict[str, Any], str]] = [
     (Similarity, {"k": 0}, "k must be an integer of at least 1, not 0"),
-    (Similarity, {"k": 2.0}, "k must be a whole number"),
-    (Similarity, {"k": True}, "k must be a whole number"),
+    (Similarity, {"k": 2.0}, "k must be an integer"),
+    (Similarity, {"k": True}, "k must be an integer"),
     (Eager, {"k": -1}, "k must be an integer of at least 1, not -1"),
     (Eager, {"depth": -1}, "depth must be"),
     (Eager, {"depth": "2"}, "depth must be"),
