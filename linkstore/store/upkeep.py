@@ -65,7 +65,7 @@ class Upkeep(Driven):
         return await self._arun(self._survey())
 
     def flush(self) -> None:
-        """Bring the indexes up to date now, as :meth:`close` does."""
+        """Bring the indexes up to date now, as closing the store does."""
         self._run(self._flush())
 
     async def aflush(self) -> None:
