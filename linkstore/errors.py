@@ -1,29 +1,29 @@
-"""Everything linkstore raises on purpose.
+"""The exceptions that linkstore raises.
 
 ::
 
     LinkStoreError
     ├── LinkError               a link that cannot be stored
-    ├── FilterError             a metadata filter that cannot be understood
-    ├── StrategyError           a strategy with settings that cannot work
+    ├── FilterError             an invalid metadata filter
+    ├── StrategyError           a strategy with invalid settings
     ├── DocumentError           a document, id or vector that cannot be stored
-    ├── SourceConflictError     two sources with a page of the same name
+    ├── SourceConflictError     two sources have a page of the same name
     ├── EmbeddingError          an embedding that is missing, unknown, or not the recorded one
     ├── ExtractionError         an extractor that is missing or failed
-    ├── EvaluationError         a corpus or questions that nothing can be measured with
+    ├── EvaluationError         a corpus or a question set that cannot be used
     ├── MissingExtraError       an optional dependency that is not installed
-    └── BackendError            the engine below could not do its work
+    └── BackendError            the storage engine failed
         ├── StoreNotFoundError  no store at this path
         ├── StoreFormatError    a store of another version, or damaged
         ├── StoreClosedError    used after ``close()``
         ├── StoreMovedError     the folder of an open store was deleted, renamed or replaced
-        ├── StorePermissionError  the system does not let us open the store's files
-        ├── StoreReadOnlyError  a write to a store that can only be read
+        ├── StorePermissionError  the process may not open the store's files
+        ├── StoreReadOnlyError  a write to a read-only store
         ├── StoreBusyError      another writer held the store for too long
-        ├── StoreFullError      no space left; what was stored before is intact
-        ├── StoreLimitError     the store would hold more than its format can number
+        ├── StoreFullError      the disk is full; stored content is intact
+        ├── StoreLimitError     a limit of the file format is exceeded
         ├── ClockSkewError      this machine's clock and the server's differ too much
-        ├── CapabilityError     the engine cannot do this at all, such as search by words
+        ├── CapabilityError     the engine lacks a feature, such as lexical search
         └── StoreUnavailableError  a server that cannot be reached or does not answer in time
 """
 
@@ -31,10 +31,10 @@ from __future__ import annotations
 
 
 class LinkStoreError(Exception):
-    """Root of every error linkstore raises on purpose.
+    """Base class of all linkstore errors.
 
     Args:
-        message: What was wrong and what to do about it, in one or two sentences.
+        message: The cause and the remedy, in one or two sentences.
     """
 
     def __init__(self, message: str) -> None:
@@ -51,15 +51,15 @@ class FilterError(LinkStoreError, ValueError):
 
 
 class StrategyError(LinkStoreError, ValueError):
-    """A strategy's settings contradict each other or are out of range."""
+    """A setting of a strategy is out of range, or two settings contradict each other."""
 
 
 class DocumentError(LinkStoreError, ValueError):
-    """A document cannot be stored: its id, metadata or vector is not acceptable."""
+    """A document cannot be stored: its id, metadata or vector is invalid."""
 
 
 class SourceConflictError(LinkStoreError, ValueError):
-    """A page has the name of one that another source has stored; one would replace the other."""
+    """Another source has already stored a page of the same name."""
 
 
 class EmbeddingError(LinkStoreError, ValueError):
@@ -67,7 +67,7 @@ class EmbeddingError(LinkStoreError, ValueError):
 
 
 class ExtractionError(LinkStoreError):
-    """A link extractor is not installed, not well made, or failed on its source."""
+    """A link extractor is not installed, is invalid, or failed on its source."""
 
 
 class EvaluationError(LinkStoreError, ValueError):
@@ -75,11 +75,11 @@ class EvaluationError(LinkStoreError, ValueError):
 
 
 class MissingExtraError(LinkStoreError, ImportError):
-    """An optional dependency is needed.
+    """A feature needs an optional dependency that is not installed.
 
     Args:
-        feature: What was asked for, as the user knows it.
-        extra: The extra of ``langchain-linkstore`` that brings it.
+        feature: The feature, as named in the message.
+        extra: The extra of ``langchain-linkstore`` that installs the dependency.
     """
 
     def __init__(self, feature: str, extra: str) -> None:
@@ -92,11 +92,11 @@ class MissingExtraError(LinkStoreError, ImportError):
 
 
 class BackendError(LinkStoreError):
-    """The storage engine failed; the message names the place, the operation and what to do."""
+    """The storage engine failed; the message names the store, the operation and the remedy."""
 
 
 class StoreNotFoundError(BackendError, FileNotFoundError):
-    """There is no linkstore at the given path."""
+    """No store exists at the given path."""
 
 
 class StoreFormatError(BackendError):
@@ -108,15 +108,15 @@ class StoreClosedError(BackendError):
 
 
 class StoreMovedError(BackendError):
-    """The folder of an open store was deleted, renamed or replaced by another; open the store again."""
+    """The folder of an open store was deleted, renamed or replaced; open the store again."""
 
 
 class StorePermissionError(BackendError, PermissionError):
-    """The system does not let this process open the store's files."""
+    """The process lacks permission to open the store's files."""
 
 
 class StoreReadOnlyError(BackendError):
-    """The store lies in a folder or on a device that can only be read, and a write was asked for."""
+    """A write was attempted on a store in a read-only folder or on a read-only device."""
 
 
 class StoreBusyError(BackendError, TimeoutError):
@@ -124,20 +124,20 @@ class StoreBusyError(BackendError, TimeoutError):
 
 
 class StoreFullError(BackendError):
-    """The disk is full; nothing was written and what was stored before is intact."""
+    """The disk is full; nothing was written, and the stored content is intact."""
 
 
 class StoreLimitError(BackendError):
-    """The store would hold more than its format can number; nothing of the change was written."""
+    """The change would exceed a limit of the file format; nothing was written."""
 
 
 class ClockSkewError(BackendError):
-    """This machine's clock and that of the server differ by more than is allowed; the message says both."""
+    """The clocks of this machine and the server differ too much; the message gives both times."""
 
 
 class CapabilityError(BackendError):
-    """The storage engine cannot do what was asked, whatever the data: choose a strategy without it."""
+    """The storage engine lacks a feature that the strategy needs; choose another strategy."""
 
 
 class StoreUnavailableError(BackendError, ConnectionError):
-    """The server below could not be reached, or did not answer within the deadline; try again later."""
+    """The server cannot be reached, or did not answer within the deadline; try again later."""

@@ -9,7 +9,7 @@ Type rules: numbers compare by value (``1`` equals ``1.0``); a boolean equals on
 (``1`` is not ``true``), a string only a string (``1`` is not ``"1"``), null only null. Lists and
 dicts are equal as wholes, by the same rules. ``$gt $gte $lt $lte`` hold between two numbers or
 between two strings (by code point) and are false otherwise. A missing field fails every operator
-but ``$ne``, ``$nin`` and ``{"$exists": false}``. ``$not`` holds wherever what it encloses does not.
+except ``$ne``, ``$nin`` and ``{"$exists": false}``. ``$not`` negates the filter that it encloses.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Condition:
     Args:
         key: Canonical JSON of the filter; two conditions with the same key are equal.
         equalities: Fields that must equal a scalar, for engines that can look them up.
-        test: Tells whether a document's metadata passes.
+        test: Returns whether a document's metadata satisfies the filter.
     """
 
     key: str
@@ -54,7 +54,7 @@ class Condition:
         return self.test(metadata)
 
     def __and__(self, other: Condition) -> Condition:
-        """The condition that both hold."""
+        """The conjunction of both conditions."""
         if other.always or other == self:
             return self
         if self.always:
@@ -68,14 +68,14 @@ class Condition:
 
 
 EVERYTHING: Final = Condition("", (), lambda _: True)
-"""The condition that every document passes."""
+"""The condition that every document satisfies."""
 
 
 def parse_filter(filter: Filter | Condition | None) -> Condition:
-    """Understand a filter.
+    """Parse a filter.
 
     Args:
-        filter: A dict in the language of this module; None or an empty dict lets everything pass.
+        filter: A dict in the language of this module; None or an empty dict matches every document.
 
     Raises:
         FilterError: If an operator is unknown or a value cannot be compared.
@@ -98,7 +98,7 @@ def _canonical(filter: Filter) -> str:
     try:
         return orjson.dumps(filter, option=orjson.OPT_SORT_KEYS).decode()
     except (TypeError, ValueError) as error:
-        raise FilterError(f"a filter must be plain JSON: {error}; got {filter!r}") from error
+        raise FilterError(f"a filter must contain only JSON values: {error}; got {filter!r}") from error
 
 
 def _equalities(filter: Filter) -> list[tuple[str, str | int | float | bool]]:
@@ -122,7 +122,7 @@ def _entry(name: str, value: Any) -> Test:
         inner = _nested(name, value)
         return lambda metadata: not inner(metadata)
     if name.startswith("$"):
-        raise FilterError(f"unknown operator {name!r}; at this place $and, $or and $not are known")
+        raise FilterError(f"unknown operator {name!r}; the operators allowed here are $and, $or and $not")
     if isinstance(value, Mapping) and any(str(key).startswith("$") for key in value):
         return _operators(name, value)
     return _compare(name, "$eq", value)

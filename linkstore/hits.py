@@ -1,4 +1,4 @@
-"""What a search gives: hits, the path that led to each, and what was cut on the way."""
+"""The result of a search: hits, their paths, and the documents that were left out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHOWN: Final = 5
 EXCERPT: Final = 200
 """How many characters of a text a notebook shows."""
 HIT_KEY: Final = "linkstore"
-"""The metadata key under which LangChain's copies carry score, similarity, depth and path."""
+"""The metadata key that holds score, similarity, depth and path of a hit's document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +23,9 @@ class Step:
     """One document on a path, with the link that led to it.
 
     Args:
-        id: The document.
-        url: Its ``url`` metadata, if it has one.
-        kind: Kind of the link that led here; None where the search started.
+        id: The id of the document.
+        url: ``metadata["url"]``; None if missing.
+        kind: Kind of the link that was followed to it; None for a seed.
         tag: Tag of that link.
         label: Its label, such as the anchor text.
     """
@@ -49,7 +49,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Path(Sequence[Step]):
-    """The way from where the search started to the hit, both included."""
+    """The documents from the seed to the hit, both included."""
 
     steps: tuple[Step, ...]
 
@@ -84,11 +84,11 @@ class Hit:
 
     Args:
         document: As stored.
-        score: What it is ranked by; the strategy says how it is made.
-        similarity: Cosine with the question, in [-1, 1].
-        depth: How many links were followed to reach it; 0 where the search started.
-        path: From where the search started to this document.
-        contributions: What the score is the sum of, by name.
+        score: The score that determines its rank, as the strategy defines it.
+        similarity: Cosine similarity to the question, in [-1, 1].
+        depth: Number of links followed to reach it; 0 for a seed.
+        path: The documents from the seed to this one.
+        contributions: The parts of the score by name; their sum is the score.
     """
 
     document: Document
@@ -102,7 +102,7 @@ class Hit:
         return f"<Hit {self.document.id!r} score={self.score:.4f} depth={self.depth}>"
 
     def to_document(self) -> Document:
-        """A copy of the document that carries the hit under ``metadata["linkstore"]``."""
+        """A copy of the document with the hit's fields under ``metadata["linkstore"]``."""
         found: dict[str, Any] = {
             "score": self.score,
             "similarity": self.similarity,
@@ -139,14 +139,14 @@ def page_of(document: Document) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """Something a search left out.
+    """Documents or link groups that a search left out.
 
     Args:
         reason: ``hub``, ``beam``, ``filter``, ``floor``, ``max_nodes``, ``k``, ``per_page``, ``lexical`` or
             ``missing``.
-        count: How many documents (for a hub: link groups) it concerned.
-        depth: The hop at which it happened, 0 for the start; None for the result.
-        detail: The setting that bit, and examples.
+        count: Number of documents left out; for ``hub``, of link groups.
+        depth: The hop, 0 for the seeds; None for the result.
+        detail: The setting that applied, and examples.
     """
 
     reason: str
@@ -165,9 +165,9 @@ class Hits(Sequence[Hit]):
 
     Args:
         hits: Best first.
-        cuts: What was left out, and why.
-        reason: Why there is no hit; None where there are some.
-        strategy: The strategy that ran, as text.
+        cuts: The documents and link groups that were left out, and why.
+        reason: Why the result is empty; None if it is not.
+        strategy: The strategy, as text.
     """
 
     hits: tuple[Hit, ...]
@@ -215,11 +215,11 @@ class Hits(Sequence[Hit]):
         )
 
     def documents(self) -> list[Document]:
-        """Copies for LangChain, each with its hit under ``metadata["linkstore"]``."""
+        """Copies of the documents, each with its hit's fields under ``metadata["linkstore"]``."""
         return [hit.to_document() for hit in self.hits]
 
     def explain(self) -> str:
-        """The hits, the path to each, and what was cut and why, for a person to read."""
+        """A readable report: the hits, their paths, and what was left out and why."""
         lines = [self.strategy] if self.strategy else []
         if self.reason:
             lines.append(f"no hit: {self.reason}")

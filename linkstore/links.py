@@ -1,4 +1,4 @@
-"""Links: how a document says what it points at and what points at it.
+"""Links between documents.
 
 A link has a ``kind`` (``hyperlink``, ``keyword``, …), a ``tag`` (a URL, a word, …) and a
 direction. Document A leads to document B when A has an outgoing (or bidirectional) link and B
@@ -32,14 +32,15 @@ class Link:
     Equality, order and hash look at kind, tag and direction only.
 
     Args:
-        kind: Namespace of the tag, such as ``"hyperlink"``; not empty.
-        tag: What the documents of a link group have in common; 1 byte to 8 KiB of UTF-8.
-        direction: ``"out"`` points at the tag, ``"in"`` is what the tag points at, ``"bidir"`` both.
-        label: Words that name the link for a person, such as the anchor text.
-        weight: How much the link counts in ranking, from 0 to 1; default 1.
+        kind: Namespace of the tag, such as ``"hyperlink"``; 1 byte to 8 KiB of UTF-8.
+        tag: Identifier shared by the documents of a link group, such as a URL; 1 byte to 8 KiB of UTF-8.
+        direction: ``"out"``: the document points at the tag; ``"in"``: links to the tag lead to the
+            document; ``"bidir"``: both.
+        label: Text shown for the link, such as its anchor text.
+        weight: Weight of the link in ranking, from 0 to 1; default 1.
 
     Raises:
-        LinkError: If a field is not acceptable.
+        LinkError: If a field is invalid.
     """
 
     kind: str
@@ -57,27 +58,27 @@ class Link:
 
     @classmethod
     def incoming(cls, *, kind: str, tag: str, label: str | None = None, weight: float = 1.0) -> Link:
-        """A link that says: whoever points at this tag points at me."""
+        """An incoming link: documents that point at this tag lead to the document."""
         return cls(kind=kind, tag=tag, direction="in", label=label, weight=weight)
 
     @classmethod
     def outgoing(cls, *, kind: str, tag: str, label: str | None = None, weight: float = 1.0) -> Link:
-        """A link that points at whoever has this tag as an incoming link."""
+        """An outgoing link: it leads to the documents that have an incoming link with this tag."""
         return cls(kind=kind, tag=tag, direction="out", label=label, weight=weight)
 
     @classmethod
     def bidir(cls, *, kind: str, tag: str, label: str | None = None, weight: float = 1.0) -> Link:
-        """A link that both points at the tag and is pointed at through it."""
+        """A bidirectional link: outgoing and incoming at once."""
         return cls(kind=kind, tag=tag, direction="bidir", label=label, weight=weight)
 
     @property
     def leads_out(self) -> bool:
-        """Whether the document that carries this link leads to others through it."""
+        """Whether the link leads from its document to others."""
         return self.direction != "in"
 
     @property
     def leads_in(self) -> bool:
-        """Whether others lead to the document that carries this link."""
+        """Whether the link leads from other documents to its document."""
         return self.direction != "out"
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,21 +95,21 @@ class Link:
         """Read a link from what :meth:`to_dict` wrote.
 
         Raises:
-            LinkError: If a field is missing, unknown or not acceptable.
+            LinkError: If a field is missing, unknown or invalid.
         """
         try:
             if len(data) == 3 and _is_short(data["tag"]) and _is_short(data["direction"]):
                 return _plain_link(data["kind"], data["tag"], data["direction"])
             return _read_quickly(data) or cls(**data)
         except KeyError as error:
-            raise LinkError(f"invalid link {_shown(data)}: it has no {error}") from error
+            raise LinkError(f"invalid link {_shown(data)}: the field {error} is missing") from error
         except TypeError as error:
             raise LinkError(f"invalid link {_shown(data)}: {error}") from error
 
 
 @runtime_checkable
 class LinkLike(Protocol):
-    """What langchain-community's deprecated ``Link`` looks like; accepted wherever a Link is."""
+    """The attributes of langchain-community's deprecated ``Link``, which is accepted as a link."""
 
     @property
     def kind(self) -> str:
@@ -117,7 +118,7 @@ class LinkLike(Protocol):
 
     @property
     def tag(self) -> str:
-        """What the documents of a link group have in common."""
+        """Identifier shared by the documents of a link group."""
         ...
 
     @property
@@ -127,14 +128,14 @@ class LinkLike(Protocol):
 
 
 AnyLink = Link | LinkLike | Mapping[str, Any]
-"""A link in any form that is read: ours, a dict, or langchain-community's."""
+"""A link in any accepted form: a Link, a dict, or langchain-community's Link."""
 
 
 def as_link(value: AnyLink) -> Link:
     """Read one link in any accepted form.
 
     Raises:
-        LinkError: If ``value`` is no link, or an invalid one.
+        LinkError: If ``value`` is not a valid link.
     """
     if type(value) is dict:
         return Link.from_dict(value)
@@ -144,7 +145,7 @@ def as_link(value: AnyLink) -> Link:
         return Link.from_dict(value)
     if isinstance(value, LinkLike):
         return Link(kind=value.kind, tag=value.tag, direction=value.direction)  # type: ignore[arg-type]
-    raise LinkError(f"invalid link {_shown(value)}: expected a Link, or a dict with kind, tag and direction")
+    raise LinkError(f"invalid link {_shown(value)}: expected a Link or a dict with kind, tag and direction")
 
 
 def merge_links(links: Iterable[AnyLink]) -> tuple[Link, ...]:
@@ -165,7 +166,7 @@ def get_links(document: Document) -> tuple[Link, ...]:
     """The links a document carries, duplicates merged.
 
     Raises:
-        LinkError: If one is invalid; the message names document and link.
+        LinkError: If a link is invalid; the message names the document and the link.
     """
     return links_in(document.metadata, document.id)
 
@@ -174,7 +175,7 @@ def links_in(metadata: Mapping[str, Any], document_id: str | None = None) -> tup
     """The links in a document's metadata, duplicates merged.
 
     Raises:
-        LinkError: If one is invalid; the message names the document by ``document_id``.
+        LinkError: If a link is invalid; the message contains ``document_id``.
     """
     stored = metadata.get(LINKS_KEY)
     if not stored:
@@ -199,7 +200,7 @@ def add_links(document: Document, *links: AnyLink | Iterable[AnyLink]) -> None:
         links: Links, or iterables of links.
 
     Raises:
-        LinkError: If one is invalid; the document is then left as it was.
+        LinkError: If a link is invalid; the document is then unchanged.
     """
     try:
         merged = merge_links((*get_links(document), *_flat(links)))
@@ -209,7 +210,7 @@ def add_links(document: Document, *links: AnyLink | Iterable[AnyLink]) -> None:
 
 
 def copy_with_links(document: Document, *links: AnyLink | Iterable[AnyLink]) -> Document:
-    """A copy of the document with links added; the original stays as it is."""
+    """A copy of the document with links added; the original is unchanged."""
     copy = document.model_copy(update={"metadata": dict(document.metadata)})
     add_links(copy, *links)
     return copy
@@ -226,12 +227,12 @@ def without_links(document: Document) -> Document:
 def with_other_links(
     metadata: Mapping[str, Any], kinds: Collection[str], links: Iterable[Link]
 ) -> list[Any] | None:
-    """What ``metadata["links"]`` becomes when the links of some kinds are replaced; None: it stays as it is.
+    """The new ``metadata["links"]`` after replacing the links of some kinds; None if nothing changes.
 
     Args:
-        metadata: Of a stored document, whose links are plain dicts.
-        kinds: Links of these kinds are taken out; all others stay, in their order.
-        links: Are put behind them.
+        metadata: Metadata of a stored document, whose links are plain dicts.
+        kinds: The kinds to replace; other links are kept in order.
+        links: The new links, appended.
     """
     known: Sequence[Any] = metadata.get(LINKS_KEY) or ()
     written = [link for link in known if link["kind"] not in kinds]

@@ -1,6 +1,6 @@
-"""What a store does, written once: generators that ask for embeddings and for the backend's work.
+"""The operations of a store: generators that request embeddings and backend operations.
 
-The faces in ``store`` drive them, sync and async.
+The classes in ``linkstore.store`` drive them, sync and async.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BATCH_SIZE: Final = 2048
 CONTENT_ID: Final = "content_id"
 """The metadata key under which langchain-community's graph stores keep the id of a document."""
 INCOMPLETE: Final = ""
-"""The digest of a page of which documents were deleted: no source gives it, so the page is read again."""
+"""Digest of a page that lost documents; it matches no source, so the next run indexes the page again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Engine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stages:
-    """Where a search starts and what may pass at each stage, as users give it."""
+    """The filters and additional starting points of a search, as passed by the caller."""
 
     filter: Filter | None = None
     seed_filter: Filter | None = None
@@ -66,11 +66,11 @@ class Stages:
 
     @property
     def scope(self) -> Condition:
-        """What a document must pass to exist for the search."""
+        """The condition that limits the search to the documents that satisfy it."""
         return parse_filter(self.filter)
 
     def question(self, vector: Floats, text: str = "") -> Question:
-        """The question that a strategy is asked."""
+        """The question to pass to a strategy."""
         return Question(
             vector=vector,
             text=text,
@@ -86,9 +86,9 @@ class Stages:
 def search(
     backend: Backend, query: str | Sequence[float], strategy: Strategy, stages: Stages
 ) -> Operation[Hits]:
-    """Embed the query, unless it is a vector, carry out the strategy's plan, and let a reranker judge."""
+    """Embed the query unless it is a vector, run the strategy's plan, and apply its reranker."""
     text = query if isinstance(query, str) else ""
-    stages.question(_UNASKED, text)  # a filter or link that cannot work is refused before any work
+    stages.question(_UNASKED, text)  # raise on an invalid filter or link before embedding
     vector = (yield EmbedQuery(query)) if isinstance(query, str) else query
     manifest: Manifest = yield Engine(backend.manifest())
     question = stages.question(unit_vector(vector, manifest.dimension), text)
@@ -104,7 +104,7 @@ def answer(backend: Backend, plan: Plan[T]) -> Operation[T]:
 def add(
     backend: Backend, name: str, documents: Sequence[Document], ids: Sequence[str | None], batch_size: int
 ) -> Operation[list[str]]:
-    """Add documents, replacing those with the same id; refuse all if one cannot be stored."""
+    """Add documents, replacing those with the same id; write none if one is invalid."""
     prepared = _prepared(documents, ids)
     for start in range(0, len(prepared), batch_size):
         records = yield from _embedded(backend, name, prepared[start : start + batch_size])
@@ -128,7 +128,7 @@ class PageDocuments:
 
 
 def put_pages(backend: Backend, name: str, source: str, pages: Sequence[PageDocuments]) -> Operation[Written]:
-    """Replace pages as wholes, in one change: documents they no longer have go.
+    """Replace whole pages in one change; remove the documents that they no longer have.
 
     Raises:
         SourceConflictError: If another source has a page of the same name.
@@ -155,7 +155,7 @@ def put_pages(backend: Backend, name: str, source: str, pages: Sequence[PageDocu
 
 
 def check_pages(backend: Backend, source: str, urls: Sequence[str]) -> Operation[None]:
-    """Make sure that no other source has one of these pages.
+    """Check that no other source has one of these pages.
 
     Raises:
         SourceConflictError: If one has.
@@ -167,8 +167,8 @@ def _refuse_others(entries: Sequence[PageEntry], source: str) -> None:
     for entry in entries:
         if entry.source != source:
             raise SourceConflictError(
-                f"the page {entry.url!r} is in the store already, from the source {entry.source!r}; to go on"
-                f" with that one, name the source so; to keep both, give one of them a prefix"
+                f"the page {entry.url!r} was already indexed from the source {entry.source!r}; to update that"
+                f" source, use its name; to keep both pages, index one source with a prefix"
             )
 
 
@@ -183,7 +183,7 @@ def remove_pages(backend: Backend, source: str, urls: Sequence[str]) -> Operatio
 
 
 def delete(backend: Backend, ids: Sequence[str]) -> Operation[Written]:
-    """Remove documents. A page that loses one is marked, so that its source makes it whole again."""
+    """Remove documents; mark their pages so that the next run of the source restores them."""
     pages: list[str] = yield from answer(backend, _pages_of(tuple(ids)))
     entries: list[PageEntry] = (yield Engine(backend.pages(None, pages))) if pages else []
     gone = frozenset(ids)
@@ -196,7 +196,7 @@ def delete(backend: Backend, ids: Sequence[str]) -> Operation[Written]:
 
 
 def _pages_of(ids: tuple[str, ...]) -> Plan[list[str]]:
-    """The pages that documents say they are of, each once; one without is a page by itself."""
+    """The pages of documents, without duplicates; a document without a page counts as its own."""
     found: Candidates = yield Find(ids=ids)
     stored: list[Stored] = yield Documents(refs=found.refs)
     named = (one.metadata.get("page", one.id) for one in stored)
@@ -204,7 +204,7 @@ def _pages_of(ids: tuple[str, ...]) -> Plan[list[str]]:
 
 
 def delete_pages(backend: Backend, urls: Sequence[str]) -> Operation[Written]:
-    """Remove pages of whatever sources, with their documents, in one change."""
+    """Remove pages of any source, with their documents, in one change."""
     gone: list[PageEntry] = yield Engine(backend.pages(None, urls))
     change = Change(
         remove=[name for entry in gone for name in entry.ids],
@@ -216,10 +216,10 @@ def delete_pages(backend: Backend, urls: Sequence[str]) -> Operation[Written]:
 def replace_links(
     backend: Backend, kinds: Collection[str], links: Mapping[str, Sequence[Link]]
 ) -> Operation[Written]:
-    """Give stored documents other links of these kinds, in one change; all else of them stays.
+    """Replace the links of these kinds in stored documents, in one change.
 
     Raises:
-        LinkError: If a link given is of another kind; the message names document and link.
+        LinkError: If a new link has another kind; the message names the document and the link.
     """
     wanted = frozenset(kinds)
     merged = {name: merge_links(given) for name, given in links.items() if is_storable(name)}
@@ -227,15 +227,15 @@ def replace_links(
         for link in given:
             if link.kind not in wanted:
                 raise LinkError(
-                    f"document {name!r}: {link} is of another kind than those replaced"
-                    f" ({', '.join(sorted(wanted)) or 'none'}); name its kind too"
+                    f"document {name!r}: the kind of {link} is not among the kinds to replace"
+                    f" ({', '.join(sorted(wanted)) or 'none'}); add it to kinds"
                 )
     return (yield Engine(backend.relink(wanted, merged)))  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A document that is fit to be stored, not embedded yet."""
+    """A validated document, not embedded yet."""
 
     id: str
     text: str
@@ -245,7 +245,9 @@ class _Draft:
 
 def _prepared(documents: Sequence[Document], ids: Sequence[str | None]) -> list[_Draft]:
     if len(ids) != len(documents):
-        raise DocumentError(f"{len(documents)} documents, but {len(ids)} ids; give one id for each")
+        raise DocumentError(
+            f"got {len(documents)} documents and {len(ids)} ids; pass one id for each document"
+        )
     with collection_paused():
         return [_draft(document, name) for document, name in zip(documents, ids, strict=True)]
 
@@ -294,15 +296,15 @@ def check_id(name: object) -> str:
     """An id that can be stored.
 
     Raises:
-        DocumentError: If it is no string, empty, or has a NUL or a lone surrogate.
+        DocumentError: If it is not a string, is empty, or contains a NUL or a lone surrogate.
     """
     if not isinstance(name, str) or not name or "\0" in name:
-        raise DocumentError(f"{name!r} is no document id: it must be a non-empty string without NUL")
+        raise DocumentError(f"{name!r} cannot be a document id: an id is a non-empty string without NUL")
     if not name.isascii():
         try:
             name.encode()
         except UnicodeEncodeError as error:
-            raise DocumentError(f"{name!r} is no document id: {error}") from error
+            raise DocumentError(f"{name!r} cannot be a document id: {error}") from error
     return name
 
 
@@ -314,7 +316,7 @@ def _embedded(backend: Backend, name: str, drafts: Sequence[_Draft]) -> Operatio
     manifest: Manifest = yield Engine(backend.manifest())
     vectors = unit_vectors(given, manifest.dimension, [draft.id for draft in drafts])
     if len(vectors) != len(drafts):
-        raise EmbeddingError(f"the embedding gave {len(vectors)} vectors for {len(drafts)} texts")
+        raise EmbeddingError(f"the embedding returned {len(vectors)} vectors for {len(drafts)} texts")
     if manifest.dimension is None:
         claimed = yield Engine(backend.claim(Manifest(embedding=name, dimension=vectors.shape[1])))
         check_embedding(claimed, name)
@@ -325,7 +327,7 @@ def _embedded(backend: Backend, name: str, drafts: Sequence[_Draft]) -> Operatio
 
 
 def check_embedding(manifest: Manifest, name: str) -> None:
-    """Refuse an embedding that is not the one the store was built with.
+    """Raise unless the embedding is the one that the store was built with.
 
     Raises:
         EmbeddingError: Naming both.
@@ -333,12 +335,12 @@ def check_embedding(manifest: Manifest, name: str) -> None:
     if manifest.embedding is not None and manifest.embedding != name:
         raise EmbeddingError(
             f"the store was built with the embedding {manifest.embedding!r}, not {name!r};"
-            " open it with that one, or build a new store"
+            " open it with the recorded embedding, or build a new store"
         )
 
 
 def scan(backend: Backend, after: str | None, batch: int = 500) -> Operation[list[Record]]:
-    """The next records by id; none when the last was read."""
+    """The next records by id; an empty list after the last one."""
     return (yield Engine(backend.scan(after, batch)))  # type: ignore[no-any-return]
 
 

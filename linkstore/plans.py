@@ -1,14 +1,14 @@
-"""Plans ask for data, backends answer, drivers wait.
+"""Plans request data, backends answer, drivers wait.
 
 A *plan* is a generator that yields fetches, receives their answers and returns a result. A
 backend's *operation* is a generator that yields whatever its engine waits for. :mod:`linkstore.drivers`
 joins the two into one operation and drives it; nothing else waits.
 
-Filters in fetches tighten one stage of a search. What holds for all of it is the scope that the reader is
-opened for: documents outside it do not exist, in no answer and no count.
+Filters in fetches apply to one stage of a search. The filter of the whole search is the scope that the
+reader is opened for: documents outside the scope appear in no answer and no count.
 
-Numbers in fetches and answers, called refs, stand for documents and link groups. They are the
-reader's own, valid while it is open; ids and tags are asked for by ``Names`` and ``Tags``.
+Documents and link groups are numbers in fetches and answers, called refs. A ref is valid for one
+reader while it is open; ``Names`` and ``Tags`` return the ids and tags.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Find:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
-    """On which link groups of ``kinds`` (None: all) each document lies, on one side: Memberships."""
+    """The link groups of ``kinds`` (None: all) that each document belongs to on one side: Memberships."""
 
     refs: Ints
     side: Side
@@ -67,12 +67,12 @@ class Members:
     """Of each link group, the ``take`` documents on ``side`` most similar to ``vector``: Reached.
 
     A group with more than ``cap`` documents on that side, counted before ``filter``, is a hub:
-    it gives none. ``exclude`` are documents that are not wanted again.
+    it contributes no documents. ``exclude`` lists documents to leave out.
 
-    With ``best`` the plan asks further about the ``best`` documents by score alone: about those the
-    answer is exact, and the similarities of others may be estimates that rank below them. The score
-    is the similarity damped by a weight, as in :func:`linkstore.vectors.damped`: that of the way to the group
-    (``strength``, (g,)) times that of the document's link.
+    ``best`` says that the plan uses only the ``best`` documents by score: the answer is exact for them, and
+    the similarities of others may be estimates that rank below them. The score is the similarity damped by a
+    weight, as in :func:`linkstore.vectors.damped`: the weight of the path to the group (``strength``, (g,))
+    times the weight of the document's link.
     """
 
     groups: Ints
@@ -90,8 +90,8 @@ class Members:
 class Lexical:
     """The ``k`` documents that match words best, by BM25, and pass ``filter``: Worded.
 
-    What words are and how they score is :mod:`linkstore.lexical`'s. A backend that cannot search by words
-    has CapabilityError raised in the plan, which may go on without.
+    :mod:`linkstore.lexical` defines words and scores. A backend that cannot search by words
+    raises CapabilityError in the plan, which may catch it and continue.
     """
 
     terms: tuple[str, ...]
@@ -136,7 +136,7 @@ class Documents:
 
 
 Fetch = Nearest | Find | Groups | Resolve | Members | Lexical | Matching | Vectors | Names | Tags | Documents
-"""All that a strategy can ask."""
+"""Every request that a strategy can make."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ class Candidates:
     Args:
         refs: (n,) documents.
         similarity: (n,) in [-1, 1].
-        filtered: How many were left out by the filter, where that is known.
+        filtered: Number of documents that the filter excluded, if known.
     """
 
     refs: Ints
@@ -156,7 +156,7 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memberships:
-    """One entry for each document and link group it lies on.
+    """One entry for each pair of a document and a link group it belongs to.
 
     Args:
         document: (m,) positions in the fetch's ``refs``.
@@ -180,10 +180,10 @@ class Reached:
     Args:
         group: (m,) positions in the fetch's ``groups``.
         refs: (m,) documents.
-        similarity: (m,) to the question; estimates, and in no order, beyond the ``best``.
+        similarity: (m,) similarity to the question; beyond the ``best``, estimates in no particular order.
         weight: (m,) weights of the documents' links.
         sizes: (g,) documents on that side of each group, counted to at most cap + 1.
-        filtered: How many members the filter left out.
+        filtered: Number of members that the filter excluded.
     """
 
     group: Ints
@@ -201,7 +201,7 @@ class Worded:
     Args:
         refs: (n,) documents.
         score: (n,) BM25, greater than 0.
-        left_out: Words that were not looked up because too many documents have them.
+        left_out: Words that were not looked up because too many documents contain them.
     """
 
     refs: Ints
@@ -211,7 +211,7 @@ class Worded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """A document as it lies in the store; ``metadata`` is the receiver's own copy."""
+    """A stored document; ``metadata`` is a copy that the receiver may change."""
 
     id: str
     text: str
@@ -221,4 +221,4 @@ class Stored:
 Plan = Generator[Fetch, Any, T]
 """Yields fetches, receives their answers, returns a result."""
 Operation = Generator[Any, Any, T]
-"""Yields what a backend's engine waits for, receives what came of it, returns an answer."""
+"""Yields requests to the storage engine, receives the responses, returns an answer."""

@@ -1,4 +1,4 @@
-"""The retriever: a store and a strategy as LangChain's chains and agents call them."""
+"""LinkRetriever: a LangChain retriever with a store and a strategy."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from linkstore.tracing import atraced, traced
 
 
 class LinkRetriever(BaseRetriever):
-    """Retrieves by a strategy; every document carries score, depth and path.
+    """Retrieves documents by a strategy, with score, depth and path in their metadata.
 
     Args:
-        store: What is searched.
-        strategy: How; default :data:`~linkstore.strategies.DEFAULT_STRATEGY`, a
+        store: The store to search.
+        strategy: How to search; default :data:`~linkstore.strategies.DEFAULT_STRATEGY`, a
             :class:`~linkstore.strategies.PageRank`.
-        k: How many documents are returned at most; default what a given strategy says, else 4. Also as
-            ``invoke(query, k=…)``.
-        filter: Holds at every stage of the search.
+        k: Maximum number of documents to return; default the ``k`` of the given strategy, or 4 without one.
+            ``invoke(query, k=…)`` overrides it.
+        filter: Metadata filter for the whole search.
         with_links: Whether documents keep ``metadata["links"]``; default False.
     """
 
@@ -40,7 +40,7 @@ class LinkRetriever(BaseRetriever):
     with_links: bool = False
 
     def model_post_init(self, context: Any, /) -> None:
-        """Refuse a filter that cannot be understood."""
+        """Raise FilterError if the filter is invalid."""
         super().model_post_init(context)
         parse_filter(self.filter)
 
@@ -59,10 +59,10 @@ class LinkRetriever(BaseRetriever):
         return self._given(hits)
 
     def strategy_for(self, k: int | None = None) -> Strategy:
-        """The strategy that a query is answered with.
+        """The strategy for one query.
 
         Args:
-            k: How many documents at most; default this retriever's ``k``, or what the strategy says.
+            k: Maximum number of documents; default the retriever's ``k``, or that of the strategy.
         """
         wanted = self.k if k is None else k
         if self.strategy is None:

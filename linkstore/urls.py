@@ -154,7 +154,7 @@ class Site:
             answers; the policy may still drop it.
 
     Raises:
-        LinkError: If a base is no absolute URL, or the prefix no path.
+        LinkError: If a base is not an absolute URL, or the prefix is not a path.
     """
 
     bases: tuple[str, ...] = ()
@@ -227,7 +227,7 @@ class Site:
 def _folder(base: str) -> str:
     url = normalize_url(base, policy=UrlPolicy(query="drop", fragment="drop"))
     if url is None:
-        raise LinkError(f"the site's base {base!r} is no absolute URL; give one like 'https://docs.org/'")
+        raise LinkError(f"the base {base!r} is not an absolute URL; use one such as 'https://docs.org/'")
     return url if url.endswith("/") else f"{url}/"
 
 
@@ -238,7 +238,7 @@ def _mount(prefix: str) -> str:
     url = normalize_url(f"{_NO_BASE}{prefix.strip('/')}/", policy=UrlPolicy(index_files=()))
     path = (url or "").removeprefix(_NO_BASE).strip("/")
     if "" in path.split("/") or path.count("/") != prefix.strip("/").count("/") or {"?", "#"} & set(prefix):
-        raise LinkError(f"the prefix {prefix!r} is no path; give one like '3.13' or 'en/3.13'")
+        raise LinkError(f"the prefix {prefix!r} is not a path; use one such as '3.13' or 'en/3.13'")
     return path
 
 

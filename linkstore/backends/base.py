@@ -236,7 +236,7 @@ class Reader(ABC):
         """
         yield from ()
         raise CapabilityError(
-            f"{type(self).__name__} cannot search by words: take a strategy that needs no lexical search,"
+            f"{type(self).__name__} has no lexical search; use a strategy that does not need it,"
             " such as Eager"
         )
 
@@ -330,14 +330,14 @@ class Backend(ABC):
 
     @abstractmethod
     def compact(self) -> Operation[None]:
-        """Leave nothing of what was deleted or replaced in any file, and no file larger than need be.
+        """Erase deleted and replaced content from all files, and shrink the files.
 
         An engine whose storage does this by itself, in its own time, does nothing.
         """
 
     @abstractmethod
     def verify(self) -> Operation[Report]:
-        """Compare everything derived with the documents; changes nothing."""
+        """Compare the indexes with the documents, without changing anything."""
 
     @abstractmethod
     def repair(self) -> Operation[Report]:

@@ -81,7 +81,7 @@ def package_folder(package: str) -> Path | None:
 
 def _refuse_unusable(text: str, position: int) -> None:
     if not text or text.isspace():
-        raise EmbeddingError(f"text {position} is blank and has no direction: leave it out, or give it words")
+        raise EmbeddingError(f"text {position} is blank and has no embedding; omit it")
     if not text.isascii() and _SURROGATE.search(text):
         raise EmbeddingError(f"text {position} is not valid Unicode (it has a lone surrogate): {text[:60]!a}")
 

@@ -42,8 +42,8 @@ def get_embedding(name: str) -> Embeddings:
     if name.startswith(_OPENAI) and name != _OPENAI:
         return _openai(name)
     raise EmbeddingError(
-        f"unknown embedding {name!r}; known: wordllama, minilm, openai:MODEL."
-        " Any other LangChain Embeddings is handed over as an object"
+        f"unknown embedding {name!r}; use wordllama, minilm or openai:MODEL,"
+        " or pass a LangChain Embeddings object"
     )
 
 

@@ -83,7 +83,7 @@ class Counts:
 
 
 def counted(backend: Backend, links: int) -> Counts:
-    """Count a store that has about so many links."""
+    """Count a store with about this number of links."""
     counts = Counts()
     for part in parts(backend, links):
         counts.add(part)
@@ -106,7 +106,7 @@ def largest_groups(backend: Backend, counts: Counts) -> tuple[LinkGroup, ...]:
 
 
 def _of_length(length: int, marks: Bools) -> Bools:
-    """Marks for so many documents: a store that is written meanwhile may have more than it had."""
+    """Marks for this many documents; a concurrent writer may add more."""
     longer = np.zeros(max(length, len(marks)), dtype=np.bool_)
     longer[: len(marks)] = marks
     return longer

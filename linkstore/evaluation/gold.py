@@ -32,9 +32,9 @@ from linkstore.vectors import Floats, Ints, unit_vector
 ALL: Final = "all"
 """Stands for all kinds of link together."""
 _FIRST: Final = 5
-"""What dense search does not have among so many is missed."""
+"""A gold document is missed if it is not among this many results of dense search."""
 _STARTS: Final = 10
-"""Within reach is what one link joins to one of so many."""
+"""A gold document is within reach if one link joins it to one of this many results."""
 
 Edge = tuple[int, int]
 

@@ -49,7 +49,7 @@ class Part:
 
 
 def parts(backend: Backend, links: int) -> Iterator[Part]:
-    """All memberships of a store that has about so many links; reads it once for each part."""
+    """All memberships of a store with about this number of links; reads it once for each part."""
     count = max(1, -(-links // LINKS_AT_ONCE))
     return (_part(backend, number, count) for number in range(count))
 

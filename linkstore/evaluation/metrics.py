@@ -56,8 +56,8 @@ def rescues(ranks: Ranks, baseline: Ranks, within: int, missed: int) -> tuple[Do
     Args:
         ranks: The ranking.
         baseline: The other one.
-        within: Found is what is among so many.
-        missed: Missed is what is not among so many.
+        within: A gold document is found if its rank is at most this.
+        missed: A gold document is missed if its rank is above this.
 
     Returns:
         (q,) how many gold documents the baseline misses and the ranking finds, and (q,) how many the
@@ -93,7 +93,7 @@ def resampled_means(columns: Doubles, seed: int, resamples: int = RESAMPLES) -> 
 
 
 def estimate(value: float, samples: Doubles) -> Estimate:
-    """A value with the interval that its resamples lie in; those that are no number do not count."""
+    """A value with the interval that its resamples lie in; NaN is ignored."""
     known = samples[np.isfinite(samples)]
     low, high = np.percentile(known, _LEVEL) if len(known) else (value, value)
     return Estimate(value=value, low=float(low), high=float(high))

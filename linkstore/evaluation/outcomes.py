@@ -9,11 +9,11 @@ from typing import Any, Final
 from linkstore.evaluation.metrics import Estimate
 
 CUTOFFS: Final = (2, 5, 10, 20)
-"""Recall is measured among so many hits."""
+"""Recall is measured on this many hits."""
 DEPTH: Final = CUTOFFS[-1]
-"""Strategies are asked for so many hits; what is ranked lower counts as not found."""
+"""Each strategy returns this many hits; documents ranked lower count as not found."""
 RESCUED_WITHIN: Final = 10
-"""A gold document is rescued if it is among so many hits, and dense search misses it among all 20."""
+"""A gold document is rescued if it is among this many hits and not among the 20 of dense search."""
 MRR: Final = "mrr"
 
 

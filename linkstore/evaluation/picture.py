@@ -26,7 +26,7 @@ def require_picture(path: str | Path) -> None:
         MissingExtraError: If matplotlib is not installed.
     """
     if Path(path).suffix.lower() not in FORMATS:
-        raise EvaluationError(f"a picture is {' or '.join(FORMATS)}, which {path} is not")
+        raise EvaluationError(f"a picture must be {' or '.join(FORMATS)}, not {path}")
     if find_spec("matplotlib") is None:
         raise MissingExtraError("a picture of a profile", "plot")
 

@@ -66,7 +66,7 @@ def read_questions(path: str | Path) -> list[GoldQuestion]:
     """
     questions = [question for _, question in _rows(Path(path), _question)]
     if not questions:
-        raise EvaluationError(f"{path} has no rows; nothing can be measured without a question")
+        raise EvaluationError(f"{path} has no rows; an evaluation needs at least one question")
     return questions
 
 
@@ -79,7 +79,7 @@ def _rows(path: Path, read: Callable[[Mapping[str, Any]], T]) -> Iterator[tuple[
             try:
                 value = read(_object(orjson.loads(text)))
             except orjson.JSONDecodeError as error:
-                raise EvaluationError(f"{path}, line {line}: no JSON: {error}") from error
+                raise EvaluationError(f"{path}, line {line}: invalid JSON: {error}") from error
             except (EvaluationError, LinkError) as error:
                 raise EvaluationError(f"{path}, line {line}: {error}") from error
             yield line, value

@@ -63,7 +63,7 @@ def evaluate(
     """
     if isinstance(source, LinkStore):
         if embedding is not None:
-            raise EvaluationError("a store has its embedding; give one with documents only")
+            raise EvaluationError("a store already has an embedding; pass one only with documents")
         return _evaluated(source, questions, strategies, gold, seed, progress)
     with LinkStore.open(":memory:", embedding) as store:
         store.add_documents(list(source))
@@ -80,9 +80,9 @@ def _evaluated(
 ) -> Evaluation:
     chosen = dict(strategies) if isinstance(strategies, Mapping) else strategies_named(strategies, store)
     if not chosen:
-        raise EvaluationError("no strategy is given; there is nothing to measure")
+        raise EvaluationError("no strategy is given; pass at least one")
     if not questions:
-        raise EvaluationError("no question is given; there is nothing to measure with")
+        raise EvaluationError("no question is given; pass at least one")
     units = gold_units(store, questions, gold)
     runs = {name: _Clocked(strategy.returning(DEPTH)) for name, strategy in chosen.items()}
     baseline = _Clocked(Similarity(k=DEPTH))

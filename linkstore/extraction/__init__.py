@@ -132,7 +132,7 @@ def load_extractor(name: str, **options: Any) -> LinkExtractor[Any]:
         options: Handed to the factory; what it does not know raises TypeError there.
 
     Raises:
-        ExtractionError: If no such extractor is installed, or it is no extractor.
+        ExtractionError: If the extractor is not installed or has no extract() method.
         MissingExtraError: If it needs an optional dependency.
     """
     factory: Callable[..., Any] = _point(name).load()

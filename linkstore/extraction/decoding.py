@@ -35,7 +35,7 @@ def decode_html(
 
     Raises:
         UnicodeDecodeError: If the bytes are not in that encoding and ``errors`` is ``"strict"``.
-        LookupError: If ``fallback`` is no encoding.
+        LookupError: If ``fallback`` is not an encoding.
     """
     marked, mark = read_bom(content)
     if marked is not None and mark is not None:

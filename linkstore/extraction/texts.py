@@ -11,7 +11,7 @@ from selectolax.lexbor import LexborNode
 MARK: Final = "\ufdd1"
 """Stands where an anchor or a link begins; a noncharacter, which no text is meant to have."""
 BREAK: Final = "\v"
-"""``<br>``, and where a block begins or ends: the one vertical tab that is no white space of the source."""
+"""``<br>``, and where a block begins or ends: the only vertical tab that does not come from the source."""
 
 _SILENT_NAMES: Final = (
     "script style template noscript svg math head title button select textarea input iframe object video"

@@ -97,8 +97,8 @@ def index_source(
     summary = run.ended([] if refused else gone)
     if refused:
         raise RemovalRefusedError(
-            f"{len(gone):,} of the {run.last.stored:,} pages that are stored of {name} are gone from it; they"
-            " were kept, for the source may not be all there. To remove them: --prune (Python: prune=True)",
+            f"{len(gone):,} of the {run.last.stored:,} stored pages of {name} are missing from it; they were"
+            " kept, because the source may be incomplete. To remove them, use --prune (Python: prune=True)",
             summary,
         )
     if not run.last.stored and not summary.pages.total:

@@ -109,7 +109,7 @@ def opened_folder(path: str | Path, wanted: str) -> Folder:
         SourceNotFoundError: If there is none.
     """
     if not Path(path).is_dir():
-        raise SourceNotFoundError(f"there is no folder {str(path)!r}; give {wanted}")
+        raise SourceNotFoundError(f"the folder {str(path)!r} does not exist; give {wanted}")
     return Folder(Path(path))
 
 

@@ -21,7 +21,7 @@ _FORMAT: Final = "linkstore migration 1"
 
 
 class CheckpointError(LinkStoreError):
-    """A file is no checkpoint, or that of another migration."""
+    """A file is not a checkpoint, or belongs to another migration."""
 
 
 class Journal:
@@ -40,7 +40,7 @@ class Journal:
         """The steps of earlier runs, in order; none if there is no file.
 
         Raises:
-            CheckpointError: If it is no checkpoint, or that of another migration.
+            CheckpointError: If it is not a checkpoint, or belongs to another migration.
         """
         if self._path is None or not self._path.exists():
             return []

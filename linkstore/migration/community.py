@@ -33,7 +33,7 @@ class CommunityTable:
     Args:
         embedding: What the vectors were made with, or its name: the table does not say.
         table: As it is named in the schema, mostly in lower case.
-        session: Of cassandra-driver; None: the one that ``cassio.init`` made.
+        session: A session of cassandra-driver; None: the one made by ``cassio.init``.
         keyspace: None: the session's own, else the one given to ``cassio.init``.
         settings: Consistency and timeouts.
 
@@ -134,7 +134,7 @@ def source_at(url: str, embedding: str | None = None) -> Iterator[Source]:
         elif embedding is None:
             raise EmbeddingError(
                 f"the table {table!r} was made by langchain-community, which does not record the embedding:"
-                " say which its vectors are from, as with --embedding-name openai:text-embedding-3-small"
+                " name the embedding of its vectors, such as --embedding-name openai:text-embedding-3-small"
             )
         else:
             yield CommunityTable(embedding, table=table, session=session, keyspace=keyspace)

@@ -54,7 +54,7 @@ def _attributes(text: str | None) -> dict[str, Any]:
     except (ValueError, TypeError, RecursionError) as error:
         raise DocumentError(f"its metadata cannot be read: {error}") from error
     if not isinstance(found, dict) or not same:
-        raise DocumentError("its metadata is no JSON object that can be kept as it is")
+        raise DocumentError("its metadata is not a JSON object that linkstore can store")
     return found
 
 
@@ -65,7 +65,7 @@ def _take_links(metadata: dict[str, Any], name: str) -> tuple[Link, ...]:
         try:
             stored = orjson.loads(stored)
         except ValueError as error:
-            raise LinkError(f"its links cannot be read: {_shown(stored)} is no JSON") from error
+            raise LinkError(f"its links are not valid JSON: {_shown(stored)}") from error
     links = links_in({LINKS_KEY: stored}, name)
     for link in links:
         key = f"link:{link.kind}:{link.tag}"

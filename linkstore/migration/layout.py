@@ -110,7 +110,7 @@ def layout(keyspace: str, table: str, columns: Sequence[ColumnRow]) -> Layout:
     """
     where = f"the table {table!r} in the keyspace {keyspace!r}"
     if not columns:
-        raise StoreNotFoundError(f"there is no {where.removeprefix('the ')}; names are those of the schema")
+        raise StoreNotFoundError(f"{where.removeprefix('the ')} does not exist; check the spelling")
     types = {name: kind for name, kind, *_ in columns}
     dimension = _DIMENSION.fullmatch(types.get(_VECTOR, ""))
     if not is_community(columns) or dimension is None:

@@ -59,7 +59,7 @@ def migrate(
         LinkStoreError: If ``batch`` is less than 1.
     """
     if batch < 1:
-        raise LinkStoreError(f"batch is {batch}; at least one document must be read at once")
+        raise LinkStoreError(f"batch must be at least 1, not {batch}")
     origin = BackendSource(source) if isinstance(source, Backend) else source
     manifest = origin.manifest()
     _claim(target, manifest)

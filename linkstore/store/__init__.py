@@ -1,4 +1,4 @@
-"""LinkStore: LangChain's VectorStore over a backend, with searches that follow links."""
+"""LinkStore: a LangChain VectorStore whose searches follow links."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ __all__ = ["LinkStore"]
 
 
 class LinkStore(Searching, Writing, Pages, Upkeep):
-    """Documents with their links, searched by similarity and by following the links.
+    """A vector store that stores links between documents and follows them in searches.
 
-    Open one with :meth:`open`, or :meth:`cassandra`. A store may be used by any number of threads and
-    processes.
+    Open a store with :meth:`open` or :meth:`cassandra`. Any number of threads and processes may use it.
 
     Args:
-        embedding: Turns texts into vectors. None: the one recorded in the store if it is built in,
-            else wordllama.
-        path: The folder of an embedded store; default in memory only.
-        backend: Instead of a path, the storage engine to use.
+        embedding: Turns texts into vectors. None: the recorded embedding if it is built in, else
+            wordllama.
+        path: Folder of an embedded store; the default keeps the store in memory.
+        backend: The storage engine to use instead of a path.
 
     Raises:
         EmbeddingError: If the store was built with another embedding.
@@ -74,14 +73,14 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
         """Open the embedded store in a folder.
 
         Args:
-            path: The folder; ``":memory:"`` is for experiments and gone after :meth:`close`.
+            path: The folder; ``":memory:"`` keeps the store in memory until :meth:`close`.
             embedding: See :class:`LinkStore`.
-            create: Make the store if it is not there.
-            settings: For the rare need; see :class:`EmbeddedSettings`.
+            create: Create the store if it does not exist.
+            settings: Advanced settings; see :class:`EmbeddedSettings`.
 
         Raises:
-            StoreNotFoundError: If there is no store and ``create`` is False.
-            StoreFormatError: If what is there is no linkstore, or a newer one.
+            StoreNotFoundError: If the store does not exist and ``create`` is False.
+            StoreFormatError: If the folder contains something else, or a store of a newer version.
             EmbeddingError: If the store was built with another embedding.
         """
         return cls._over(EmbeddedBackend(path, create=create, settings=settings), embedding)
@@ -97,26 +96,26 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
         create: bool = True,
         settings: CassandraSettings | None = None,
     ) -> Self:
-        """Open a store in Apache Cassandra 5.0 or Astra DB, for any number of clients at once.
+        """Open a store in Apache Cassandra 5.0 or Astra DB; any number of clients may use it.
 
-        Session and keyspace are given, or come from ``cassio.init(...)``. The session stays open when the
-        store is closed. Needs the extra ``cassandra``.
+        Pass a session and a keyspace, or call ``cassio.init(...)`` first. Closing the store leaves the
+        session open. Needs the extra ``cassandra``.
 
         Args:
             embedding: See :class:`LinkStore`.
             table: The store's name in the keyspace: a letter and up to 37 letters, digits and underscores.
-                It has tables of this name and of four that begin with it.
-            session: Of cassandra-driver; None: the one that ``cassio.init`` made.
+                The store consists of the table of this name and four whose names begin with it.
+            session: A session of cassandra-driver; None: the one made by ``cassio.init``.
             keyspace: None: the session's own, else the one given to ``cassio.init``.
-            create: Make the tables if they are not there.
+            create: Create the tables if they do not exist.
             settings: Consistency, timeouts, lifetime, lexical search or not; see
                 :class:`linkstore.backends.cassandra.settings.CassandraSettings`.
 
         Raises:
             MissingExtraError: If the extra is not installed.
-            BackendError: If there is no session or no keyspace, or the name is no name for tables.
-            StoreNotFoundError: If there is no store and ``create`` is False.
-            StoreFormatError: If the store is of a version that this linkstore does not know.
+            BackendError: If the session or the keyspace is missing, or the name is not valid for tables.
+            StoreNotFoundError: If the store does not exist and ``create`` is False.
+            StoreFormatError: If this version of linkstore cannot read the store.
             StoreUnavailableError: If no server answers.
             EmbeddingError: If the store was built with another embedding.
         """
@@ -126,7 +125,7 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
 
     @classmethod
     def _over(cls, backend: Backend, embedding: Embeddings | None) -> Self:
-        """A store over a backend that is closed if that fails."""
+        """A store over a backend; closes the backend if opening fails."""
         try:
             return cls(embedding, backend=backend)
         except BaseException:
@@ -139,11 +138,11 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
         return cls._over(backend, get_embedding(embedding) if isinstance(embedding, str) else embedding)
 
     def close(self) -> None:
-        """Release everything; using the store afterwards raises StoreClosedError."""
+        """Close the store and release its resources; later use raises StoreClosedError."""
         self.backend.close()
 
     async def aclose(self) -> None:
-        """Release everything: see :meth:`close`."""
+        """Close the store: see :meth:`close`."""
         await asyncio.to_thread(self.close)
 
     def __repr__(self) -> str:
@@ -173,10 +172,10 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
         self.close()
 
     def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
-        """A retriever over this store; without a ``search_type`` it uses the default strategy.
+        """A retriever over this store; by default it uses the default strategy.
 
-        It returns 4 documents, or ``search_kwargs={"k": ...}``, whose metadata has no links unless
-        ``with_links=True`` is given.
+        It returns 4 documents, or the number in ``search_kwargs={"k": ...}``. Their metadata omits the links
+        unless ``with_links=True`` is passed.
 
         Args:
             kwargs: ``search_type``: ``"links"`` (default), ``"traversal"``, ``"mmr_traversal"``,
@@ -186,7 +185,7 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
 
         Raises:
             TypeError: If the search does not take one of the arguments.
-            FilterError: If a filter cannot be understood.
+            FilterError: If a filter is invalid.
         """
         from linkstore.store.retrieving import StoreRetriever
 

@@ -1,4 +1,4 @@
-"""Backends in Cassandra, for a session or for a URL. Importing this needs the extra ``cassandra``."""
+"""Make Cassandra backends from a session or a URL; needs the extra ``cassandra``."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ def backend_on(
     create: bool = True,
     settings: CassandraSettings | None = None,
 ) -> CassandraBackend:
-    """A backend on a session that is given, or was made by ``cassio.init``; closing it leaves that open.
+    """A backend on the given session or that of ``cassio.init``; closing it leaves the session open.
 
     Args:
         session: None: that of cassio.
         keyspace: None: the session's own, else that of cassio.
         table: The store's name in the keyspace.
-        create: Make its tables if they are not there.
+        create: Create its tables if they do not exist.
         settings: See :class:`CassandraSettings`.
 
     Raises:
-        BackendError: If there is no session or keyspace, or the name is no name for tables.
-        StoreNotFoundError: If there is no store and ``create`` is False.
+        BackendError: If the session or the keyspace is missing, or the name is not valid for tables.
+        StoreNotFoundError: If the store does not exist and ``create`` is False.
         StoreUnavailableError: If no server answers.
     """
     found, chosen = resolve_session(session, keyspace)
@@ -38,16 +38,16 @@ def backend_on(
 def backend_at(
     url: str, *, create: bool = True, settings: CassandraSettings | None = None
 ) -> CassandraBackend:
-    """A backend with a session of its own, which is closed with it.
+    """A backend with its own session, which it closes.
 
     Args:
         url: ``cassandra://host:port/keyspace/table``.
-        create: Make its tables if they are not there.
+        create: Create its tables if they do not exist.
         settings: See :class:`CassandraSettings`.
 
     Raises:
-        BackendError: If the URL has another form, the login fails, or there is no such keyspace.
-        StoreNotFoundError: If there is no store and ``create`` is False.
+        BackendError: If the URL is malformed, the login fails, or the keyspace does not exist.
+        StoreNotFoundError: If the store does not exist and ``create`` is False.
         StoreUnavailableError: If no server answers.
     """
     read_url(url)
@@ -71,7 +71,7 @@ def read_url(url: str, *, of_store: bool = True) -> Address:
     """Read the URL of a store, or of any table, without connecting.
 
     Raises:
-        BackendError: If it has another form, or the name of a store's table is no name for tables.
+        BackendError: If the URL has another form, or the name is not valid for tables.
     """
     address = parse_address(url)
     if of_store:

@@ -25,8 +25,8 @@ class Driven(VectorStore):
 
     Args:
         backend: Where everything is kept.
-        embedding: Turns texts into vectors. None: the one recorded in the store if it is built in,
-            else wordllama.
+        embedding: Turns texts into vectors. None: the recorded embedding if it is built in, else
+            wordllama.
 
     Raises:
         EmbeddingError: If the store was built with another embedding.

@@ -12,10 +12,10 @@ def backend_in(path: str | Path, *, create: bool = True) -> EmbeddedBackend:
 
     Args:
         path: The folder.
-        create: Make the store if it is not there.
+        create: Create the store if it does not exist.
 
     Raises:
         StoreNotFoundError: If there is no store and none shall be made.
-        StoreFormatError: If what is there is no linkstore, or a newer one.
+        StoreFormatError: If the folder contains something else, or a store of a newer version.
     """
     return EmbeddedBackend(path, create=create)

@@ -26,7 +26,7 @@ TAKES: Final[Mapping[str, frozenset[str]]] = {
 
 
 def check_options(search_type: str, options: Mapping[str, Any]) -> None:
-    """Refuse arguments that a search type does not take, and filters that cannot be understood.
+    """Raise if a search type does not take an argument, or a filter is invalid.
 
     Args:
         search_type: One of :data:`TAKES`.
@@ -34,7 +34,7 @@ def check_options(search_type: str, options: Mapping[str, Any]) -> None:
 
     Raises:
         TypeError: Naming the search types that take the argument, or those it can have.
-        FilterError: If a filter cannot be understood.
+        FilterError: If a filter is invalid.
     """
     taken = TAKES[search_type]
     for name in options:

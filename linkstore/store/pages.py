@@ -1,4 +1,4 @@
-"""Indexed pages: which there are, and replacing them as wholes."""
+"""Methods for indexed pages."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from linkstore.store.driving import Driven
 
 
 class Pages(Driven):
-    """What a store knows of the pages that its documents were made of."""
+    """Methods that list, replace and remove indexed pages."""
 
     def pages(self, source: str | None = None) -> dict[str, str]:
-        """The indexed pages of a source (None: of all): url → digest of what was indexed."""
+        """The indexed pages of a source (None: of all sources), as a dict of URL → digest."""
         return self._run(self._digests(source))
 
     async def apages(self, source: str | None = None) -> dict[str, str]:
@@ -24,23 +24,23 @@ class Pages(Driven):
         return await self._arun(self._digests(source))
 
     def page_ids(self, source: str | None, urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """The documents made of those of these pages (of any source: None) that are indexed: url → ids."""
+        """The ids of the documents of indexed pages (source None: of any source), as a dict of URL → ids."""
         return self._run(self._ids(source, urls))
 
     async def apage_ids(self, source: str | None, urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """The documents made of pages: see :meth:`page_ids`."""
+        """The ids of the documents of pages: see :meth:`page_ids`."""
         return await self._arun(self._ids(source, urls))
 
     def most_linked_pages(self, kind: str = "hyperlink", take: int = 10) -> list[LinkedPage]:
-        """The indexed pages that most links of a kind lead to; takes time with the size of the store."""
+        """The pages with the most incoming links of a kind; the time grows with the size of the store."""
         return self._run(self._most_linked(kind, take))
 
     async def amost_linked_pages(self, kind: str = "hyperlink", take: int = 10) -> list[LinkedPage]:
-        """The indexed pages that most links lead to: see :meth:`most_linked_pages`."""
+        """The pages with the most incoming links: see :meth:`most_linked_pages`."""
         return await self._arun(self._most_linked(kind, take))
 
     def check_pages(self, source: str, urls: Sequence[str]) -> None:
-        """Make sure that :meth:`put_pages` would replace no page of another source.
+        """Check that :meth:`put_pages` would not replace a page of another source.
 
         Raises:
             SourceConflictError: If it would.
@@ -48,11 +48,11 @@ class Pages(Driven):
         self._run(operations.check_pages(self.backend, source, urls))
 
     async def acheck_pages(self, source: str, urls: Sequence[str]) -> None:
-        """Make sure that no other source has one of these pages: see :meth:`check_pages`."""
+        """Check that no other source has one of these pages: see :meth:`check_pages`."""
         await self._arun(operations.check_pages(self.backend, source, urls))
 
     def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> Written:
-        """Replace pages as wholes, in one change: documents they no longer have are removed.
+        """Replace whole pages in one change; documents that they no longer have are removed.
 
         Raises:
             SourceConflictError: If another source has a page of the same name.
@@ -60,7 +60,7 @@ class Pages(Driven):
         return self._run(operations.put_pages(self.backend, self._embedding_name, source, pages))
 
     async def aput_pages(self, source: str, pages: Sequence[PageDocuments]) -> Written:
-        """Replace pages as wholes: see :meth:`put_pages`."""
+        """Replace whole pages: see :meth:`put_pages`."""
         return await self._arun(operations.put_pages(self.backend, self._embedding_name, source, pages))
 
     def remove_pages(self, source: str, urls: Sequence[str]) -> Written:
@@ -72,22 +72,21 @@ class Pages(Driven):
         return await self._arun(operations.remove_pages(self.backend, source, urls))
 
     def replace_links(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Written:
-        """Replace the links of these kinds in stored documents, in one change; all else of them stays.
+        """Replace the links of these kinds in stored documents, in one change.
 
-        Nothing is embedded. An update that is acknowledged meanwhile stays, and a document that is deleted
-        meanwhile stays deleted. :func:`linkstore.ingest.link_corpus` finds out which links these are.
+        Texts, metadata and other links stay, and nothing is embedded. Concurrent updates and deletions are
+        preserved. :func:`linkstore.ingest.link_corpus` computes such links.
 
         Args:
-            kinds: Links of these kinds that the documents have are taken away.
-            links: By document id, the links of these kinds that it is to have. Ids that are not there are
-                ignored.
+            kinds: The kinds of link to replace.
+            links: The new links of these kinds by document id. Unknown ids are ignored.
 
         Raises:
-            LinkError: If a link is of a kind that is not named.
-            StoreBusyError: If another writer holds the store for more than 5 s; on Cassandra, if others
-                change the same documents again and again.
-            StoreFullError: If there is no space left.
-            StoreUnavailableError: If a server below does not answer; replacing again completes it.
+            LinkError: If a link has a kind that is not in ``kinds``.
+            StoreBusyError: If another writer holds the store for more than 5 s; on Cassandra, if other
+                writers keep changing the same documents.
+            StoreFullError: If the disk is full.
+            StoreUnavailableError: If a server does not answer; repeat the call to complete the change.
         """
         return self._run(operations.replace_links(self.backend, kinds, links))
 

@@ -35,7 +35,7 @@ class StoreRetriever(VectorStoreRetriever):
     allowed_search_types: ClassVar[Collection[str]] = tuple(TAKES)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Refuse arguments that the search does not take, and filters that cannot be understood."""
+        """Raise if the search does not take an argument, or a filter is invalid."""
         super().model_post_init(context)
         check_options(self.search_type, self.search_kwargs)
 

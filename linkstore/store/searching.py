@@ -1,4 +1,4 @@
-"""Searching by strategy, and LangChain's search methods, with those of its former GraphVectorStore."""
+"""Search methods: by strategy, of LangChain's VectorStore, and of its former GraphVectorStore."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from linkstore.strategies import DEFAULT_STRATEGY, Eager, Mmr, Similarity, Strat
 from linkstore.strategies.base import DEFAULT_MAX_NODES, DEFAULT_SEEDS
 
 DEFAULT_RETURNED = 4
-"""How many documents LangChain's methods return by default."""
+"""Number of documents that LangChain's methods return by default."""
 _MMR = Mmr(k=DEFAULT_RETURNED)
 _FORMER = ("k", "depth", "fetch_k", "adjacent_k", "lambda_mult", "score_threshold")
 Scored = list[tuple[Document, float]]
 
 
 class Searching(Driven):
-    """Every way to ask a store."""
+    """The search methods of a store."""
 
     @overload
     def search(
@@ -54,31 +54,31 @@ class Searching(Driven):
         strategy: Strategy | None = None,
         **kwargs: Any,
     ) -> Hits | list[Document]:
-        """Search, with the path that led to each hit.
+        """Search by a strategy, and return hits with their paths.
 
         Args:
             query: The question, in words.
-            search_type: If given (``"similarity"``, ``"mmr"``, …) this is LangChain's method of the
-                same name, which returns plain documents.
-            k: How many documents to return at most; default what the strategy says, 10 for the default.
+            search_type: If given (``"similarity"``, ``"mmr"``, …), call LangChain's search method of this
+                type, which returns plain documents.
+            k: Maximum number of documents to return; default the ``k`` of the strategy, which is 10.
             strategy: How to search; default :data:`~linkstore.strategies.DEFAULT_STRATEGY`, a
                 :class:`~linkstore.strategies.PageRank`.
-            filter: Holds at every stage: where the search starts, at each hop, in the result.
-            seed_filter: Tightens ``filter`` where the search starts.
-            hop_filter: Tightens ``filter`` for documents reached by links.
-            result_filter: Tightens ``filter`` for what is returned.
-            initial_roots: Ids of documents the search also starts from.
-            initial_links: Links the search also starts from, as if the query had them.
-            kwargs: The filters and starts above; an unknown name raises TypeError.
+            filter: Metadata filter for the whole search: seeds, hops and results.
+            seed_filter: Further filter for the seeds.
+            hop_filter: Further filter for documents reached by links.
+            result_filter: Further filter for the documents returned.
+            initial_roots: Ids of additional seeds.
+            initial_links: Links to follow from the query, as if it were a document with these links.
+            kwargs: The filters, roots and links above; other names raise TypeError.
 
         Returns:
-            Hits, best first; ``hits.reason`` says why there is none.
+            Hits, best first; ``hits.reason`` explains an empty result.
 
         Raises:
-            FilterError: If a filter cannot be understood.
+            FilterError: If a filter is invalid.
             LinkError: If an initial link is invalid.
-            EmbeddingError: If the embedding does not fit the store.
-            BackendError: If the engine fails.
+            EmbeddingError: If the embedding does not match the store.
+            BackendError: If the storage engine fails.
         """
         if search_type is not None:
             return super().search(query, search_type, **_given(k), **kwargs)
@@ -128,14 +128,14 @@ class Searching(Driven):
 
         Args:
             query: The question, in words.
-            k: How many documents to start from, as in langchain-community; all that are reached, at most
-                ``max_nodes``, are returned.
-            depth: How many links to follow.
-            filter: Holds at every stage.
-            kwargs: Further settings of :class:`Eager`, filters and starts of :meth:`search`.
+            k: Number of seeds, as in langchain-community. All documents reached, at most ``max_nodes``, are
+                returned.
+            depth: Number of hops.
+            filter: Metadata filter for the whole search.
+            kwargs: Further settings of :class:`Eager`, and the filters, roots and links of :meth:`search`.
 
         Returns:
-            Copies that carry score, depth and path under ``metadata["linkstore"]``, best first.
+            Copies of the documents with score, depth and path under ``metadata["linkstore"]``, best first.
         """
         return self._run(self._walked(Eager, query, _everything(k, depth, filter, kwargs)))
 
@@ -165,22 +165,23 @@ class Searching(Driven):
         filter: Filter | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """Follow links while picking documents for diversity: see :class:`Mmr`.
+        """Follow links and select documents by maximal marginal relevance: see :class:`Mmr`.
 
         Args:
             query: The question, in words.
-            initial_roots: Ids of documents the search also starts from.
-            k: How many documents to return.
-            depth: How many links away from where the search started to go.
-            fetch_k: How many documents to start from, found by similarity.
-            adjacent_k: How many members of a link group are taken.
-            lambda_mult: From 0, most diverse, to 1, most similar.
-            score_threshold: Stop when the best score is below this.
-            filter: Holds at every stage.
-            kwargs: Further settings of :class:`Mmr`, filters and starts of :meth:`search`.
+            initial_roots: Ids of additional seeds.
+            k: Number of documents to return.
+            depth: Maximum number of hops from a seed.
+            fetch_k: Number of seeds, found by similarity.
+            adjacent_k: Number of members taken from each link group.
+            lambda_mult: From 0 (maximum diversity) to 1 (similarity only).
+            score_threshold: Stop when the best MMR score is below this value.
+            filter: Metadata filter for the whole search.
+            kwargs: Further settings of :class:`Mmr`, and the filters, roots and links of :meth:`search`.
 
         Returns:
-            Copies that carry score, depth and path under ``metadata["linkstore"]``, as picked.
+            Copies of the documents with score, depth and path under ``metadata["linkstore"]``, in the order
+            in which MMR selected them.
         """
         settings = (k, depth, fetch_k, adjacent_k, lambda_mult, score_threshold)
         options = {"initial_roots": initial_roots, "filter": filter, **_named(settings), **kwargs}
@@ -200,7 +201,7 @@ class Searching(Driven):
         filter: Filter | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """Follow links while picking for diversity: see :meth:`mmr_traversal_search`."""
+        """Follow links and select by MMR: see :meth:`mmr_traversal_search`."""
         settings = (k, depth, fetch_k, adjacent_k, lambda_mult, score_threshold)
         options = {"initial_roots": initial_roots, "filter": filter, **_named(settings), **kwargs}
         return await self._arun(self._walked(Mmr, query, options))
@@ -280,10 +281,10 @@ class Searching(Driven):
 
 
 def split_options(kind: type[Strategy], options: dict[str, Any]) -> tuple[Strategy, Stages]:
-    """A strategy and the stages of a search, from keyword arguments given together.
+    """Split keyword arguments into a strategy and the options of the search.
 
     Raises:
-        TypeError: If a name belongs to neither.
+        TypeError: If an argument belongs to neither.
     """
     stages = {name: value for name, value in options.items() if name in STAGES}
     settings = {name: value for name, value in options.items() if name not in STAGES}
@@ -291,7 +292,7 @@ def split_options(kind: type[Strategy], options: dict[str, Any]) -> tuple[Strate
 
 
 def _returning(strategy: Strategy | None, k: int | None) -> Strategy:
-    """The strategy, or the default, that returns ``k`` documents if that is given."""
+    """The strategy (None: the default) with ``k`` set if it is given."""
     chosen = strategy or DEFAULT_STRATEGY
     return chosen if k is None else chosen.returning(k)
 
@@ -301,7 +302,7 @@ def _given(k: int | None) -> dict[str, int]:
 
 
 def _everything(start_k: int, depth: int, filter: Filter | None, others: dict[str, Any]) -> dict[str, Any]:
-    """Options of an Eager search that returns all it reaches."""
+    """Options of an Eager search that returns every document reached."""
     most = others.get("max_nodes", DEFAULT_MAX_NODES)
     return {"start_k": start_k, "k": most, "depth": depth, "filter": filter, **others}
 

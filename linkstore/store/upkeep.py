@@ -1,4 +1,4 @@
-"""Looking at a whole store, and keeping it sound."""
+"""Inspection and maintenance of a store."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from linkstore.store.driving import Driven
 
 
 class Upkeep(Driven):
-    """What a store holds, and whether what is derived from its documents agrees with them."""
+    """Methods that read, check and repair a whole store."""
 
     def neighbours(self, id: str) -> Neighbours:
-        """What a document links to, and what links to it.
+        """The documents that a document links to, and those that link to it.
 
         Args:
-            id: The document.
+            id: The id of the document.
 
         Raises:
-            DocumentError: If there is no such document.
+            DocumentError: If the document does not exist.
         """
         return self._run(self._neighbours(id))
 
@@ -34,14 +34,14 @@ class Upkeep(Driven):
         return await self._arun(self._neighbours(id))
 
     def scan(self) -> Iterator[Document]:
-        """All documents, in the backend's order (the embedded one: by id), read in batches."""
+        """Iterate over all documents in batches, in the backend's order (embedded: by id)."""
         after: str | None = None
         while records := self._run(operations.scan(self.backend, after)):
             yield from map(operations.as_document, records)
             after = records[-1].id
 
     async def ascan(self) -> AsyncIterator[Document]:
-        """All documents: see :meth:`scan`."""
+        """Iterate over all documents: see :meth:`scan`."""
         after: str | None = None
         while records := await self._arun(operations.scan(self.backend, after)):
             for record in records:
@@ -49,60 +49,60 @@ class Upkeep(Driven):
             after = records[-1].id
 
     def count(self) -> int:
-        """How many documents there are; on Cassandra this takes time with the size of the store."""
+        """The number of documents; on Cassandra the time grows with the size of the store."""
         return self.survey().documents
 
     async def acount(self) -> int:
-        """How many documents there are: see :meth:`count`."""
+        """The number of documents: see :meth:`count`."""
         return (await self.asurvey()).documents
 
     def survey(self) -> Survey:
-        """Count what is stored; takes time with the size of the store."""
+        """Count documents, links and pages; the time grows with the size of the store."""
         return self._run(self._survey())
 
     async def asurvey(self) -> Survey:
-        """Count what is stored: see :meth:`survey`."""
+        """Count documents, links and pages: see :meth:`survey`."""
         return await self._arun(self._survey())
 
     def flush(self) -> None:
-        """Bring everything derived up to date now, as closing does."""
+        """Bring the indexes up to date now, as closing the store does."""
         self._run(self._flush())
 
     async def aflush(self) -> None:
-        """Bring everything derived up to date: see :meth:`flush`."""
+        """Bring the indexes up to date: see :meth:`flush`."""
         await self._arun(self._flush())
 
     def compact(self) -> None:
-        """Leave nothing of what was deleted or replaced in any file, and no file larger than need be.
+        """Erase deleted and replaced content from all files, and shrink the files.
 
-        An embedded store keeps its size in proportion to its content without this; but until it reuses the
-        space, what was deleted can be found in its files. Takes time and, for a while, space with the size
-        of the store. A Cassandra cluster compacts by itself.
+        An embedded store keeps its size in proportion to its content without this method, but deleted content
+        stays in its files until the space is reused. Time and temporary space grow with the size of the
+        store. A Cassandra cluster compacts by itself.
 
         Raises:
             StoreBusyError: If another process writes, or reads from an older state, for more than 5 s.
-            StoreFullError: If there is no space for the files to be written anew.
+            StoreFullError: If the disk has not enough space to rewrite the files.
         """
         self._run(self._compact())
 
     async def acompact(self) -> None:
-        """Leave nothing of what was deleted in any file: see :meth:`compact`."""
+        """Erase deleted content from all files: see :meth:`compact`."""
         await self._arun(self._compact())
 
     def verify(self) -> Report:
-        """Compare everything derived with the documents; changes nothing."""
+        """Compare the indexes with the documents, without changing anything."""
         return self._run(self._verify())
 
     async def averify(self) -> Report:
-        """Compare everything derived with the documents: see :meth:`verify`."""
+        """Compare the indexes with the documents: see :meth:`verify`."""
         return await self._arun(self._verify())
 
     def repair(self) -> Report:
-        """Mend what :meth:`verify` finds; returns what was found."""
+        """Repair what :meth:`verify` finds, and return the findings."""
         return self._run(self._repair())
 
     async def arepair(self) -> Report:
-        """Mend what :meth:`verify` finds: see :meth:`repair`."""
+        """Repair what :meth:`verify` finds: see :meth:`repair`."""
         return await self._arun(self._repair())
 
     def _neighbours(self, id: str) -> Operation[Neighbours]:
@@ -110,7 +110,7 @@ class Upkeep(Driven):
         if operations.is_storable(id):
             found = yield from operations.answer(self.backend, neighbours(id))
         if found is None:
-            raise DocumentError(f"there is no document {id!r} in the store")
+            raise DocumentError(f"document {id!r} does not exist in the store")
         return found
 
     def _survey(self) -> Operation[Survey]:

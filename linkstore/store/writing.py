@@ -17,7 +17,7 @@ from linkstore.store.driving import Driven
 
 
 class Writing(Driven):
-    """Every way to change a store, and to read documents back by id."""
+    """Methods that change a store, and that read documents by id."""
 
     def add_documents(
         self,
@@ -29,25 +29,26 @@ class Writing(Driven):
     ) -> list[str]:
         """Add documents with their links, replacing those with the same id.
 
-        Nothing is written if one of them cannot be stored. Each batch is one change: one transaction where
-        the backend has them, as the embedded one does.
+        If one document is invalid, none is written. Each batch is one change; in an embedded store, one
+        transaction.
 
         Args:
-            documents: Each may carry links in ``metadata["links"]``; they stay as they are.
-            ids: One for each; default the documents' own, else ``metadata["content_id"]``, else a new one.
-            batch_size: How many are embedded and written at once.
-            kwargs: None are known; any raises TypeError.
+            documents: Documents, with links in ``metadata["links"]``; they are not modified.
+            ids: One id for each document; default its own id, else ``metadata["content_id"]``, else a
+                new UUID.
+            batch_size: Number of documents embedded and written at once.
+            kwargs: Not supported; any argument raises TypeError.
 
         Returns:
             The ids, in order.
 
         Raises:
-            LinkError: If a link is invalid; the message names document and link.
+            LinkError: If a link is invalid; the message names the document and the link.
             DocumentError: If an id, text, metadata or vector cannot be stored.
-            EmbeddingError: If the embedding does not fit the store.
+            EmbeddingError: If the embedding does not match the store.
             StoreBusyError: If another writer holds the store for more than 5 s.
-            StoreFullError: If there is no space left.
-            StoreUnavailableError: If a server below does not answer; adding again completes what was begun.
+            StoreFullError: If the disk is full.
+            StoreUnavailableError: If a server does not answer; repeat the call to complete the change.
         """
         _refuse("add_documents", kwargs)
         return self._run(self._add(documents, ids, batch_size))
@@ -91,8 +92,8 @@ class Writing(Driven):
     def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
         """Remove documents and their links by id; unknown ids are ignored.
 
-        What was indexed from a source comes back at the next run if the source still has it; whole pages are
-        removed by :meth:`delete_pages`.
+        The next run of a source restores deleted documents that the source still has. Use
+        :meth:`delete_pages` to remove whole pages.
 
         Raises:
             DocumentError: If no ids are given.
@@ -101,12 +102,12 @@ class Writing(Driven):
         return self._run(self._delete(ids))
 
     def delete_pages(self, urls: Sequence[str]) -> Written:
-        """Remove indexed pages with all their documents, of any source; unknown ones are ignored.
+        """Remove indexed pages of any source with all their documents; unknown pages are ignored.
 
-        The next run of :func:`linkstore.ingest.index_source` restores those that their source still has.
+        The next run of :func:`linkstore.ingest.index_source` restores the pages that their source still has.
 
         Args:
-            urls: As ``metadata["page"]`` of their documents has them.
+            urls: Pages, as in ``metadata["page"]`` of their documents.
         """
         return self._run(operations.delete_pages(self.backend, _urls(urls)))
 
@@ -120,7 +121,7 @@ class Writing(Driven):
         return await self._arun(self._delete(ids))
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """The documents with these ids, in the order asked; unknown ids are left out."""
+        """The documents with these ids, in the order of ``ids``; unknown ids are omitted."""
         return self._run(operations.answer(self.backend, _documents(tuple(ids))))
 
     async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
@@ -140,11 +141,11 @@ class Writing(Driven):
         """A store with these texts in it.
 
         Args:
-            texts: What to add.
+            texts: The texts to add.
             embedding: Turns texts into vectors.
             metadatas: One dict for each text.
             ids: One id for each text.
-            kwargs: ``path``: a folder to keep it in, default in memory only; or ``backend``; or ``session``,
+            kwargs: ``path``, the folder of the store (default: in memory), or ``backend``, or ``session``,
                 ``keyspace``, ``table`` and ``settings`` of :meth:`LinkStore.cassandra`.
         """
         store = cls._made(embedding, **kwargs)
@@ -207,14 +208,16 @@ class Writing(Driven):
 
     def _delete(self, ids: Sequence[str] | None) -> Operation[bool]:
         if ids is None or isinstance(ids, str):
-            raise DocumentError("delete needs a list of ids; to delete everything, remove the store itself")
+            raise DocumentError(
+                "delete() needs a list of ids; to delete everything, remove the store's folder or tables"
+            )
         yield from operations.delete(self.backend, list(filter(is_storable, ids)))
         return True
 
 
 def _urls(urls: Sequence[str]) -> list[str]:
     if isinstance(urls, str):
-        raise DocumentError(f"delete_pages needs a list of pages, not {urls!r}")
+        raise DocumentError(f"delete_pages() needs a list of pages, not the string {urls!r}")
     return list(filter(is_storable, urls))
 
 
@@ -228,13 +231,13 @@ def _as_documents(texts: Iterable[str], metadatas: list[dict[str, Any]] | None) 
     texts = list(texts)
     given = metadatas if metadatas is not None else [{}] * len(texts)
     if len(given) != len(texts):
-        raise DocumentError(f"{len(texts)} texts, but {len(given)} metadatas; give one dict for each")
+        raise DocumentError(f"got {len(texts)} texts and {len(given)} metadatas; pass one dict for each text")
     return [
         Document(page_content=text, metadata=dict(fields)) for text, fields in zip(texts, given, strict=True)
     ]
 
 
 def _refuse(method: str, unknown: dict[str, Any]) -> None:
-    """Refuse names that LangChain's signature lets through."""
+    """Raise TypeError for unknown names, which LangChain's signature allows."""
     for name in unknown:
         raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")

@@ -1,4 +1,4 @@
-"""What every strategy has: a plan, and the controls of those that follow links."""
+"""Base classes of strategies."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ SIDES: Final[Mapping[str, tuple[tuple[Side, Side], ...]]] = {
     "backward": (("in", "out"),),
     "both": (("out", "in"), ("in", "out")),
 }
-"""For each direction: the sides on which a hop leaves a document and arrives at the next."""
+"""For each direction, the sides of link groups that a hop leaves from and arrives at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a search is asked.
+    """The question of a search, with the filters of its stages.
 
-    The filter that holds at every stage is not part of it: a plan is answered by a reader that is opened for
-    that filter, and for which no other documents exist (see
+    The filter of the whole search is not part of the question: the reader that answers the plan is opened for
+    that filter and omits other documents (see
     :meth:`Backend.answer <linkstore.backends.base.Backend.answer>`).
 
     Args:
         vector: (d,) unit vector of the query.
-        text: The query as written; empty for a search by vector.
-        filtered: Whether the plan is answered within a filter. Only messages depend on it.
-        seed_filter: Tightens the filter where the search starts.
-        hop_filter: Tightens it for documents reached by links.
-        result_filter: Tightens it for documents returned; others may still be walked through.
-        roots: Ids of documents the search also starts from.
-        links: Links the search also starts from, as if the query were a document that has them.
+        text: The query; empty for a search by vector.
+        filtered: Whether the search has a filter; only messages depend on it.
+        seed_filter: Further filter for the seeds.
+        hop_filter: Further filter for documents reached by links.
+        result_filter: Further filter for the documents returned; paths may lead through others.
+        roots: Ids of additional seeds.
+        links: Links to follow from the query, as if it were a document with these links.
     """
 
     vector: Floats
@@ -64,10 +64,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Strategy(ABC):
-    """How to answer a question; a value that holds settings and never the state of a search.
+    """How to search: an immutable set of settings.
 
     Args:
-        k: How many documents to return at most; default 10.
+        k: Maximum number of documents to return; default 10.
         per_page: At most so many documents of one page are returned, the best of it; default None, any
             number. The page of a document is told by its incoming ``section`` link; a document
             without one is a page of its own.
@@ -92,36 +92,36 @@ class Strategy(ABC):
 
     @abstractmethod
     def plan(self, question: Question) -> Plan[Hits]:
-        """The fetches that answer ``question``, and the hits made of their answers."""
+        """A generator that yields fetches, receives their answers and returns the hits."""
 
     def returning(self, k: int) -> Self:
-        """The same strategy, returning at most ``k`` documents."""
+        """A copy of the strategy that returns at most ``k`` documents."""
         return replace(self, k=k)
 
     def judged(self, question: Question, hits: Hits) -> Generator[Judge, Sequence[float], Hits]:
-        """The hits of the plan after a reranker's say, where the strategy has one."""
+        """The hits after reranking, if the strategy has a reranker."""
         yield from ()
         return hits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Traversing(Strategy):
-    """A strategy that follows links: the controls they all share.
+    """Base class of strategies that follow links.
 
     Args:
-        min_similarity: Floor for the documents a search finds by similarity to start from, in
-            [-1, 1]; default -1, no floor. Named roots and links are exempt.
-        kinds: Which kinds of link to follow: names, or a dict of names with a weight from 0 to 1
-            each; None, the default, follows all with weight 1.
-        adjacent_k: How many members of a link group are taken, the most similar to the query
+        min_similarity: Minimum similarity of seeds found by similarity, in [-1, 1]; default -1, no
+            minimum. It does not apply to ``initial_roots`` and ``initial_links``.
+        kinds: Kinds of link to follow: names, or a dict of names to weights from 0 to 1. None, the
+            default, follows all kinds with weight 1.
+        adjacent_k: Number of members taken from each link group, the most similar to the query
             first; default 10.
-        hub_cap: Of a link group with more members than this on the side arrived at, none is
-            taken; default 200.
-        beam: At most so many documents are carried from one hop to the next, the best by score;
+        hub_cap: A link group with more members than this on the side arrived at is a hub and is not
+            followed; default 200.
+        beam: Maximum number of documents whose links each hop follows, the best by score;
             default 32.
-        max_nodes: At most so many documents are reached in all; default 1,000.
-        direction: ``"forward"`` follows links as they point, ``"backward"`` asks who links here,
-            ``"both"`` does both; default forward.
+        max_nodes: Maximum number of documents reached in total; default 1,000.
+        direction: ``"forward"`` follows links in their direction, ``"backward"`` against it, ``"both"``
+            both ways; default forward.
     """
 
     min_similarity: float = -1.0
@@ -144,38 +144,38 @@ class Traversing(Strategy):
 
     @property
     def followed(self) -> frozenset[str] | None:
-        """The kinds of link that are followed; None where all are."""
+        """The kinds of link to follow; None for all."""
         if not isinstance(self.kinds, Mapping):
             return None
         return frozenset(kind for kind, weight in self.kinds.items() if weight > 0)
 
     def weight_of(self, kind: str) -> float:
-        """How much links of a kind count, from 0, not followed, to 1."""
+        """The weight of a kind of link, from 0 (not followed) to 1."""
         return self.kinds.get(kind, 0.0) if isinstance(self.kinds, Mapping) else 1.0
 
 
 MOST: Final = 2**31 - 1
-"""No number of documents, links or steps in a search may be larger."""
+"""Upper limit of integer settings."""
 
 
 def require_at_least(least: int, **settings: int) -> None:
-    """Refuse settings that are no whole number from ``least`` to :data:`MOST`.
+    """Raise unless every setting is an integer from ``least`` to :data:`MOST`.
 
     Raises:
-        StrategyError: Naming the first such setting.
+        StrategyError: If one is not; the message names it.
     """
     for name, value in settings.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise StrategyError(f"{name} must be a whole number of at least {least}, not {value!r}")
+            raise StrategyError(f"{name} must be an integer of at least {least}, not {value!r}")
         if value > MOST:
             raise StrategyError(f"{name} must be at most {MOST}, not {value!r}")
 
 
 def require_within(low: float, high: float, **settings: float) -> None:
-    """Refuse settings that are no number from ``low`` to ``high``.
+    """Raise unless every setting is a number from ``low`` to ``high``.
 
     Raises:
-        StrategyError: Naming the first such setting.
+        StrategyError: If one is not; the message names it.
     """
     for name, value in settings.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
@@ -190,6 +190,6 @@ def _weights(kinds: Mapping[str, float] | Iterable[str]) -> dict[str, float]:
     weights = dict(kinds) if isinstance(kinds, Mapping) else dict.fromkeys(kinds, 1.0)
     for kind, weight in weights.items():
         if not isinstance(kind, str) or not kind:
-            raise StrategyError(f"a kind of link must be a non-empty string, not {kind!r}")
+            raise StrategyError(f"a kind must be a non-empty string, not {kind!r}")
         require_within(0, 1, **{f"the weight of kind {kind!r}": weight})
     return weights

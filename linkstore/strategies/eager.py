@@ -21,7 +21,7 @@ class Eager(Traversing):
     links that led to it: ``(1 + similarity) * weight - 1``.
 
     Args:
-        k: How many documents to return at most; default 10.
+        k: Maximum number of documents to return; default 10.
         per_page: At most so many documents of one page are returned; default None, any number.
         start_k: How many documents to start from, found by similarity; default 4.
         depth: How many hops to follow; 0 is plain search; default 1.

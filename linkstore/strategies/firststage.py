@@ -25,7 +25,7 @@ class FirstStage:
         words: (n,) BM25 over the largest BM25, in [0, 1]; 0 for those that words did not find.
         best: The largest similarity; 1 where none is above 0.
         lexical: How much words count beside meaning.
-        highest: The similarity of the nearest document, though it be below the floor; None without one.
+        highest: The highest similarity of any document, even below the minimum; None for an empty store.
     """
 
     refs: Ints

@@ -35,7 +35,7 @@ class Mmr(Traversing):
     with similarity damped by link weights as in :class:`Eager`. Hits come in the order picked.
 
     Args:
-        k: How many documents to return at most; default 10.
+        k: Maximum number of documents to return; default 10.
         per_page: At most so many documents of one page are returned; default None, any number.
         depth: How many links away from a seed to go; 0 is plain MMR; default 2.
         fetch_k: How many documents to start from, found by similarity; 0 to start from
@@ -111,7 +111,7 @@ class Mmr(Traversing):
         pool.add(positions, trail.score[positions], vectors)
 
     def _result(self, trail: Trail, pool: Pool, question: Question) -> Plan[Hits]:
-        trail.cut("filter", pool.passed_over, None, "reached, but result_filter excludes them")
+        trail.cut("filter", pool.passed_over, None, "excluded by result_filter")
         trail.cut("per_page", pool.crowded, None, f"more than {self.per_page} of one page")
         if not pool.returned:
             reason = f"none of the {len(trail)} documents reached passes result_filter or score_threshold"

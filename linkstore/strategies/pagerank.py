@@ -1,4 +1,4 @@
-"""Rank what lies around the best documents by how often a walker from the question would meet it."""
+"""Rank documents by personalised PageRank around the first-stage results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from linkstore.strategies.walkrank import Doubles, walked
 from linkstore.vectors import Floats, Ints
 
 TRUST: Final[Mapping[str, float]] = {"section": 0.05, "mention": 0.3}
-"""How much kinds of link count that lead to an answer less often than one an author set; others count 1."""
+"""Default weights of kinds that lead to answers less often than hyperlinks; other kinds count 1."""
 
 PAGE_POOL: Final = 100
 """So many documents, the best before pages are looked at, and those of the first stage are told by page."""
@@ -54,7 +54,7 @@ class PageRank(Traversing):
     Where the backend has no lexical search, meaning alone makes the first stage; ``explain()`` says so.
 
     Args:
-        k: How many documents to return at most; default 10.
+        k: Maximum number of documents to return; default 10.
         per_page: At most so many documents of one page are returned; default None, any number.
         start_k: How many documents of the first stage the walk starts from; default 16.
         direction: As for every traversal; default both.
@@ -112,7 +112,7 @@ class PageRank(Traversing):
         require_within(1e-6, 1, page_fade=self.page_fade)
 
     def weight_of(self, kind: str) -> float:
-        """How much links of a kind count, from 0, not followed, to 1."""
+        """The weight of a kind of link, from 0 (not followed) to 1."""
         return TRUST.get(kind, 1.0) if self.kinds is None else Traversing.weight_of(self, kind)
 
     def plan(self, question: Question) -> Plan[Hits]:
@@ -140,7 +140,7 @@ class PageRank(Traversing):
         return (yield from self._ranked(trail, stage, time, question))
 
     def judged(self, question: Question, hits: Hits) -> Generator[Judge, Sequence[float], Hits]:
-        """The hits after the reranker's say, if there is one."""
+        """The hits after reranking, if the strategy has a reranker."""
         if self.reranker is None or not hits:
             return hits
         return (yield from reranked(hits, question.text, self.reranker, self.rerank, self.rerank_k, self.k))

@@ -1,4 +1,4 @@
-"""A second opinion on the best hits: a callable that reads question and texts."""
+"""Reranking: a callable scores the texts of the best hits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Reranker = Callable[[str, Sequence[str]], Sequence[float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judge:
-    """Asks a reranker for the scores of texts; it may take its time."""
+    """A request for a reranker's scores of texts."""
 
     reranker: Reranker
     question: str
@@ -25,7 +25,7 @@ class Judge:
 def reranked(
     hits: Hits, question: str, reranker: Reranker, weight: float, count: int, k: int
 ) -> Generator[Judge, Sequence[float], Hits]:
-    """Let a reranker's score join the sum of the first ``count`` hits, and return the best ``k``.
+    """Rerank the first ``count`` hits, and return the best ``k``.
 
     What the reranker says is put on a scale from 0, the worst of those it read, to 1, the best; the score
     is the weighted mean of both. Hits that it did not read keep their place behind those it did.
@@ -39,10 +39,10 @@ def reranked(
         k: How many are returned.
 
     Raises:
-        StrategyError: If the question has no words, or the reranker gives no finite number for each text.
+        StrategyError: If the question has no text, or a score is missing or not finite.
     """
     if not question:
-        raise StrategyError("a reranker reads words: search with a text, not with a vector")
+        raise StrategyError("a reranker needs the text of the question; search by text, not by vector")
     read, rest = hits.hits[:count], hits.hits[count:]
     scores = yield Judge(
         reranker=reranker, question=question, texts=tuple(hit.document.page_content for hit in read)
@@ -58,7 +58,7 @@ def _checked(scores: Sequence[float], count: int) -> list[float]:
     found = [float(score) for score in scores]
     if len(found) != count or not all(map(math.isfinite, found)):
         raise StrategyError(
-            f"the reranker must give a finite number for each of {count} texts; it gave {found[:5]}"
+            f"the reranker must return a finite number for each of {count} texts; it returned {found[:5]}"
             f"{' …' if len(found) > 5 else ''}"
         )
     return found

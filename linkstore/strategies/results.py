@@ -23,7 +23,7 @@ def _empty_reason(
     if best is not None:
         return f"no document reaches min_similarity {controls.min_similarity}; the best has {best:.4f}"
     if k == 0:
-        start = "no document was to be found by similarity, and no root or link leads to one"
+        start = "start_k is 0, and no root or link leads to a document"
         return "; ".join([start, *(str(cut) for cut in cuts)])
     if question.filtered or not question.seed_filter.always:
         return "no document passes the filter"
@@ -57,7 +57,7 @@ def returned(
         per_page: How many of one page at most; None, any number.
     """
     allowed = yield from passing(trail, np.arange(len(trail)), question)
-    trail.cut("filter", len(trail) - len(allowed), None, "reached, but result_filter excludes them")
+    trail.cut("filter", len(trail) - len(allowed), None, "excluded by result_filter")
     refs = trail.refs[allowed]
     order = yield from ranked(refs, scores[allowed], k if per_page is None else len(refs))
     if per_page is not None:

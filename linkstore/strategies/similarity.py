@@ -20,17 +20,14 @@ class Similarity(Strategy):
     """The ``k`` documents most similar to the query; no link is followed.
 
     Args:
-        k: How many documents to return at most; default 10.
+        k: Maximum number of documents to return; default 10.
         per_page: At most so many documents of one page are returned; default None, any number.
     """
 
     def plan(self, question: Question) -> Plan[Hits]:
         """One fetch of the nearest, one of their texts."""
         if question.roots or question.links:
-            raise StrategyError(
-                "Similarity starts from the query alone; with initial_roots or initial_links use"
-                " Eager(depth=0)"
-            )
+            raise StrategyError("Similarity does not take initial_roots or initial_links; use Eager(depth=0)")
         condition = question.seed_filter & question.result_filter
         trail = Trail()
 

@@ -35,7 +35,7 @@ class Surroundings:
 def surroundings(
     trail: Trail, frontier: Ints, question: Question, controls: Traversing, backward: float
 ) -> Plan[Surroundings]:
-    """Follow the link groups of the frontier one hop, and keep who is joined with whom.
+    """Follow the link groups of the frontier one hop, and return the edges.
 
     A link is an edge both ways; against its direction it counts ``backward`` times as much. A link group
     that leads to n documents divides its weight among them.

@@ -134,7 +134,7 @@ class Departures:
         return best
 
     def join(self, groups: Ints, reached: Reached) -> Edges:
-        """With whom the link groups led to: what the hop followed."""
+        """Join with the documents that the link groups led to: the links that the hop followed."""
         return Edges(
             out_group=self.group,
             out_source=self.source,

@@ -120,13 +120,13 @@ def _union(plain: Found, linked: Found) -> Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossing:
-    """How one hop went through link groups from one of their sides to the other.
+    """One direction of a hop: from one side of link groups to the other.
 
     Args:
-        leave: The side that documents were left on.
-        departures: How the frontier left.
+        leave: The side of the frontier documents.
+        departures: The memberships by which the frontier was left.
         groups: (g,) the link groups, ascending.
-        answer: Whom they led to.
+        answer: The documents they led to.
     """
 
     leave: Side

@@ -25,19 +25,17 @@ class Words(Strategy):
     it raises CapabilityError.
 
     Args:
-        k: How many documents to return at most; default 10.
+        k: Maximum number of documents to return; default 10.
         per_page: At most so many documents of one page are returned; default None, any number.
     """
 
     def plan(self, question: Question) -> Plan[Hits]:
         """One fetch by words, one of their vectors, one of their texts."""
         if question.roots or question.links:
-            raise StrategyError(
-                "Words starts from the query alone; with initial_roots or initial_links use Eager(depth=0)"
-            )
+            raise StrategyError("Words does not take initial_roots or initial_links; use Eager(depth=0)")
         asked, more = question_terms(question.text)
         if not asked:
-            reason = "the query has no words to look up: it is a vector, or stop words alone"
+            reason = "the query has no words to look up: it is a vector or contains only stop words"
             return Hits(hits=(), reason=reason, strategy=str(self))
         condition = question.seed_filter & question.result_filter
         trail = Trail()
@@ -50,7 +48,7 @@ class Words(Strategy):
         left = ", ".join(found.left_out)
         trail.cut("lexical", len(found.left_out), 0, f"words in too many documents: {left}")
         if not len(found.refs):
-            reason = "no document has any of the query's words" + (
+            reason = "no document contains a word of the query" + (
                 " and passes the filter" if question.filtered or not condition.always else ""
             )
             return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))

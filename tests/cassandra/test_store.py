@@ -95,12 +95,12 @@ def test_a_given_session_is_left_open(cassandra_session, space, filled):
 
 
 def test_without_a_session_it_is_said_where_one_may_come_from(no_cassio, cassandra_possible):
-    with pytest.raises(BackendError, match=r"no Cassandra session: give session=.*cassio\.init"):
+    with pytest.raises(BackendError, match=r"no Cassandra session is given; pass session=.*cassio\.init"):
         LinkStore.cassandra(embedding(), keyspace="k")
 
 
 def test_without_a_keyspace_it_is_said_where_one_may_come_from(no_cassio, cassandra_session):
-    with pytest.raises(BackendError, match=r"give keyspace=…, or cassio\.init"):
+    with pytest.raises(BackendError, match=r"pass keyspace=…, or call cassio\.init"):
         LinkStore.cassandra(embedding(), session=cassandra_session)
 
 
@@ -350,13 +350,13 @@ def test_as_a_process_it_prints_results_and_nothing_else(cassandra, space, table
 @pytest.mark.parametrize(
     ("rest", "says"),
     [
-        ("", "the form is cassandra://host:port/keyspace/table"),
-        ("127.0.0.1:9042", "the form is"),
-        ("127.0.0.1:9042/keyspace", "the form is"),
-        ("127.0.0.1:9042/keyspace/", "the form is"),
-        ("127.0.0.1:9042/keyspace/table/more", "the form is"),
-        ("127.0.0.1:99999/keyspace/table", "is no host"),
-        ("me:secret@127.0.0.1/keyspace/table", "a user name belongs into LINKSTORE_CASSANDRA_USERNAME"),
+        ("", "use cassandra://host:port/keyspace/table"),
+        ("127.0.0.1:9042", "use cassandra"),
+        ("127.0.0.1:9042/keyspace", "use cassandra"),
+        ("127.0.0.1:9042/keyspace/", "use cassandra"),
+        ("127.0.0.1:9042/keyspace/table/more", "use cassandra"),
+        ("127.0.0.1:99999/keyspace/table", "is not a host"),
+        ("me:secret@127.0.0.1/keyspace/table", "set the environment variable LINKSTORE_CASSANDRA_USERNAME"),
         ("127.0.0.1/keyspace/a%22b", "cannot name tables"),
     ],
 )

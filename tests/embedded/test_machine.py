@@ -136,7 +136,7 @@ class Store(RuleBasedStateMachine):
     @rule(strategy=STRATEGIES, about=st.integers(0, 7), filter=FILTERS, roots=st.lists(IDS, max_size=2))
     def search(self, strategy: Strategy, about: int, filter: dict | None, roots: list[str]) -> None:
         if isinstance(strategy, Similarity):
-            roots = []  # it starts from the query alone, and says so
+            roots = []  # it does not take initial_roots, and says so
         question = Question(
             vector=vectors([about])[0], filtered=filter is not None, roots=tuple(dict.fromkeys(roots))
         )

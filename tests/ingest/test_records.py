@@ -88,25 +88,25 @@ def test_a_second_run_takes_up_what_changed(store, path):
 
 
 BROKEN = (
-    (b"{", "line 2", "no JSON"),
-    (b"\xff\xfe", "line 2", "no JSON"),
-    (b"[" * 100_000, "line 2", "no JSON"),
-    (b"[1]", "line 2", "no object"),
-    ({"text": "x"}, "line 2", "no object"),
-    ({"id": True, "text": "x"}, "line 2", "no object"),
-    ({"id": " ", "text": "x"}, "line 2", "no object"),
+    (b"{", "line 2", "invalid JSON"),
+    (b"\xff\xfe", "line 2", "invalid JSON"),
+    (b"[" * 100_000, "line 2", "invalid JSON"),
+    (b"[1]", "line 2", "not an object"),
+    ({"text": "x"}, "line 2", "not an object"),
+    ({"id": True, "text": "x"}, "line 2", "not an object"),
+    ({"id": " ", "text": "x"}, "line 2", "not an object"),
     ({"id": "x"}, "x", 'no "text"'),
     ({"id": "x", "text": " "}, "x", 'no "text"'),
     ({"id": "x", "text": 1}, "x", '"text" is a int'),
     ({"id": "x", "text": "x", "titel": "y"}, "x", "unknown titel; known are answers, id, links"),
     ({"id": "x", "text": "x", "links": "a"}, "x", '"links" is a str'),
-    ({"id": "x", "text": "x", "links": [1]}, "x", "the link '1' is no URL"),
-    ({"id": "x", "text": "x", "links": [{"id": "a", "url": "b"}]}, "x", "is no URL"),
+    ({"id": "x", "text": "x", "links": [1]}, "x", "the link '1' is not a URL"),
+    ({"id": "x", "text": "x", "links": [{"id": "a", "url": "b"}]}, "x", "is not a URL"),
     ({"id": "x", "text": "x", "links": [{"url": 1}]}, "x", '"url" is a int'),
     ({"id": "x", "text": "x", "links": [{"kind": "", "tag": "t", "direction": "in"}]}, "x", "invalid link"),
     ({"id": "x", "text": "x", "metadata": {"links": [1]}}, "x", "invalid link"),
     ({"id": "x", "text": "x", "metadata": []}, "x", '"metadata" is a list'),
-    ({"id": "tower", "text": "x"}, "line 2", "that of an earlier line"),
+    ({"id": "tower", "text": "x"}, "line 2", "an earlier line has the same id"),
 )
 
 

@@ -270,7 +270,7 @@ BAD = {
     "no vector": (("a", None, None, None), "no vector"),
     "zero": (("a", [0.0] * DIMENSION, None, None), "'zero' is zero"),
     "no json": (("a", VECTOR, "{", None), "metadata cannot be read"),
-    "no object": (("a", VECTOR, "[1]", None), "no JSON object"),
+    "no object": (("a", VECTOR, "[1]", None), "not a JSON object"),
     "big number": (("a", VECTOR, json.dumps({"n": 2**70}), None), "64-bit"),
     "a set": (("a", VECTOR, None, {"links": "{Link(kind='k', direction='in', tag='t')}"}), "cannot be read"),
     "a dict": (("a", VECTOR, None, {"links": '{"kind": "k"}'}), "list of links"),

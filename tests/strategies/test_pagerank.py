@@ -72,7 +72,7 @@ class TestStart:
         monkeypatch.setattr(OracleReader, "lexical", Reader.lexical)
         hits = store(record("near", 0.9, text="monorail"))(PageRank(), text="monorail")
         assert [cut.reason for cut in hits.cuts] == ["lexical"]
-        assert "cannot search by words" in hits.explain()
+        assert "has no lexical search" in hits.explain()
 
 
 class TestWalk:

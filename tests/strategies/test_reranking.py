@@ -88,7 +88,7 @@ def test_what_it_gives_is_checked(store, wrong) -> None:
 
 def test_it_needs_words(store) -> None:
     vector = embedding().embed_query("alpha")
-    with pytest.raises(StrategyError, match="a reranker reads words"):
+    with pytest.raises(StrategyError, match="a reranker needs the text"):
         store.search(vector, strategy=PageRank(reranker=last_letters))
 
 

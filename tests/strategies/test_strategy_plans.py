@@ -203,13 +203,13 @@ class TestPlans:
 
 
 BAD: list[tuple[type[Strategy], dict[str, Any], str]] = [
-    (Similarity, {"k": 0}, "k must be a whole number of at least 1, not 0"),
-    (Similarity, {"k": 2.0}, "k must be a whole number"),
-    (Similarity, {"k": True}, "k must be a whole number"),
-    (Eager, {"k": -1}, "k must be a whole number of at least 1, not -1"),
+    (Similarity, {"k": 0}, "k must be an integer of at least 1, not 0"),
+    (Similarity, {"k": 2.0}, "k must be an integer"),
+    (Similarity, {"k": True}, "k must be an integer"),
+    (Eager, {"k": -1}, "k must be an integer of at least 1, not -1"),
     (Eager, {"depth": -1}, "depth must be"),
     (Eager, {"depth": "2"}, "depth must be"),
-    (Eager, {"start_k": -1}, "start_k must be a whole number of at least 0, not -1"),
+    (Eager, {"start_k": -1}, "start_k must be an integer of at least 0, not -1"),
     (Eager, {"adjacent_k": 0}, "adjacent_k must be"),
     (Eager, {"hub_cap": -1}, "hub_cap must be"),
     (Eager, {"beam": 0}, "beam must be"),

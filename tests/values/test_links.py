@@ -176,7 +176,7 @@ class TestAnInvalidLink:
 
     @pytest.mark.parametrize("value", ["text", 7, None, ["k", "t", "in"], object], ids=str)
     def test_is_whatever_is_no_link(self, value: Any) -> None:
-        with pytest.raises(LinkError, match="expected a Link, or a dict"):
+        with pytest.raises(LinkError, match="expected a Link or a dict"):
             as_link(value)
 
     @pytest.mark.parametrize("value", ["t" * MAX_TAG_BYTES, "é" * 4096, "\U0001f600" * 2048])

@@ -183,7 +183,7 @@ def test_base_href_says_what_links_are_relative_to():
 
 
 def test_a_base_must_be_absolute():
-    with pytest.raises(LinkError, match="no absolute URL"):
+    with pytest.raises(LinkError, match="not an absolute URL"):
         Site(bases=("docs/",))
 
 

@@ -181,7 +181,7 @@ def test_headers_for_one_url_are_not_sent_to_what_it_redirects_to():
         ({"/": moved("/")}, "circle"),
         ({"/": moved("/a"), "/a": moved("/")}, "circle"),
         ({"/": moved("/1"), **{f"/{n}": moved(f"/{n + 1}") for n in range(1, 30)}}, "more than 10 redirects"),
-        ({"/": moved("http://[::1/")}, "is no URL"),
+        ({"/": moved("http://[::1/")}, "is not a URL"),
     ],
 )
 def test_redirects_come_to_an_end(pages, message):

@@ -206,7 +206,7 @@ def test_broken_xml_keeps_the_pages_before_it(tmp_path):
 def test_what_is_no_dump_is_no_source(tmp_path, content):
     path = tmp_path / "dump.xml"
     path.write_bytes(content)
-    with pytest.raises(SourceNotFoundError, match=r"no MediaWiki XML dump|7z"):
+    with pytest.raises(SourceNotFoundError, match=r"not a MediaWiki XML dump|7z"):
         WikiSource(path)
 
 

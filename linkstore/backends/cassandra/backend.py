@@ -61,12 +61,12 @@ class CassandraBackend(Backend):
         session: The driver's; it is not closed with the backend unless ``close_session`` is given.
         keyspace: Where the tables are.
         table: Name of the table of documents; the others' names begin with it.
-        create: Make the tables if they are not there.
+        create: Create the tables if they do not exist.
         settings: See :class:`CassandraSettings`.
         close_session: Called when the backend is closed.
 
     Raises:
-        StoreNotFoundError: If there is no store and ``create`` is False.
+        StoreNotFoundError: If the store does not exist and ``create`` is False.
         StoreFormatError: If it is of a version that this linkstore does not know.
         ClockSkewError: If the clocks of this machine and of a node differ by more than is allowed.
     """
@@ -251,4 +251,4 @@ class CassandraBackend(Backend):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise StoreClosedError(f"the store {self._tables.name!r} was closed; open it again to use it")
+            raise StoreClosedError(f"the store {self._tables.name!r} is closed; open it again")

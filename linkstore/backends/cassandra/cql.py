@@ -26,7 +26,7 @@ class Tables:
         name: Of the table of documents; the others' names begin with it.
 
     Raises:
-        BackendError: If the name is no name for tables.
+        BackendError: If the name is not valid for tables.
     """
 
     keyspace: str

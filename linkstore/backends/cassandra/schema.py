@@ -61,9 +61,7 @@ def set_up(tables: Tables, *, create: bool, buckets: int, lexical: bool) -> Oper
     there = yield from _there(tables)
     if tables.settings_name not in there:
         if not create:
-            raise StoreNotFoundError(
-                f"there is no linkstore named {tables.name!r} in the keyspace {tables.keyspace!r}"
-            )
+            raise StoreNotFoundError(f"the keyspace {tables.keyspace!r} has no store named {tables.name!r}")
         yield from _schema(cql.create_small_tables(tables))
     recorded = yield from read(tables)
     if recorded.version is None and create:

@@ -40,8 +40,8 @@ class Words:
         """
         if not self._indexed:
             raise CapabilityError(
-                f"the store {self._tables.name!r} cannot be searched by words, as it was made with"
-                " lexical=False: make it anew without that, or take a strategy that needs no lexical search,"
-                " such as Eager"
+                f"the store {self._tables.name!r} has no lexical search, because it was created with"
+                " lexical=False; create it again without that setting, or use a strategy that does not need"
+                " lexical search, such as Eager"
             )
         return (yield from self._search.look_up(words, scope))

@@ -75,7 +75,9 @@ def read_front_matter(source: str) -> FrontMatter:
     try:
         read = yaml.load(source, Loader=_LOADER)  # noqa: S506 (a safe loader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise FrontMatterError(f"the front matter is no YAML: {' '.join(str(error).split())}") from error
+        raise FrontMatterError(
+            f"the front matter is not valid YAML: {' '.join(str(error).split())}"
+        ) from error
     if read is None:
         return NONE
     if not isinstance(read, dict):

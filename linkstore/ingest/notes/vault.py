@@ -61,7 +61,7 @@ class VaultSource:
 
     Raises:
         SourceNotFoundError: If there is no such folder.
-        LinkError: If the prefix is no path.
+        LinkError: If the prefix is not a path.
     """
 
     def __init__(self, path: str | Path, settings: IngestSettings | None = None, *, prefix: str = "") -> None:
@@ -179,7 +179,7 @@ def index_vault(
         NothingIndexedError: If it has no notes, and none are stored.
         RemovalRefusedError: If more than half of its stored notes are gone.
         SourceConflictError: If another source has a page of the same name.
-        LinkError: If the prefix is no path.
+        LinkError: If the prefix is not a path.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
     found = VaultSource(path, settings, prefix=prefix)

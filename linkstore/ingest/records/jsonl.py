@@ -48,13 +48,13 @@ class JsonlSource:
 
     Raises:
         SourceNotFoundError: If there is no such file.
-        LinkError: If the prefix is no path.
+        LinkError: If the prefix is not a path.
     """
 
     def __init__(self, path: str | Path, *, prefix: str = "", claims: ClaimPolicy = "own") -> None:
         self._path = Path(path)
         if not self._path.is_file():
-            raise SourceNotFoundError(f"there is no file {str(path)!r}; give a file of JSON lines")
+            raise SourceNotFoundError(f"the file {str(path)!r} does not exist; give a file of JSON lines")
         self._policy: ClaimPolicy = claims
         self._site = Site(prefix=prefix)
 
@@ -93,15 +93,15 @@ class JsonlSource:
         try:
             fields = orjson.loads(line)
         except orjson.JSONDecodeError as error:
-            return BadInput(name=where, reason=f"it is no JSON: {error}", hides="")
+            return BadInput(name=where, reason=f"invalid JSON: {error}", hides="")
         name = fields.get("id") if isinstance(fields, dict) else None
         if isinstance(name, int) and not isinstance(name, bool):
             name = str(name)
         if not isinstance(name, str) or not name.strip() or "\0" in name:
-            return BadInput(name=where, reason='it is no object with an "id"', hides="")
+            return BadInput(name=where, reason='not an object with an "id"', hides="")
         key = xxhash.xxh3_128_digest(name.encode())
         if key in seen:
-            return BadInput(name=where, reason=f"its id {name!r} is that of an earlier line")
+            return BadInput(name=where, reason=f"an earlier line has the same id {name!r}")
         seen.add(key)
         refused = frozenset(tag for tag in _claimed(fields, self._site) if not claims.believed(tag, name))
         digest = xxhash.xxh3_128_hexdigest(line.strip() + b"".join(map(str.encode, sorted(refused))))
@@ -151,7 +151,7 @@ def index_jsonl(
         NothingIndexedError: If none of its lines can be indexed, and none are stored.
         RemovalRefusedError: If more than half of its stored documents are gone.
         SourceConflictError: If another source has a document of the same id.
-        LinkError: If the prefix is no path.
+        LinkError: If the prefix is not a path.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
     found = JsonlSource(path, prefix=prefix, claims=claims)
@@ -233,7 +233,7 @@ def _link(value: Any, url: str, site: Site) -> Link | None:
     if not isinstance(value, dict) or value.keys() - {"label"} not in ({"id"}, {"url"}):
         shown = str(value)[:80]
         raise ValueError(
-            f'the link {shown!r} is no URL, {{"id"}}, {{"url"}} or {{"kind", "tag", "direction"}}'
+            f'the link {shown!r} is not a URL, {{"id"}}, {{"url"}} or {{"kind", "tag", "direction"}}'
         )
     label = _field(value, "label", str, "")
     if "id" in value:

@@ -41,7 +41,7 @@ class DocumentsSource:
         claims: Which URLs a document may have; see :func:`index_documents`.
 
     Raises:
-        LinkError: If the prefix is no path.
+        LinkError: If the prefix is not a path.
     """
 
     def __init__(
@@ -76,7 +76,9 @@ class DocumentsSource:
             name = document.id or _made_id(document, origin)
             key = xxhash.xxh3_128_digest(name.encode(errors="replace"))
             if key in seen:
-                yield BadInput(name=f"document {number}", reason=f"its id {name!r} is that of an earlier one")
+                yield BadInput(
+                    name=f"document {number}", reason=f"an earlier document has the same id {name!r}"
+                )
                 continue
             seen.add(key)
             url = origin if origin != before and "://" in origin else ""
@@ -130,7 +132,7 @@ def index_documents(
         NothingIndexedError: If none of the documents can be indexed, and none are stored.
         RemovalRefusedError: If more than half of the stored documents do not come again.
         SourceConflictError: If another source has a document of the same id.
-        LinkError: If the prefix is no path.
+        LinkError: If the prefix is not a path.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
     found = DocumentsSource(documents, source, prefix=prefix, claims=claims)

@@ -6,7 +6,7 @@
     ├── WebSettingsError        settings of a crawl that cannot work
     └── FetchError              a URL that could not be fetched
         ├── ForbiddenUrlError   a URL or address that is never asked
-        ├── RobotsError         a robots.txt that cannot be had, so that nothing may be asked
+        ├── RobotsError         a robots.txt cannot be read, so nothing may be requested
         └── SiteUnavailableError  the site stopped answering in the middle of a run
 """
 
@@ -40,7 +40,7 @@ class ForbiddenUrlError(FetchError):
 
 
 class RobotsError(FetchError):
-    """The robots.txt of a host cannot be had or followed; until it can, nothing there is asked."""
+    """The robots.txt of a host cannot be read or followed, so nothing is requested from the host."""
 
 
 class SiteUnavailableError(FetchError, ConnectionError):

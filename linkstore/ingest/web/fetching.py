@@ -215,7 +215,7 @@ def _named_errors() -> Iterator[None]:
         refused = isinstance(error.__cause__, ssl.SSLError) or isinstance(error.__context__, ssl.SSLError)
         raise FetchError(f"no connection: {error}", again=not refused) from error
     except ProtocolError as error:
-        raise FetchError(f"the answer is no HTTP: {error}", again=True) from error
+        raise FetchError(f"the answer is not valid HTTP: {error}", again=True) from error
 
 
 def _headers(raw: RawResponse) -> dict[str, str]:

@@ -33,7 +33,7 @@ def resolve(host: str, port: int) -> Sequence[str]:
     except socket.gaierror as error:
         raise FetchError(f"the host {host} is not found: {error.strerror}", again=True) from error
     except UnicodeError as error:
-        raise FetchError(f"{host!r} is no host name: {error}") from error
+        raise FetchError(f"{host!r} is not a host name: {error}") from error
     return list(dict.fromkeys(str(one[4][0]) for one in found))
 
 

@@ -18,7 +18,7 @@ _READ: Final = 500 * 1024
 class Robots:
     """The robots.txt of each host that is visited, read once.
 
-    Without one (status 400 to 499) everything is allowed; where it cannot be had, nothing is. A redirect
+    Without one (status 400 to 499) everything is allowed; where it cannot be read, nothing is. A redirect
     is followed wherever it leads, as long as that may be asked.
 
     Args:
@@ -38,7 +38,7 @@ class Robots:
 
         Raises:
             ForbiddenUrlError: If the URL is none that could be asked.
-            FetchError: If the robots.txt cannot be had, or asks for more patience than there is.
+            FetchError: If the robots.txt cannot be read, or asks for a longer delay than allowed.
         """
         target = read_target(url, self._ports)
         return self._rules(target.origin).can_fetch(target.url, self._user_agent)
@@ -48,7 +48,7 @@ class Robots:
 
         Raises:
             ForbiddenUrlError: If the URL is none that could be asked.
-            FetchError: If the robots.txt cannot be had, or asks for more patience than there is.
+            FetchError: If the robots.txt cannot be read, or asks for a longer delay than allowed.
         """
         return tuple(dict.fromkeys(self._rules(read_target(url, self._ports).origin).sitemaps))
 

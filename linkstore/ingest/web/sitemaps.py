@@ -66,7 +66,7 @@ def read_sitemap(body: bytes) -> Sitemap:
     A document type, by which entities could be defined, is refused: no sitemap has one.
 
     Raises:
-        FetchError: If it is no sitemap, or unpacks to more than 50 MiB.
+        FetchError: If it is not a sitemap, or is larger than 50 MiB when unpacked.
     """
     body = _unpacked(body) if body.startswith(GZIP) else body
     if body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
@@ -74,7 +74,7 @@ def read_sitemap(body: bytes) -> Sitemap:
     found = islice(_WORD.finditer(body.removeprefix(b"\xef\xbb\xbf")), MOST_URLS + 1)
     lines = [word[0].decode("utf-8", "replace") for word in found]
     if not lines or not all(line.startswith(("http://", "https://")) for line in lines):
-        raise FetchError("it is no sitemap")
+        raise FetchError("not a sitemap")
     short = [line for line in lines[:MOST_URLS] if len(line) <= _LONGEST_URL]
     return Sitemap(pages=short, is_cut=len(lines) > MOST_URLS)
 
@@ -156,7 +156,7 @@ def _read_xml(body: bytes) -> Sitemap:
     try:
         reader.read(body)
     except (expat.ExpatError, UnboundedXmlError, ValueError, LookupError) as error:
-        raise FetchError(f"it is no sitemap: {error}") from error
+        raise FetchError(f"not a sitemap: {error}") from error
     return reader.found
 
 

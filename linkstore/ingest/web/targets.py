@@ -70,7 +70,7 @@ def read_target(url: str, ports: frozenset[int] = frozenset()) -> Target:
     shown = url if len(url) <= _SHOWN else f"{url[:_SHOWN]}…"
     found = _URL.fullmatch(url) if len(url) <= _LONGEST else None
     if found is None:
-        raise ForbiddenUrlError(f"{shown!r} is no http or https URL of at most {_LONGEST:,} characters")
+        raise ForbiddenUrlError(f"{shown!r} is not an http or https URL of at most {_LONGEST:,} characters")
     scheme, authority = found["scheme"].lower(), found["authority"].lower()
     if "@" in authority:
         raise ForbiddenUrlError(f"{shown!r} is not asked: it holds a user name")
@@ -105,7 +105,7 @@ def absolute_url(href: str, base: str) -> str:
     try:
         url = safe_url_string(urljoin(base, written))
     except ValueError as error:
-        raise FetchError(f"{href[:_SHOWN]!r} is no URL: {error}") from error
+        raise FetchError(f"{href[:_SHOWN]!r} is not a URL: {error}") from error
     found = _URL.fullmatch(url)
     if found is None:
         return url
@@ -118,7 +118,7 @@ def _host(host: str, shown: str) -> str:
         try:
             return str(IPv6Address(host[1:-1]))
         except AddressValueError as error:
-            raise ForbiddenUrlError(f"{shown!r} is not asked: its host is no IPv6 address") from error
+            raise ForbiddenUrlError(f"{shown!r} is not asked: its host is not an IPv6 address") from error
     name = host.removesuffix(".")
     if _NUMBER.fullmatch(name.rpartition(".")[2]):
         try:

@@ -141,13 +141,13 @@ def _start(client: Client, robots: Robots, url: str) -> Response:
     except ForbiddenUrlError:
         raise
     except RobotsError as error:
-        raise RobotsError(f"{url} cannot be had: {error}") from error
+        raise RobotsError(f"{url} cannot be read: {error}") from error
     except FetchError as error:
-        raise FetchError(f"{url} cannot be had: {error}", again=error.again) from error
+        raise FetchError(f"{url} cannot be read: {error}", again=error.again) from error
     if found.location is not None:
         raise SourceNotFoundError(f"{url} redirects to {found.location}, which robots.txt does not allow")
     if found.status != 200:
-        raise SourceNotFoundError(f"{url} cannot be had: the server answers {found.status}")
+        raise SourceNotFoundError(f"{url} cannot be read: the server answered {found.status}")
     if not is_html(found.headers) and not is_sitemap(found.body):
         raise SourceNotFoundError(f"{url} is {found.media_type}; give a page of HTML or a sitemap")
     return found

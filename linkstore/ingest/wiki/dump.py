@@ -72,9 +72,9 @@ def read_siteinfo(path: Path) -> SiteInfo:
                 break
     except DumpCutShortError as error:
         if not reader.is_dump:
-            raise SourceNotFoundError(f"{str(path)!r} is no MediaWiki XML dump: {error}") from error
+            raise SourceNotFoundError(f"{str(path)!r} is not a MediaWiki XML dump: {error}") from error
     if not reader.is_dump:
-        raise SourceNotFoundError(f"{str(path)!r} is no MediaWiki XML dump: it has no <mediawiki> element")
+        raise SourceNotFoundError(f"{str(path)!r} is not a MediaWiki XML dump: it has no <mediawiki> element")
     return reader.siteinfo()
 
 
@@ -120,7 +120,9 @@ def _file(path: Path) -> BufferedReader:
     try:
         return path.open("rb")
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
-        raise SourceNotFoundError(f"there is no dump {str(path)!r}; give an .xml or .xml.bz2 file") from error
+        raise SourceNotFoundError(
+            f"the dump {str(path)!r} does not exist; give an .xml or .xml.bz2 file"
+        ) from error
 
 
 def _unpacking(file: BufferedReader, path: Path) -> BufferedReader | bz2.BZ2File:
@@ -297,4 +299,4 @@ def _number(value: str) -> int:
     try:
         return int(value)
     except ValueError as error:
-        raise LinkStoreError(f"{value[:40]!r} is no number of a namespace") from error
+        raise LinkStoreError(f"{value[:40]!r} is not the number of a namespace") from error

@@ -77,7 +77,7 @@ class WikiSource:
 
     Raises:
         SourceNotFoundError: If there is no such dump.
-        LinkError: If the base is no absolute URL, or the prefix no path.
+        LinkError: If the base is not an absolute URL, or the prefix is not a path.
         ExtractionError: If works are to be cited and no extractor of citations is installed.
     """
 
@@ -239,7 +239,7 @@ def index_wiki(
         NothingIndexedError: If it has no articles, and none are stored.
         RemovalRefusedError: If more than half of the stored articles are gone.
         ExtractionError: If an extractor is not installed, or cannot be used here.
-        LinkError: If the base is no absolute URL, or the prefix no path.
+        LinkError: If the base is not an absolute URL, or the prefix is not a path.
     """
     chosen = settings or WikiSettings()
     if namespaces is not None:

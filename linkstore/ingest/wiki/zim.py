@@ -42,7 +42,7 @@ class ZimSource:
     Raises:
         MissingLibzimError: If libzim is not installed.
         SourceNotFoundError: If there is no such file, or it is no ZIM file.
-        LinkError: If the prefix is no path.
+        LinkError: If the prefix is not a path.
     """
 
     def __init__(self, path: str | Path, settings: IngestSettings | None = None, *, prefix: str = "") -> None:
@@ -136,7 +136,7 @@ def index_zim(
         NothingIndexedError: If it has no pages, and none are stored.
         RemovalRefusedError: If more than half of its stored pages are gone.
         SourceConflictError: If another source has a page of the same name.
-        LinkError: If the prefix is no path.
+        LinkError: If the prefix is not a path.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
     found = ZimSource(path, settings, prefix=prefix)
@@ -147,7 +147,7 @@ def index_zim(
 
 def _opened(path: Path) -> Any:
     if not path.is_file():
-        raise SourceNotFoundError(f"there is no file {str(path)!r}; give a ZIM file")
+        raise SourceNotFoundError(f"the file {str(path)!r} does not exist; give a ZIM file")
     try:
         from libzim.reader import Archive
     except ImportError as error:
@@ -158,4 +158,4 @@ def _opened(path: Path) -> Any:
     try:
         return Archive(path)
     except RuntimeError as error:
-        raise SourceNotFoundError(f"{str(path)!r} is no ZIM file: {error}") from error
+        raise SourceNotFoundError(f"{str(path)!r} is not a ZIM file: {error}") from error

@@ -97,7 +97,7 @@ class Flight:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let what is still under way land unheard."""
+        """Ignore the results of requests that are still running."""
         self._open = False
 
     @property

@@ -84,13 +84,11 @@ def resolve_session(session: Session | None, keyspace: str | None) -> tuple[Sess
     found = session or _of_cassio("resolve_session")
     if found is None:
         raise BackendError(
-            "there is no Cassandra session: give session=… and keyspace=…, or call cassio.init(…) first"
+            "no Cassandra session is given; pass session=… and keyspace=…, or call cassio.init(…) first"
         )
     chosen = keyspace or (session and session.keyspace) or _of_cassio("resolve_keyspace") or found.keyspace
     if not chosen:
-        raise BackendError(
-            "it is not said which Cassandra keyspace to use: give keyspace=…, or cassio.init(keyspace=…)"
-        )
+        raise BackendError("no Cassandra keyspace is given; pass keyspace=…, or call cassio.init(keyspace=…)")
     check_keyspace(found, chosen)
     return found, chosen
 
@@ -114,11 +112,11 @@ def parse_address(url: str) -> Address:
         BackendError: If it has another form.
     """
     if "@" in url:
-        raise BackendError(f"a user name belongs into {USERNAME} in the environment, not into a URL")
+        raise BackendError(f"a URL must not contain a user name; set the environment variable {USERNAME}")
     scheme, _, rest = url.partition("://")
     places, *names = rest.split("/")
     if scheme != "cassandra" or len(names) != 2 or not all(names):
-        raise BackendError(f"{url!r} is no store in Cassandra; the form is {_FORM}")
+        raise BackendError(f"{url!r} is not the URL of a Cassandra store; use {_FORM}")
     keyspace, table = map(unquote, names)
     hosts = tuple(_host(place, url) for place in places.split(","))
     return Address(hosts=hosts, keyspace=keyspace, table=table)
@@ -128,7 +126,7 @@ def _host(place: str, url: str) -> tuple[str, int]:
     found = _HOST.fullmatch(place.strip())
     port = int((found and found["port"]) or _PORT)
     if not found or not 0 < port < 1 << 16:
-        raise BackendError(f"{place!r} in {url!r} is no host; the form is {_FORM}")
+        raise BackendError(f"{place!r} in {url!r} is not a host; use {_FORM}")
     return found["six"] or found["name"], port
 
 
@@ -172,7 +170,7 @@ def _cluster(address: Address) -> Cluster:
         )
     except UnresolvableContactPoints as error:
         raise StoreUnavailableError(
-            f"could not connect: there is no address for Cassandra at {address}; check the host's spelling"
+            f"could not connect to Cassandra: the host of {address} has no address; check its spelling"
         ) from error
 
 
