@@ -5,6 +5,7 @@ The classes in ``linkstore.store`` drive them, sync and async.
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ BATCH_SIZE: Final = 2048
 """How many documents are embedded and written at once, by default."""
 CONTENT_ID: Final = "content_id"
 """The metadata key under which langchain-community's graph stores keep the id of a document."""
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 INCOMPLETE: Final = ""
 """Digest of a page that lost documents; it matches no source, so the next run indexes the page again."""
 
@@ -284,28 +286,39 @@ def _check_text(name: str, text: str) -> None:
 
 
 def is_storable(name: object) -> bool:
-    """Whether there may be a document with this id: see :func:`check_id`."""
-    try:
-        check_id(name)
-    except DocumentError:
-        return False
-    return True
+    """Whether a store can hold a document with this id, also one that may no longer be given."""
+    return isinstance(name, str) and _id_problem(name) is None
 
 
 def check_id(name: object) -> str:
-    """An id that can be stored.
+    """An id that a document may be given.
 
     Raises:
-        DocumentError: If it is not a string, is empty, or contains a NUL or a lone surrogate.
+        DocumentError: If it is not a string, is empty, or contains a control character or a lone surrogate.
     """
-    if not isinstance(name, str) or not name or "\0" in name:
-        raise DocumentError(f"{name!r} cannot be a document id: an id is a non-empty string without NUL")
+    if not isinstance(name, str):
+        raise DocumentError(f"a document id must be a string, not {name!r}")
+    problem = _id_problem(name)
+    control = None if problem else _CONTROL.search(name)
+    if control is not None:
+        problem = f"it contains the control character {control[0]!r}; remove it, or encode it as in a URL"
+    if problem:
+        raise DocumentError(f"the document id {name!r} is not allowed: {problem}")
+    return name
+
+
+def _id_problem(name: str) -> str | None:
+    """Why no store can hold a document with this id, or None."""
+    if not name:
+        return "it is empty"
+    if "\0" in name:
+        return "it contains a NUL character"
     if not name.isascii():
         try:
             name.encode()
-        except UnicodeEncodeError as error:
-            raise DocumentError(f"{name!r} cannot be a document id: {error}") from error
-    return name
+        except UnicodeEncodeError:
+            return "it contains a lone surrogate, which is not valid Unicode"
+    return None
 
 
 def _embedded(backend: Backend, name: str, drafts: Sequence[_Draft]) -> Operation[list[Record]]:

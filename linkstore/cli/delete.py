@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from linkstore.cli.exits import UsageError
-from linkstore.cli.lookup import documents_named
+from linkstore.cli.lookup import documents_named, spellings
 from linkstore.cli.options import StoreOption
 from linkstore.cli.output import note
 from linkstore.cli.render import page_of
@@ -53,12 +53,8 @@ def _found(store: LinkStore, pages: Sequence[str], chunks: Sequence[str]) -> tup
     Raises:
         LinkStoreError: If there is no such page or document.
     """
-    known = {document.id for document in store.get_by_ids(chunks)}
-    unknown = [name for name in chunks if name not in known]
-    if unknown:
-        raise LinkStoreError(f"nothing was deleted: no document has the id {', '.join(unknown)}")
     whole: list[str] = []
-    single = list(chunks)
+    single = [_chunk(store, name) for name in chunks]
     for name in pages:
         of_name, loose = _page(store, name)
         whole += of_name
@@ -66,16 +62,26 @@ def _found(store: LinkStore, pages: Sequence[str], chunks: Sequence[str]) -> tup
     return list(dict.fromkeys(whole)), list(dict.fromkeys(single))
 
 
+def _chunk(store: LinkStore, name: str) -> str:
+    """The id that a name spells."""
+    found = store.get_by_ids(spellings(name))
+    if not found:
+        raise LinkStoreError(f"nothing was deleted: no document has the id {name}")
+    return found[0].id or ""
+
+
 def _page(store: LinkStore, name: str) -> tuple[list[str], list[str]]:
     """The pages that a name means, and documents of no indexed page."""
-    if store.page_ids(None, [name]):
-        return [name], []
+    spelled = list(store.page_ids(None, spellings(name)))
+    if spelled:
+        return [name] if name in spelled else spelled[:1], []
     documents = documents_named(store, name)
     pages = {document.id or "": page_of(document) for document in documents}
     indexed = store.page_ids(None, sorted(set(pages.values())))
-    if pages.get(name) in indexed:
+    part = next((one for one in spellings(name) if pages.get(one) in indexed), None)
+    if part is not None:
         raise UsageError(
-            f"{name} is a part of the page {pages[name]}; to delete the page, name that; to delete only the"
+            f"{name} is a part of the page {pages[part]}; to delete the page, name that; to delete only the"
             f" part: --chunk {name}"
         )
     if len(indexed) > 1:

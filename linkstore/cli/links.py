@@ -9,7 +9,7 @@ import typer
 
 from linkstore.cli.broken import show_broken
 from linkstore.cli.exits import UsageError
-from linkstore.cli.lookup import documents_named
+from linkstore.cli.lookup import documents_meant
 from linkstore.cli.options import JsonOption, StoreOption
 from linkstore.cli.output import printable, stdout, write_json
 from linkstore.cli.render import title_of, url_of
@@ -25,7 +25,8 @@ SHOWN: Final = 5
 def links(
     store: StoreOption,
     name: Annotated[
-        str | None, typer.Argument(metavar="URL_OR_ID", help="A document's id, or a page's URL.")
+        str | None,
+        typer.Argument(metavar="URL_OR_ID", help="A document's id, a page's URL, or how only that URL ends."),
     ] = None,
     broken: Annotated[
         bool, typer.Option("--broken", help="Instead, list the hyperlinks that lead nowhere, by page.")
@@ -40,7 +41,7 @@ def links(
             show_broken(opened_store, json=json)
             return
         found = []
-        for document in documents_named(opened_store, name):
+        for document in documents_meant(opened_store, name):
             near = opened_store.neighbours(document.id or "")
             found.append(
                 {

@@ -1,9 +1,14 @@
-"""From what a user types to documents: an id, a URL, or the URL of a page."""
+"""From what a user types to documents: an id, a URL, the URL of a page, or the unique end of one."""
 
 from __future__ import annotations
 
+import posixpath
+import re
+import unicodedata
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, unquote
 
+from linkstore.cli.exits import UsageError
 from linkstore.errors import LinkStoreError
 
 if TYPE_CHECKING:
@@ -14,6 +19,12 @@ if TYPE_CHECKING:
 
 MOST: Final = 1000
 """At most so many documents are looked up at once."""
+_NAMED: Final = 10
+"""So many pages are named where a name means several."""
+_KEPT: Final = ("/%#", "/:@!$&'()*+,;=~%#?")
+"""What stays as it is in the paths of files, and in other URLs."""
+_INDEX: Final = frozenset({"index", "readme"})
+_SUFFIX: Final = re.compile(r"\.[a-z][a-z0-9]{0,8}\Z")
 
 
 def documents_named(store: LinkStore, name: str) -> list[Document]:
@@ -22,12 +33,69 @@ def documents_named(store: LinkStore, name: str) -> list[Document]:
     Raises:
         LinkStoreError: If there is none.
     """
-    found = store.get_by_ids([name]) or _led_to(store, name) or _where(store, "url", [name])
+    found = _documents(store, name)
     if not found:
         raise LinkStoreError(
             f"no document has the id or URL {name!r}; find what there is with: linkstore query TEXT"
         )
     return found
+
+
+def documents_meant(store: LinkStore, name: str) -> list[Document]:
+    """As :func:`documents_named`; else those of the only page whose URL ends so, with or without suffix.
+
+    Raises:
+        UsageError: If several pages do.
+        LinkStoreError: If none does.
+    """
+    from linkstore.urls import split_tag, with_fragment
+
+    found = _documents(store, name)
+    if found:
+        return found
+    page, fragment = split_tag(name)
+    pages = _ending(store, page)
+    if len(pages) > 1:
+        listed = "".join(f"\n  {one}" for one in pages[:_NAMED])
+        more = f"\n  and {len(pages) - _NAMED:,} more" if len(pages) > _NAMED else ""
+        raise UsageError(f"{name!r} may be any of {len(pages):,} pages; name one of them:{listed}{more}")
+    return documents_named(store, with_fragment(pages[0], fragment) if pages else name)
+
+
+def spellings(name: str) -> list[str]:
+    """A URL as it was typed, in its own letters, and percent-encoded."""
+    from linkstore.urls import readable_url
+
+    encoded = [quote(name, safe=kept, errors="replace") for kept in _KEPT]
+    return list(dict.fromkeys((name, *map(readable_url, encoded), *encoded)))
+
+
+def _documents(store: LinkStore, name: str) -> list[Document]:
+    from linkstore.operations import is_storable
+
+    if not is_storable(name):
+        return []
+    by_id = store.get_by_ids(spellings(name))
+    return by_id[:1] or _led_to(store, name) or _where(store, "url", spellings(name))
+
+
+def _ending(store: LinkStore, name: str) -> list[str]:
+    """The pages whose URL ends with a name, which may leave out the suffix; all or last parts of the path."""
+    wanted = _folded(name).strip("/")
+    return sorted(page for page in store.pages() if _ends(_folded(page), wanted)) if wanted else []
+
+
+def _ends(page: str, wanted: str) -> bool:
+    bare = _SUFFIX.sub("", page)
+    folder, _, name = bare.rpartition("/")
+    candidates = (page, bare, folder) if name in _INDEX else (page, bare)
+    return any(f"/{one}".endswith(f"/{wanted}") for one in candidates)
+
+
+def _folded(url: str) -> str:
+    """One spelling of a name: in its own letters, in small ones, with spaces."""
+    text = unicodedata.normalize("NFC", unquote(url)).casefold().replace("_", " ")
+    return posixpath.normpath(text) if text.strip("/") else ""
 
 
 def _led_to(store: LinkStore, url: str) -> list[Document]:

@@ -120,22 +120,24 @@ def page_of(document: Document) -> str:
 
 
 def headings_of(document: Document) -> str | None:
-    """The headings above the document, outermost first, else its title, where it has one."""
-    headings = document.metadata.get("headings")
-    if isinstance(headings, list) and headings:
-        return " > ".join(map(str, headings))
-    return title_of(document)
+    """The title of the document's page and the headings above it, outermost first, where it has any."""
+    return " > ".join(_trail(document)) or None
 
 
 def body_of(document: Document) -> str:
     """The document's text without the headings that ingest puts above it."""
     from linkstore.ingest.chunks import TRAIL
 
-    headings = document.metadata.get("headings")
-    if not isinstance(headings, list):
-        return document.page_content
     above, _, body = document.page_content.partition("\n\n")
-    return body if body and above == TRAIL.join(map(str, headings)) else document.page_content
+    return body if body and above == TRAIL.join(_trail(document)) else document.page_content
+
+
+def _trail(document: Document) -> list[str]:
+    """What ingest puts above the text: the headings, and before them the title unless it is one of them."""
+    found = document.metadata.get("headings")
+    headings = [str(one) for one in found] if isinstance(found, list) else []
+    title = title_of(document)
+    return [title, *headings] if title and title not in headings else headings
 
 
 def _string(document: Document, key: str) -> str | None:

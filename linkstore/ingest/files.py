@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.source import BadInput
+from linkstore.urls import readable_url
 
 IsPage = Callable[[PurePosixPath], bool]
 
@@ -246,5 +247,8 @@ class _Search:
 
 
 def quoted(path: str) -> str:
-    """A path, percent-encoded; of a file whose name is no Unicode, the bytes that it has."""
-    return quote(path, errors="surrogateescape")
+    """A path as a URL in its own letters; what cannot stand in one is percent-encoded.
+
+    So are bytes that are not UTF-8.
+    """
+    return readable_url(quote(path, errors="surrogateescape"))

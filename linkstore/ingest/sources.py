@@ -40,7 +40,7 @@ class PageFile:
     Args:
         folder: Where it lies.
         page: Its path from there, with ``/``.
-        url: The same, percent-encoded.
+        url: The same as a URL: see :func:`~linkstore.ingest.files.quoted`.
         aliases: Further URL paths that lead to it, such as a README's folder.
     """
 

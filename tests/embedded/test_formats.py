@@ -10,6 +10,7 @@ import shutil
 import zipfile
 from pathlib import Path
 
+import apsw
 import numpy as np
 import pytest
 from stores import SNAPSHOTS, put, vectors
@@ -88,6 +89,19 @@ def test_a_store_of_an_older_format_becomes_a_current_one(tmp_path, version) -> 
     store.run(store.flush())
     assert store.run(store.verify()).findings == ()
     assert store.run(store.survey()).documents == 198
+    store.close()
+
+
+def test_words_of_an_older_format_are_made_anew(tmp_path) -> None:
+    folder = unpacked(2, tmp_path)
+    connection = apsw.Connection(str(folder / "linkstore.db"))
+    key = connection.execute("SELECT key FROM document WHERE id = 'd55'").get
+    connection.execute("DELETE FROM word WHERE rowid = ?", (key,))
+    connection.execute("INSERT INTO word (rowid, terms) VALUES (?, 'stale')", (key,))
+    connection.close()
+    store = EmbeddedBackend(folder, settings=SNAPSHOTS)
+    assert store.run(store.answer(by_words("stale"))) == []
+    assert store.run(store.answer(by_words("ünïcode", "55")))[0] == "d55"
     store.close()
 
 

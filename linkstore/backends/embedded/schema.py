@@ -62,14 +62,22 @@ INSERT INTO setting VALUES ('change', 0), ('last_key', 0), ('last_group', 0), ('
 """
 
 
-def _without_snapshot(connection: apsw.Connection) -> None:
-    """Snapshots of format 2 had rows by document key; another is taken when the store is opened."""
+def _with_new_words(connection: apsw.Connection) -> None:
+    """Snapshots of format 2 had rows by document key, and its words were split at vowel signs.
+
+    Another snapshot is taken when the store is opened.
+    """
     connection.execute("DELETE FROM setting WHERE name = 'snapshot'")
+    words.index_all(connection)
+
+
+def _unchanged(connection: apsw.Connection) -> None:
+    """Format 1 had no words; the migration to format 3 makes them."""
 
 
 MIGRATIONS: Final[Mapping[int, Callable[[apsw.Connection], None]]] = {
-    1: words.index_all,
-    2: _without_snapshot,
+    1: _unchanged,
+    2: _with_new_words,
 }
 """For each older format version, the function that brings a file to the next one."""
 

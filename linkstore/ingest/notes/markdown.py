@@ -14,6 +14,8 @@ from markdown_it.token import Token
 
 from linkstore.ingest.html.pages import PageContent, decoded, page_content, parsed
 from linkstore.ingest.notes.frontmatter import split_front_matter
+from linkstore.ingest.notes.indented import with_tabs
+from linkstore.ingest.notes.jsx import uses_jsx, without_jsx
 
 _TITLE: Final = re.compile(r"^title:\s*(.+?)\s*$", re.MULTILINE)
 _CUSTOM_ID: Final = re.compile(r"(?:(?<!\s)\s++)?\{:?\s*+#([\w.:-]++)[^{}]*+\}\s*+\Z")
@@ -45,16 +47,25 @@ def to_html(text: str, parser: MarkdownIt | None = None, env: MutableMapping[str
     Args:
         text: Markdown.
         parser: Default CommonMark with tables and struck-out text.
-        env: What the rules of the parser are told.
+        env: What the rules of the parser are told; ``"mdx"`` says that the text is MDX.
     """
     parser = parser or _parser()
     env = {} if env is None else env
-    tokens = parser.parse(text, env)
+    tokens = _parsed(text, parser, env)
     slugs: Counter[str] = Counter()
     for opening, inline in pairwise(tokens):
         if opening.type == "heading_open":
             opening.attrSet("id", _heading_id(inline, slugs))
     return str(parser.renderer.render(tokens, parser.options, env))
+
+
+def _parsed(text: str, parser: MarkdownIt, env: MutableMapping[str, Any]) -> list[Token]:
+    text = with_tabs(text)
+    if not env.get("mdx") and not uses_jsx(text):
+        return parser.parse(text, env)
+    with parser.reset_rules():
+        parser.disable("code")  # in MDX, what is indented is no code
+        return parser.parse(without_jsx(text), env)
 
 
 def slug(heading: str) -> str:

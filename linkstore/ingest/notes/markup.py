@@ -50,9 +50,10 @@ def note_html(text: str, path: str, notes: Notes) -> str:
         path: Where the note lies, from the root of the vault.
         notes: Of the vault.
     """
-    if path.lower().endswith(".mdx"):
+    mdx = path.lower().endswith(".mdx")
+    if mdx:
         text = _IMPORTS.sub("", text)
-    return to_html(text, _parser(), {"path": path, "notes": notes})
+    return to_html(text, _parser(), {"path": path, "notes": notes, "mdx": mdx})
 
 
 def property_links(value: object, path: str, notes: Notes) -> Iterator[Hyperlink]:

@@ -21,7 +21,7 @@ from linkstore.ingest.sink import PageStore
 from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.summary import Progress, Summary
 from linkstore.links import LINKS_KEY, get_links
-from linkstore.urls import Site
+from linkstore.urls import Site, escaped_controls
 
 _ORIGINS: Final = ("source", "url", "file_path")
 """Where loaders say what a document was loaded from, the most common first."""
@@ -153,7 +153,7 @@ def _origin(document: Document) -> str:
 
 def _made_id(document: Document, origin: str) -> str:
     digest = xxhash.xxh3_128_hexdigest(document.page_content.encode(errors="replace"))
-    cleaned = origin.replace("\0", "").encode(errors="replace").decode()
+    cleaned = escaped_controls(origin.encode(errors="replace").decode())
     return f"{cleaned}#{digest[:16]}" if cleaned else digest
 
 

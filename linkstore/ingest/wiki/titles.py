@@ -21,7 +21,7 @@ from urllib.parse import quote, unquote, urlsplit
 from linkstore.ingest.wiki.anchors import anchor
 from linkstore.ingest.wiki.interwiki import PLACE, InterwikiMap
 from linkstore.ingest.wiki.siteinfo import CATEGORY, FILE, MAIN, MEDIA, SPECIAL, Namespace, SiteInfo
-from linkstore.urls import quote_fragment, with_fragment
+from linkstore.urls import quote_fragment, readable_url, with_fragment
 
 _CACHED: Final = 65_536
 _LONGEST: Final = 255
@@ -81,8 +81,11 @@ class Titles:
         """What the target of a link, as written before ``|``, names; None if it can name nothing."""
 
     def path(self, title: str) -> str:
-        """The URL path of a page from the wiki's root; without a colon, so that it has no scheme."""
-        return _quoted(title).replace(":", "%3A")
+        """The URL path of a page from the wiki's root, in its own letters.
+
+        Without a colon, so that it has no scheme.
+        """
+        return readable_url(_quoted(title).replace(":", "%3A"))
 
     def at(self, page: str, namespace: int) -> Callable[[str], Target | None]:
         """What targets name on a page: where there are subpages, ``[[/Sub]]`` is one of its own."""

@@ -6,17 +6,18 @@ ZIM files installs the extra ``zim``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from typing import Any, Final
 
 import xxhash
 
 from linkstore.errors import LinkStoreError
 from linkstore.extraction import Chunk, LinkExtractor, Page
 from linkstore.ingest.chunks import make_chunks
+from linkstore.ingest.files import quoted
 from linkstore.ingest.html.folder import IngestSettings
 from linkstore.ingest.html.pages import read_html_page
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
@@ -25,6 +26,9 @@ from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.sources import SourceNotFoundError
 from linkstore.ingest.summary import Progress, Summary
 from linkstore.urls import Site
+
+_SITE: Final = re.compile(r"\s*(?:[-\u2013\u2014|:·]\s|\Z)")
+"""What follows a heading in a title that also names the site."""
 
 
 class MissingLibzimError(LinkStoreError, ImportError):
@@ -72,7 +76,7 @@ class ZimSource:
         for entry in self._entries():
             if entry.is_redirect:
                 continue
-            url = quote(entry.path)
+            url = quoted(entry.path)
             item = entry.get_item()
             if not item.mimetype.startswith("text/html"):
                 continue
@@ -96,13 +100,20 @@ class ZimSource:
         found: dict[str, list[str]] = {}
         for entry in self._entries():
             if entry.is_redirect:
-                found.setdefault(entry.get_redirect_entry().path, []).append(quote(entry.path))
+                found.setdefault(entry.get_redirect_entry().path, []).append(quoted(entry.path))
         return found
 
     def _chunks(self, url: str, title: str, aliases: tuple[str, ...], content: bytes) -> list[Chunk]:
         found = read_html_page(content, encoding=self._settings.encoding)
-        page = Page(url=url, title=found.title or title, base=found.base, aliases=aliases)
+        page = Page(url=url, title=_title(title, url, found.title), base=found.base, aliases=aliases)
         return make_chunks(page, found.blocks, self._settings.limits)
+
+
+def _title(title: str, url: str, heading: str) -> str:
+    """The article's title: that of its entry, which may name the site after the page's own heading."""
+    if not title or quoted(title) == url or _SITE.match(title.removeprefix(heading) if heading else ""):
+        return heading or title
+    return title
 
 
 def index_zim(

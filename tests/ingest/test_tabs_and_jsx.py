@@ -1,0 +1,95 @@
+"""Links in the tabs and boxes of MkDocs, and in components of MDX."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from growing import grows_with_length
+
+from linkstore.ingest.notes.markdown import read_markdown_page
+from linkstore.ingest.notes.markup import note_html
+from linkstore.ingest.notes.notes import Notes
+
+
+def links(markdown, path="a.md"):
+    return re.findall(r'<a href="([^"]*)">', note_html(markdown, path, Notes((path,), {})))
+
+
+@pytest.mark.parametrize(
+    "markdown",
+    [
+        '# T\n\n=== "Tab"\n\n    See [x](y.html).\n',
+        '=== "Tab"\n    See [x](y.html).\n',
+        '===+ "Tab"\n\n    === "Inner"\n\n        * [x](y.html)\n\n    more\n\nend\n',
+        '!!! note "Title"\n    [x](y.html)\n',
+        "??? tip inline end\n\n\t[x](y.html)\n",
+        '1. One\n\n    === "Tab"\n\n        [x](y.html)\n',
+    ],
+)
+def test_links_in_tabs_are_found(markdown):
+    assert links(markdown) == ["y.html"]
+
+
+def test_what_is_code_in_a_tab_stays_code():
+    html = note_html(
+        '=== "Tab"\n\n    ```py\n    === "x"\n\n        [x](y)\n    ```\n\n        [a](b)\n\nend [c](https://d.e/)\n',
+        "a.md",
+        Notes(("a.md",), {}),
+    )
+    assert re.findall('href="([^"]*)"', html) == ["https://d.e/"]
+    assert html.startswith("<p>Tab</p>")
+    unclosed = '=== "A"\n\n    ```\n    x\n\n[a](b.html)\n'
+    assert links(unclosed) == ["b.html"]
+    assert links('=== "A"\n\nText [a](b.html)\n\n    [c](d)\n') == ["b.html"]
+
+
+@pytest.mark.parametrize("path", ["a.md", "a.mdx"])
+@pytest.mark.parametrize(
+    ("markdown", "found"),
+    [
+        ('<Card title="Start" href="/start">\n  Read **on**.\n</Card>\n', ["/start"]),
+        (
+            '<Cards>\n  <Card\n    title="S"\n    href="/s"\n  />\n\n    <Card href="/t">T</Card></Cards>\n',
+            ["/s", "/t"],
+        ),
+        ('<Tabs>\n<Tab title="x">\n[y](z.html)\n</Tab>\n</Tabs>\n', ["z.html"]),
+        ("See <Link to={'/docs'}>docs</Link> and <a href={`/x`}>x</a>.\n", ["/docs", "/x"]),
+        ('<Box>\n    <a href="/in">in</a>\n\n    [more](m.html)\n</Box>\n', ["/in", "m.html"]),
+        ('`<Card href="/no">` <Card href="/yes" />\n\n```jsx\n<Card href="/no" />\n```\n', ["/yes"]),
+        ("<Card href={url(`x`)} onClick={() => go()} /> [a](b.html)\n", ["b.html"]),
+    ],
+)
+def test_links_of_components_are_found(markdown, found, path):
+    assert links(markdown, path) == found
+
+
+def test_a_page_of_a_folder_is_read_so_too():
+    found = read_markdown_page(b'# T\n\n=== "Tab"\n\n    [x](y.html)\n\n<Card title="C" href="/c" />\n')
+    assert [link.href for block in found.blocks for link in block.links] == ["y.html", "/c"]
+    assert [block.text for block in found.blocks] == ["T", "Tab", "x", "C"]
+
+
+def test_ordinary_markdown_stays_as_it_is():
+    assert links("    [x](y.html)\n\nA List<String> of <B>bold</B> a < b [z](z.html)\n") == ["z.html"]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<A ",
+        '<Card a="',
+        "<Card a={",
+        "<Card a b ",
+        '=== "x"\n    ',
+        "    !!! n\n",
+        "```\n",
+        "`",
+        "```a\n",
+        "<Aa/><Bb>",
+        "</Bb>",
+    ],
+)
+def test_time_grows_with_length(piece):
+    notes = Notes(("a.mdx",), {})
+    assert grows_with_length(lambda n: note_html(piece * (n // len(piece)), "a.mdx", notes), 4_000)
