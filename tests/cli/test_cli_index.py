@@ -82,7 +82,7 @@ def test_a_second_source_does_not_replace_the_pages_of_the_first(folder):
     code, _, err = linkstore("index", str(folder), "--store", str(folder.parent / "kb"), "--source", "two")
 
     assert (code, err.count("\n")) == (exits.USAGE, 1)
-    assert "'a.html' is in the store already, from the source 'one'" in err
+    assert "'a.html' was already indexed from the source 'one'" in err
     assert "prefix" in err
     code, _, err = linkstore(
         "index", str(folder), "--store", str(folder.parent / "kb"), "--source", "two", "--dry-run"
@@ -183,7 +183,7 @@ def test_most_of_a_source_goes_only_if_it_is_said(folder):
 
     code, out, err = run(folder)
     assert (code, err.count("\n")) == (exits.INCOMPLETE, 1)
-    assert "2 of the 2 pages" in err
+    assert "2 of the 2 stored pages" in err
     assert "--prune" in err
     assert "1 added" in out
     assert index(folder, "--prune")["pages"] == {"added": 0, "updated": 0, "unchanged": 1, "removed": 2}

@@ -256,7 +256,7 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("words", "says"),
         [
-            (("--plot", "p.bmp"), ".png or .svg, which p.bmp is not"),
+            (("--plot", "p.bmp"), ".png or .svg, not p.bmp"),
             (("--questions", "nowhere"), "there is no file nowhere"),
         ],
     )

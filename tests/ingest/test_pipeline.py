@@ -268,7 +268,7 @@ def test_an_extractor_of_other_sources_is_refused(store, site):
 
 
 def test_a_folder_must_be_there(store, tmp_path):
-    with pytest.raises(SourceNotFoundError, match="no folder"):
+    with pytest.raises(SourceNotFoundError, match="does not exist"):
         index_folder(store, tmp_path / "missing")
 
 

@@ -137,7 +137,7 @@ def test_more_than_half_a_source_goes_only_if_it_is_said(store, folder):
     for name in ("a", "b", "c", "d", "e"):
         (folder / f"{name}.md").unlink()
     (folder / "new.md").write_text("# New\n\nA note.\n")
-    with pytest.raises(RemovalRefusedError, match=r"5 of the 8 pages .*--prune") as refused:
+    with pytest.raises(RemovalRefusedError, match=r"5 of the 8 stored pages .*--prune") as refused:
         index_folder(store, folder)
 
     assert refused.value.summary.pages == PageCounts(added=1, unchanged=3)
@@ -150,7 +150,7 @@ def test_a_source_that_is_not_mounted_keeps_everything(store, folder, tmp_path):
     folder.rename(tmp_path / "elsewhere")
     folder.mkdir()
     for dry_run in (True, False):
-        with pytest.raises(RemovalRefusedError, match="8 of the 8 pages"):
+        with pytest.raises(RemovalRefusedError, match="8 of the 8 stored pages"):
             index_folder(store, folder, dry_run=dry_run)
 
     assert len(names(store)) == 8

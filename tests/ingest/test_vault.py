@@ -254,7 +254,7 @@ def test_block_ids_name_their_blocks():
 @pytest.mark.parametrize(
     ("front", "problem"),
     [
-        ("title: a: b", "no YAML"),
+        ("title: a: b", "not valid YAML"),
         ("- a", "not a list of names"),
         ("a: &a [*a]", "without end"),
         (
@@ -270,10 +270,10 @@ def test_block_ids_name_their_blocks():
             "values",
         ),
         ("a: &a {x: 1}\nb: {<<: [*a, *a]}", "merge keys"),
-        ("a: !!python/object/apply:os.system [ls]", "no YAML"),
-        ("a: " + "9" * 5000, "no YAML"),
+        ("a: !!python/object/apply:os.system [ls]", "not valid YAML"),
+        ("a: " + "9" * 5000, "not valid YAML"),
         ("x" * 70_000, "characters"),
-        ('a: "\\ud800"', "no YAML"),
+        ('a: "\\ud800"', "not valid YAML"),
     ],
 )
 def test_broken_front_matter_is_reported_and_the_note_kept(store, tmp_path, front, problem):

@@ -206,7 +206,7 @@ def test_the_default_is_wordllama() -> None:
 
 @pytest.mark.parametrize("name", ["", "openai:", "wordlama", "Wordllama"])
 def test_an_unknown_name_is_refused_and_the_known_ones_are_listed(name: str) -> None:
-    with pytest.raises(EmbeddingError, match="known: wordllama, minilm, openai:MODEL"):
+    with pytest.raises(EmbeddingError, match="use wordllama, minilm or openai:MODEL"):
         get_embedding(name)
 
 

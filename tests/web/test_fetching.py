@@ -280,7 +280,7 @@ def test_a_server_that_drips_is_left_when_the_time_is_up(pieces, message):
     ],
 )
 def test_an_answer_that_is_no_http_is_an_error(pieces):
-    with fetcher(scripted(*pieces)) as asking, pytest.raises(FetchError, match="no HTTP"):
+    with fetcher(scripted(*pieces)) as asking, pytest.raises(FetchError, match="not valid HTTP"):
         asking.fetch("http://docs.test/")
 
 
