@@ -89,7 +89,7 @@ def test_a_given_session_is_left_open(cassandra_session, space, filled):
     with LinkStore.cassandra(embedding(), table=filled, session=cassandra_session, keyspace=space) as store:
         assert len(list(store.scan())) == 10
     store.close()
-    with pytest.raises(StoreClosedError, match="'filled' was closed"):
+    with pytest.raises(StoreClosedError, match="'filled' is closed"):
         store.search("x")
     assert cassandra_session.execute("SELECT release_version FROM system.local").one()
 
@@ -113,7 +113,7 @@ def test_a_missing_keyspace_is_an_error_that_says_how_to_make_it(cassandra_sessi
 def test_a_store_that_is_not_there_is_made_only_where_asked_for(cassandra_session, space, table):
     options = {"table": table, "session": cassandra_session, "keyspace": space}
     before = tables_of(cassandra_session, space)
-    with pytest.raises(StoreNotFoundError, match=f"no linkstore named '{table}' in the keyspace '{space}'"):
+    with pytest.raises(StoreNotFoundError, match=f"the keyspace '{space}' has no store named '{table}'"):
         LinkStore.cassandra(embedding(), create=False, **options)
     assert tables_of(cassandra_session, space) == before
     LinkStore.cassandra(FakeEmbeddings(size=3), **options).close()
