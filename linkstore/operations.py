@@ -5,7 +5,6 @@ The classes in ``linkstore.store`` drive them, sync and async.
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +28,6 @@ BATCH_SIZE: Final = 2048
 """How many documents are embedded and written at once, by default."""
 CONTENT_ID: Final = "content_id"
 """The metadata key under which langchain-community's graph stores keep the id of a document."""
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 INCOMPLETE: Final = ""
 """Digest of a page that lost documents; it matches no source, so the next run indexes the page again."""
 
@@ -294,14 +292,11 @@ def check_id(name: object) -> str:
     """An id that a document may be given.
 
     Raises:
-        DocumentError: If it is not a string, is empty, or contains a control character or a lone surrogate.
+        DocumentError: If it is not a string, is empty, or contains a NUL or a lone surrogate.
     """
     if not isinstance(name, str):
         raise DocumentError(f"a document id must be a string, not {name!r}")
     problem = _id_problem(name)
-    control = None if problem else _CONTROL.search(name)
-    if control is not None:
-        problem = f"it contains the control character {control[0]!r}; remove it, or encode it as in a URL"
     if problem:
         raise DocumentError(f"the document id {name!r} is not allowed: {problem}")
     return name

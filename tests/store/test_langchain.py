@@ -145,7 +145,7 @@ def test_an_invalid_link_names_its_document_and_nothing_is_written(store) -> Non
     assert in_store(store) == {}
 
 
-@pytest.mark.parametrize("name", ["", "a\0b", "\ud800", "a\nb", "\x1b", "\x85"])
+@pytest.mark.parametrize("name", ["", "a\0b", "\ud800"])
 def test_an_id_that_cannot_be_stored_is_refused_when_written_and_unknown_when_asked(store, name) -> None:
     with pytest.raises(DocumentError, match="is not allowed"):
         store.add_texts(["x"], ids=[name])
