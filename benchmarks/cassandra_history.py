@@ -26,7 +26,7 @@ from cassandra_server import Server, create_keyspace
 from linkstore import Link
 from linkstore.backends.base import Change, Manifest, Record
 from linkstore.backends.cassandra.backend import CassandraBackend
-from linkstore.plans import Lexical, Names, Plan, Worded
+from linkstore.plans import Ids, Lexical, Plan, Worded
 from linkstore.strategies import Eager, Question, Similarity
 from linkstore.vectors import unit_vectors
 
@@ -59,8 +59,8 @@ def opened(session: Any, name: str) -> CassandraBackend:
 def by_word(word: str) -> Plan[list[str]]:
     """Who has a word."""
     found: Worded = yield Lexical(terms=(word,), k=10)
-    names: list[str] = yield Names(refs=found.refs)
-    return names
+    ids: list[str] = yield Ids(refs=found.refs)
+    return ids
 
 
 def questions(count: int, revision: int) -> dict[str, Callable[[CassandraBackend], object]]:

@@ -18,7 +18,7 @@ _DEEPEST: Final = 200
 """Levels of lists and dicts that are looked into; orjson refuses deeper ones."""
 
 
-def stored_metadata(metadata: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def stored_metadata(metadata: Mapping[str, Any], id: str) -> Mapping[str, Any]:
     """The metadata of a document as the store keeps it and gives it back.
 
     Plain JSON stays as it is. Dates, times and datetimes become ISO 8601 strings, UUIDs and paths their
@@ -38,7 +38,7 @@ def stored_metadata(metadata: Mapping[str, Any], name: str) -> Mapping[str, Any]
     for key, value in converted.items():
         problem = _problem(key, value)
         if problem:
-            raise DocumentError(f"document {name!r} cannot be stored: metadata[{key!r}] {problem}")
+            raise DocumentError(f"document {id!r} cannot be stored: metadata[{key!r}] {problem}")
     return converted
 
 

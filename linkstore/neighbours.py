@@ -13,9 +13,9 @@ from linkstore.plans import (
     Documents,
     Find,
     Groups,
+    Ids,
     Members,
     Memberships,
-    Names,
     Plan,
     Reached,
     Side,
@@ -59,16 +59,16 @@ class Neighbours:
     incoming: tuple[Neighbour, ...]
 
 
-def neighbours(name: str) -> Plan[Neighbours | None]:
+def neighbours(id: str) -> Plan[Neighbours | None]:
     """The neighbours of the document with this id; None if there is no such document."""
-    found: Candidates = yield Find(ids=(name,))
+    found: Candidates = yield Find(ids=(id,))
     if not len(found.refs):
         return None
     documents: list[Stored] = yield Documents(refs=found.refs)
-    own = links_in({LINKS_KEY: documents[0].metadata.get(LINKS_KEY)}, name)
+    own = links_in({LINKS_KEY: documents[0].metadata.get(LINKS_KEY)}, id)
     outgoing = yield from _side(found, "out", "in", [link for link in own if link.leads_out])
     incoming = yield from _side(found, "in", "out", [link for link in own if link.leads_in])
-    return Neighbours(id=name, outgoing=outgoing, incoming=incoming)
+    return Neighbours(id=id, outgoing=outgoing, incoming=incoming)
 
 
 def _side(found: Candidates, leave: Side, arrive: Side, own: list[Link]) -> Plan[tuple[Neighbour, ...]]:
@@ -84,9 +84,9 @@ def _side(found: Candidates, leave: Side, arrive: Side, own: list[Link]) -> Plan
         cap=SHOWN,
         exclude=found.refs,
     )
-    names: list[str] = yield Names(refs=reached.refs)
+    members: list[str] = yield Ids(refs=reached.refs)
     ids: dict[tuple[str, str], list[str]] = {}
-    for position, other in zip(reached.group.tolist(), names, strict=True):
+    for position, other in zip(reached.group.tolist(), members, strict=True):
         ids.setdefault(tags[position], []).append(other)
     large = {tags[at] for at in np.flatnonzero(reached.sizes > SHOWN).tolist()}
     return tuple(

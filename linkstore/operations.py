@@ -54,7 +54,7 @@ class Engine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stages:
+class SearchOptions:
     """The filters and additional starting points of a search, as passed by the caller."""
 
     filter: Filter | None = None
@@ -84,15 +84,15 @@ class Stages:
 
 
 def search(
-    backend: Backend, query: str | Sequence[float], strategy: Strategy, stages: Stages
+    backend: Backend, query: str | Sequence[float], strategy: Strategy, options: SearchOptions
 ) -> Operation[Hits]:
     """Embed the query unless it is a vector, run the strategy's plan, and apply its reranker."""
     text = query if isinstance(query, str) else ""
-    stages.question(_UNASKED, text)  # raise on an invalid filter or link before embedding
+    options.question(_UNASKED, text)  # raise on an invalid filter or link before embedding
     vector = (yield EmbedQuery(query)) if isinstance(query, str) else query
     manifest: Manifest = yield Engine(backend.manifest())
-    question = stages.question(unit_vector(vector, manifest.dimension), text)
-    hits: Hits = yield Engine(backend.answer(strategy.plan(question), stages.scope))
+    question = options.question(unit_vector(vector, manifest.dimension), text)
+    hits: Hits = yield Engine(backend.answer(strategy.plan(question), options.scope))
     return (yield from strategy.judged(question, hits))
 
 
@@ -102,12 +102,16 @@ def answer(backend: Backend, plan: Plan[T]) -> Operation[T]:
 
 
 def add(
-    backend: Backend, name: str, documents: Sequence[Document], ids: Sequence[str | None], batch_size: int
+    backend: Backend,
+    embedding: str,
+    documents: Sequence[Document],
+    ids: Sequence[str | None],
+    batch_size: int,
 ) -> Operation[list[str]]:
     """Add documents, replacing those with the same id; write none if one is invalid."""
     prepared = _prepared(documents, ids)
     for start in range(0, len(prepared), batch_size):
-        records = yield from _embedded(backend, name, prepared[start : start + batch_size])
+        records = yield from _embedded(backend, embedding, prepared[start : start + batch_size])
         yield Engine(backend.write(Change(put=records)))
     return [draft.id for draft in prepared]
 
@@ -127,7 +131,9 @@ class PageDocuments:
     documents: tuple[Document, ...]
 
 
-def put_pages(backend: Backend, name: str, source: str, pages: Sequence[PageDocuments]) -> Operation[Written]:
+def put_pages(
+    backend: Backend, embedding: str, source: str, pages: Sequence[PageDocuments]
+) -> Operation[Written]:
     """Replace whole pages in one change; remove the documents that they no longer have.
 
     Raises:
@@ -137,7 +143,7 @@ def put_pages(backend: Backend, name: str, source: str, pages: Sequence[PageDocu
     _refuse_others(entries, source)
     before = {one for entry in entries for one in entry.ids}
     documents = [document for page in pages for document in page.documents]
-    records = yield from _embedded(backend, name, _prepared(documents, [d.id for d in documents]))
+    records = yield from _embedded(backend, embedding, _prepared(documents, [d.id for d in documents]))
     change = Change(
         put=records,
         remove=sorted(before - {record.id for record in records}),
@@ -176,7 +182,7 @@ def remove_pages(backend: Backend, source: str, urls: Sequence[str]) -> Operatio
     """Remove pages with their documents, in one change."""
     gone: list[PageEntry] = yield Engine(backend.pages(source, urls))
     change = Change(
-        remove=[name for entry in gone for name in entry.ids],
+        remove=[id for entry in gone for id in entry.ids],
         remove_pages=[(source, entry.url) for entry in gone],
     )
     return (yield Engine(backend.write(change)))  # type: ignore[no-any-return]
@@ -188,7 +194,7 @@ def delete(backend: Backend, ids: Sequence[str]) -> Operation[Written]:
     entries: list[PageEntry] = (yield Engine(backend.pages(None, pages))) if pages else []
     gone = frozenset(ids)
     marked = [
-        replace(entry, digest=INCOMPLETE, ids=tuple(name for name in entry.ids if name not in gone))
+        replace(entry, digest=INCOMPLETE, ids=tuple(id for id in entry.ids if id not in gone))
         for entry in entries
         if not gone.isdisjoint(entry.ids)
     ]
@@ -200,14 +206,14 @@ def _pages_of(ids: tuple[str, ...]) -> Plan[list[str]]:
     found: Candidates = yield Find(ids=ids)
     stored: list[Stored] = yield Documents(refs=found.refs)
     named = (one.metadata.get("page", one.id) for one in stored)
-    return list(dict.fromkeys(name for name in named if is_storable(name)))
+    return list(dict.fromkeys(id for id in named if is_storable(id)))
 
 
 def delete_pages(backend: Backend, urls: Sequence[str]) -> Operation[Written]:
     """Remove pages of any source, with their documents, in one change."""
     gone: list[PageEntry] = yield Engine(backend.pages(None, urls))
     change = Change(
-        remove=[name for entry in gone for name in entry.ids],
+        remove=[id for entry in gone for id in entry.ids],
         remove_pages=[(entry.source, entry.url) for entry in gone],
     )
     return (yield Engine(backend.write(change)))  # type: ignore[no-any-return]
@@ -222,12 +228,12 @@ def replace_links(
         LinkError: If a new link has another kind; the message names the document and the link.
     """
     wanted = frozenset(kinds)
-    merged = {name: merge_links(given) for name, given in links.items() if is_storable(name)}
-    for name, given in merged.items():
+    merged = {id: merge_links(given) for id, given in links.items() if is_storable(id)}
+    for id, given in merged.items():
         for link in given:
             if link.kind not in wanted:
                 raise LinkError(
-                    f"document {name!r}: the kind of {link} is not among the kinds to replace"
+                    f"document {id!r}: the kind of {link} is not among the kinds to replace"
                     f" ({', '.join(sorted(wanted)) or 'none'}); add it to kinds"
                 )
     return (yield Engine(backend.relink(wanted, merged)))  # type: ignore[no-any-return]
@@ -249,28 +255,28 @@ def _prepared(documents: Sequence[Document], ids: Sequence[str | None]) -> list[
             f"got {len(documents)} documents and {len(ids)} ids; pass one id for each document"
         )
     with collection_paused():
-        return [_draft(document, name) for document, name in zip(documents, ids, strict=True)]
+        return [_draft(document, id) for document, id in zip(documents, ids, strict=True)]
 
 
-def _draft(document: Document, name: str | None) -> _Draft:
+def _draft(document: Document, id: str | None) -> _Draft:
     metadata = document.metadata
-    if name is None:
-        name = document.id or metadata.get(CONTENT_ID) or str(uuid.uuid4())
-    name = check_id(name)
-    links = links_in(metadata, name)
+    if id is None:
+        id = document.id or metadata.get(CONTENT_ID) or str(uuid.uuid4())
+    id = check_id(id)
+    links = links_in(metadata, id)
     if links and not all(type(link) is dict for link in metadata[LINKS_KEY]):
         written = [one if type(one) is dict else as_link(one).to_dict() for one in metadata[LINKS_KEY]]
         metadata = {**metadata, LINKS_KEY: written}
     # Links are checked already, and are most of what there is to check.
     own = {key: value for key, value in metadata.items() if key != LINKS_KEY}
-    kept = stored_metadata(own, name)
+    kept = stored_metadata(own, id)
     if kept is not own:
         metadata = {**metadata, **kept}
-    _check_text(name, document.page_content)
-    return _Draft(name, document.page_content, metadata, links)
+    _check_text(id, document.page_content)
+    return _Draft(id, document.page_content, metadata, links)
 
 
-def _check_text(name: str, text: str) -> None:
+def _check_text(id: str, text: str) -> None:
     """Refuse a text that UTF-8 cannot hold.
 
     Raises:
@@ -280,43 +286,43 @@ def _check_text(name: str, text: str) -> None:
         if not text.isascii():
             text.encode()
     except UnicodeEncodeError as error:
-        raise DocumentError(f"document {name!r} cannot be stored: {error}") from error
+        raise DocumentError(f"document {id!r} cannot be stored: {error}") from error
 
 
-def is_storable(name: object) -> bool:
+def is_storable(id: object) -> bool:
     """Whether a store can hold a document with this id, also one that may no longer be given."""
-    return isinstance(name, str) and _id_problem(name) is None
+    return isinstance(id, str) and _id_problem(id) is None
 
 
-def check_id(name: object) -> str:
+def check_id(id: object) -> str:
     """An id that a document may be given.
 
     Raises:
         DocumentError: If it is not a string, is empty, or contains a NUL or a lone surrogate.
     """
-    if not isinstance(name, str):
-        raise DocumentError(f"a document id must be a string, not {name!r}")
-    problem = _id_problem(name)
+    if not isinstance(id, str):
+        raise DocumentError(f"a document id must be a string, not {id!r}")
+    problem = _id_problem(id)
     if problem:
-        raise DocumentError(f"the document id {name!r} is not allowed: {problem}")
-    return name
+        raise DocumentError(f"the document id {id!r} is not allowed: {problem}")
+    return id
 
 
-def _id_problem(name: str) -> str | None:
+def _id_problem(id: str) -> str | None:
     """Why no store can hold a document with this id, or None."""
-    if not name:
+    if not id:
         return "it is empty"
-    if "\0" in name:
+    if "\0" in id:
         return "it contains a NUL character"
-    if not name.isascii():
+    if not id.isascii():
         try:
-            name.encode()
+            id.encode()
         except UnicodeEncodeError:
             return "it contains a lone surrogate, which is not valid Unicode"
     return None
 
 
-def _embedded(backend: Backend, name: str, drafts: Sequence[_Draft]) -> Operation[list[Record]]:
+def _embedded(backend: Backend, embedding: str, drafts: Sequence[_Draft]) -> Operation[list[Record]]:
     """Embed drafts; record the embedding if these are the first."""
     if not drafts:
         return []
@@ -326,23 +332,23 @@ def _embedded(backend: Backend, name: str, drafts: Sequence[_Draft]) -> Operatio
     if len(vectors) != len(drafts):
         raise EmbeddingError(f"the embedding returned {len(vectors)} vectors for {len(drafts)} texts")
     if manifest.dimension is None:
-        claimed = yield Engine(backend.claim(Manifest(embedding=name, dimension=vectors.shape[1])))
-        check_embedding(claimed, name)
+        claimed = yield Engine(backend.claim(Manifest(embedding=embedding, dimension=vectors.shape[1])))
+        check_embedding(claimed, embedding)
     return [
         Record(id=draft.id, text=draft.text, metadata=draft.metadata, vector=vector, links=draft.links)
         for draft, vector in zip(drafts, vectors, strict=True)
     ]
 
 
-def check_embedding(manifest: Manifest, name: str) -> None:
+def check_embedding(manifest: Manifest, embedding: str) -> None:
     """Raise unless the embedding is the one that the store was built with.
 
     Raises:
         EmbeddingError: Naming both.
     """
-    if manifest.embedding is not None and manifest.embedding != name:
+    if manifest.embedding is not None and manifest.embedding != embedding:
         raise EmbeddingError(
-            f"the store was built with the embedding {manifest.embedding!r}, not {name!r};"
+            f"the store was built with the embedding {manifest.embedding!r}, not {embedding!r};"
             " open it with the recorded embedding, or build a new store"
         )
 

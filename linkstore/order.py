@@ -1,7 +1,7 @@
 """The one order: score descending, then id.
 
 Ids are asked for only where scores tie, so that engines with many documents need not look up
-names that decide nothing.
+those that decide nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from linkstore.plans import Names, Plan
+from linkstore.plans import Ids, Plan
 from linkstore.vectors import Bools, Floats, Ints
 
 Asking = Generator[Ints, list[str], Ints]
@@ -38,25 +38,25 @@ def best_by_group(groups: Ints, scores: Floats) -> Asking:
     return order
 
 
-def first_by_group(groups: Ints, scores: Floats, take: int, names: Callable[[Ints], list[str]]) -> Ints:
+def first_by_group(groups: Ints, scores: Floats, take: int, ids: Callable[[Ints], list[str]]) -> Ints:
     """Positions of the ``take`` best of each group, in the order of :func:`best_by_group`.
 
     Args:
         groups: (n,) group of each entry.
         scores: (n,) its score.
         take: How many of a group.
-        names: Looks up the ids of positions.
+        ids: Looks up the ids of positions.
     """
-    order = with_names(best_by_group(groups, scores), names)
+    order = with_ids(best_by_group(groups, scores), ids)
     return order[places(groups[order]) < take]
 
 
-def with_names(asking: Asking, names: Callable[[Ints], list[str]]) -> Ints:
+def with_ids(asking: Asking, ids: Callable[[Ints], list[str]]) -> Ints:
     """Finish an ordering where ids can be looked up at once."""
     try:
         positions = next(asking)
         while True:
-            positions = asking.send(names(positions))
+            positions = asking.send(ids(positions))
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
 
@@ -67,7 +67,7 @@ def ranked(refs: Ints, scores: Floats, take: int) -> Plan[Ints]:
     try:
         positions = next(asking)
         while True:
-            positions = asking.send((yield Names(refs=refs[positions])))
+            positions = asking.send((yield Ids(refs=refs[positions])))
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
 
@@ -123,8 +123,8 @@ def _contenders(scores: Floats, take: int) -> Ints:
 
 def _untied(order: Ints, keys: Floats, tied: Bools, groups: Ints | None = None) -> Asking:
     at = np.flatnonzero(tied)
-    names = yield order[at]
+    ids = yield order[at]
     rank = np.zeros(len(order), dtype=np.int64)
-    by_name: Any = sorted(range(len(names)), key=names.__getitem__)
-    rank[at[by_name]] = np.arange(len(names))
+    by_id: Any = sorted(range(len(ids)), key=ids.__getitem__)
+    rank[at[by_id]] = np.arange(len(ids))
     return order[np.lexsort((rank, keys) if groups is None else (rank, keys, groups))]

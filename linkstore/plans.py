@@ -8,7 +8,7 @@ Filters in fetches apply to one stage of a search. The filter of the whole searc
 reader is opened for: documents outside the scope appear in no answer and no count.
 
 Documents and link groups are numbers in fetches and answers, called refs. A ref is valid for one
-reader while it is open; ``Names`` and ``Tags`` return the ids and tags.
+reader while it is open; ``Ids`` and ``Tags`` return the ids and tags.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Vectors:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
+class Ids:
     """The ids of documents: list of str."""
 
     refs: Ints
@@ -135,7 +135,7 @@ class Documents:
     refs: Ints
 
 
-Fetch = Nearest | Find | Groups | Resolve | Members | Lexical | Matching | Vectors | Names | Tags | Documents
+Fetch = Nearest | Find | Groups | Resolve | Members | Lexical | Matching | Vectors | Ids | Tags | Documents
 """Every request that a strategy can make."""
 
 

@@ -19,13 +19,13 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
-def unit_vectors(vectors: Any, dimension: int | None = None, names: Sequence[str] | None = None) -> Floats:
+def unit_vectors(vectors: Any, dimension: int | None = None, ids: Sequence[str] | None = None) -> Floats:
     """Scale vectors to unit length.
 
     Args:
         vectors: ``n`` vectors of one dimension: anything numpy reads as shape ``(n, dimension)``.
         dimension: What the store holds; None accepts any.
-        names: What the vectors belong to, for the message.
+        ids: The documents that the vectors belong to, for the message.
 
     Returns:
         float32 of shape ``(n, dimension)``.
@@ -50,7 +50,7 @@ def unit_vectors(vectors: Any, dimension: int | None = None, names: Sequence[str
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
         raise DocumentError(
-            f"the vector of {names[at] if names else at!r} is zero or not finite; cosine needs a direction"
+            f"the vector of {ids[at] if ids else at!r} is zero or not finite; cosine needs a direction"
             " (an empty text often embeds to zero)"
         )
     units: Floats = (matrix / norms[:, None]).astype(np.float32)

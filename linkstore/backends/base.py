@@ -23,11 +23,11 @@ from linkstore.plans import (
     Fetch,
     Find,
     Groups,
+    Ids,
     Lexical,
     Matching,
     Members,
     Memberships,
-    Names,
     Nearest,
     Operation,
     Plan,
@@ -217,8 +217,8 @@ class Reader(ABC):
         """See :class:`linkstore.plans.Vectors`."""
 
     @abstractmethod
-    def names(self, fetch: Names) -> Operation[list[str]]:
-        """See :class:`linkstore.plans.Names`."""
+    def ids(self, fetch: Ids) -> Operation[list[str]]:
+        """See :class:`linkstore.plans.Ids`."""
 
     @abstractmethod
     def tags(self, fetch: Tags) -> Operation[list[tuple[str, str]]]:
@@ -263,7 +263,7 @@ _METHOD_OF: Mapping[type, str] = {
     Lexical: "lexical",
     Matching: "matching",
     Vectors: "vectors",
-    Names: "names",
+    Ids: "ids",
     Tags: "tags",
     Documents: "documents",
 }

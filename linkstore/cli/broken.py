@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from linkstore.cli.output import note, printable, stdout, write_json
-from linkstore.cli.render import page_of
+from linkstore.cli.render import indexed_page
 
 if TYPE_CHECKING:
     from linkstore.store import LinkStore
@@ -68,4 +68,6 @@ def _broken(store: LinkStore, missing: frozenset[str]) -> Iterator[BrokenLink]:
     for document in store.scan():
         for link in get_links(document):
             if link.kind == _KIND and link.leads_out and link.tag in missing:
-                yield BrokenLink(page=page_of(document), id=document.id or "", tag=link.tag, label=link.label)
+                yield BrokenLink(
+                    page=indexed_page(document), id=document.id or "", tag=link.tag, label=link.label
+                )

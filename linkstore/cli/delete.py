@@ -11,7 +11,7 @@ from linkstore.cli.exits import UsageError
 from linkstore.cli.lookup import documents_named, spellings
 from linkstore.cli.options import StoreOption
 from linkstore.cli.output import note
-from linkstore.cli.render import page_of
+from linkstore.cli.render import indexed_page
 from linkstore.cli.stores import opened
 from linkstore.errors import LinkStoreError
 
@@ -62,11 +62,11 @@ def _found(store: LinkStore, pages: Sequence[str], chunks: Sequence[str]) -> tup
     return list(dict.fromkeys(whole)), list(dict.fromkeys(single))
 
 
-def _chunk(store: LinkStore, name: str) -> str:
+def _chunk(store: LinkStore, id: str) -> str:
     """The id that a name spells."""
-    found = store.get_by_ids(spellings(name))
+    found = store.get_by_ids(spellings(id))
     if not found:
-        raise LinkStoreError(f"nothing was deleted: no document has the id {name}")
+        raise LinkStoreError(f"nothing was deleted: no document has the id {id}")
     return found[0].id or ""
 
 
@@ -76,7 +76,7 @@ def _page(store: LinkStore, name: str) -> tuple[list[str], list[str]]:
     if spelled:
         return [name] if name in spelled else spelled[:1], []
     documents = documents_named(store, name)
-    pages = {document.id or "": page_of(document) for document in documents}
+    pages = {document.id or "": indexed_page(document) for document in documents}
     indexed = store.page_ids(None, sorted(set(pages.values())))
     part = next((one for one in spellings(name) if pages.get(one) in indexed), None)
     if part is not None:

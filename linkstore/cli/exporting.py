@@ -93,8 +93,8 @@ def _linked(document: Document, link: Link, seen: set[bytes]) -> Iterator[str]:
         yield _edge(group, own, link)
 
 
-def _node(name: str, fields: dict[str, str | None]) -> str:
-    return f"    <node id={_quoted(name)}>{_data(fields)}</node>\n"
+def _node(id: str, fields: dict[str, str | None]) -> str:
+    return f"    <node id={_quoted(id)}>{_data(fields)}</node>\n"
 
 
 def _edge(source: str, target: str, link: Link) -> str:

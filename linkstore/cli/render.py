@@ -114,8 +114,8 @@ def url_of(document: Document) -> str | None:
     return _string(document, "url")
 
 
-def page_of(document: Document) -> str:
-    """The page the document is of; one that is of none is a page by itself."""
+def indexed_page(document: Document) -> str:
+    """The name under which a store lists the document's page; a document without a page is its own page."""
     return _string(document, "page") or document.id or ""
 
 

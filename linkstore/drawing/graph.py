@@ -63,7 +63,7 @@ def draw(hits: Hits, question: str = "", *, to: str | None = None, most: int = 1
     if question:
         columns = [[_SEARCHED], *columns]
         starts = (hit.document.id for hit in shown if hit.depth == 0)
-        lines += [Line(start=_SEARCHED, end=name or "", marked=name == aim.path[0].id) for name in starts]
+        lines += [Line(start=_SEARCHED, end=id or "", marked=id == aim.path[0].id) for id in starts]
     on_path = {step.id for step in aim.path}
     boxes = {hit.document.id or "": _box(hit, hit.document.id in on_path) for hit in shown}
     if question:
@@ -128,8 +128,8 @@ def _columns(shown: Sequence[Hit], lines: Iterable[Line]) -> list[list[str]]:
         linked[line.end].add(line.start)
     for _ in range(ROUNDS):
         for column in columns:
-            place = {name: at - len(one) / 2 for one in columns for at, name in enumerate(one)}
-            column.sort(key=lambda name: (_mean([place[other] for other in linked[name]]), place[name]))
+            place = {id: at - len(one) / 2 for one in columns for at, id in enumerate(one)}
+            column.sort(key=lambda id: (_mean([place[other] for other in linked[id]]), place[id]))
     return columns
 
 
@@ -139,13 +139,13 @@ def _mean(values: list[float]) -> float:
 
 def _box(hit: Hit, on_path: bool) -> Box:
     metadata = hit.document.metadata
-    name = hit.document.id or ""
-    title = str(metadata.get("title") or name)
+    id = hit.document.id or ""
+    title = str(metadata.get("title") or id)
     headings = metadata.get("headings")
     below = str(headings[-1]) if isinstance(headings, list) and headings else ""
     return Box(
         title=title,
-        below=below if below and below != title else (name if name != title else hit.document.page_content),
+        below=below if below and below != title else (id if id != title else hit.document.page_content),
         score=hit.score,
         kind="path" if on_path else "hit",
     )

@@ -95,12 +95,12 @@ def picture(columns: Sequence[Sequence[str]], boxes: Mapping[str, Box], lines: S
     beside = ACROSS / 2 if any({line.start, line.end} <= last for line in lines) else 0
     width = len(columns) * (WIDTH + ACROSS) - ACROSS + 2 * MARGIN + beside
     places = {
-        name: (
+        id: (
             MARGIN + at * (WIDTH + ACROSS),
             height / 2 + (row - len(column) / 2) * (HEIGHT + DOWN) + DOWN / 2,
         )
         for at, column in enumerate(columns)
-        for row, name in enumerate(column)
+        for row, id in enumerate(column)
     }
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="linkstore-drawing" viewBox="0 0 {width:g} {height}"'
@@ -108,7 +108,7 @@ def picture(columns: Sequence[Sequence[str]], boxes: Mapping[str, Box], lines: S
         f"<style>{_STYLE}</style><defs>{_HEADS}</defs>",
         f'<rect width="{width:g}" height="{height}" rx="10" fill="#ffffff"/>',
         *(_line(line, places[line.start], places[line.end]) for line in lines),
-        *(text for name, box in boxes.items() for text in _box(box, places[name])),
+        *(text for id, box in boxes.items() for text in _box(box, places[id])),
         *(
             text
             for line in lines

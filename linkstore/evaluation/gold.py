@@ -16,9 +16,9 @@ from linkstore.plans import (
     Candidates,
     Find,
     Groups,
+    Ids,
     Members,
     Memberships,
-    Names,
     Nearest,
     Plan,
     Reached,
@@ -49,7 +49,7 @@ def gold_profile(store: LinkStore, questions: Sequence[GoldQuestion], units: Gol
     """
     tally = _Tally()
     for question in questions:
-        answers = [units.documents[name] for name in question.gold]
+        answers = [units.documents[answer] for answer in question.gold]
         vector = unit_vector(store.embeddings.embed_query(question.question))
         tally.add(store.backend.run(store.backend.answer(_looked_at(answers, vector))))
     return tally.profile(len(questions))
@@ -119,10 +119,10 @@ class _Tally:
 
 
 def _looked_at(answers: Sequence[frozenset[str]], vector: Floats) -> Plan[_Looked]:
-    number = {name: at for at, names in enumerate(answers) for name in sorted(names)}
+    number = {id: at for at, ids in enumerate(answers) for id in sorted(ids)}
     found: Candidates = yield Find(ids=tuple(number))
-    names: list[str] = yield Names(refs=found.refs)
-    answer = {ref: number[name] for ref, name in zip(found.refs.tolist(), names, strict=True)}
+    ids: list[str] = yield Ids(refs=found.refs)
+    answer = {ref: number[id] for ref, id in zip(found.refs.tolist(), ids, strict=True)}
     near: Candidates = yield Nearest(vector=vector, k=_STARTS)
     edges = yield from _edges(found.refs, vector)
     edges = {kind: _between(pairs, answer) for kind, pairs in edges.items()}

@@ -47,10 +47,10 @@ def read_corpus(path: str | Path) -> list[Document]:
     documents = []
     line_of: dict[str, int] = {}
     for line, document in _rows(Path(path), _document):
-        name = str(document.id)
-        if name in line_of:
-            raise EvaluationError(f"{path}, line {line}: the id {name!r} is already on line {line_of[name]}")
-        line_of[name] = line
+        id = str(document.id)
+        if id in line_of:
+            raise EvaluationError(f"{path}, line {line}: the id {id!r} is already on line {line_of[id]}")
+        line_of[id] = line
         documents.append(document)
     if not documents:
         raise EvaluationError(f"{path} has no rows; a corpus needs at least one document")
@@ -92,26 +92,30 @@ def _object(row: object) -> Mapping[str, Any]:
 
 
 def _document(row: Mapping[str, Any]) -> Document:
-    name, title, text = _string(row, "id"), _string(row, "title"), _string(row, "text")
-    if not name or "\0" in name:
-        raise EvaluationError(f"'id' must not be empty or hold a NUL, but is {name!r}")
+    id, title, text = _string(row, "id"), _string(row, "title"), _string(row, "text")
+    if not id or "\0" in id:
+        raise EvaluationError(f"'id' must not be empty or hold a NUL, but is {id!r}")
     whole = f"{title}\n{text}".strip()
     if not whole:
-        raise EvaluationError(f"document {name!r} has neither a title nor a text")
+        raise EvaluationError(f"document {id!r} has neither a title nor a text")
     links = row.get("links", [])
     if not isinstance(links, list) or not all(isinstance(link, dict) for link in links):
         raise EvaluationError(
             "'links' must be a list of objects with kind, tag and direction, but is " + _shown(links)
         )
     carried = [link.to_dict() for link in merge_links(links)]
-    return Document(id=name, page_content=whole, metadata={"title": title, LINKS_KEY: carried})
+    return Document(id=id, page_content=whole, metadata={"title": title, LINKS_KEY: carried})
 
 
 def _question(row: Mapping[str, Any]) -> GoldQuestion:
     question, gold = _string(row, "question"), row.get("gold")
     if not question.strip():
         raise EvaluationError("'question' is empty")
-    if not isinstance(gold, list) or not gold or not all(isinstance(name, str) and name for name in gold):
+    if (
+        not isinstance(gold, list)
+        or not gold
+        or not all(isinstance(answer, str) and answer for answer in gold)
+    ):
         raise EvaluationError("'gold' must be a list of at least one id, but is " + _shown(gold))
     return GoldQuestion(question=question, gold=tuple(dict.fromkeys(gold)))
 

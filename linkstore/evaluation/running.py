@@ -113,7 +113,7 @@ class _Clocked:
     def ranks(self, questions: Sequence[GoldQuestion], units: GoldUnits) -> Ranks:
         """The rank of the first document of each gold answer."""
         return [
-            tuple(_first(units.documents[name], hits) for name in question.gold)
+            tuple(_first(units.documents[answer], hits) for answer in question.gold)
             for hits, question in zip(self.hits, questions, strict=True)
         ]
 
@@ -158,4 +158,4 @@ def _embedded(store: LinkStore, texts: Sequence[str]) -> tuple[list[Question], l
 
 
 def _first(documents: Collection[str], hits: Sequence[str]) -> int | None:
-    return next((rank for rank, name in enumerate(hits, 1) if name in documents), None)
+    return next((rank for rank, id in enumerate(hits, 1) if id in documents), None)

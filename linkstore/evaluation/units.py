@@ -11,7 +11,7 @@ from typing import Final, Literal, get_args
 from linkstore.errors import EvaluationError
 from linkstore.evaluation.rows import GoldQuestion
 from linkstore.operations import is_storable
-from linkstore.plans import Candidates, Find, Names, Plan
+from linkstore.plans import Candidates, Find, Ids, Plan
 from linkstore.store import LinkStore
 
 GoldKind = Literal["page", "section", "id"]
@@ -51,20 +51,20 @@ def gold_units(store: LinkStore, questions: Sequence[GoldQuestion], kind: GoldKi
     """
     if kind is not None and kind not in GOLD_KINDS:
         raise EvaluationError(f"gold must be one of {', '.join(GOLD_KINDS)}, not {kind!r}")
-    wanted = list(dict.fromkeys(name for question in questions for name in question.gold))
-    pages = _pages(store, {name.partition("#")[0] for name in wanted} if kind != "id" else ())
-    if kind == "page" or (kind is None and all(name in pages for name in wanted)):
-        return _units("page", wanted, {name: pages.get(name, ()) for name in wanted})
-    sections = {name: _section(name, pages.get(name.partition("#")[0], ())) for name in wanted}
+    wanted = list(dict.fromkeys(answer for question in questions for answer in question.gold))
+    pages = _pages(store, {answer.partition("#")[0] for answer in wanted} if kind != "id" else ())
+    if kind == "page" or (kind is None and all(answer in pages for answer in wanted)):
+        return _units("page", wanted, {answer: pages.get(answer, ()) for answer in wanted})
+    sections = {answer: _section(answer, pages.get(answer.partition("#")[0], ())) for answer in wanted}
     if kind == "section" or (kind is None and all(sections.values())):
         return _units("section", wanted, sections)
     known = _known(store, wanted)
-    return _units("id", wanted, {name: [name] if name in known else [] for name in wanted})
+    return _units("id", wanted, {answer: [answer] if answer in known else [] for answer in wanted})
 
 
 def _units(kind: GoldKind, wanted: Sequence[str], found: Mapping[str, Iterable[str]]) -> GoldUnits:
-    documents = {name: frozenset(found[name]) for name in wanted}
-    missing = [name for name in wanted if not documents[name]]
+    documents = {answer: frozenset(found[answer]) for answer in wanted}
+    missing = [answer for answer in wanted if not documents[answer]]
     if missing:
         named = ", ".join(map(repr, missing[:_NAMED])) + (", …" if len(missing) > _NAMED else "")
         what = {"page": "the URL of an indexed page", "section": "the URL of a section of an indexed page"}
@@ -84,27 +84,27 @@ def _pages(store: LinkStore, urls: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _section(name: str, ids: Sequence[str]) -> list[str]:
+def _section(answer: str, ids: Sequence[str]) -> list[str]:
     """Those of a page's chunks that belong to a section: their id is the section's, or that and ``~N``."""
-    return [one for one in ids if _FURTHER.sub("", one) == name or one == name]
+    return [one for one in ids if _FURTHER.sub("", one) == answer or one == answer]
 
 
-def _known(store: LinkStore, names: Sequence[str]) -> set[str]:
+def _known(store: LinkStore, answers: Sequence[str]) -> set[str]:
     """Those of the names that are ids of documents."""
     known: set[str] = set()
-    for some in _batches(names):
+    for some in _batches(answers):
         known.update(store.backend.run(store.backend.answer(_found(some))))
     return known
 
 
-def _batches(names: Iterable[str]) -> Iterator[tuple[str, ...]]:
+def _batches(strings: Iterable[str]) -> Iterator[tuple[str, ...]]:
     """Those names that a store can hold, some at a time."""
-    storable = filter(is_storable, names)
+    storable = filter(is_storable, strings)
     while some := tuple(islice(storable, _AT_ONCE)):
         yield some
 
 
 def _found(ids: tuple[str, ...]) -> Plan[list[str]]:
     found: Candidates = yield Find(ids=ids)
-    names: list[str] = yield Names(refs=found.refs)
-    return names
+    known: list[str] = yield Ids(refs=found.refs)
+    return known

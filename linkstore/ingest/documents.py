@@ -47,9 +47,9 @@ class Linkers:
         """Whether an extractor must observe all documents before any is extracted."""
         return bool(self._of_corpus)
 
-    def document(self, chunk: Chunk, name: str) -> Document:
+    def document(self, chunk: Chunk, id: str) -> Document:
         """The document stored for a chunk, with all links but those that need the corpus."""
-        document = self._document(chunk, name)
+        document = self._document(chunk, id)
         links = list(chunk.links)
         for of_chunk in self._of_chunks:
             links.extend(of_chunk.extract(chunk))
@@ -69,8 +69,8 @@ class Linkers:
             links.extend(of_document.extract(document))
         written = [link.to_dict() for link in merge_links(links)]
         metadata = {**document.metadata, **self._own_fields(), LINKS_KEY: written}
-        name = self.site.placed(document.id or "")
-        return document.model_copy(update={"id": name, "metadata": metadata})
+        id = self.site.placed(document.id or "")
+        return document.model_copy(update={"id": id, "metadata": metadata})
 
     def observe(self, documents: Iterable[Document]) -> None:
         """Show documents to the extractors that need the corpus."""
@@ -86,10 +86,10 @@ class Linkers:
             merged = merge_links((*document.metadata[LINKS_KEY], *links))
             document.metadata[LINKS_KEY] = [link.to_dict() for link in merged]
 
-    def _document(self, chunk: Chunk, name: str) -> Document:
+    def _document(self, chunk: Chunk, id: str) -> Document:
         placed = self.site.placed
         return Document(
-            id=placed(name),
+            id=placed(id),
             page_content=chunk.text,
             metadata={
                 **chunk.page.metadata,

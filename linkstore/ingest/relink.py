@@ -133,7 +133,7 @@ class Upkeep:
             marks = [PageDocuments(url=kind, digest="begun", documents=()) for kind in self._kinds]
             self._store.put_pages(BEGUN, marks)
             self._marked = True
-        ids = [name for names in self._store.page_ids(source, urls).values() for name in names]
+        ids = [id for ids in self._store.page_ids(source, urls).values() for id in ids]
         return self._store.get_by_ids(list(dict.fromkeys([*ids, *(one.id or "" for one in documents)])))
 
     def _note(self, gone: Sequence[Document], documents: Sequence[Document]) -> None:

@@ -69,11 +69,11 @@ class CommunityTable:
         records: list[Record] = []
         refused: dict[str, str] = {}
         for row in rows:
-            key, name = self._split(row)
+            key, id = self._split(row)
             try:
-                records.append(self._record(name, row[len(key) :]))
+                records.append(self._record(id, row[len(key) :]))
             except (DocumentError, LinkError) as error:
-                refused[name] = error.message
+                refused[id] = error.message
         last, _ = self._split(rows[-1])
         cursor = orjson.dumps([str(part) for part in last]).decode()
         return Batch(cursor=cursor, records=records, refused=refused)
@@ -82,10 +82,10 @@ class CommunityTable:
         """There are none."""
         return ()
 
-    def _record(self, name: str, values: Sequence[Any]) -> Record:
+    def _record(self, id: str, values: Sequence[Any]) -> Record:
         text, vector, *metadata = values
         named = dict(zip(self._layout.optional, metadata, strict=True))
-        return record_of(name, text, vector, named.get("attributes_blob"), named.get("metadata_s"))
+        return record_of(id, text, vector, named.get("attributes_blob"), named.get("metadata_s"))
 
     def _split(self, row: Row) -> tuple[Row, str]:
         """A row's key, and the id that its document gets."""

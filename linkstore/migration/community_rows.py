@@ -17,7 +17,7 @@ _LINKED: Final = "link"
 """The value of the entries that langchain-community adds to metadata to find documents by their links."""
 
 
-def record_of(name: str, text: Any, vector: Any, attributes: str | None, entries: Any) -> Record:
+def record_of(id: str, text: Any, vector: Any, attributes: str | None, entries: Any) -> Record:
     """Make a record of what a row holds.
 
     Args:
@@ -31,17 +31,17 @@ def record_of(name: str, text: Any, vector: Any, attributes: str | None, entries
         DocumentError: If it lacks its text or vector, or has metadata that is none.
         LinkError: If its links cannot be read.
     """
-    check_id(name)
+    check_id(id)
     if not isinstance(text, str):
         raise DocumentError("it has no text" if text is None else f"its text is {type(text).__name__}")
     if vector is None:
         raise DocumentError("it has no vector")
     metadata = {**_attributes(attributes), **dict(entries or {})}
-    links = _take_links(metadata, name)
+    links = _take_links(metadata, id)
     if links:
         metadata[LINKS_KEY] = [link.to_dict() for link in links]
-    unit = unit_vectors([vector], None, [name])[0]
-    return Record(id=name, text=text, metadata=metadata, vector=unit, links=links)
+    unit = unit_vectors([vector], None, [id])[0]
+    return Record(id=id, text=text, metadata=metadata, vector=unit, links=links)
 
 
 def _attributes(text: str | None) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def _attributes(text: str | None) -> dict[str, Any]:
     return found
 
 
-def _take_links(metadata: dict[str, Any], name: str) -> tuple[Link, ...]:
+def _take_links(metadata: dict[str, Any], id: str) -> tuple[Link, ...]:
     """Take the links out of metadata, with the entries by which langchain-community finds them."""
     stored = metadata.pop(LINKS_KEY, None)
     if isinstance(stored, str):
@@ -66,7 +66,7 @@ def _take_links(metadata: dict[str, Any], name: str) -> tuple[Link, ...]:
             stored = orjson.loads(stored)
         except ValueError as error:
             raise LinkError(f"its links are not valid JSON: {_shown(stored)}") from error
-    links = links_in({LINKS_KEY: stored}, name)
+    links = links_in({LINKS_KEY: stored}, id)
     for link in links:
         key = f"link:{link.kind}:{link.tag}"
         if link.leads_in and metadata.get(key) == _LINKED:

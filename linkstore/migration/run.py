@@ -104,9 +104,9 @@ def _resumed(journal: Journal, target: Backend) -> Tally:
     return tally
 
 
-def _holds(name: str) -> Plan[bool]:
+def _holds(id: str) -> Plan[bool]:
     """Whether there is a document with this id."""
-    found: Candidates = yield Find(ids=(name,))
+    found: Candidates = yield Find(ids=(id,))
     return len(found.refs) > 0
 
 

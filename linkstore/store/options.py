@@ -7,20 +7,20 @@ from dataclasses import fields
 from typing import Any, Final
 
 from linkstore.filters import parse_filter
-from linkstore.operations import Stages
+from linkstore.operations import SearchOptions
 from linkstore.strategies import Eager, Mmr
 
 LINKS: Final = "links"
 """The search type of the default strategy, or of one that is given."""
-STAGES: Final = frozenset(field.name for field in fields(Stages))
-FILTERS: Final = tuple(sorted(name for name in STAGES if name.endswith("filter")))
+SEARCH_OPTIONS: Final = frozenset(field.name for field in fields(SearchOptions))
+FILTERS: Final = tuple(sorted(name for name in SEARCH_OPTIONS if name.endswith("filter")))
 TAKES: Final[Mapping[str, frozenset[str]]] = {
-    LINKS: STAGES | {"k", "strategy"},
-    "traversal": STAGES | ({field.name for field in fields(Eager)} - {"start_k"}),
-    "mmr_traversal": STAGES | {field.name for field in fields(Mmr)},
-    "similarity": STAGES | {"k"},
-    "mmr": STAGES | {"k", "fetch_k", "lambda_mult"},
-    "similarity_score_threshold": STAGES | {"k", "score_threshold"},
+    LINKS: SEARCH_OPTIONS | {"k", "strategy"},
+    "traversal": SEARCH_OPTIONS | ({field.name for field in fields(Eager)} - {"start_k"}),
+    "mmr_traversal": SEARCH_OPTIONS | {field.name for field in fields(Mmr)},
+    "similarity": SEARCH_OPTIONS | {"k"},
+    "mmr": SEARCH_OPTIONS | {"k", "fetch_k", "lambda_mult"},
+    "similarity_score_threshold": SEARCH_OPTIONS | {"k", "score_threshold"},
 }
 """For each search type of a retriever, the arguments it takes."""
 

@@ -11,10 +11,10 @@ from linkstore import operations
 from linkstore.filters import Filter
 from linkstore.hits import Hits
 from linkstore.links import AnyLink
-from linkstore.operations import Stages
+from linkstore.operations import SearchOptions
 from linkstore.plans import Operation
 from linkstore.store.driving import Driven
-from linkstore.store.options import STAGES
+from linkstore.store.options import SEARCH_OPTIONS
 from linkstore.strategies import DEFAULT_STRATEGY, Eager, Mmr, Similarity, Strategy
 from linkstore.strategies.base import DEFAULT_MAX_NODES, DEFAULT_SEEDS
 
@@ -82,7 +82,7 @@ class Searching(Driven):
         """
         if search_type is not None:
             return super().search(query, search_type, **_given(k), **kwargs)
-        return self._run(self._hits(query, _returning(strategy, k), Stages(**kwargs)))
+        return self._run(self._hits(query, _returning(strategy, k), SearchOptions(**kwargs)))
 
     @overload
     async def asearch(
@@ -113,7 +113,7 @@ class Searching(Driven):
         """Search without blocking the event loop: see :meth:`search`."""
         if search_type is not None:
             return await super().asearch(query, search_type, **_given(k), **kwargs)
-        return await self._arun(self._hits(query, _returning(strategy, k), Stages(**kwargs)))
+        return await self._arun(self._hits(query, _returning(strategy, k), SearchOptions(**kwargs)))
 
     def traversal_search(
         self,
@@ -262,33 +262,33 @@ class Searching(Driven):
         """LangChain's relevance, in [0, 1]."""
         return lambda cosine: (1.0 + cosine) / 2.0
 
-    def _hits(self, query: str | list[float], strategy: Strategy, stages: Stages) -> Operation[Hits]:
-        return operations.search(self.backend, query, strategy, stages)
+    def _hits(self, query: str | list[float], strategy: Strategy, options: SearchOptions) -> Operation[Hits]:
+        return operations.search(self.backend, query, strategy, options)
 
     def _walked(self, kind: type[Strategy], query: str, options: dict[str, Any]) -> Operation[list[Document]]:
-        strategy, stages = split_options(kind, options)
-        return (yield from self._hits(query, strategy, stages)).documents()
+        strategy, search_options = split_options(kind, options)
+        return (yield from self._hits(query, strategy, search_options)).documents()
 
     def _plain(
         self, query: str | list[float], strategy: Strategy, options: dict[str, Any]
     ) -> Operation[list[Document]]:
-        hits = yield from self._hits(query, strategy, Stages(**options))
+        hits = yield from self._hits(query, strategy, SearchOptions(**options))
         return [hit.document for hit in hits]
 
     def _scored(self, query: str, k: int, options: dict[str, Any]) -> Operation[Scored]:
-        hits = yield from self._hits(query, Similarity(k=k), Stages(**options))
+        hits = yield from self._hits(query, Similarity(k=k), SearchOptions(**options))
         return [(hit.document, hit.score) for hit in hits]
 
 
-def split_options(kind: type[Strategy], options: dict[str, Any]) -> tuple[Strategy, Stages]:
+def split_options(kind: type[Strategy], options: dict[str, Any]) -> tuple[Strategy, SearchOptions]:
     """Split keyword arguments into a strategy and the options of the search.
 
     Raises:
         TypeError: If an argument belongs to neither.
     """
-    stages = {name: value for name, value in options.items() if name in STAGES}
-    settings = {name: value for name, value in options.items() if name not in STAGES}
-    return kind(**settings), Stages(**stages)
+    of_search = {name: value for name, value in options.items() if name in SEARCH_OPTIONS}
+    of_strategy = {name: value for name, value in options.items() if name not in SEARCH_OPTIONS}
+    return kind(**of_strategy), SearchOptions(**of_search)
 
 
 def _returning(strategy: Strategy | None, k: int | None) -> Strategy:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkstore.arrays import contained, equals
-from linkstore.plans import Names, Plan, Tags
+from linkstore.plans import Ids, Plan, Tags
 from linkstore.strategies.trail import QUERY, Edges, Trail
 from linkstore.vectors import Floats, Ints
 
@@ -105,21 +105,21 @@ def _ways(trail: Trail, here: Ints, edges: Edges) -> Ways:
 def settled(ways: Ways, trail: Trail) -> Plan[dict[int, Arrival]]:
     """Choose among equally good ways by id, then by kind and tag."""
     tags: list[tuple[str, str]] = yield Tags(groups=ways.group)
-    names = yield from _names_where_tied(ways, trail)
+    ids = yield from _ids_where_tied(ways, trail)
     best: dict[int, tuple[str, tuple[str, str], int]] = {}
     for position, source, tag in zip(ways.position.tolist(), ways.source.tolist(), tags, strict=True):
-        way = (names.get(source, ""), tag, source)
+        way = (ids.get(source, ""), tag, source)
         if position not in best or way < best[position]:
             best[position] = way
     return {position: Arrival(source, *tag) for position, (_, tag, source) in best.items()}
 
 
-def _names_where_tied(ways: Ways, trail: Trail) -> Plan[dict[int, str]]:
+def _ids_where_tied(ways: Ways, trail: Trail) -> Plan[dict[int, str]]:
     """Ids of documents that are equally good as the one before another."""
     differ = (ways.position[1:] == ways.position[:-1]) & (ways.source[1:] != ways.source[:-1])
     tied = np.isin(ways.position, ways.position[1:][differ])
     sources = [source for source in np.unique(ways.source[tied]).tolist() if source != QUERY]
     if not sources:
         return {}
-    names: list[str] = yield Names(refs=trail.refs[sources])
-    return dict(zip(sources, names, strict=True))
+    ids: list[str] = yield Ids(refs=trail.refs[sources])
+    return dict(zip(sources, ids, strict=True))

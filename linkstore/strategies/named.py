@@ -10,7 +10,7 @@ import numpy as np
 
 from linkstore.arrays import located
 from linkstore.lexical import QUESTION_CHARACTERS
-from linkstore.plans import Members, Names, Plan, Reached, Resolve
+from linkstore.plans import Ids, Members, Plan, Reached, Resolve
 from linkstore.strategies.base import Question
 from linkstore.strategies.trail import NO_REFS, NO_SCORES, QUERY, Edges, Found
 from linkstore.text import tokens
@@ -107,14 +107,14 @@ def _longest(grams: list[tuple[int, int]], refs: list[int], borne: set[int]) -> 
 
 def _surest(groups: Ints, answer: Reached, meant: set[int], most: int) -> Plan[Asked]:
     rows = [row for row, group in enumerate(groups[answer.group].tolist()) if group in meant]
-    names: list[str] = yield Names(refs=answer.refs[rows])
+    ids: list[str] = yield Ids(refs=answer.refs[rows])
     share = (1 / answer.sizes[answer.group]).astype(np.float32)
     best: dict[str, int] = {}
-    for row, name in zip(rows, names, strict=True):
-        if name not in best or share[row] > share[best[name]]:
-            best[name] = row
-    ordered = sorted(best, key=lambda name: (-share[best[name]], -answer.similarity[best[name]], name))
-    chosen = np.array([best[name] for name in ordered[:most]], dtype=np.int64)
+    for row, id in zip(rows, ids, strict=True):
+        if id not in best or share[row] > share[best[id]]:
+            best[id] = row
+    ordered = sorted(best, key=lambda id: (-share[best[id]], -answer.similarity[best[id]], id))
+    chosen = np.array([best[id] for id in ordered[:most]], dtype=np.int64)
     return Asked(found=_found(groups, answer, chosen), share=share[chosen])
 
 

@@ -63,11 +63,12 @@ class PageRank(Traversing):
         pool: How many documents each search of the first stage gives; default 100.
         lexical: How much words count beside meaning; 0 leaves them out; default 1.
         damping: How likely the walker follows a link, from 0 to 1; default 0.6.
-        sharpness: The power of first-stage scores that jumps go by; default 20.
+        sharpness: The power to which first-stage scores are raised for jumps; default 20.
         decay: Each start counts this much less than the one before, from 0 to 1; default 0.65.
         backward: How much a link counts against its direction, above 0 to 1; default 0.25.
-        first: How much the first stage counts beside the walk; default 0.1.
-        evenness: The power of the walker's share that scores go by, above 0 to 1; default 0.5.
+        first_stage_weight: How much the first stage counts, where the walk counts 1; default 0.1.
+        walk_power: The power to which the walker's share of time is raised, above 0 to 1; less evens the
+            shares out; default 0.5.
         page_weight: How much a document's score gains when other chunks of its page match as well;
             default 1.
         page_fade: The second chunk of a page counts this share of its score, the third this share of
@@ -89,8 +90,8 @@ class PageRank(Traversing):
     sharpness: float = 20.0
     decay: float = 0.65
     backward: float = 0.25
-    first: float = 0.1
-    evenness: float = 0.5
+    first_stage_weight: float = 0.1
+    walk_power: float = 0.5
     page_weight: float = 1.0
     page_fade: float = 0.4
     named: int = 5
@@ -105,10 +106,11 @@ class PageRank(Traversing):
         require_at_least(0, start_k=self.start_k, named=self.named)
         require_at_least(1, pool=self.pool, named_cap=self.named_cap)
         require_at_least(1, rerank_k=self.rerank_k)
-        require_within(0, 100, lexical=self.lexical, sharpness=self.sharpness, first=self.first)
+        require_within(0, 100, lexical=self.lexical, sharpness=self.sharpness)
+        require_within(0, 100, first_stage_weight=self.first_stage_weight)
         require_within(0, 100, rerank=self.rerank, page_weight=self.page_weight)
         require_within(0, 1, damping=self.damping, decay=self.decay)
-        require_within(1e-6, 1, backward=self.backward, evenness=self.evenness)
+        require_within(1e-6, 1, backward=self.backward, walk_power=self.walk_power)
         require_within(1e-6, 1, page_fade=self.page_fade)
 
     def weight_of(self, kind: str) -> float:
@@ -196,9 +198,9 @@ class PageRank(Traversing):
 
     def _parts(self, trail: Trail, stage: FirstStage, time: Doubles) -> dict[str, Floats]:
         """What scores are the sums of, (n,) each: the walk, and of the first stage meaning and words."""
-        whole = np.float32(1 + self.first)
-        walk = ((time / time.max()) ** self.evenness).astype(np.float32) / whole
-        share = np.float32(self.first) / whole
+        whole = np.float32(1 + self.first_stage_weight)
+        walk = ((time / time.max()) ** self.walk_power).astype(np.float32) / whole
+        share = np.float32(self.first_stage_weight) / whole
         words = share * stage.by_words(trail.refs)
         meaning = share * stage.scores(trail.refs, trail.similarity) - words
         return {"walk": walk, "meaning": meaning, "words": words}

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstore.arrays import located
-from linkstore.plans import Names, Plan
+from linkstore.plans import Ids, Plan
 from linkstore.vectors import Ints
 
 Doubles = npt.NDArray[np.float64]
@@ -35,10 +35,10 @@ def walked(
         teleport: (n,) see :func:`personalised`, as for ``damping``.
         damping: How likely an edge is followed.
     """
-    names: list[str] = yield Names(refs=refs)
-    by_name = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
-    number = np.empty(len(names), dtype=np.int64)
-    number[by_name] = np.arange(len(names))
+    ids: list[str] = yield Ids(refs=refs)
+    by_id = np.array(sorted(range(len(ids)), key=ids.__getitem__), dtype=np.int64)
+    number = np.empty(len(ids), dtype=np.int64)
+    number[by_id] = np.arange(len(ids))
     place = np.argsort(refs)
     ordered = refs[place]
 
@@ -50,7 +50,7 @@ def walked(
     known = (source >= 0) & (target >= 0)
     source, target, weight = source[known], target[known], weight[known]
     order = np.lexsort((target, source))
-    time = personalised(source[order], target[order], weight[order], teleport[by_name], damping)
+    time = personalised(source[order], target[order], weight[order], teleport[by_id], damping)
     return time[number]
 
 

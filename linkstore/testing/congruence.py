@@ -80,12 +80,12 @@ class RandomGraph:
         """Filling the store, relinking a third, deleting a fifth, putting some back."""
         ids, random = self._ids, self._random
         half = len(ids) // 2
-        yield Change(put=[self._record(name) for name in ids[:half]])
-        yield Change(put=[self._record(name) for name in ids[half:]])
-        yield Change(put=[self._record(name) for name in random.sample(ids, len(ids) // 3)])
+        yield Change(put=[self._record(id) for id in ids[:half]])
+        yield Change(put=[self._record(id) for id in ids[half:]])
+        yield Change(put=[self._record(id) for id in random.sample(ids, len(ids) // 3)])
         gone = random.sample(ids, len(ids) // 5)
-        yield Change(remove=gone, put=[self._record(name) for name in gone[:2]])
-        yield Change(put=[self._record(name) for name in gone[:6]])
+        yield Change(remove=gone, put=[self._record(id) for id in gone[:2]])
+        yield Change(put=[self._record(id) for id in gone[:6]])
 
     def searches(self, count: int) -> list[Search]:
         """Searches by every strategy, with small bounds so that they bite."""
@@ -99,20 +99,20 @@ class RandomGraph:
     def _vector(self) -> Floats:
         return unit_vector([self._random.gauss(0, 1) for _ in range(DIMENSION)])
 
-    def _record(self, name: str) -> Record:
+    def _record(self, id: str) -> Record:
         random = self._random
         title = self._text(3) if self._words else ""
         links = merge_links(self._link() for _ in range(random.randrange(7)))
         if title:
             links = merge_links((*links, Link.incoming(kind="mention", tag=title)))
         return Record(
-            id=name,
+            id=id,
             text=self._text(12) if self._words else f"text {random.randrange(100)}",
             metadata={
                 **({"title": title} if title else {}),
                 "lang": random.choice(_LANGUAGES),
                 "year": random.randrange(2000, 2008),
-                "url": f"/{name}",
+                "url": f"/{id}",
                 "links": [link.to_dict() for link in links],
             },
             vector=random.choice(self._vectors),

@@ -33,11 +33,11 @@ from linkstore.plans import (
     Documents,
     Find,
     Groups,
+    Ids,
     Lexical,
     Matching,
     Members,
     Memberships,
-    Names,
     Nearest,
     Operation,
     Plan,
@@ -95,7 +95,7 @@ class OracleReader(LexicalReader):
     def find(self, fetch: Find) -> Candidates:
         """Each id that is there, once, where it was first asked for."""
         ref_of = {record.id: ref for ref, record in enumerate(self._records)}
-        found = [ref_of[name] for name in dict.fromkeys(fetch.ids) if name in ref_of]
+        found = [ref_of[id] for id in dict.fromkeys(fetch.ids) if id in ref_of]
         passing = [ref for ref in found if fetch.filter.matches(self._records[ref].metadata)]
         return self._candidates(passing, fetch.vector, filtered=len(found) - len(passing))
 
@@ -183,7 +183,7 @@ class OracleReader(LexicalReader):
         return np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32)
 
     @immediate
-    def names(self, fetch: Names) -> list[str]:
+    def ids(self, fetch: Ids) -> list[str]:
         """The ids."""
         return [self._records[ref].id for ref in fetch.refs.tolist()]
 
@@ -241,12 +241,12 @@ class OracleBackend(Backend):
         _check_dimension(change.put, state.manifest)
         put = {record.id: _own(record) for record in change.put}
         before = state.records
-        removed = {name for name in change.remove if name in before and name not in put}
+        removed = {id for id in change.remove if id in before and id not in put}
         pages = {key: page for key, page in state.pages.items() if key not in set(change.remove_pages)}
         pages |= {(page.source, page.url): page for page in change.put_pages}
-        kept = {name: record for name, record in before.items() if name not in removed}
+        kept = {id: record for id, record in before.items() if id not in removed}
         self._state = replace(state, records=kept | put, pages=pages)
-        known = [record for name, record in put.items() if name in before]
+        known = [record for id, record in put.items() if id in before]
         unchanged = sum(_content(record) == _content(before[record.id]) for record in known)
         return Written(
             added=len(put) - len(known),
@@ -259,11 +259,11 @@ class OracleBackend(Backend):
     def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Written:
         """Document by document, in the state of the moment."""
         state = self._open()
-        known = {name: state.records[name] for name in links if name in state.records}
+        known = {id: state.records[id] for id in links if id in state.records}
         changed = {
-            name: replace(record, metadata=metadata, links=links_in(metadata, name))
-            for name, record in known.items()
-            if (metadata := _relinked(record, kinds, links[name])) is not None
+            id: replace(record, metadata=metadata, links=links_in(metadata, id))
+            for id, record in known.items()
+            if (metadata := _relinked(record, kinds, links[id])) is not None
         }
         self._state = replace(state, records={**state.records, **changed})
         return Written(updated=len(changed), unchanged=len(known) - len(changed))
@@ -293,8 +293,8 @@ class OracleBackend(Backend):
     def scan(self, after: str | None, limit: int) -> list[Record]:
         """Sorted by id."""
         records = self._open().records
-        names = sorted(name for name in records if after is None or name > after)
-        return [_own(records[name]) for name in names[:limit]]
+        ids = sorted(id for id in records if after is None or id > after)
+        return [_own(records[id]) for id in ids[:limit]]
 
     @immediate
     def survey(self) -> Survey:
@@ -411,7 +411,7 @@ def _floats(values: Sequence[float]) -> Floats:
 
 def _linked(page: PageEntry, records: Mapping[str, Record], kind: str) -> int:
     """How many links of a kind lead to a page's documents from others."""
-    own = [records[name] for name in page.ids if name in records]
+    own = [records[id] for id in page.ids if id in records]
     answered = {_tag(link) for record in own for link in record.links if link.leads_in and link.kind == kind}
-    others = [record for name, record in records.items() if name not in page.ids]
+    others = [record for id, record in records.items() if id not in page.ids]
     return sum(len({_tag(link) for link in record.links if link.leads_out} & answered) for record in others)

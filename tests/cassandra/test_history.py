@@ -25,7 +25,7 @@ from linkstore.backends.cassandra.backend import CassandraBackend
 from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.errors import BackendError, StoreUnavailableError
-from linkstore.plans import Lexical, Names, Plan, Worded
+from linkstore.plans import Ids, Lexical, Plan, Worded
 from linkstore.vectors import unit_vector
 
 THRESHOLD = 1_000
@@ -49,8 +49,8 @@ def written(revision: int) -> Change:
 
 def by_word(word: str) -> Plan[list[str]]:
     found: Worded = yield Lexical(terms=(word,), k=1_000)
-    names: list[str] = yield Names(refs=found.refs)
-    return names
+    ids: list[str] = yield Ids(refs=found.refs)
+    return ids
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ from linkstore.hits import Hits
 from linkstore.lexical import document_terms
 from linkstore.links import links_in
 from linkstore.neighbours import neighbours
-from linkstore.plans import Lexical, Names, Plan, Worded
+from linkstore.plans import Ids, Lexical, Plan, Worded
 from linkstore.strategies import Eager, Mmr, Question
 from linkstore.strategies.base import Traversing
 from linkstore.testing import OracleBackend, compare_hits
@@ -266,8 +266,8 @@ def questions_of(case: Case) -> list[tuple[str, ...]]:
 def by_words(words: tuple[str, ...]) -> Plan[list[tuple[str, float]]]:
     """Ids and scores of all that have any of the words, best first."""
     found: Worded = yield Lexical(terms=words, k=1000)
-    names: list[str] = yield Names(refs=found.refs)
-    return list(zip(names, found.score.tolist(), strict=True))
+    ids: list[str] = yield Ids(refs=found.refs)
+    return list(zip(ids, found.score.tolist(), strict=True))
 
 
 async def answers(backend: Any, plans: list[Callable[[], Plan[Any]]]) -> list[Any]:

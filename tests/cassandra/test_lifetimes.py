@@ -11,7 +11,7 @@ from cassandra_tables import own_keyspace
 from linkstore.backends.base import Written
 from linkstore.backends.cassandra.backend import CassandraBackend
 from linkstore.backends.cassandra.settings import CassandraSettings
-from linkstore.plans import Lexical, Names
+from linkstore.plans import Ids, Lexical
 from linkstore.testing.conformance.probe import CLAIM, Probe, at, by_run, on, record
 
 NUMBERS = itertools.count()
@@ -37,7 +37,7 @@ def clients(cassandra_session, space) -> tuple[Probe, Probe]:
 
 def found(probe: Probe, word: str) -> list[str]:
     def plan():
-        return (yield Names(refs=(yield Lexical(terms=(word,), k=10)).refs))
+        return (yield Ids(refs=(yield Lexical(terms=(word,), k=10)).refs))
 
     return sorted(probe.plan(plan()))
 

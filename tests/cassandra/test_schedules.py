@@ -21,7 +21,7 @@ from linkstore.backends.base import Change, Manifest
 from linkstore.backends.cassandra.backend import CassandraBackend
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.settings import CassandraSettings
-from linkstore.plans import Lexical, Names
+from linkstore.plans import Ids, Lexical
 from linkstore.testing import OracleBackend
 from linkstore.testing.conformance.probe import Probe, by_run
 
@@ -143,7 +143,7 @@ def members(probe, tags, kind, side):
 def worded(probe, word, scores):
     def plan():
         found = yield Lexical(terms=(word,), k=1_000)
-        names = yield Names(refs=found.refs)
-        return list(zip(names, found.score.tolist(), strict=True)) if scores else sorted(names)
+        ids = yield Ids(refs=found.refs)
+        return list(zip(ids, found.score.tolist(), strict=True)) if scores else sorted(ids)
 
     return probe.plan(plan())

@@ -11,7 +11,7 @@ from stores import times
 from linkstore import lexical
 from linkstore.backends.base import Change
 from linkstore.errors import FilterError
-from linkstore.plans import Lexical, Members, Names, Nearest, Resolve
+from linkstore.plans import Ids, Lexical, Members, Nearest, Resolve
 from linkstore.testing import scope_differences
 from linkstore.testing.conformance.probe import ASKED, CLAIM, Probe, by_run, on, record
 
@@ -86,7 +86,7 @@ def test_hubs_and_words_are_counted_past_what_is_hidden(opened, monkeypatch, sco
 
     def worded():
         found = yield Lexical(terms=("hay", "needle"), k=50)
-        return (yield Names(refs=found.refs)), found.score.tolist(), found.left_out
+        return (yield Ids(refs=found.refs)), found.score.tolist(), found.left_out
 
     for cap in (0, 1, 28, 29, 30, 31, 100):
         met, expected = within.met(["x"], cap=cap), alone.met(["x"], cap=cap)
@@ -110,7 +110,7 @@ def test_words_that_too_many_hidden_documents_have_are_looked_up(opened, monkeyp
 
     def worded():
         found = yield Lexical(terms=("hay", "straw"), k=50)
-        return (yield Names(refs=found.refs)), found.score.tolist(), found.left_out
+        return (yield Ids(refs=found.refs)), found.score.tolist(), found.left_out
 
     assert whole.within(scope).plan(worded()) == alone.plan(worded())
     assert alone.plan(worded())[2] == ("hay",)
@@ -128,7 +128,7 @@ def test_a_search_that_would_look_at_too_many_is_refused(opened) -> None:
 
 def _found(word: str):
     found = yield Lexical(terms=(word,), k=5)
-    return (yield Names(refs=found.refs))
+    return (yield Ids(refs=found.refs))
 
 
 def test_what_another_client_hides_is_hidden_at_once(opened) -> None:
@@ -160,8 +160,8 @@ def test_a_document_hidden_during_a_search_is_told_of_in_one_state(opened) -> No
         found = yield Members(
             groups=groups, side="in", vector=ASKED, take=9, cap=9, exclude=np.empty(0, np.int64)
         )
-        names = yield Names(refs=near.refs)
-        return names, (yield Names(refs=found.refs))
+        ids = yield Ids(refs=near.refs)
+        return ids, (yield Ids(refs=found.refs))
 
     names, members = mine.within(PUBLIC).plan(plan())
     assert names == ["a"]

@@ -26,7 +26,7 @@ from linkstore.backends.cassandra.postings import HEAD, DocumentWords, stamp_of
 from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.errors import CapabilityError, FilterError
 from linkstore.filters import EVERYTHING, Filter, parse_filter
-from linkstore.plans import Documents, Lexical, Names, Nearest, Plan, Stored, Worded
+from linkstore.plans import Documents, Ids, Lexical, Nearest, Plan, Stored, Worded
 from linkstore.strategies import Question
 from linkstore.strategies.pagerank import PageRank
 from linkstore.testing import OracleBackend, oracle
@@ -79,8 +79,8 @@ def asked(backend: Any, *words: str, k: int = 1000, condition: Filter | None = N
     def plan() -> Plan[tuple[Scored, Any]]:
         parsed = parse_filter(condition) if condition else EVERYTHING
         found: Worded = yield Lexical(terms=words, k=k, filter=parsed)
-        names: list[str] = yield Names(refs=found.refs)
-        return list(zip(names, found.score.tolist(), strict=True)), found.left_out
+        ids: list[str] = yield Ids(refs=found.refs)
+        return list(zip(ids, found.score.tolist(), strict=True)), found.left_out
 
     return backend.run(backend.answer(plan()))
 

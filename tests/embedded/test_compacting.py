@@ -12,7 +12,7 @@ from stores import SNAPSHOTS, backend, exact, nearest, put, record, records, vec
 
 from linkstore.backends.base import Change, Record
 from linkstore.backends.embedded import EmbeddedSettings
-from linkstore.backends.embedded.columns import Names
+from linkstore.backends.embedded.columns import Strings
 from linkstore.errors import StoreBusyError
 from linkstore.links import links_in
 
@@ -175,7 +175,7 @@ def test_what_differs_from_the_tables_is_found_and_mended(tmp_path) -> None:
     held = store._shared._held
     assert held is not None
     names = held.mirror.ids.take(np.arange(200))
-    ids = Names(held.mirror.ids.offsets[:1], held.mirror.ids.blob[:0], [names[-1], *names[:-1]], 200)
+    ids = Strings(held.mirror.ids.offsets[:1], held.mirror.ids.blob[:0], [names[-1], *names[:-1]], 200)
     store._shared._held = replace(held, mirror=replace(held.mirror, ids=ids))
     assert any("in memory" in finding.problem for finding in store.run(store.verify()).findings)
     put(store, 200, 210)

@@ -13,7 +13,7 @@ from stores import backend, nearest, put, records, vectors
 
 from linkstore.backends.base import Change
 from linkstore.backends.embedded import EmbeddedSettings, connecting, database
-from linkstore.plans import Candidates, Names, Nearest, Plan
+from linkstore.plans import Candidates, Ids, Nearest, Plan
 
 ASKED = vectors([10_000])[0]
 FULL, NORMAL = 2, 1
@@ -80,8 +80,8 @@ def test_the_log_stays_bounded_while_readers_overlap(tmp_path, monkeypatch) -> N
         turns[mine].set()
         turns[1 - mine].wait(0.02)  # until the other has begun
         turns[1 - mine].clear()
-        names: list[str] = yield Names(refs=found.refs)
-        return names
+        ids: list[str] = yield Ids(refs=found.refs)
+        return ids
 
     def read(mine: int) -> None:
         while not stop.is_set():

@@ -21,7 +21,7 @@ from linkstore.backends.embedded.place import Place
 from linkstore.backends.embedded.schema import FORMAT_VERSION
 from linkstore.errors import StoreFormatError
 from linkstore.filters import parse_filter
-from linkstore.plans import Groups, Lexical, Members, Names, Nearest, Plan, Tags
+from linkstore.plans import Groups, Ids, Lexical, Members, Nearest, Plan, Tags
 from linkstore.vectors import similarities
 
 DATA = Path(__file__).with_name("data")
@@ -39,20 +39,20 @@ def nearest_and_around(
     filter: dict | None = None,
 ) -> Plan[tuple[list[str], list[str], list[tuple[str, str]]]]:
     found = yield Nearest(vector=ASKED, k=5, filter=parse_filter(filter))
-    names = yield Names(refs=found.refs)
+    ids = yield Ids(refs=found.refs)
     lies = yield Groups(refs=found.refs[:1], side="out")
     tags = yield Tags(groups=lies.group)
     around = yield Members(
         groups=np.unique(lies.group), side="in", vector=ASKED, take=50, cap=200, exclude=found.refs[:0]
     )
-    beside = yield Names(refs=np.unique(around.refs))
-    return names, sorted(beside), sorted(tags)
+    beside = yield Ids(refs=np.unique(around.refs))
+    return ids, sorted(beside), sorted(tags)
 
 
 def by_words(*words: str) -> Plan[list[str]]:
     found = yield Lexical(terms=words, k=5)
-    names: list[str] = yield Names(refs=found.refs)
-    return names
+    ids: list[str] = yield Ids(refs=found.refs)
+    return ids
 
 
 def versions() -> dict[int, int]:

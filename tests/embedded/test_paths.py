@@ -14,7 +14,7 @@ from linkstore import LinkStore
 from linkstore.backends.base import Change
 from linkstore.backends.embedded import EmbeddedBackend, upkeep
 from linkstore.errors import BackendError, StoreFormatError, StoreMovedError, StoreNotFoundError
-from linkstore.plans import Candidates, Names, Nearest, Plan
+from linkstore.plans import Candidates, Ids, Nearest, Plan
 
 ASKED = vectors([10_000])[0]
 
@@ -26,8 +26,8 @@ def two_at_once(store: EmbeddedBackend) -> list[list[str]]:
     def plan() -> Plan[list[str]]:
         found: Candidates = yield Nearest(vector=ASKED, k=10)
         both.wait(10)
-        names: list[str] = yield Names(refs=found.refs)
-        return names
+        ids: list[str] = yield Ids(refs=found.refs)
+        return ids
 
     answers: list[list[str]] = []
 

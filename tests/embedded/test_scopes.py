@@ -12,7 +12,7 @@ from linkstore import Link
 from linkstore.backends.base import Change, Manifest, Record
 from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings, postings, scopes
 from linkstore.filters import parse_filter
-from linkstore.plans import Lexical, Members, Names, Nearest, Resolve
+from linkstore.plans import Ids, Lexical, Members, Nearest, Resolve
 from linkstore.strategies import DEFAULT_STRATEGY, Eager, Mmr, Question, Similarity, Words
 from linkstore.testing import OracleBackend, Search, compare_hits, scope_differences
 from linkstore.vectors import unit_vectors
@@ -118,7 +118,7 @@ def test_words_that_too_many_hidden_documents_have_are_looked_up(stores, monkeyp
 
     def plan():
         found = yield Lexical(terms=("word0", "word6", "word20", "word30"), k=20)
-        return (yield Names(refs=found.refs)), found.score.tolist(), found.left_out
+        return (yield Ids(refs=found.refs)), found.score.tolist(), found.left_out
 
     within, whole_store, expected = (
         store.run(store.answer(plan(), scope))
@@ -149,8 +149,8 @@ def test_hubs_are_counted_past_what_is_hidden(stores, monkeypatch, cap) -> None:
             exclude=NONE,
         )
         found = yield fetch
-        names = yield Names(refs=found.refs)
-        return found.sizes.tolist(), found.group.tolist(), names, found.similarity.tolist(), found.filtered
+        ids = yield Ids(refs=found.refs)
+        return found.sizes.tolist(), found.group.tolist(), ids, found.similarity.tolist(), found.filtered
 
     assert whole.run(whole.answer(plan(), PUBLIC)) == alone.run(alone.answer(plan()))
 
@@ -163,8 +163,8 @@ def test_a_scope_follows_updates_and_an_older_reader_keeps_its_own() -> None:
     def ids():
         found = yield Nearest(vector=vector, k=100)
         worded = yield Lexical(terms=tuple(WORDS), k=100)
-        names = yield Names(refs=found.refs)
-        return sorted(names), sorted((yield Names(refs=worded.refs))), worded.score.tolist()
+        ids = yield Ids(refs=found.refs)
+        return sorted(ids), sorted((yield Ids(refs=worded.refs))), worded.score.tolist()
 
     def meanwhile():
         before = yield from ids()

@@ -14,7 +14,7 @@ from linkstore.backends.base import Change
 from linkstore.backends.embedded import EmbeddedBackend
 from linkstore.errors import LinkStoreError, StoreFormatError
 from linkstore.filters import parse_filter
-from linkstore.plans import Documents, Groups, Members, Names, Nearest, Plan, Tags
+from linkstore.plans import Documents, Groups, Ids, Members, Nearest, Plan, Tags
 from linkstore.vectors import Floats
 
 ASKED = vectors([10_000])[0]
@@ -55,7 +55,7 @@ def asked(store: EmbeddedBackend, filter: dict | None = None) -> int:
 
 def everything(vector: Floats, filter: dict | None) -> Plan[int]:
     found = yield Nearest(vector=vector, k=30, filter=parse_filter(filter))
-    yield Names(refs=found.refs)
+    yield Ids(refs=found.refs)
     yield Documents(refs=found.refs)
     lies = yield Groups(refs=found.refs, side="out")
     yield Tags(groups=lies.group)

@@ -11,7 +11,7 @@ from stores import backend, put, record, records
 from linkstore.backends.base import Change
 from linkstore.backends.embedded.forks import FORKS
 from linkstore.errors import StoreFullError
-from linkstore.plans import Members, Names, Plan, Reached, Resolve
+from linkstore.plans import Ids, Members, Plan, Reached, Resolve
 
 
 class _Interrupted(BaseException):
@@ -50,8 +50,8 @@ def group_of(kind: str, tag: str) -> Plan[list[str]]:
     reached: Reached = yield Members(
         groups=groups, side="in", vector=vector, take=1000, cap=1000, exclude=groups[:0]
     )
-    names: list[str] = yield Names(refs=reached.refs)
-    return sorted(names)
+    ids: list[str] = yield Ids(refs=reached.refs)
+    return sorted(ids)
 
 
 def test_link_groups_of_a_change_that_was_rolled_back_are_forgotten_at_once(tmp_path) -> None:

@@ -25,8 +25,8 @@ from linkstore.plans import (
     Candidates,
     Documents,
     Find,
+    Ids,
     Members,
-    Names,
     Nearest,
     Plan,
     Reached,
@@ -41,15 +41,15 @@ ALL = tuple(f"d{n}" for n in range(400))
 def everything(meanwhile=lambda: None) -> Plan[tuple[list[str], list[str], list[str], list[str]]]:
     """All ids by similarity, by id, by a link group, and as stored, with something done in between."""
     near: Candidates = yield Nearest(vector=ASKED, k=10_000)
-    by_similarity: list[str] = yield Names(refs=near.refs)
+    by_similarity: list[str] = yield Ids(refs=near.refs)
     meanwhile()
     found: Candidates = yield Find(ids=ALL)
-    by_id: list[str] = yield Names(refs=found.refs)
+    by_id: list[str] = yield Ids(refs=found.refs)
     groups = yield Resolve(tags=(("keyword", "k3"),))
     reached: Reached = yield Members(
         groups=groups, side="in", vector=ASKED, take=500, cap=500, exclude=np.empty(0, np.int64)
     )
-    members: list[str] = yield Names(refs=reached.refs)
+    members: list[str] = yield Ids(refs=reached.refs)
     stored: list[Stored] = yield Documents(refs=found.refs)
     return sorted(by_similarity), sorted(by_id), sorted(members), sorted(one.id for one in stored)
 

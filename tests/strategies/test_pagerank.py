@@ -174,7 +174,7 @@ class TestResult:
             {"damping": 1.1},
             {"decay": -0.1},
             {"backward": 0},
-            {"evenness": 0},
+            {"walk_power": 0},
             {"lexical": -1},
             {"named_cap": 0},
             {"rerank_k": 0},

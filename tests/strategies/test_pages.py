@@ -13,12 +13,12 @@ from searching import cuts, ids, store
 from linkstore.drivers import run
 from linkstore.errors import StrategyError
 from linkstore.links import Link
-from linkstore.plans import Groups, Memberships, Names, Tags
+from linkstore.plans import Groups, Ids, Memberships, Tags
 from linkstore.strategies import Eager, Mmr, PageRank, Similarity, Words
 from linkstore.strategies.pages import MOST, POWER, evidence, pages_of, spread, standing
 from linkstore.testing.conformance.probe import record
 
-PLAIN = PageRank(lexical=0.0, damping=0.0, named=0, first=100.0)
+PLAIN = PageRank(lexical=0.0, damping=0.0, named=0, first_stage_weight=100.0)
 """Ranks by similarity alone but for pages: no words, no walk."""
 
 
@@ -61,7 +61,7 @@ def test_chunks_stand_by_score_and_then_by_id() -> None:
     names = {5: "e", 6: "d", 7: "c", 8: "b"}
 
     def wait(fetch):
-        assert isinstance(fetch, Names)
+        assert isinstance(fetch, Ids)
         return [names[ref] for ref in fetch.refs.tolist()]
 
     scores = np.array([0.5, 0.5, 0.9, 0.1], dtype=np.float32)

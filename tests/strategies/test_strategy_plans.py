@@ -16,9 +16,9 @@ from linkstore.plans import (
     Documents,
     Find,
     Groups,
+    Ids,
     Members,
     Memberships,
-    Names,
     Nearest,
     Reached,
     Resolve,
@@ -139,7 +139,7 @@ class TestPlans:
     def test_eager_asks_ids_only_where_scores_tie(self) -> None:
         tie = Candidates(refs=ints(40, 7), similarity=floats(0.5, 0.5))
         hits, fetches = feed(
-            Eager(start_k=2, depth=0), [(Nearest, tie), (Names, ["z", "a"]), (Documents, texts("a", "z"))]
+            Eager(start_k=2, depth=0), [(Nearest, tie), (Ids, ["z", "a"]), (Documents, texts("a", "z"))]
         )
         assert [hit.document.id for hit in hits] == ["a", "z"]
         assert sorted(fetches[1].refs.tolist()) == [7, 40]

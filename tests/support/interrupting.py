@@ -24,7 +24,7 @@ from linkstore.backends.base import Change, Manifest
 from linkstore.backends.embedded import EmbeddedBackend
 from linkstore.errors import LinkStoreError
 from linkstore.links import Link
-from linkstore.plans import Candidates, Documents, Members, Names, Nearest, Plan, Reached, Resolve, Stored
+from linkstore.plans import Candidates, Documents, Ids, Members, Nearest, Plan, Reached, Resolve, Stored
 from linkstore.vectors import Floats
 
 IDS = 400
@@ -167,9 +167,9 @@ class Sweep:
 def looked_up(vector: Floats) -> Plan[tuple[list[str], list[str]]]:
     """Name and text of the nearest document."""
     found: Candidates = yield Nearest(vector=vector, k=1)
-    names: list[str] = yield Names(refs=found.refs)
+    ids: list[str] = yield Ids(refs=found.refs)
     documents: list[Stored] = yield Documents(refs=found.refs)
-    return names, [document.text for document in documents]
+    return ids, [document.text for document in documents]
 
 
 def keyword(tag: str) -> Plan[list[str]]:
@@ -179,8 +179,8 @@ def keyword(tag: str) -> Plan[list[str]]:
     reached: Reached = yield Members(
         groups=groups, side="in", vector=vectors([1])[0], take=IDS, cap=IDS, exclude=_NOWHERE
     )
-    names: list[str] = yield Names(refs=reached.refs)
-    return sorted(names)
+    ids: list[str] = yield Ids(refs=reached.refs)
+    return sorted(ids)
 
 
 @contextlib.contextmanager

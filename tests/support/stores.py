@@ -22,7 +22,7 @@ from linkstore.backends.base import Change, Manifest, Record
 from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.filters import parse_filter
 from linkstore.links import links_in
-from linkstore.plans import Candidates, Names, Nearest, Plan
+from linkstore.plans import Candidates, Ids, Nearest, Plan
 from linkstore.vectors import Floats, similarities, unit_vectors
 
 PROCESSES = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
@@ -106,8 +106,8 @@ def nearest(store: EmbeddedBackend, vector: Floats, k: int = 10, filter: dict | 
 
 def _nearest(vector: Floats, k: int, filter: dict | None) -> Plan[list[str]]:
     found: Candidates = yield Nearest(vector=vector, k=k, filter=parse_filter(filter))
-    names: list[str] = yield Names(refs=found.refs)
-    return names
+    ids: list[str] = yield Ids(refs=found.refs)
+    return ids
 
 
 def exact(numbers: Sequence[int], vector: Floats, k: int = 10) -> list[str]:

@@ -10,9 +10,9 @@ import pytest
 
 from linkstore.backends.base import LexicalReader, immediate
 from linkstore.drivers import answered, arun, run
-from linkstore.plans import Find, Names, Nearest
+from linkstore.plans import Find, Ids, Nearest
 
-FETCHES = (Names(refs=np.array([1])), Names(refs=np.array([2, 3])))
+FETCHES = (Ids(refs=np.array([1])), Ids(refs=np.array([2, 3])))
 
 
 def operation(log: list[object]):
@@ -288,7 +288,7 @@ def test_every_fetch_has_its_method() -> None:
         "resolve": plans.Resolve(tags=()),
         "matching": plans.Matching(refs=nothing, filter=plans.EVERYTHING),
         "vectors": plans.Vectors(refs=nothing),
-        "names": Names(refs=nothing),
+        "ids": Ids(refs=nothing),
         "tags": plans.Tags(groups=nothing),
         "documents": plans.Documents(refs=nothing),
     }.items():

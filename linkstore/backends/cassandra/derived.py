@@ -106,27 +106,27 @@ class DerivedRows:
         states = yield from self.stored(ids, {})
         return {state.id: state for state in _with_codes(list(states.values()))}
 
-    def after(self, name: str | None) -> Operation[Sequence[State]]:
+    def after(self, id: str | None) -> Operation[Sequence[State]]:
         """The next documents in the order of the ring, with the codes of vectors; none after the last."""
-        rows = yield from documents_after(self._tables, name)
+        rows = yield from documents_after(self._tables, id)
         while rows and not any(map(is_whole, rows)):
             rows = yield from documents_after(self._tables, rows[-1][0])
         return _with_codes([self._stored(row, None) for row in rows if is_whole(row)])
 
     def _stored(self, row: Sequence[Any], now: State | None) -> State:
-        name, written, linked, lifetime, links, text, attributes, vector = row
+        id, written, linked, lifetime, links, text, attributes, vector = row
         words = None
         if self._lexical:
             text, metadata = text or "", orjson.loads(attributes)
             words = now.words if now else None
             if words is None or words.stamp != stamp_of(text, metadata):
-                words = DocumentWords.of(name, text, metadata)
+                words = DocumentWords.of(id, text, metadata)
         return State(
-            id=name,
+            id=id,
             written=max(written, linked),
             lifetime=lifetime,
             links=written_links(links).decode(),
-            placed=Placed(id=name, members=memberships(links_of(links)), vector=vector),
+            placed=Placed(id=id, members=memberships(links_of(links)), vector=vector),
             words=words,
         )
 

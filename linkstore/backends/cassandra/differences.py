@@ -151,13 +151,13 @@ def second_look(
     for start in range(0, len(ids), PAGE):
         part = ids[start : start + PAGE]
         states = yield from derived.coded(part)
-        for name in part:
-            state = states.get(name)
+        for id in part:
+            state = states.get(id)
             right = expected(state) if state else {}
-            unchanged = state is not None and seen.get(name) == state.written
-            for found in rows_of[name]:
+            unchanged = state is not None and seen.get(id) == state.written
+            for found in rows_of[id]:
                 if unchanged or found.key not in right:
                     differences.take(found, right.get(found.key), horizon)
             if unchanged:
-                differences.missing.update((key, right[key]) for key in absent(name, right, rows_of[name]))
+                differences.missing.update((key, right[key]) for key in absent(id, right, rows_of[id]))
     return differences

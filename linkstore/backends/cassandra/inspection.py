@@ -43,22 +43,22 @@ class Inspection:
         rows = yield from self._links()
         owners: dict[str, set[PageEntry]] = defaultdict(set)
         for entry in entries:
-            for name in entry.ids:
-                owners[name].add(entry)
+            for id in entry.ids:
+                owners[id].add(entry)
         asking: dict[str, list[str]] = defaultdict(list)
         answering: dict[str, set[PageEntry]] = defaultdict(set)
-        for name, of in rows:
+        for id, of in rows:
             for found, tag, side in memberships(links_of(of)):
                 if found == kind and side == "out":
-                    asking[tag].append(name)
+                    asking[tag].append(id)
                 elif found == kind:
-                    answering[tag].update(owners.get(name, ()))
+                    answering[tag].update(owners.get(id, ()))
         counts = Counter(
             (page.source, page.url)
             for tag, pages in answering.items()
             for page in pages
-            for name in asking.get(tag, ())
-            if page not in owners.get(name, ())
+            for id in asking.get(tag, ())
+            if page not in owners.get(id, ())
         )
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:take]
         return [LinkedPage(source=source, url=url, links=links) for (source, url), links in ranked]

@@ -13,7 +13,7 @@ from linkstore.backends.cassandra.rows import DocumentRow
 from linkstore.backends.cassandra.wordsearch import Lookup
 from linkstore.errors import FilterError
 from linkstore.lexical import inverse_frequency, weight
-from linkstore.order import best, with_names
+from linkstore.order import best, with_ids
 from linkstore.plans import Lexical, Worded
 from linkstore.vectors import Ints
 
@@ -80,14 +80,14 @@ class Matches:
 
     def _score_all(self, found: Lookup) -> None:
         """One entry for each document and state."""
-        names = [name for word in found.taken for _, name in word.rows]
+        ids = [id for word in found.taken for _, id in word.rows]
         heads = np.frombuffer(b"".join([head for word in found.taken for head, _ in word.rows]), HEAD)
-        refs, stamps = self._known.refs(names), heads["stamp"].astype(np.uint64)
+        refs, stamps = self._known.refs(ids), heads["stamp"].astype(np.uint64)
         first, entry = _distinct(refs, stamps)
         scores, start = np.zeros(len(first)), 0
         for word, frequency in zip(found.taken, self._frequency, strict=True):
             part = slice(start, start := start + sum(map(len, word.parts.values())))
-            counts, lengths = (heads[name][part].astype(np.float64) for name in ("count", "length"))
+            counts, lengths = (heads[field][part].astype(np.float64) for field in ("count", "length"))
             scores[entry[part]] += frequency * weight(counts, lengths, self._average)
         self.refs: Ints = refs[first]
         self._stamp, self._score = stamps[first], scores.astype(np.float32)
@@ -122,8 +122,7 @@ class Matches:
         )
 
     def _best(self, take: int) -> Ints:
-        names = self._known.names
-        return with_names(best(self._score, take), lambda at: names(self.refs[at]))
+        return with_ids(best(self._score, take), lambda at: self._known.ids_of(self.refs[at]))
 
 
 def _distinct(refs: Ints, stamps: npt.NDArray[np.uint64]) -> tuple[Ints, Ints]:

@@ -82,8 +82,8 @@ def _hash(state: bytes) -> int:
 
 
 def _shown(key: MemberKey) -> str:
-    kind, tag, side, _, name = key
-    return f"{kind} {tag} ({side}) {name}"
+    kind, tag, side, _, id = key
+    return f"{kind} {tag} ({side}) {id}"
 
 
 _PROBLEMS: Final = (

@@ -147,9 +147,9 @@ def state_of(weight: float, code: bytes) -> bytes:
     return WEIGHT.pack(weight) + code
 
 
-def bucket(name: str, buckets: int) -> int:
+def bucket(id: str, buckets: int) -> int:
     """The partition of a side of a link group in which a document lies."""
-    return xxhash.xxh3_64_intdigest(name.encode()) % buckets if buckets > 1 else 0
+    return xxhash.xxh3_64_intdigest(id.encode()) % buckets if buckets > 1 else 0
 
 
 def _by_partition(keys: Iterable[MemberKey]) -> Iterator[tuple[_Partition, list[str]]]:
@@ -159,11 +159,11 @@ def _by_partition(keys: Iterable[MemberKey]) -> Iterator[tuple[_Partition, list[
         ids_of[key[:-1]].append(key[-1])
     for partition, ids in ids_of.items():
         start = size = 0
-        for end, name in enumerate(ids):
-            size += len(name)
+        for end, id in enumerate(ids):
+            size += len(id)
             if end > start and (end - start == _IDS or size > BATCH_BYTES):
                 yield partition, ids[start:end]
-                start, size = end, len(name)
+                start, size = end, len(id)
         yield partition, ids[start:]
 
 

@@ -12,7 +12,7 @@ from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.rows import DocumentRow, is_whole, searchable
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.errors import FilterError
-from linkstore.order import best, with_names
+from linkstore.order import best, with_ids
 from linkstore.plans import Nearest, Operation
 from linkstore.vectors import Floats, similarities
 
@@ -80,7 +80,7 @@ class NearestSearch:
         statement = Statement(cql=text, values=values, level="one", page_limit=limit)
         (rows,) = yield Requests(statements=(statement,), what="search for similar documents")
         if self._replicated:
-            return len(rows), (yield from self._fetcher.documents([name for (name,) in rows]))
+            return len(rows), (yield from self._fetcher.documents([id for (id,) in rows]))
         return len(rows), [DocumentRow.of(row) for row in rows]
 
     def _scanned(self, fetch: Nearest) -> Operation[list[DocumentRow]]:
@@ -127,5 +127,5 @@ def _scores(rows: list[DocumentRow], fetch: Nearest) -> Floats:
 
 def _best(rows: list[DocumentRow], scores: Floats, k: int) -> list[DocumentRow]:
     """The ``k`` best by score, then id."""
-    order = with_names(best(scores, k), lambda at: [rows[one].id for one in at.tolist()])
+    order = with_ids(best(scores, k), lambda at: [rows[one].id for one in at.tolist()])
     return [rows[at] for at in order.tolist()]

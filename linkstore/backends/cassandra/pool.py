@@ -53,8 +53,8 @@ class Pool:
         open_groups = np.flatnonzero(self._sizes <= fetch.cap)
         self._owner = np.repeat(open_groups, self._sizes[open_groups])
         entries = chain.from_iterable(groups[at].rows for at in open_groups.tolist())
-        _, names, states = tuple(zip(*entries, strict=True)) or ((), (), ())
-        self.refs = known.refs(names)
+        _, ids, states = tuple(zip(*entries, strict=True)) or ((), (), ())
+        self.refs = known.refs(ids)
         self._weight, self._similarity, loss = _told(states, fetch.vector)
         self._low, self._high = self._similarity - loss, self._similarity + loss
         self._settled = np.zeros(len(self.refs), np.bool_)
@@ -80,7 +80,7 @@ class Pool:
     def reached(self) -> Reached:
         """Of each group the first ``take`` by similarity, then id; nothing is undecided."""
         order = first_by_group(
-            self._owner, self._similarity, self._fetch.take, lambda at: self._known.names(self.refs[at])
+            self._owner, self._similarity, self._fetch.take, lambda at: self._known.ids_of(self.refs[at])
         )
         return Reached(
             group=self._owner[order],

@@ -69,8 +69,8 @@ def read_within(
     while open_ := [one for one in readings if _is_open(one, most)]:
         statements = tuple(_statement(tables, one, page) for one in open_)
         answers: list[list[ServerRow]] = yield Requests(statements=statements, what="look words up")
-        names = (name for rows in answers for _, name, _ in rows)
-        held = yield from scope.of(names, sample=most is not None)
+        ids = (id for rows in answers for _, id, _ in rows)
+        held = yield from scope.of(ids, sample=most is not None)
         for one, rows in zip(open_, answers, strict=True):
             one.take(rows, held, page)
         page = min(page * _FASTER, _LARGEST_PAGE)
@@ -91,13 +91,13 @@ def _statement(tables: Tables, reading: Reading, page: int) -> Statement:
 def by_state(rows: Sequence[ServerRow]) -> list[PostingRow]:
     """A row for each state of each posting; nearly all have one."""
     return [
-        (hashed + state, name)
-        for hashed, name, states in rows
+        (hashed + state, id)
+        for hashed, id, states in rows
         for state in ((states[BEFORE:],) if states.startswith(ONE) else unpacked(states))
     ]
 
 
 def place(row: PostingRow) -> tuple[bytes, str]:
     """Where a row lies within its word: hash, document id."""
-    head, name = row
-    return head[:HASH_BYTES], name
+    head, id = row
+    return head[:HASH_BYTES], id

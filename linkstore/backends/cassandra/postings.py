@@ -77,10 +77,10 @@ class DocumentWords:
     length: int
 
     @classmethod
-    def of(cls, name: str, text: str, metadata: Mapping[str, Any]) -> DocumentWords:
+    def of(cls, id: str, text: str, metadata: Mapping[str, Any]) -> DocumentWords:
         """The words of a name and a text."""
         words = document_terms(text, metadata)
-        return cls(id=name, stamp=stamp_of(text, metadata), counts=Counter(words), length=len(words))
+        return cls(id=id, stamp=stamp_of(text, metadata), counts=Counter(words), length=len(words))
 
     def rows(self, buckets: int) -> Iterator[PostingRow]:
         """The rows that say so, with their states."""
@@ -179,8 +179,8 @@ class PostingStatements:
 
 
 def _packed_key(row: _Flat) -> list[bytes]:
-    shard, at, word, hashed, name, _ = row
-    return [_INT.pack(shard), _INT.pack(at), word.encode(), hashed, name.encode()]
+    shard, at, word, hashed, id, _ = row
+    return [_INT.pack(shard), _INT.pack(at), word.encode(), hashed, id.encode()]
 
 
 def _packed(text: str, at: int, rows: Iterable[list[bytes]], routing: bytes | None) -> Statement:

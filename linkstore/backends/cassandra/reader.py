@@ -23,11 +23,11 @@ from linkstore.plans import (
     Documents,
     Find,
     Groups,
+    Ids,
     Lexical,
     Matching,
     Members,
     Memberships,
-    Names,
     Nearest,
     Operation,
     Reached,
@@ -85,7 +85,7 @@ class CassandraReader(LexicalReader):
 
     def find(self, fetch: Find) -> Operation[Candidates]:
         """By id."""
-        asked = [self._known.ref(name) for name in dict.fromkeys(fetch.ids)]
+        asked = [self._known.ref(id) for id in dict.fromkeys(fetch.ids)]
         yield from self._read(asked)
         there = np.array([ref for ref in asked if self._known.rows[ref] is not None], dtype=np.int64)
         passing = self._passing(fetch.filter, there)
@@ -162,9 +162,9 @@ class CassandraReader(LexicalReader):
         return self._known.vectors(fetch.refs.tolist())
 
     @immediate
-    def names(self, fetch: Names) -> list[str]:
+    def ids(self, fetch: Ids) -> list[str]:
         """Of documents that were met."""
-        return self._known.names(fetch.refs)
+        return self._known.ids_of(fetch.refs)
 
     @immediate
     def tags(self, fetch: Tags) -> list[tuple[str, str]]:
@@ -180,8 +180,8 @@ class CassandraReader(LexicalReader):
     def _read(self, refs: Sequence[int]) -> Operation[None]:
         """Read documents that were not read yet."""
         unread = list(dict.fromkeys(self._known.unread(refs)))
-        names = [] if self._empty else [self._known.ids[ref] for ref in unread]
-        rows = yield from self._fetcher.documents(names)
+        ids = [] if self._empty else [self._known.ids[ref] for ref in unread]
+        rows = yield from self._fetcher.documents(ids)
         for row in rows:
             if self._scope.holds(row):
                 self._known.keep(row)

@@ -36,23 +36,23 @@ class Documents:
         self._read = bytearray()
         self._weights: dict[tuple[int, Side], dict[tuple[str, str], float]] = {}
 
-    def ref(self, name: str) -> int:
+    def ref(self, id: str) -> int:
         """The ref of an id."""
-        ref = self._refs.setdefault(name, len(self.ids))
+        ref = self._refs.setdefault(id, len(self.ids))
         if ref == len(self.ids):
-            self.ids.append(name)
+            self.ids.append(id)
             self.rows.append(None)
             self._read.append(0)
         return ref
 
-    def refs(self, names: Sequence[str]) -> Ints:
+    def refs(self, ids: Sequence[str]) -> Ints:
         """The refs of many ids, some of which occur again and again."""
-        new = [name for name in dict.fromkeys(names) if name not in self._refs]
+        new = [id for id in dict.fromkeys(ids) if id not in self._refs]
         self._refs.update(zip(new, range(len(self.ids), len(self.ids) + len(new)), strict=True))
         self.ids += new
         self.rows += [None] * len(new)
         self._read += bytes(len(new))
-        return np.fromiter(map(self._refs.__getitem__, names), np.int64, len(names))
+        return np.fromiter(map(self._refs.__getitem__, ids), np.int64, len(ids))
 
     def keep(self, row: DocumentRow) -> int:
         """Keep a row that was read, unless there is one already; returns its ref."""
@@ -94,7 +94,7 @@ class Documents:
             return np.empty((0, 0), np.float32)
         return np.stack([self.row(ref).vector for ref in refs])
 
-    def names(self, refs: Ints) -> list[str]:
+    def ids_of(self, refs: Ints) -> list[str]:
         """Ids."""
         return [self.ids[ref] for ref in refs.tolist()]
 
@@ -133,7 +133,7 @@ class Fetcher:
 
     def by_id(self, statement: str, ids: Sequence[str], what: str) -> Operation[list[tuple[Any, ...]]]:
         """The rows that a statement about a list of ids gives."""
-        ids = [name for name in ids if is_possible(name)]
+        ids = [id for id in ids if is_possible(id)]
         if not ids:
             return []
         statements = tuple(

@@ -84,9 +84,7 @@ class Relinker:
             known = yield from self._states.stored(left, {})
             found = found.difference(left) | known.keys()  # without those deleted since the last try
             steps = [
-                step
-                for name, one in known.items()
-                if (step := _step(name, one, kinds, links[name])) is not None
+                step for id, one in known.items() if (step := _step(id, one, kinds, links[id])) is not None
             ]
             left = yield from self._try(steps)
             changed |= {step.placed.id for step in steps} - set(left)
@@ -135,13 +133,13 @@ class Relinker:
         return Statement(cql=text, values=(*stamp, step.cell, step.placed.id), level="write")
 
 
-def _step(name: str, before: State, kinds: Collection[str], links: Sequence[Link]) -> _Step | None:
+def _step(id: str, before: State, kinds: Collection[str], links: Sequence[Link]) -> _Step | None:
     """What is to be done to a document; None if it has these links."""
     metadata = {LINKS_KEY: orjson.loads(before.links)} if before.links else {}
     written = with_other_links(metadata, kinds, links)
     if written is None:
         return None
-    cell = link_cell(orjson.dumps(written).decode(), links_in({LINKS_KEY: written}, name))
+    cell = link_cell(orjson.dumps(written).decode(), links_in({LINKS_KEY: written}, id))
     placed = replace(before.placed, members=memberships(cell[1]))
     return _Step(before=before, cell=cell, placed=_coded(placed))
 

@@ -58,8 +58,8 @@ class DocumentRow:
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> DocumentRow:
         """Read a row of id, body, attributes, links, vector."""
-        name, text, attributes, links, vector = row
-        return cls(name, text or "", attributes, links, vector)
+        id, text, attributes, links, vector = row
+        return cls(id, text or "", attributes, links, vector)
 
     @property
     def links(self) -> list[StoredLink]:
@@ -195,9 +195,9 @@ def term(value: object) -> str | None:
     return None
 
 
-def is_possible(name: str) -> bool:
+def is_possible(id: str) -> bool:
     """Whether a document can have this id; none is asked for by another."""
-    return len(name) <= LONGEST_KEY and len(name.encode()) <= LONGEST_KEY
+    return len(id) <= LONGEST_KEY and len(id.encode()) <= LONGEST_KEY
 
 
 def attributes_of(record: Record) -> tuple[str, str]:

@@ -59,7 +59,7 @@ class Scope:
         self._verdicts[row.id] = verdict
         return verdict
 
-    def of(self, names: Iterable[str], *, sample: bool = False) -> Operation[set[str]]:
+    def of(self, ids: Iterable[str], *, sample: bool = False) -> Operation[set[str]]:
         """Those of the documents that the scope holds.
 
         Args:
@@ -69,7 +69,7 @@ class Scope:
         Raises:
             FilterError: If more documents would have to be judged than the limit allows.
         """
-        asked = dict.fromkeys(names)
+        asked = dict.fromkeys(ids)
         unknown = self._unknown(asked)
         if unknown and self._equalities and len(self._verdicts) + len(unknown) > _FEW:
             yield from self._list()
@@ -83,21 +83,21 @@ class Scope:
             )
         for start in range(0, len(unknown), _PAGE):
             yield from self._judge(unknown[start : start + _PAGE])
-        return {name for name in asked if self._verdict(name)}
+        return {id for id in asked if self._verdict(id)}
 
-    def _unknown(self, names: Iterable[str]) -> list[str]:
-        return [] if self._listed is not None else [name for name in names if name not in self._verdicts]
+    def _unknown(self, ids: Iterable[str]) -> list[str]:
+        return [] if self._listed is not None else [id for id in ids if id not in self._verdicts]
 
-    def _verdict(self, name: str) -> bool:
-        known = self._verdicts.get(name)
-        return known if known is not None else self._listed is not None and name in self._listed
+    def _verdict(self, id: str) -> bool:
+        known = self._verdicts.get(id)
+        return known if known is not None else self._listed is not None and id in self._listed
 
-    def _judge(self, names: list[str]) -> Operation[None]:
+    def _judge(self, ids: list[str]) -> Operation[None]:
         """By the metadata of each."""
         statement = cql.read_attributes(self._tables)
-        rows = yield from self._fetcher.by_id(statement, names, "read what filters ask for")
-        self._verdicts.update(dict.fromkeys(names, False))
-        self._verdicts.update((name, self._passes(attributes)) for name, attributes in rows)
+        rows = yield from self._fetcher.by_id(statement, ids, "read what filters ask for")
+        self._verdicts.update(dict.fromkeys(ids, False))
+        self._verdicts.update((id, self._passes(attributes)) for id, attributes in rows)
 
     def _list(self) -> Operation[None]:
         """By the server's index, if it does not give too many."""
@@ -106,7 +106,7 @@ class Scope:
         statement = Statement(cql=text, values=values)
         (rows,) = yield Requests(statements=(statement,), what="look up what a filter asks for")
         if len(rows) <= _LISTED:
-            self._listed = {name for name, attributes in rows if self._passes(attributes)}
+            self._listed = {id for id, attributes in rows if self._passes(attributes)}
         self._equalities = {}
 
     def _passes(self, attributes: str) -> bool:

@@ -56,20 +56,20 @@ class WordInspection:
         doubtful: list[Found] = []
         while (found := (yield from rounds.next())) is not None:
             for row in found:
-                name = row.key[-1]
-                if [s[_STAMP] for s in row.states] == [stamps.get(name)]:
-                    missing[name] -= 1
+                id = row.key[-1]
+                if [s[_STAMP] for s in row.states] == [stamps.get(id)]:
+                    missing[id] -= 1
                 else:
                     doubtful.append(row)
 
         def absent(
-            name: str, rows: Mapping[PostingKey, bytes], doubted: Sequence[Found]
+            id: str, rows: Mapping[PostingKey, bytes], doubted: Sequence[Found]
         ) -> Iterable[PostingKey]:
             """Only how many are absent is known; so it is all of which the rows are not in doubt."""
             there = {found.key for found in doubted}
-            return rows.keys() - there if missing[name] > len(there & rows.keys()) else ()
+            return rows.keys() - there if missing[id] > len(there & rows.keys()) else ()
 
-        lacking = [name for name, count in missing.items() if count]
+        lacking = [id for id, count in missing.items() if count]
         return (
             yield from second_look(self._derived, self._expected, absent, seen, doubtful, lacking, horizon)
         )
@@ -87,8 +87,8 @@ class WordInspection:
 
 
 def _shown(key: PostingKey) -> str:
-    _, _, word, _, name = key
-    return f"{word!r} of {name}"
+    _, _, word, _, id = key
+    return f"{word!r} of {id}"
 
 
 _PROBLEMS: Final = (

@@ -59,7 +59,7 @@ class WordRows:
                 hashes = np.frombuffer(b"".join([head for head, _ in rows]), HEAD)["hash"]
                 low += max(len(np.unique(hashes)), int(_SURELY * how_many(hashes, len(rows))))
             else:
-                low += len({name for _, name in rows})
+                low += len({id for _, id in rows})
         return low
 
 

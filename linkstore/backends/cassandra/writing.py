@@ -148,12 +148,12 @@ class ChangeWriter:
     def apply(self, change: Change, prepared: Sequence[Prepared]) -> Operation[Written]:
         """Write the change, some documents at a time, then its page entries."""
         put_ids = {item.record.id for item in prepared}
-        removals = [name for name in dict.fromkeys(change.remove) if name not in put_ids]
+        removals = [id for id in dict.fromkeys(change.remove) if id not in put_ids]
         counts = Counter[str]()
         for part in _parts(prepared):
             counts += yield from self._put_part(part)
-        for names in _parts(removals):
-            counts += yield from self._remove_part(names)
+        for ids in _parts(removals):
+            counts += yield from self._remove_part(ids)
         self._at = self._clock.now()
         yield from self._run("write page entries", self._pages(change))
         return Written(**counts)
@@ -168,8 +168,8 @@ class ChangeWriter:
         updated = sum(item.record.id in digests for item in changed)
         return Counter(added=len(changed) - updated, updated=updated, unchanged=len(prepared) - len(changed))
 
-    def _remove_part(self, names: Sequence[str]) -> Operation[Counter[str]]:
-        digests = yield from self._digests(names)
+    def _remove_part(self, ids: Sequence[str]) -> Operation[Counter[str]]:
+        digests = yield from self._digests(ids)
         self._begin(digests.values())
         yield from self._finish((yield from self._remove(list(digests))))
         return Counter(removed=len(digests))
@@ -187,13 +187,13 @@ class ChangeWriter:
         """Of each document that there is, which state it is in."""
         rows = yield from self._fetcher.by_id(cql.read_digests(self._tables), ids, "read documents")
         return {
-            name: Known(
+            id: Known(
                 digest=digest,
                 links=written_links(links).decode(),
                 written=max(written, linked),
                 lifetime=lifetime,
             )
-            for name, digest, links, written, linked, lifetime in rows
+            for id, digest, links, written, linked, lifetime in rows
             if digest is not None
         }
 
@@ -214,19 +214,19 @@ class ChangeWriter:
             part = changed[start : start + AT_ONCE]
             self._check_time()
             before = yield from self._derived.stored([item.record.id for item in part], new)
-            late = {name for name, state in before.items() if state.written > self._at}
+            late = {id for id, state in before.items() if state.written > self._at}
             written = [item for item in part if item.record.id not in late]
             yield from self._run("write documents", map(self._document, written))
-            steps += [Step(now=None, before=new[name]) for name in late]
+            steps += [Step(now=None, before=new[id]) for id in late]
             ids = (item.record.id for item in written)
-            steps += [Step(now=new[name], before=before.get(name)) for name in ids]
+            steps += [Step(now=new[id], before=before.get(id)) for id in ids]
         return steps
 
-    def _remove(self, names: Sequence[str]) -> Operation[list[Step]]:
+    def _remove(self, ids: Sequence[str]) -> Operation[list[Step]]:
         """Delete documents, right after they were read."""
         steps: list[Step] = []
-        for start in range(0, len(names), AT_ONCE):
-            before = yield from self._derived.stored(names[start : start + AT_ONCE], {})
+        for start in range(0, len(ids), AT_ONCE):
+            before = yield from self._derived.stored(ids[start : start + AT_ONCE], {})
             gone = [state for state in before.values() if state.written < self._at]
             yield from self._run("delete documents", (self._deletion(state.id) for state in gone))
             steps += [Step(now=None, before=state) for state in gone]
@@ -257,8 +257,8 @@ class ChangeWriter:
         text = cql.write_document(self._tables, lifetime=self._lifetime is not None)
         return Statement(cql=text, values=values, level="write")
 
-    def _deletion(self, name: str) -> Statement:
-        return Statement(cql=cql.delete_document(self._tables), values=(self._at, name), level="write")
+    def _deletion(self, id: str) -> Statement:
+        return Statement(cql=cql.delete_document(self._tables), values=(self._at, id), level="write")
 
     def _pages(self, change: Change) -> Iterator[Statement]:
         put = {(page.source, page.url): page for page in change.put_pages}

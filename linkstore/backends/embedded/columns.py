@@ -114,7 +114,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class Strings:
     """A column of strings, the first packed as UTF-8.
 
     Args:
@@ -130,17 +130,17 @@ class Names:
     size: int
 
     @classmethod
-    def of(cls, offsets: Array, blob: Array) -> Names:
+    def of(cls, offsets: Array, blob: Array) -> Strings:
         """The strings packed so."""
         return cls(offsets, blob, [], 0)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1 + self.size
 
-    def extended(self, names: Sequence[str]) -> Names:
+    def extended(self, strings: Sequence[str]) -> Strings:
         """With strings at the end."""
-        self.tail[self.size :] = names
-        return Names(self.offsets, self.blob, self.tail, self.size + len(names))
+        self.tail[self.size :] = strings
+        return Strings(self.offsets, self.blob, self.tail, self.size + len(strings))
 
     def take(self, at: Ints) -> list[str]:
         """The strings at the given positions."""

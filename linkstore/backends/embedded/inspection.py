@@ -63,10 +63,10 @@ def records(connection: apsw.Connection, after: str | None, limit: int) -> list[
         return [_record(*row) for row in rows]
 
 
-def _record(name: str, text: str, metadata: str, links: str | None, embedding: bytes) -> Record:
+def _record(id: str, text: str, metadata: str, links: str | None, embedding: bytes) -> Record:
     fields = read_metadata(metadata, links)
     vector = np.frombuffer(embedding, dtype="<f4")
-    return Record(id=name, text=text, metadata=fields, vector=vector, links=links_in(fields, name))
+    return Record(id=id, text=text, metadata=fields, vector=vector, links=links_in(fields, id))
 
 
 def findings(connection: apsw.Connection, damaged: list[str]) -> Iterator[Finding]:
@@ -106,17 +106,17 @@ def _finding(problem: str, places: list[str]) -> Iterator[Finding]:
 def _unlike(connection: apsw.Connection) -> list[str]:
     """Ids of documents whose rows in the table of links are not what their metadata says."""
     unlike = []
-    for key, name, links in rows_of(connection, "SELECT key, id, links FROM document ORDER BY key"):
-        own = _links_of(name, links)
+    for key, id, links in rows_of(connection, "SELECT key, id, links FROM document ORDER BY key"):
+        own = _links_of(id, links)
         if own is None or {_row(link) for link in own} != _link_rows(connection, key):
-            unlike.append(name)
+            unlike.append(id)
     return unlike
 
 
-def _links_of(name: str, links: str | None) -> tuple[Link, ...] | None:
+def _links_of(id: str, links: str | None) -> tuple[Link, ...] | None:
     """The links as the document's author wrote them; None if they cannot be read."""
     try:
-        return links_in(read_metadata("{}", links), name)
+        return links_in(read_metadata("{}", links), id)
     except ValueError:  # no JSON, or no links: LinkError is one too
         return None
 
@@ -159,7 +159,7 @@ def mend(connection: apsw.Connection) -> None:
         for row in connection.execute(_CHECKS[check])
     ]
     ChangeWriter(connection, nothing).apply(Change(remove=lost), [])
-    anew = [record for name in _unlike(connection) for record in _one(connection, name)]
+    anew = [record for id in _unlike(connection) for record in _one(connection, id)]
     ChangeWriter(connection, nothing).apply(Change(remove=[record.id for record in anew]), [])
     ChangeWriter(connection, nothing).apply(Change(), prepare(anew))
     if _ids(connection, words.UNINDEXED):
@@ -168,8 +168,8 @@ def mend(connection: apsw.Connection) -> None:
 
 def _restore_links(connection: apsw.Connection) -> None:
     """Where the links that the author wrote cannot be read, take those of the table of links."""
-    for key, name, links in rows_of(connection, "SELECT key, id, links FROM document"):
-        if _links_of(name, links) is None:
+    for key, id, links in rows_of(connection, "SELECT key, id, links FROM document"):
+        if _links_of(id, links) is None:
             rows = [row for row in _link_rows(connection, key) if row[0] is not None]
             found = sorted(
                 Link(kind=kind, tag=tag, direction=direction, label=label, weight=weight)
@@ -179,10 +179,10 @@ def _restore_links(connection: apsw.Connection) -> None:
             connection.execute("UPDATE document SET links = ? WHERE key = ?", (text, key))
 
 
-def _one(connection: apsw.Connection, name: str) -> list[Record]:
+def _one(connection: apsw.Connection, id: str) -> list[Record]:
     rows = connection.execute(
         "SELECT id, text, metadata, links, embedding FROM document JOIN vector USING (key) WHERE id = ?"
         " AND json_valid(metadata)",
-        (name,),
+        (id,),
     )
     return [_record(*row) for row in rows]

@@ -14,11 +14,11 @@ MOST_WORDS_BYTES: Final = 2 * MOST_TEXT_BYTES
 """The words of one document: a few characters fold to eighteen others."""
 
 
-def check_sizes(name: str, **sizes: int) -> None:
+def check_sizes(id: str, **sizes: int) -> None:
     """Refuse a document that is too large.
 
     Args:
-        name: Its id.
+        id: Of the document.
         sizes: Bytes of UTF-8, by what is so large.
 
     Raises:
@@ -28,7 +28,7 @@ def check_sizes(name: str, **sizes: int) -> None:
         most = MOST_WORDS_BYTES if part == "words" else MOST_TEXT_BYTES
         if size > most:
             raise DocumentError(
-                f"document {name!r} cannot be stored: of {part} it has {size:,} bytes, and at most"
+                f"document {id!r} cannot be stored: of {part} it has {size:,} bytes, and at most"
                 f" {most:,} are allowed; split it into chunks"
             )
 

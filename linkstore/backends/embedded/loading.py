@@ -77,11 +77,11 @@ def load_documents(connection: apsw.Connection, after: int, last: int, dimension
     )
     if not rows:
         return DocumentRows(np.empty(0, np.int64), [], np.empty((0, dimension), np.float32))
-    keys, names, blobs = zip(*rows, strict=True)
+    keys, ids, blobs = zip(*rows, strict=True)
     with decoding("documents"):
         found = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), dimension)
-        _check_text(names)
-    return DocumentRows(np.array(keys, dtype=np.int64), list(names), found)
+        _check_text(ids)
+    return DocumentRows(np.array(keys, dtype=np.int64), list(ids), found)
 
 
 def load_links(connection: apsw.Connection, after: int, last: int) -> LinkRows:

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from linkstore.arrays import ranges
-from linkstore.backends.embedded.columns import Array, Column, Names
+from linkstore.backends.embedded.columns import Array, Column, Strings
 from linkstore.backends.embedded.runs import Run, Runs
 from linkstore.vectors import Bools, Ints
 
@@ -84,7 +84,7 @@ class Mirror:
     lineage: int | None
     dead: int
     keys: Column
-    ids: Names
+    ids: Strings
     vectors: Column
     removed_at: Column
     links_at: Column
@@ -94,7 +94,7 @@ class Mirror:
     link_weight: Column
     group_keys: Column
     group_kind: Column
-    tags: Names
+    tags: Strings
     kinds: tuple[str, ...]
     sides: Mapping[int, Runs]
 
@@ -115,7 +115,7 @@ class Mirror:
             lineage=lineage,
             dead=int(len(alive) - np.count_nonzero(alive)),
             keys=Column.of(arrays["keys"]),
-            ids=Names.of(arrays["id_offsets"], arrays["id_blob"]),
+            ids=Strings.of(arrays["id_offsets"], arrays["id_blob"]),
             vectors=Column.of(vectors),
             removed_at=Column.of(np.where(alive, ALIVE, 0).astype(np.int64)),
             links_at=Column.of(arrays["links_at"]),
@@ -125,7 +125,7 @@ class Mirror:
             link_weight=Column.of(arrays["link_weight"]),
             group_keys=Column.of(arrays["group_keys"]),
             group_kind=Column.of(arrays["group_kind"]),
-            tags=Names.of(arrays["tag_offsets"], arrays["tag_blob"]),
+            tags=Strings.of(arrays["tag_offsets"], arrays["tag_blob"]),
             kinds=tuple(str(kinds.tobytes(), "utf-8").split("\0")) if kinds.size else (),
             sides={bit: Runs(_run(arrays, bit)) for bit in (OUT, IN)},
         )

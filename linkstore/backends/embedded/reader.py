@@ -23,17 +23,17 @@ from linkstore.backends.embedded.verdicts import Verdicts
 from linkstore.backends.embedded.writing import FIND_GROUPS
 from linkstore.filters import Condition
 from linkstore.lexical import affordable
-from linkstore.order import best, first_by_group, with_names
+from linkstore.order import best, first_by_group, with_ids
 from linkstore.plans import (
     Candidates,
     Documents,
     Find,
     Groups,
+    Ids,
     Lexical,
     Matching,
     Members,
     Memberships,
-    Names,
     Nearest,
     Reached,
     Resolve,
@@ -146,7 +146,7 @@ class EmbeddedReader(LexicalReader):
         unfiltered = fetch.filter.always and self._scope.always
         take = fetch.k if unfiltered else max(4 * fetch.k, PROPOSALS)
         while True:
-            order = with_names(best(scores, take), lambda at: self._mirror.ids.take(rows[at]))
+            order = with_ids(best(scores, take), lambda at: self._mirror.ids.take(rows[at]))
             passing = order[self._holds(rows[order])]
             passing = passing[self._passes(fetch.filter, rows[passing])]
             if len(passing) >= fetch.k or take >= len(rows):
@@ -186,7 +186,7 @@ class EmbeddedReader(LexicalReader):
         found = dict.fromkeys(fetch.ids)
         query = "SELECT id, key FROM document WHERE id IN (SELECT value FROM json_each(?))"
         by_id = dict(rows_of(self._view.connection, query, (_json(list(found)),)))
-        rows = self._rows(np.array([by_id[name] for name in found if name in by_id], dtype=np.int64))
+        rows = self._rows(np.array([by_id[id] for id in found if id in by_id], dtype=np.int64))
         rows = rows[self._holds(rows)]
         passing = self._passes(fetch.filter, rows)
         kept = rows[passing]
@@ -317,7 +317,7 @@ class EmbeddedReader(LexicalReader):
         return Worded(refs=chosen.refs, score=chosen.similarity, left_out=found.left_out)
 
     def _best_matches(self, rows: Ints, scores: Floats, k: int) -> tuple[Ints, Floats]:
-        order = with_names(best(scores, k), lambda at: self._mirror.ids.take(rows[at]))
+        order = with_ids(best(scores, k), lambda at: self._mirror.ids.take(rows[at]))
         return rows[order], scores[order]
 
     @immediate
@@ -331,7 +331,7 @@ class EmbeddedReader(LexicalReader):
         return self._mirror.vectors.take(fetch.refs)
 
     @immediate
-    def names(self, fetch: Names) -> list[str]:
+    def ids(self, fetch: Ids) -> list[str]:
         """From the packed ids."""
         return self._mirror.ids.take(fetch.refs)
 
@@ -355,8 +355,8 @@ class EmbeddedReader(LexicalReader):
             return [_stored(*stored[key]) for key in keys]
 
 
-def _stored(name: str, text: str, metadata: str, links: str | None) -> Stored:
-    return Stored(id=name, text=text, metadata=read_metadata(metadata, links))
+def _stored(id: str, text: str, metadata: str, links: str | None) -> Stored:
+    return Stored(id=id, text=text, metadata=read_metadata(metadata, links))
 
 
 def _json(value: Any) -> str:

@@ -39,25 +39,25 @@ def relinked(
     """
     known = rows_of(connection, _LINKS, (_json(list(links)),))
     changed = {
-        name: written
-        for name, stored in known
-        if (written := with_other_links(read_metadata("{}", stored), kinds, links[name])) is not None
+        id: written
+        for id, stored in known
+        if (written := with_other_links(read_metadata("{}", stored), kinds, links[id])) is not None
     }
     rows = rows_of(connection, _WHOLE, (_json(list(changed)),))
     return prepare(_record(row, changed[row[0]]) for row in rows), len(known) - len(changed)
 
 
 def _record(row: tuple[str, str, str, bytes], links: list[Any]) -> Record:
-    name, text, metadata, vector = row
+    id, text, metadata, vector = row
     fields = {**orjson.loads(metadata), LINKS_KEY: links}
     return Record(
-        id=name,
+        id=id,
         text=text,
         metadata=fields,
         vector=np.frombuffer(vector, np.float32),
-        links=links_in(fields, name),
+        links=links_in(fields, id),
     )
 
 
-def _json(names: list[str]) -> str:
-    return orjson.dumps(names).decode()
+def _json(ids: list[str]) -> str:
+    return orjson.dumps(ids).decode()

@@ -104,14 +104,14 @@ def _words_of(record: Record) -> str:
     return found
 
 
-def _present(connection: apsw.Connection, names: list[str]) -> dict[str, tuple[int, bytes]]:
+def _present(connection: apsw.Connection, ids: list[str]) -> dict[str, tuple[int, bytes]]:
     """Key and hash of the documents that are stored already."""
     rows = rows_of(
         connection,
         "SELECT id, key, hash FROM document WHERE id IN (SELECT value FROM json_each(?))",
-        (orjson.dumps(names).decode(),),
+        (orjson.dumps(ids).decode(),),
     )
-    return {name: (key, digest) for name, key, digest in rows}
+    return {id: (key, digest) for id, key, digest in rows}
 
 
 def _prepared(record: Record) -> PreparedRecord:
@@ -159,12 +159,12 @@ class ChangeWriter:
     def apply(self, change: Change, prepared: Sequence[PreparedRecord]) -> Written:
         """Write the change; the caller commits."""
         present = self._present([*(p.record.id for p in prepared), *change.remove])
-        removed = [name for name in dict.fromkeys(change.remove) if name in present]
+        removed = [id for id in dict.fromkeys(change.remove) if id in present]
         put_ids = {p.record.id for p in prepared}
-        removed = [name for name in removed if name not in put_ids]
+        removed = [id for id in removed if id not in put_ids]
         changed = [p for p in prepared if present.get(p.record.id, (0, b""))[1] != p.digest]
         replaced = [p.record.id for p in changed if p.record.id in present]
-        self._remove([present[name][0] for name in (*removed, *replaced)])
+        self._remove([present[id][0] for id in (*removed, *replaced)])
         self._put(changed)
         self._pages(change.put_pages, change.remove_pages)
         added = len(changed) - len(replaced)
@@ -175,8 +175,8 @@ class ChangeWriter:
             added=added, updated=len(replaced), unchanged=len(prepared) - len(changed), removed=len(removed)
         )
 
-    def _present(self, names: list[str]) -> dict[str, tuple[int, bytes]]:
-        return _present(self._connection, names) if self._documents and names else {}
+    def _present(self, ids: list[str]) -> dict[str, tuple[int, bytes]]:
+        return _present(self._connection, ids) if self._documents and ids else {}
 
     def _remove(self, keys: list[int]) -> None:
         one = [(key,) for key in keys]

@@ -17,7 +17,7 @@ from linkstore.extraction import LinkExtractor
 from linkstore.ingest.claims import ClaimPolicy, Claims
 from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
-from linkstore.ingest.records.naming import HYPERLINK, incoming, name_tag
+from linkstore.ingest.records.naming import HYPERLINK, id_tag, incoming
 from linkstore.ingest.sink import PageStore
 from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.sources import SourceNotFoundError
@@ -94,25 +94,25 @@ class JsonlSource:
             fields = orjson.loads(line)
         except orjson.JSONDecodeError as error:
             return BadInput(name=where, reason=f"invalid JSON: {error}", hides="")
-        name = fields.get("id") if isinstance(fields, dict) else None
-        if isinstance(name, int) and not isinstance(name, bool):
-            name = str(name)
-        if not isinstance(name, str) or not name.strip() or "\0" in name:
+        id = fields.get("id") if isinstance(fields, dict) else None
+        if isinstance(id, int) and not isinstance(id, bool):
+            id = str(id)
+        if not isinstance(id, str) or not id.strip() or "\0" in id:
             return BadInput(name=where, reason='not an object with an "id"', hides="")
-        key = xxhash.xxh3_128_digest(name.encode())
+        key = xxhash.xxh3_128_digest(id.encode())
         if key in seen:
-            return BadInput(name=where, reason=f"an earlier line has the same id {name!r}")
+            return BadInput(name=where, reason=f"an earlier line has the same id {id!r}")
         seen.add(key)
-        refused = frozenset(tag for tag in _claimed(fields, self._site) if not claims.believed(tag, name))
+        refused = frozenset(tag for tag in _claimed(fields, self._site) if not claims.believed(tag, id))
         digest = xxhash.xxh3_128_hexdigest(line.strip() + b"".join(map(str.encode, sorted(refused))))
-        read = partial(self._documents, where, name, fields, refused)
-        return SourcePage(url=name, digest=digest, read=read)
+        read = partial(self._documents, where, id, fields, refused)
+        return SourcePage(url=id, digest=digest, read=read)
 
     def _documents(
-        self, where: str, name: str, fields: Mapping[str, Any], refused: Collection[str]
+        self, where: str, id: str, fields: Mapping[str, Any], refused: Collection[str]
     ) -> list[Document]:
         try:
-            return [_document(name, fields, self._site, refused)]
+            return [_document(id, fields, self._site, refused)]
         except (ValueError, LinkError) as error:
             raise UnreadablePageError(f"{where}: {error}") from error
 
@@ -188,7 +188,7 @@ def _claimed(fields: Mapping[str, Any], site: Site) -> Iterator[str]:
     yield from (tag for tag in tags if isinstance(tag, str) and "://" in tag)
 
 
-def _document(name: str, fields: Mapping[str, Any], site: Site, refused: Collection[str]) -> Document:
+def _document(id: str, fields: Mapping[str, Any], site: Site, refused: Collection[str]) -> Document:
     """The document of a line.
 
     Raises:
@@ -203,16 +203,16 @@ def _document(name: str, fields: Mapping[str, Any], site: Site, refused: Collect
     metadata = dict(_field(fields, "metadata", dict, {}))
     title, url = _field(fields, "title", str, ""), _field(fields, "url", str, "")
     metadata |= {key: value for key, value in (("title", title), ("url", url)) if value}
-    own = url if url and site.tag(url) not in refused else name_tag(name)
+    own = url if url and site.tag(url) not in refused else id_tag(id)
     answers = _field(fields, "answers", bool, True)
     links = (
-        *links_in(metadata, name),
+        *links_in(metadata, id),
         *(incoming(own, site) if answers else ()),
         *filter(None, (_link(one, url, site) for one in _field(fields, "links", list, []))),
     )
     kept = (link for link in links if not (link.leads_in and link.tag in refused))
     metadata[LINKS_KEY] = [link.to_dict() for link in merge_links(kept)]
-    return Document(id=name, page_content=text, metadata=metadata)
+    return Document(id=id, page_content=text, metadata=metadata)
 
 
 def _field(fields: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
@@ -237,7 +237,7 @@ def _link(value: Any, url: str, site: Site) -> Link | None:
         )
     label = _field(value, "label", str, "")
     if "id" in value:
-        tag = site.tag(name_tag(str(value["id"])))
+        tag = site.tag(id_tag(str(value["id"])))
     else:
         tag = site.tag(_field(value, "url", str, ""), page=url)
     return None if tag is None else Link.outgoing(kind=HYPERLINK, tag=tag, label=label or None)

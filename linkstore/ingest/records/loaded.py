@@ -73,11 +73,11 @@ class DocumentsSource:
         before = None
         for number, document in enumerate(self._documents, start=1):
             origin = _origin(document)
-            name = document.id or _made_id(document, origin)
-            key = xxhash.xxh3_128_digest(name.encode(errors="replace"))
+            id = document.id or _made_id(document, origin)
+            key = xxhash.xxh3_128_digest(id.encode(errors="replace"))
             if key in seen:
                 yield BadInput(
-                    name=f"document {number}", reason=f"an earlier document has the same id {name!r}"
+                    name=f"document {number}", reason=f"an earlier document has the same id {id!r}"
                 )
                 continue
             seen.add(key)
@@ -87,14 +87,14 @@ class DocumentsSource:
                 metadata = plain({key: of for key, of in document.metadata.items() if key != LINKS_KEY})
                 links = [link.to_dict() for link in get_links(document)]
             except (NotPlainError, LinkError) as error:
-                yield BadInput(name=name, reason=f"document {number}: {error}")
+                yield BadInput(name=id, reason=f"document {number}: {error}")
                 continue
             links += [link.to_dict() for link in incoming(url, self._site)] if url else []
-            links = [link for link in links if _is_own(link, name, claims)]
+            links = [link for link in links if _is_own(link, id, claims)]
             stored = Document(
-                id=name, page_content=document.page_content, metadata={**metadata, LINKS_KEY: links}
+                id=id, page_content=document.page_content, metadata={**metadata, LINKS_KEY: links}
             )
-            yield SourcePage(url=name, digest=_digest(stored), read=partial(_read, stored))
+            yield SourcePage(url=id, digest=_digest(stored), read=partial(_read, stored))
         yield from claims.report()
 
 
@@ -139,10 +139,10 @@ def index_documents(
     return index_source(store, found, links=links, progress=progress, dry_run=dry_run, prune=prune)
 
 
-def _is_own(link: Mapping[str, Any], name: str, claims: Claims) -> bool:
+def _is_own(link: Mapping[str, Any], id: str, claims: Claims) -> bool:
     """Whether a link may be the document's; a hyperlink that leads in claims a URL."""
     leads_in = link["kind"] == HYPERLINK and link["direction"] != "out"
-    return not leads_in or claims.believed(link["tag"], name)
+    return not leads_in or claims.believed(link["tag"], id)
 
 
 def _origin(document: Document) -> str:

@@ -12,9 +12,9 @@ HYPERLINK: Final = "hyperlink"
 """Kind of the links that authors wrote, whatever the syntax."""
 
 
-def name_tag(name: str) -> str:
+def id_tag(id: str) -> str:
     """The URL, relative to the root of a site, of a document without one: its id."""
-    return name if "://" in name else f"./{quote(name.lstrip('/'), safe='/:@!$&()*+,;=~')}"
+    return id if "://" in id else f"./{quote(id.lstrip('/'), safe='/:@!$&()*+,;=~')}"
 
 
 def incoming(url: str, site: Site) -> list[Link]:

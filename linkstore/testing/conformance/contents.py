@@ -46,10 +46,10 @@ class ContentsCases(Cases):
 
     def test_scan_goes_on_after_an_id(self, probe: Probe) -> None:
         """[S-4] From after an id, which need not be there any more, and at most so many."""
-        names = ["b", "é", "a", "Z", "10", "9"]
-        probe.put(*(record(name) for name in names))
+        ids = ["b", "é", "a", "Z", "10", "9"]
+        probe.put(*(record(id) for id in ids))
         order = self._scan(probe, None, 99)
-        assert sorted(order) == sorted(names)
+        assert sorted(order) == sorted(ids)
         assert self._scan(probe, None, 2) == order[:2]
         assert self._scan(probe, order[1], 2) == order[2:4]
         assert self._scan(probe, order[-1], 99) == []
@@ -61,7 +61,7 @@ class ContentsCases(Cases):
     def test_pages_of_a_scan_cover_everything_once(self, probe: Probe) -> None:
         """[S-4] After the last id of one page comes the next."""
         ids = sorted(f"{n}" for n in range(23))
-        probe.put(*(record(name) for name in ids))
+        probe.put(*(record(id) for id in ids))
         seen: list[str] = []
         while page := self._scan(probe, seen[-1] if seen else None, 5):
             seen += page

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from linkstore.filters import Filter, parse_filter
-from linkstore.plans import Matching, Names, Plan, Vectors
+from linkstore.plans import Ids, Matching, Plan, Vectors
 from linkstore.testing.conformance.base import Cases
 from linkstore.testing.conformance.probe import Probe, at, record, refs_of, toward
 from linkstore.vectors import Bools, Floats
@@ -56,10 +56,10 @@ class DocumentsCases(Cases):
 
     def test_in_the_order_asked(self, probe: Probe) -> None:
         """[D-1, D-3] Whatever the order of writing, of ids or of refs."""
-        probe.put(*(record(name) for name in "cabd"))
+        probe.put(*(record(id) for id in "cabd"))
         for asked in ("abcd", "dcba", "bd"):
             assert [stored.id for stored in probe.stored(*asked)] == list(asked)
-            assert probe.plan(_names(*asked)) == list(asked)
+            assert probe.plan(_ids_of(*asked)) == list(asked)
 
     def test_metadata_is_the_receivers_own(self, probe: Probe) -> None:
         """[D-2] Changing it, however deep, changes nothing in the store."""
@@ -159,14 +159,14 @@ class ConditionCases(Cases):
     @pytest.mark.parametrize("filter", FILTERS, ids=str)
     def test_every_fetch_agrees_with_the_filter_module(self, probe: Probe, filter: Filter) -> None:
         """[C-1, N-3, F-3, M-6, D-5] Nearest, Find, Members and Matching let the same documents pass."""
-        probe.put(*(record(name, 0.5, at("x"), **metadata) for name, metadata in FILTERED.items()))
+        probe.put(*(record(id, 0.5, at("x"), **metadata) for id, metadata in FILTERED.items()))
         condition = parse_filter(filter)
-        passing = sorted(name for name, metadata in FILTERED.items() if condition.matches(metadata))
+        passing = sorted(id for id, metadata in FILTERED.items() if condition.matches(metadata))
         assert probe.near(50, filter) == passing
-        assert sorted(name for name, _ in probe.found(FILTERED, filter)) == passing
+        assert sorted(id for id, _ in probe.found(FILTERED, filter)) == passing
         assert probe.met(["x"], filter=filter).of == {"x": passing}
         verdicts = probe.plan(_matching(list(FILTERED), filter))
-        assert [name for name, passes in sorted(zip(FILTERED, verdicts, strict=True)) if passes] == passing
+        assert [id for id, passes in sorted(zip(FILTERED, verdicts, strict=True)) if passes] == passing
 
     def test_conditions_joined_hold_together(self, probe: Probe) -> None:
         """[C-1] The conjunction of two conditions is one too."""
@@ -193,9 +193,9 @@ class ConditionCases(Cases):
         assert probe.plan(_matching(["a", "c", "d"], english)) == [False, False, True]
 
 
-def _names(*ids: str) -> Plan[list[str]]:
-    names: list[str] = yield Names(refs=(yield from refs_of(*ids)))
-    return names
+def _ids_of(*ids: str) -> Plan[list[str]]:
+    found: list[str] = yield Ids(refs=(yield from refs_of(*ids)))
+    return found
 
 
 def _matching(ids: list[str], filter: Filter) -> Plan[list[bool]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from linkstore.plans import Groups, Memberships, Names, Nearest, Plan, Resolve, Side, Tags
+from linkstore.plans import Groups, Ids, Memberships, Nearest, Plan, Resolve, Side, Tags
 from linkstore.testing.conformance.base import Cases
 from linkstore.testing.conformance.probe import ASKED, Lying, Probe, at, on, record, refs_of, to
 
@@ -119,9 +119,9 @@ class GroupsCases(Cases):
 
         def plan() -> Plan[list[tuple[str, str]]]:
             near = yield Nearest(vector=ASKED, k=2)
-            names: list[str] = yield Names(refs=near.refs)
+            ids: list[str] = yield Ids(refs=near.refs)
             answer: Memberships = yield Groups(refs=near.refs, side="out")
             tags: list[tuple[str, str]] = yield Tags(groups=answer.group)
-            return sorted((names[d], tag) for d, (_, tag) in zip(answer.document.tolist(), tags, strict=True))
+            return sorted((ids[d], tag) for d, (_, tag) in zip(answer.document.tolist(), tags, strict=True))
 
         assert probe.plan(plan()) == [("a", "x"), ("b", "y")]

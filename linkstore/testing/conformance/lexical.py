@@ -11,7 +11,7 @@ from linkstore.backends.base import Record
 from linkstore.errors import CapabilityError
 from linkstore.filters import EVERYTHING, Filter, parse_filter
 from linkstore.lexical import inverse_frequency, weight
-from linkstore.plans import Lexical, Names, Plan, Worded
+from linkstore.plans import Ids, Lexical, Plan, Worded
 from linkstore.testing.conformance.base import Cases
 from linkstore.testing.conformance.probe import CLAIM, Probe, by_run, record
 from linkstore.testing.conformance.scope import LexicalScopeCases
@@ -32,8 +32,8 @@ class LexicalOrNotCases(Cases):
                 found: Worded = yield Lexical(terms=("needle",), k=1)
             except CapabilityError:
                 return ["a"]
-            names: list[str] = yield Names(refs=found.refs)
-            return names
+            ids: list[str] = yield Ids(refs=found.refs)
+            return ids
 
         assert probe.plan(plan()) == ["a"]
 
@@ -58,7 +58,7 @@ class LexicalCases(LexicalScopeCases):
             ("needle_work",): {"e"},
             ("nobody",): set(),
         }.items():
-            assert {name for name, _ in matches(probe, words)} == ids, words
+            assert {id for id, _ in matches(probe, words)} == ids, words
 
     def test_stop_words_and_what_is_no_word_find_nothing(self, probe: Probe) -> None:
         """[B-2] A word of the question that no document's words can be is not looked up."""
@@ -70,7 +70,7 @@ class LexicalCases(LexicalScopeCases):
     def test_scores_are_those_of_the_formula(self, probe: Probe) -> None:
         """[B-3] BM25 over all documents, of the words that are looked up."""
         texts = {"a": "red red green", "b": "green blue blue blue blue", "c": "red", "d": "yellow"}
-        probe.put(*(record(name, text=text) for name, text in texts.items()))
+        probe.put(*(record(id, text=text) for id, text in texts.items()))
         average = 10 / 4
         red, green = inverse_frequency(4, 2), inverse_frequency(4, 2)
         expected = {
@@ -79,13 +79,13 @@ class LexicalCases(LexicalScopeCases):
             "c": red * weight(1, 1, average),
         }
         found = dict(matches(probe, ("red", "green")))
-        assert found == {name: pytest.approx(score, rel=1e-6) for name, score in expected.items()}
+        assert found == {id: pytest.approx(score, rel=1e-6) for id, score in expected.items()}
 
     def test_best_first_then_by_id(self, probe: Probe) -> None:
         """[B-4] At most k; ties at the cut go to the smallest ids."""
         probe.put(*(record(f"{n:03}", text="needle hay") for n in reversed(range(150))))
         probe.put(record("best", text="needle"), record("z", text="other"), record("zz", text="hay other"))
-        assert [name for name, _ in matches(probe, ("needle",), 4)] == ["best", "000", "001", "002"]
+        assert [id for id, _ in matches(probe, ("needle",), 4)] == ["best", "000", "001", "002"]
         assert matches(probe, ("needle",), 0) == []
 
     def test_a_filter_that_leaves_few_matches_still_gives_k(self, probe: Probe) -> None:
@@ -93,7 +93,7 @@ class LexicalCases(LexicalScopeCases):
         probe.put(*(record(f"{n:03}", text="needle", rare=False) for n in range(200)))
         probe.put(*(record(f"rare {n}", text="needle " + "hay " * (n + 1), rare=True) for n in range(3)))
         found = matches(probe, ("needle",), 2, {"rare": True})
-        assert [name for name, _ in found] == ["rare 0", "rare 1"]
+        assert [id for id, _ in found] == ["rare 0", "rare 1"]
         assert matches(probe, ("needle",), 2, {"rare": None}) == []
 
     def test_words_follow_updates_and_deletes(self, probe: Probe) -> None:
@@ -127,7 +127,7 @@ class LexicalCases(LexicalScopeCases):
         probe.put(*changed.values())
         gone = [f"{n}" for n in chance.sample(range(120), 20)]
         probe.remove(*gone)
-        left = [one for name, one in {**stored, **changed}.items() if name not in gone]
+        left = [one for id, one in {**stored, **changed}.items() if id not in gone]
         for _ in range(12):
             words = tuple(dict.fromkeys(f"w{chance.randrange(42)}" for _ in range(chance.randrange(1, 6))))
             for condition in (None, {"n": {"$in": [1, 3]}}):
@@ -154,5 +154,5 @@ def _plan(words: tuple[str, ...], k: int, condition: Filter | None) -> Plan[Scor
     found: Worded = yield Lexical(terms=words, k=k, filter=parsed)
     assert found.refs.dtype == np.dtype(np.int64)
     assert found.score.dtype == np.dtype(np.float32)
-    names: list[str] = yield Names(refs=found.refs)
-    return list(zip(names, found.score.tolist(), strict=True))
+    ids: list[str] = yield Ids(refs=found.refs)
+    return list(zip(ids, found.score.tolist(), strict=True))

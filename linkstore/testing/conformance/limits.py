@@ -29,10 +29,10 @@ class LimitsCases(Cases):
 
     def test_ids_are_opaque(self, probe: Probe) -> None:
         """[L-1] Told apart, found by id, listed in order."""
-        probe.put(*(record(name, 0.5) for name in HOSTILE))
+        probe.put(*(record(id, 0.5) for id in HOSTILE))
         assert probe.ids() == sorted(HOSTILE)
         assert probe.near(100) == sorted(HOSTILE)
-        assert [name for name, _ in probe.found(HOSTILE)] == list(HOSTILE)
+        assert [id for id, _ in probe.found(HOSTILE)] == list(HOSTILE)
         probe.remove(*HOSTILE[::2])
         assert probe.ids() == sorted(HOSTILE[1::2])
 
@@ -105,9 +105,9 @@ class LimitsCases(Cases):
     def test_thousands_of_ids_and_tags(self, probe: Probe) -> None:
         """[L-5] In one change, one fetch, one filter."""
         ids = [f"{n:04}" for n in range(MANY)]
-        probe.put(*(record(name, 0.5, at(name), n=name) for name in ids))
-        assert [name for name, _ in probe.found(ids)] == ids
-        assert probe.met(ids).of == {name: [name] for name in ids}
+        probe.put(*(record(id, 0.5, at(id), n=id) for id in ids))
+        assert [id for id, _ in probe.found(ids)] == ids
+        assert probe.met(ids).of == {id: [id] for id in ids}
         assert probe.near(MANY, {"n": {"$in": ids[::2]}}) == ids[::2]
         assert probe.met(ids[:3], exclude=ids[1:]).of == {"0000": ["0000"], "0001": [], "0002": []}
         assert probe.remove(*ids[1:]).removed == MANY - 1

@@ -207,6 +207,6 @@ def _ranking(met: Met, strength: Floats) -> list[tuple[float, str]]:
     """Scores of documents, best first."""
     scores: dict[str, float] = {}
     values = damped(met.raw.similarity, strength[met.raw.group] * met.raw.weight)
-    for name, score in zip(chain.from_iterable(met.of.values()), values.tolist(), strict=True):
-        scores[name] = max(score, scores.get(name, -2.0))
-    return sorted(((score, name) for name, score in scores.items()), reverse=True)
+    for id, score in zip(chain.from_iterable(met.of.values()), values.tolist(), strict=True):
+        scores[id] = max(score, scores.get(id, -2.0))
+    return sorted(((score, id) for id, score in scores.items()), reverse=True)

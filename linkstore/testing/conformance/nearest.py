@@ -69,8 +69,8 @@ class NearestCases(Cases):
         ids = [f"{number:04}" for number in range(1000)]
         probe.put(
             *(
-                Record(id=name, text="", metadata={}, vector=vector, links=())
-                for name, vector in zip(ids, vectors, strict=True)
+                Record(id=id, text="", metadata={}, vector=vector, links=())
+                for id, vector in zip(ids, vectors, strict=True)
             )
         )
         for asked in unit_vectors(random.normal(size=(5, 4))):

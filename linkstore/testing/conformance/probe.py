@@ -19,9 +19,9 @@ from linkstore.plans import (
     Fetch,
     Find,
     Groups,
+    Ids,
     Members,
     Memberships,
-    Names,
     Nearest,
     Operation,
     Plan,
@@ -170,7 +170,7 @@ class Probe:
 
     def near(self, k: int, filter: Filter | None = None, vector: Floats = ASKED) -> list[str]:
         """Ids of the nearest, best first."""
-        return [name for name, _ in self.near_scored(k, filter, vector)]
+        return [id for id, _ in self.near_scored(k, filter, vector)]
 
     def near_scored(
         self, k: int, filter: Filter | None = None, vector: Floats = ASKED
@@ -223,8 +223,8 @@ def _stored(ids: tuple[str, ...]) -> Plan[list[Stored]]:
 
 def _named(fetch: Nearest | Find) -> Plan[list[tuple[str, float]]]:
     answer: Candidates = yield fetch
-    names: list[str] = yield Names(refs=answer.refs)
-    return list(zip(names, answer.similarity.tolist(), strict=True))
+    ids: list[str] = yield Ids(refs=answer.refs)
+    return list(zip(ids, answer.similarity.tolist(), strict=True))
 
 
 def _lying(ids: tuple[str, ...], side: Side, kinds: frozenset[str] | None) -> Plan[list[Lying]]:
@@ -254,14 +254,14 @@ def _met(tags: tuple[tuple[str, str], ...], side: Side, controls: Mapping[str, A
         strength=controls.get("strength"),
         best=controls.get("best"),
     )
-    names: list[str] = yield Names(refs=answer.refs)
+    ids: list[str] = yield Ids(refs=answer.refs)
     assert answer.group.tolist() == sorted(answer.group.tolist()), "not by group in the order asked"
     of: dict[str, list[str]] = {tag: [] for _, tag in tags}
     weights: dict[tuple[str, str], float] = {}
-    for position, name, weight in zip(answer.group.tolist(), names, answer.weight.tolist(), strict=True):
+    for position, id, weight in zip(answer.group.tolist(), ids, answer.weight.tolist(), strict=True):
         tag = tags[known[position]][1]
-        of[tag].append(name)
-        weights[tag, name] = weight
+        of[tag].append(id)
+        weights[tag, id] = weight
     sizes = dict.fromkeys(of, 0)
     sizes.update((tags[at][1], size) for at, size in zip(known, answer.sizes.tolist(), strict=True))
     return Met(of=of, weights=weights, sizes=sizes, filtered=answer.filtered, raw=answer)

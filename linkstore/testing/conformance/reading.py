@@ -14,10 +14,10 @@ from linkstore.plans import (
     Documents,
     Find,
     Groups,
+    Ids,
     Matching,
     Members,
     Memberships,
-    Names,
     Nearest,
     Plan,
     Reached,
@@ -98,7 +98,7 @@ class ReadingCases(Cases):
         assert len(reached.refs) == len(reached.sizes) == reached.filtered == 0
         assert len(probe.ask(Matching(refs=NONE, filter=parse_filter({"a": 1})))) == 0
         assert len(probe.ask(Vectors(refs=NONE))) == 0
-        assert probe.ask(Names(refs=NONE)) == []
+        assert probe.ask(Ids(refs=NONE)) == []
         assert probe.ask(Tags(groups=NONE)) == []
         assert probe.ask(Documents(refs=NONE)) == []
 
@@ -151,13 +151,13 @@ class OrderCases(Cases):
 
     def test_ties_are_in_the_order_of_code_points(self, probe: Probe) -> None:
         """[O-1] Equal similarities are ordered by id, not by insertion, locale or UTF-16 unit."""
-        probe.put(*(record(name, 0.5, at("x")) for name in self.IDS))
+        probe.put(*(record(id, 0.5, at("x")) for id in self.IDS))
         assert probe.near(20) == sorted(self.IDS)
         assert probe.met(["x"]).of["x"] == sorted(self.IDS)
 
     def test_an_update_keeps_a_document_in_its_place_among_ties(self, probe: Probe) -> None:
         """[O-1] The order among ties does not depend on what was written last."""
-        probe.put(*(record(name, 0.5, at("x")) for name in self.IDS))
+        probe.put(*(record(id, 0.5, at("x")) for id in self.IDS))
         probe.put(record("9", 0.5, at("x"), updated=True), record("a", 0.5, at("x"), updated=True))
         assert probe.near(20) == sorted(self.IDS)
         assert probe.met(["x"]).of["x"] == sorted(self.IDS)
@@ -165,10 +165,7 @@ class OrderCases(Cases):
     def test_better_comes_first(self, probe: Probe) -> None:
         """[O-1] Similarity descends before ids ascend."""
         probe.put(
-            *(
-                record(name, cosine, at("x"))
-                for name, cosine in zip("abcd", (-1.0, 0.2, 0.9, 0.2), strict=True)
-            )
+            *(record(id, cosine, at("x")) for id, cosine in zip("abcd", (-1.0, 0.2, 0.9, 0.2), strict=True))
         )
         assert probe.near(9) == probe.met(["x"]).of["x"] == ["c", "b", "d", "a"]
 
@@ -189,8 +186,8 @@ class OrderCases(Cases):
             ]
             scored = []
             for answer in answers:
-                names: list[str] = yield Names(refs=answer.refs)
-                scored.append(dict(zip(names, answer.similarity, strict=True)))
+                ids: list[str] = yield Ids(refs=answer.refs)
+                scored.append(dict(zip(ids, answer.similarity, strict=True)))
             return scored
 
         for scored in probe.plan(plan()):

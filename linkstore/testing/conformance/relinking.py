@@ -30,9 +30,9 @@ class RelinkCases(Cases):
         new = (to("new", weight=0.5, label="label"), on("newer"))
         assert self._relink(probe, a=new) == Written(updated=1)
         sides: tuple[tuple[Side, str], ...] = (("out", "a"), ("in", "b"))
-        for side, name in sides:
+        for side, id in sides:
             met = probe.met(["old", "new", "newer"], side)
-            assert met.of == {"old": [], "new": [name], "newer": ["a"]}
+            assert met.of == {"old": [], "new": [id], "newer": ["a"]}
             assert met.sizes == {"old": 0, "new": 1, "newer": 1}
             assert probe.met(["kept"], side, kind="other").of == {"kept": ["a"]}
         assert probe.met(["new"], "out").weights == {("new", "a"): 0.5}
@@ -78,11 +78,11 @@ class RelinkCases(Cases):
 
     def test_many_documents_are_relinked_at_once(self, probe: Probe) -> None:
         """[W-11, L-5] As they are put."""
-        names = [f"{n:04}" for n in range(1500)]
-        probe.put(*(record(name, 0.5, on(f"g{int(name) % 50}")) for name in names))
-        links = {name: (on(f"g{int(name) % 30}"),) for name in names}
+        ids = [f"{n:04}" for n in range(1500)]
+        probe.put(*(record(id, 0.5, on(f"g{int(id) % 50}")) for id in ids))
+        links = {id: (on(f"g{int(id) % 30}"),) for id in ids}
         assert probe.do(probe.backend.relink({"k"}, links)).updated == sum(
-            int(name) % 30 != int(name) % 50 for name in names
+            int(id) % 30 != int(id) % 50 for id in ids
         )
         assert probe.met(["g0", "g29", "g30", "g49"]).sizes == {"g0": 50, "g29": 50, "g30": 0, "g49": 0}
 
@@ -92,27 +92,27 @@ class RelinkCases(Cases):
 
     def test_an_update_that_was_acknowledged_meanwhile_stays(self, probe: Probe) -> None:
         """[W-12] Text and metadata are the update's whenever it came; links are of one or the other."""
-        for name, moment in _moments():
-            probe.put(record(name, 0.5, to("old"), text="public", access="public"))
-            new = record(name, 0.6, to("old"), at("theirs", kind="other"), text="secret", access="secret")
-            acted = self._relink_while(probe, name, moment, Change(put=[new]))
-            (after,) = probe.stored(name)
+        for id, moment in _moments():
+            probe.put(record(id, 0.5, to("old"), text="public", access="public"))
+            new = record(id, 0.6, to("old"), at("theirs", kind="other"), text="secret", access="secret")
+            acted = self._relink_while(probe, id, moment, Change(put=[new]))
+            (after,) = probe.stored(id)
             assert (after.text, after.metadata["access"]) == ("secret", "secret")
             theirs, both = (
                 [link.to_dict() for link in new.links],
                 [new.metadata["links"][1], to("new").to_dict()],
             )
             assert after.metadata["links"] in (theirs, both)
-            self._is_sound(probe, name)
+            self._is_sound(probe, id)
             if not acted:
                 return
         pytest.fail("the operation never ended")
 
     def test_a_document_that_was_removed_meanwhile_stays_removed(self, probe: Probe) -> None:
         """[W-12] Found by nothing, and a member of nothing."""
-        for name, moment in _moments():
-            probe.put(record(name, 0.5, to("old")))
-            acted = self._relink_while(probe, name, moment, Change(remove=[name]))
+        for id, moment in _moments():
+            probe.put(record(id, 0.5, to("old")))
+            acted = self._relink_while(probe, id, moment, Change(remove=[id]))
             assert probe.ids() == probe.near(5) == []
             assert probe.met(["old", "new"], "out").sizes == {"old": 0, "new": 0}
             self._is_sound(probe)
@@ -122,18 +122,18 @@ class RelinkCases(Cases):
 
     def test_links_that_were_replaced_meanwhile(self, probe: Probe) -> None:
         """[W-12] Those of the later call, or of both where the kinds differ."""
-        for name, moment in _moments():
-            probe.put(record(name, 0.5, to("old"), to("old", kind="other")))
-            theirs = probe.backend.relink({"other"}, {name: (to("theirs", kind="other"),)})
-            acted = self._relink_while(probe, name, moment, theirs)
-            tags = {link["tag"] for link in probe.stored(name)[0].metadata["links"]}
+        for id, moment in _moments():
+            probe.put(record(id, 0.5, to("old"), to("old", kind="other")))
+            theirs = probe.backend.relink({"other"}, {id: (to("theirs", kind="other"),)})
+            acted = self._relink_while(probe, id, moment, theirs)
+            tags = {link["tag"] for link in probe.stored(id)[0].metadata["links"]}
             assert tags == {"new", "theirs"}
-            self._is_sound(probe, name)
+            self._is_sound(probe, id)
             if not acted:
                 return
         pytest.fail("the operation never ended")
 
-    def _relink_while(self, probe: Probe, name: str, moment: int, meanwhile: Change | Operation[Any]) -> bool:
+    def _relink_while(self, probe: Probe, id: str, moment: int, meanwhile: Change | Operation[Any]) -> bool:
         """Replace the links of a document, and do something else before its request of this number.
 
         Returns:
@@ -145,7 +145,7 @@ class RelinkCases(Cases):
         def act() -> None:
             done.append(probe.backend.run(other))
 
-        relinking = probe.backend.relink({"k"}, {name: (to("new"),)})
+        relinking = probe.backend.relink({"k"}, {id: (to("new"),)})
         probe.do(_interrupted(relinking, moment, act))
         if done:
             return True
@@ -155,15 +155,15 @@ class RelinkCases(Cases):
     def _relink(self, probe: Probe, **links: Sequence[Link]) -> Written:
         return probe.do(probe.backend.relink({"k"}, links))
 
-    def _is_sound(self, probe: Probe, *names: str) -> None:
+    def _is_sound(self, probe: Probe, *ids: str) -> None:
         """What is stored of these documents' links is where they lie, and nothing else does."""
         assert probe.do(probe.backend.verify()).findings == ()
         records: list[Record] = probe.do(probe.backend.scan(None, 100))
         for one in records:
             lying = {(entry.kind, entry.tag) for entry in probe.lying([one.id], "out")}
             assert lying == {(link.kind, link.tag) for link in one.links if link.leads_out}
-        assert {one.id for one in records} == set(names)
-        probe.remove(*names)
+        assert {one.id for one in records} == set(ids)
+        probe.remove(*ids)
 
 
 def _moments() -> list[tuple[str, int]]:

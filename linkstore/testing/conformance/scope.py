@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from linkstore.plans import Lexical, Names, Plan, Worded
+from linkstore.plans import Ids, Lexical, Plan, Worded
 from linkstore.testing.conformance.base import Cases
 from linkstore.testing.conformance.probe import Probe, at, on, record, to
 from linkstore.testing.congruence import scope_differences
@@ -22,7 +22,7 @@ class ScopeCases(Cases):
         probe.put(record("a", 0.9, access="staff"), record("b", 0.5, access="all"), record("c", 0.4))
         public = probe.within(PUBLIC)
         assert public.near(5) == ["b"]
-        assert [name for name, _ in public.found(["a", "c", "b", "?"])] == ["b"]
+        assert [id for id, _ in public.found(["a", "c", "b", "?"])] == ["b"]
         assert public.near(5, {"access": "staff"}) == []
 
     def test_what_is_outside_is_no_member(self, probe: Probe) -> None:
@@ -92,5 +92,5 @@ class LexicalScopeCases(Cases):
 
 def _scored(*words: str) -> Plan[list[tuple[str, float]]]:
     found: Worded = yield Lexical(terms=words, k=50)
-    names: list[str] = yield Names(refs=found.refs)
-    return list(zip(names, found.score.tolist(), strict=True))
+    ids: list[str] = yield Ids(refs=found.refs)
+    return list(zip(ids, found.score.tolist(), strict=True))

@@ -178,7 +178,7 @@ class WriteCases(Cases):
 
     def test_one_change_does_all_it_holds(self, probe: Probe) -> None:
         """[W-10] Added, updated, unchanged and removed, each counted."""
-        probe.put(*(record(name, 0.5) for name in ("same", "old", "gone")))
+        probe.put(*(record(id, 0.5) for id in ("same", "old", "gone")))
         written = probe.write(
             put=[record("same", 0.5), record("old", 0.1), record("new", 0.2)], remove=["gone", "?"]
         )
