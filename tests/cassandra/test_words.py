@@ -328,7 +328,7 @@ def test_a_store_may_be_made_without(made) -> None:
     backend, later = made(lexical=False), made()
     put(later, record("a", text="needle"))
     for one in (backend, later):
-        with pytest.raises(CapabilityError, match="made with lexical=False"):
+        with pytest.raises(CapabilityError, match="created with lexical=False"):
             asked(one, "needle")
         hits = one.run(one.answer(PageRank(start_k=1).plan(Question(vector=ASKED, text="needle"))))
         assert [hit.document.id for hit in hits] == ["a"]
