@@ -27,7 +27,7 @@ def stored_metadata(metadata: Mapping[str, Any], id: str) -> Mapping[str, Any]:
 
     Args:
         metadata: Of a document, without its links.
-        name: The document's id, for errors.
+        id: The document's id, for errors.
 
     Raises:
         DocumentError: Naming the document and the first key whose value is none of these.

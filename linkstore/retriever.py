@@ -7,14 +7,15 @@ from typing import Any
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from pydantic import ConfigDict
+from pydantic import ConfigDict, model_validator
 
 from linkstore.filters import parse_filter
 from linkstore.hits import Hits
 from linkstore.links import without_links
 from linkstore.store import LinkStore
+from linkstore.store.options import check_names, chosen_strategy
 from linkstore.store.searching import DEFAULT_RETURNED
-from linkstore.strategies import DEFAULT_STRATEGY, Strategy
+from linkstore.strategies import Strategy
 from linkstore.tracing import atraced, traced
 
 
@@ -39,21 +40,37 @@ class LinkRetriever(BaseRetriever):
     filter: dict[str, Any] | None = None
     with_links: bool = False
 
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, given: Any) -> Any:
+        """Raise TypeError if there is no such argument; the message says where it belongs."""
+        if isinstance(given, dict):
+            check_names(cls.__name__, given, cls.model_fields.keys())
+        return given
+
     def model_post_init(self, context: Any, /) -> None:
-        """Raise FilterError if the filter is invalid."""
+        """Raise ValueError, as pydantic does, if the filter or ``k`` is invalid."""
         super().model_post_init(context)
         parse_filter(self.filter)
+        self.strategy_for()
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None, **kwargs: Any
     ) -> list[Document]:
+        check_names("invoke()", kwargs, ("k",))
         hits = self.store.search(query, strategy=self.strategy_for(k), filter=self.filter)
         traced(run_manager, hits)
         return self._given(hits)
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,
+        k: int | None = None,
+        **kwargs: Any,
     ) -> list[Document]:
+        check_names("ainvoke()", kwargs, ("k",))
         hits = await self.store.asearch(query, strategy=self.strategy_for(k), filter=self.filter)
         await atraced(run_manager, hits)
         return self._given(hits)
@@ -65,9 +82,8 @@ class LinkRetriever(BaseRetriever):
             k: Maximum number of documents; default the retriever's ``k``, or that of the strategy.
         """
         wanted = self.k if k is None else k
-        if self.strategy is None:
-            return DEFAULT_STRATEGY.returning(DEFAULT_RETURNED if wanted is None else wanted)
-        return self.strategy if wanted is None else self.strategy.returning(wanted)
+        own = DEFAULT_RETURNED if self.strategy is None else None
+        return chosen_strategy(self.strategy, own if wanted is None else wanted)
 
     def _given(self, hits: Hits) -> list[Document]:
         documents = hits.documents()

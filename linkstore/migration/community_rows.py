@@ -21,7 +21,7 @@ def record_of(id: str, text: Any, vector: Any, attributes: str | None, entries: 
     """Make a record of what a row holds.
 
     Args:
-        name: The document's id.
+        id: The document's id.
         text: Its content.
         vector: Of any length but 0.
         attributes: Metadata that was not searchable, as JSON; links are among them.

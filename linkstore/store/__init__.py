@@ -184,10 +184,12 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
                 ``{"strategy": ...}``; ``tags`` and other fields of LangChain's retrievers.
 
         Raises:
-            TypeError: If the search does not take one of the arguments.
+            TypeError: If there is no such argument, or the search does not take it.
             FilterError: If a filter is invalid.
+            StrategyError: If the strategy or one of its settings is invalid.
         """
-        from linkstore.store.retrieving import StoreRetriever
+        from linkstore.store.retrieving import StoreRetriever, check_arguments
 
+        check_arguments(kwargs)
         tags = [*(kwargs.pop("tags", None) or ()), *self._get_retriever_tags()]
         return StoreRetriever(vectorstore=self, tags=tags, **kwargs)

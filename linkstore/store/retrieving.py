@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -12,7 +12,7 @@ from langchain_core.vectorstores import VectorStoreRetriever
 from linkstore.hits import Hits
 from linkstore.links import without_links
 from linkstore.store import LinkStore
-from linkstore.store.options import LINKS, TAKES, check_options
+from linkstore.store.options import LINKS, TAKES, check_names, check_options
 from linkstore.store.searching import DEFAULT_RETURNED
 from linkstore.tracing import atraced, traced
 
@@ -35,7 +35,7 @@ class StoreRetriever(VectorStoreRetriever):
     allowed_search_types: ClassVar[Collection[str]] = tuple(TAKES)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Raise if the search does not take an argument, or a filter is invalid."""
+        """Raise if the search does not take an argument, or an argument is invalid."""
         super().model_post_init(context)
         check_options(self.search_type, self.search_kwargs)
 
@@ -80,3 +80,21 @@ class StoreRetriever(VectorStoreRetriever):
 
     def _given(self, documents: list[Document]) -> list[Document]:
         return documents if self.with_links else [without_links(document) for document in documents]
+
+
+def check_arguments(given: Mapping[str, Any]) -> None:
+    """Raise if ``as_retriever`` does not take an argument, or the search does not take one of its own.
+
+    Raises:
+        TypeError: Naming the argument, and where it belongs.
+        FilterError: If a filter is invalid.
+        StrategyError: If a strategy or one of its settings is invalid.
+    """
+    taken = StoreRetriever.model_fields.keys() - {"vectorstore"}
+    search_type = given.get("search_type", LINKS)
+    for name in given:
+        if name not in taken and any(name in names for names in TAKES.values()):
+            raise TypeError(f"as_retriever() has no argument {name!r}; use search_kwargs={{{name!r}: ...}}")
+    check_names("as_retriever()", given, taken)
+    if search_type in TAKES:
+        check_options(search_type, given.get("search_kwargs") or {})

@@ -14,8 +14,8 @@ from linkstore.links import AnyLink
 from linkstore.operations import SearchOptions
 from linkstore.plans import Operation
 from linkstore.store.driving import Driven
-from linkstore.store.options import SEARCH_OPTIONS
-from linkstore.strategies import DEFAULT_STRATEGY, Eager, Mmr, Similarity, Strategy
+from linkstore.store.options import SEARCH_OPTIONS, TAKES, check_names, chosen_strategy, search_options
+from linkstore.strategies import Eager, Mmr, Similarity, Strategy
 from linkstore.strategies.base import DEFAULT_MAX_NODES, DEFAULT_SEEDS
 
 DEFAULT_RETURNED = 4
@@ -82,7 +82,8 @@ class Searching(Driven):
         """
         if search_type is not None:
             return super().search(query, search_type, **_given(k), **kwargs)
-        return self._run(self._hits(query, _returning(strategy, k), SearchOptions(**kwargs)))
+        options = search_options("search", kwargs)
+        return self._run(self._hits(query, chosen_strategy(strategy, k), options))
 
     @overload
     async def asearch(
@@ -113,7 +114,8 @@ class Searching(Driven):
         """Search without blocking the event loop: see :meth:`search`."""
         if search_type is not None:
             return await super().asearch(query, search_type, **_given(k), **kwargs)
-        return await self._arun(self._hits(query, _returning(strategy, k), SearchOptions(**kwargs)))
+        options = search_options("asearch", kwargs)
+        return await self._arun(self._hits(query, chosen_strategy(strategy, k), options))
 
     def traversal_search(
         self,
@@ -184,7 +186,7 @@ class Searching(Driven):
             in which MMR selected them.
         """
         settings = (k, depth, fetch_k, adjacent_k, lambda_mult, score_threshold)
-        options = {"initial_roots": initial_roots, "filter": filter, **_named(settings), **kwargs}
+        options = _diversified(settings, initial_roots, filter, kwargs)
         return self._run(self._walked(Mmr, query, options))
 
     async def ammr_traversal_search(
@@ -203,7 +205,7 @@ class Searching(Driven):
     ) -> list[Document]:
         """Follow links and select by MMR: see :meth:`mmr_traversal_search`."""
         settings = (k, depth, fetch_k, adjacent_k, lambda_mult, score_threshold)
-        options = {"initial_roots": initial_roots, "filter": filter, **_named(settings), **kwargs}
+        options = _diversified(settings, initial_roots, filter, kwargs)
         return await self._arun(self._walked(Mmr, query, options))
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
@@ -266,35 +268,22 @@ class Searching(Driven):
         return operations.search(self.backend, query, strategy, options)
 
     def _walked(self, kind: type[Strategy], query: str, options: dict[str, Any]) -> Operation[list[Document]]:
-        strategy, search_options = split_options(kind, options)
-        return (yield from self._hits(query, strategy, search_options)).documents()
+        of_search = {name: value for name, value in options.items() if name in SEARCH_OPTIONS}
+        of_strategy = {name: value for name, value in options.items() if name not in SEARCH_OPTIONS}
+        hits = yield from self._hits(query, kind(**of_strategy), SearchOptions(**of_search))
+        return hits.documents()
 
     def _plain(
         self, query: str | list[float], strategy: Strategy, options: dict[str, Any]
     ) -> Operation[list[Document]]:
-        hits = yield from self._hits(query, strategy, SearchOptions(**options))
+        method = "similarity_search" if isinstance(strategy, Similarity) else "max_marginal_relevance_search"
+        hits = yield from self._hits(query, strategy, search_options(method, options))
         return [hit.document for hit in hits]
 
     def _scored(self, query: str, k: int, options: dict[str, Any]) -> Operation[Scored]:
-        hits = yield from self._hits(query, Similarity(k=k), SearchOptions(**options))
+        taken = search_options("similarity_search_with_score", options)
+        hits = yield from self._hits(query, Similarity(k=k), taken)
         return [(hit.document, hit.score) for hit in hits]
-
-
-def split_options(kind: type[Strategy], options: dict[str, Any]) -> tuple[Strategy, SearchOptions]:
-    """Split keyword arguments into a strategy and the options of the search.
-
-    Raises:
-        TypeError: If an argument belongs to neither.
-    """
-    of_search = {name: value for name, value in options.items() if name in SEARCH_OPTIONS}
-    of_strategy = {name: value for name, value in options.items() if name not in SEARCH_OPTIONS}
-    return kind(**of_strategy), SearchOptions(**of_search)
-
-
-def _returning(strategy: Strategy | None, k: int | None) -> Strategy:
-    """The strategy (None: the default) with ``k`` set if it is given."""
-    chosen = strategy or DEFAULT_STRATEGY
-    return chosen if k is None else chosen.returning(k)
 
 
 def _given(k: int | None) -> dict[str, int]:
@@ -303,13 +292,18 @@ def _given(k: int | None) -> dict[str, int]:
 
 def _everything(start_k: int, depth: int, filter: Filter | None, others: dict[str, Any]) -> dict[str, Any]:
     """Options of an Eager search that returns every document reached."""
+    check_names("traversal_search()", others, TAKES["traversal"])
     most = others.get("max_nodes", DEFAULT_MAX_NODES)
     return {"start_k": start_k, "k": most, "depth": depth, "filter": filter, **others}
 
 
-def _named(settings: tuple[float, ...]) -> dict[str, Any]:
-    """The settings of the former GraphVectorStore's method by name."""
-    return dict(zip(_FORMER, settings, strict=True))
+def _diversified(
+    settings: tuple[float, ...], roots: Sequence[str], filter: Filter | None, others: dict[str, Any]
+) -> dict[str, Any]:
+    """Options of an Mmr search, from the settings that the former GraphVectorStore's method names."""
+    check_names("mmr_traversal_search()", others, TAKES["mmr_traversal"])
+    named = zip(_FORMER, settings, strict=True)
+    return {**dict(named), "initial_roots": roots, "filter": filter, **others}
 
 
 def _diverse(k: int, fetch_k: int, lambda_mult: float) -> Mmr:

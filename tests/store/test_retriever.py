@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from stores import documents, embedding
 
 from linkstore import LinkRetriever, LinkStore
+from linkstore.errors import FilterError, StrategyError
 from linkstore.hits import HIT_KEY
 from linkstore.strategies import Eager, Mmr, Similarity
 
@@ -72,7 +73,24 @@ def test_links_stay_in_the_store_unless_they_are_asked_for(store) -> None:
         ({"search_kwargs": {"depth": 1}}, 'depth belongs to search_type="traversal"'),
         ({"search_type": "similarity", "search_kwargs": {"fetch_k": 9}}, 'fetch_k belongs to .*"mmr"'),
         ({"search_kwargs": {"limit": 3}}, "no argument 'limit'; it has filter,"),
-        ({"search_type": "traversal", "search_kwargs": {"start_k": 3}}, "no argument 'start_k'"),
+        ({"search_type": "traversal", "search_kwargs": {"start_k": 3}}, "'start_k'; its k is the number"),
+        ({"search_type": "mmr_traversal", "search_kwargs": {"start_k": 3}}, "'start_k'; its fetch_k is"),
+        ({"search_kwargs": {"start_k": 3}}, r"setting of strategies such as Eager\(start_k=\.\.\.\)"),
+        ({"search_kwargs": {"damping": 0.3}}, r"setting of strategies such as PageRank\(damping"),
+        (
+            {"search_type": "traversal", "search_kwargs": {"strategy": Eager()}},
+            'belongs to search_type="links"',
+        ),
+        (
+            {"search_type": "similarity", "search_kwargs": {"initial_roots": ["a"]}},
+            'belongs to .*"traversal"',
+        ),
+        ({"k": 3}, r"as_retriever\(\) has no argument 'k'; use search_kwargs=\{'k': \.\.\.\}"),
+        ({"strategy": Eager()}, r"no argument 'strategy'; use search_kwargs="),
+        (
+            {"serch_type": "mmr"},
+            r"as_retriever\(\) has no argument 'serch_type'; it has metadata",
+        ),
     ],
 )
 def test_an_argument_of_another_search_is_refused_when_the_retriever_is_made(store, options, says) -> None:
@@ -80,7 +98,94 @@ def test_an_argument_of_another_search_is_refused_when_the_retriever_is_made(sto
         store.as_retriever(**options)
 
 
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda s: s.search(QUERY, depth=1), r"search\(\) .* strategies such as Eager\(depth="),
+        (
+            lambda s: s.search(QUERY, limit=3),
+            r"search\(\) has no argument 'limit'; it has fil.*k,",
+        ),
+        (lambda s: s.traversal_search(QUERY, start_k=3), "its k is the number of documents to start"),
+        (
+            lambda s: s.traversal_search(QUERY, nonsense=3),
+            "no argument 'nonsense'; it has adjacent_k,",
+        ),
+        (lambda s: s.mmr_traversal_search(QUERY, pool=3), r"such as PageRank\(pool="),
+        (lambda s: s.similarity_search(QUERY, depth=1), r"similarity_search\(\) has no argument"),
+        (
+            lambda s: s.similarity_search_with_score(QUERY, depth=1),
+            r"_with_score\(\) has no argument",
+        ),
+        (lambda s: s.max_marginal_relevance_search(QUERY, depth=1), r"max_marginal_\w+\(\) has no"),
+        (
+            lambda s: LinkRetriever(store=s, depth=1),
+            r"LinkRetriever has no argument 'depth'; it is",
+        ),
+        (
+            lambda s: LinkRetriever(store=s, top=1),
+            "LinkRetriever has no argument 'top'; it has f",
+        ),
+        (
+            lambda s: LinkRetriever(store=s).invoke(QUERY, depth=1),
+            r"invoke\(\) has no argument",
+        ),
+        (
+            lambda s: s.as_retriever().invoke(QUERY, depth=1),
+            'depth belongs to search_type="traversal"',
+        ),
+    ],
+)
+def test_an_argument_of_another_call_is_refused_with_where_it_belongs(store, call, says) -> None:
+    """No message names a constructor that the caller did not call."""
+    with pytest.raises(TypeError, match=says) as caught:
+        call(store)
+    assert "__init__" not in str(caught.value)
+
+
+async def test_async_twins_refuse_the_same_arguments(store) -> None:
+    retriever = LinkRetriever(store=store)
+    for call in (
+        store.asearch(QUERY, depth=1),
+        store.atraversal_search(QUERY, nonsense=1),
+        store.ammr_traversal_search(QUERY, nonsense=1),
+        store.asimilarity_search(QUERY, depth=1),
+        retriever.ainvoke(QUERY, depth=1),
+        store.as_retriever().ainvoke(QUERY, depth=1),
+    ):
+        with pytest.raises(TypeError, match=r"has no argument|belongs to"):
+            await call
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"search_kwargs": {"k": 0}},
+        {"search_kwargs": {"k": "4"}},
+        {"search_kwargs": {"strategy": "eager"}},
+        {"search_type": "traversal", "search_kwargs": {"depth": -1}},
+        {"search_type": "traversal", "search_kwargs": {"k": -1}},
+        {"search_type": "mmr_traversal", "search_kwargs": {"lambda_mult": 2}},
+        {"search_type": "mmr", "search_kwargs": {"lambda_mult": 2}},
+        {"search_type": "similarity", "search_kwargs": {"k": 0}},
+    ],
+)
+def test_settings_are_checked_when_a_retriever_is_made(store, options) -> None:
+    with pytest.raises(StrategyError):
+        store.as_retriever(**options)
+
+
+def test_a_traversal_may_start_from_roots_alone(store) -> None:
+    options = {"k": 0, "depth": 0, "initial_roots": ["d7"]}
+    retriever = store.as_retriever(search_type="traversal", search_kwargs=options)
+    assert ids(retriever.invoke(QUERY)) == ["d7"]
+
+
 def test_filters_are_checked_when_a_retriever_is_made(store) -> None:
+    with pytest.raises(FilterError, match="nope"):
+        store.as_retriever(search_kwargs={"filter": {"a": {"$nope": 1}}})
+    with pytest.raises(ValidationError, match="k must be"):
+        LinkRetriever(store=store, k=0)
     for make in (
         lambda: store.as_retriever(search_kwargs={"filter": {"a": {"$nope": 1}}}),
         lambda: LinkRetriever(store=store, filter={"a": {"$nope": 1}}),
@@ -114,8 +219,6 @@ def test_its_fields_are_typed(store) -> None:
         LinkRetriever(store="not a store")
     with pytest.raises(ValidationError):
         LinkRetriever(store=store, strategy="eager")
-    with pytest.raises(ValidationError):
-        LinkRetriever(store=store, depth=2)
 
 
 def test_its_filter_holds_at_every_stage(store) -> None:

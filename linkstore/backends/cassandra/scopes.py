@@ -63,7 +63,7 @@ class Scope:
         """Those of the documents that the scope holds.
 
         Args:
-            names: Their ids.
+            ids: Their ids.
             sample: Whether the caller reads a bounded number by itself, which then does not count.
 
         Raises:
