@@ -10,6 +10,7 @@ from typing import Final
 
 from linkstore.errors import ExtractionError
 from linkstore.extraction.nesting import Nesting
+from linkstore.extraction.order import in_order
 from linkstore.extraction.tags import Tag, Tags, attribute_names
 
 DEEPEST: Final = 512
@@ -24,6 +25,9 @@ _SHORT: Final = 16_384
 _REOPENED: Final = 20_000
 _CHARACTERS_EACH: Final = 4
 _MOVED: Final = 50_000
+_COMPARED: Final = 10_000_000
+_COMPARED_EACH: Final = 100
+_ROOTS: Final = frozenset({"html", "body"})
 
 
 class UnboundedPageError(ExtractionError):
@@ -45,13 +49,19 @@ def bounded(page: str) -> str:
     """
     if len(page) <= _SHORT and page.count("<") <= _FEW_TAGS and "/>" not in page:
         return page
+    if in_order(page):
+        return page
     tags, nesting, options = Tags(page), Nesting(), 0
+    roots: set[str] = set()
     for tag in tags:
         if tag.name == "option" and not tag.closing:
             options += 1
             if options > MOST_OPTIONS:
                 tags.leave_out(tag)
                 continue
+        if tag.name in _ROOTS:
+            roots.update(attribute_names(tag.attributes))  # a parser gives the first those of all
+            _check_number(tag.name, roots)
         _follow(nesting, tag, len(page))
         tags.in_foreign = nesting.in_foreign
     return tags.written()
@@ -66,12 +76,20 @@ def _follow(nesting: Nesting, tag: Tag, length: int) -> None:
         if nesting.moved > _MOVED + length:
             raise UnboundedPageError("elements are closed out of order too often to be moved")
         return
-    if len(tag.attributes) > MOST_ATTRIBUTES and len(set(attribute_names(tag.attributes))) > MOST_ATTRIBUTES:
-        raise UnboundedPageError(f"a <{tag.name[:40]}> has more than {MOST_ATTRIBUTES:,} attributes")
+    if len(tag.attributes) > MOST_ATTRIBUTES:
+        _check_number(tag.name, set(attribute_names(tag.attributes)))
     nesting.start(tag.name, tag.attributes)
     if nesting.depth > DEEPEST:
         raise UnboundedPageError(f"its elements lie more than {DEEPEST} deep")
     if nesting.reopened > _REOPENED + length // _CHARACTERS_EACH:
         raise UnboundedPageError(
-            f"formatting elements that are not closed would be opened again {nesting.reopened:,} times"
+            "formatting elements that are not closed, and their attributes, would be opened again"
+            f" {nesting.reopened:,} times"
         )
+    if nesting.compared > _COMPARED + length * _COMPARED_EACH:
+        raise UnboundedPageError("formatting elements that are not closed have too many attributes to compare")
+
+
+def _check_number(name: str, attributes: set[str]) -> None:
+    if len(attributes) > MOST_ATTRIBUTES:
+        raise UnboundedPageError(f"a <{name[:40]}> has more than {MOST_ATTRIBUTES:,} attributes")

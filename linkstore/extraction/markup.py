@@ -19,6 +19,7 @@ _BACKLINKS: Final = ":is(.toc-backref, [role=doc-backlink])"
 _LINKS: Final = "a[href], area[href]"
 """Also selects ``<a xlink:href>`` of SVG."""
 _ANCHORS: Final = "[id], a[name]:not([id])"
+_UNSEEN: Final = "script, style, iframe"
 
 
 def parse_html(content: str | bytes) -> Tree:
@@ -28,11 +29,18 @@ def parse_html(content: str | bytes) -> Tree:
         content: HTML, whole or in part. Bytes are read in the encoding that their byte-order mark or
             ``<meta charset>`` names, else as UTF-8; what does not decode becomes U+FFFD.
 
+    Returns:
+        The page; scripts, styles and frames in it are empty.
+
     Raises:
         UnboundedPageError: If the page would take far more time or memory to parse than its length says.
     """
     text = decode_html(content, errors="replace") if isinstance(content, bytes) else content
-    return LexborHTMLParser(bounded(text))
+    tree = LexborHTMLParser(bounded(text))
+    for element in tree.css(_UNSEEN):
+        if (inner := element.first_child) is not None:
+            inner.decompose()
+    return tree
 
 
 def base_href(tree: Tree) -> str | None:

@@ -65,6 +65,9 @@ _BREAKS_OUT: Final = _names(
 _BREAKING_FONT: Final = _names("color face size")
 _ALIKE: Final = 3
 """So many formatting elements that are alike are opened again, no more."""
+_FEW: Final = 8
+_SHORT: Final = 16
+"""So few elements, or so short attributes, are compared in no time."""
 _STEPS: Final = 8
 """So often a formatting element is moved when it is closed."""
 
@@ -77,26 +80,35 @@ class _Open:
         attributes: As they are written.
     """
 
-    __slots__ = ("attributes", "name", "place")
+    __slots__ = ("_weight", "attributes", "name", "place")
 
     def __init__(self, name: str, attributes: str) -> None:
         self.name = name
         self.attributes = attributes
         self.place = -1
         """Where it lies among what is open; -1 if it is not, but will be again."""
+        self._weight = 0
+
+    @property
+    def weight(self) -> int:
+        """How many attributes it has, and one for itself."""
+        self._weight = self._weight or 1 + len(set(attribute_names(self.attributes)))
+        return self._weight
 
 
 class Nesting:
     """What is open at a place of a page.
 
     Attributes:
-        reopened: How many elements were opened again without a tag.
+        reopened: How many elements and attributes were opened again without a tag.
         moved: How often an element was moved since one around it was closed.
+        compared: How often an attribute was compared with one of an element of the same name.
     """
 
     def __init__(self) -> None:
         self.reopened = 0
         self.moved = 0
+        self.compared = 0
         self._stack: list[str] = []
         self._entries: list[_Open | None] = []
         self._places: dict[str, list[int]] = {}
@@ -129,7 +141,7 @@ class Nesting:
         for entry in formatting[at:]:
             if entry is not None:
                 self._push(entry.name, entry)
-                self.reopened += 1
+                self.reopened += entry.weight
 
     def start(self, name: str, attributes: str) -> None:
         """A start tag."""
@@ -292,6 +304,9 @@ class Nesting:
         self.text()
         entry = _Open(name, attributes)
         self._push(name, entry)
+        same = self._counts[-1].get(name, 0)
+        if same > _FEW and len(attributes) > _SHORT:
+            self.compared += same * entry.weight**2
         alike = self._alike[-1].setdefault((name, attributes), [])
         if len(alike) == _ALIKE:
             self._forget(alike[0])

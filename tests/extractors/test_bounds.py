@@ -19,6 +19,7 @@ from linkstore.extraction.tags import Tags
 from linkstore_extractors.html import HtmlLinkExtractor, HtmlSource
 
 MANY = 2000
+ATTRIBUTES = " ".join(f"a{number}" for number in range(900))
 DISTINCT = "".join(f"<b id={number}>" for number in range(400))
 
 
@@ -52,6 +53,10 @@ def depth_of(html):
         ("<p>" + DISTINCT + "<p>x" * MANY, "opened again"),
         (("<b><div>" + "<x>" * 100 + "</b></div>") * MANY, "out of order"),
         ("<p " + " ".join(f"a{number}" for number in range(MANY * 5)) + ">", "attributes"),
+        ("".join(f"<body a{number}>" for number in range(MANY)), "attributes"),
+        ("<p>" + "".join(f"<html a{number} a>" for number in range(MANY)), "attributes"),
+        (f"<p><b {ATTRIBUTES}>" + "<p>x" * MANY, "opened again"),
+        ("".join(f"<b {ATTRIBUTES} b{number}>" for number in range(40)), "compare"),
     ],
 )
 def test_a_page_that_would_grow_beyond_measure_is_refused_before_it_is_parsed(page, problem):
@@ -84,6 +89,8 @@ def test_a_page_that_would_grow_beyond_measure_is_refused_before_it_is_parsed(pa
         "a < b" * MANY,
         "<select>" + "<option>x" * MANY,
         "<p>" + "x</p>" * MANY,
+        "<body id=a>x" * MANY,
+        "<p><font face='a, b' size=2 color=red>x" * 200,
     ],
 )
 def test_what_does_not_lie_deep_is_not_refused(page):
