@@ -126,6 +126,16 @@ def quote_fragment(anchor: str) -> str:
     return _UNSAFE_IN_FRAGMENT.sub(lambda found: quote(found[0]), _without_surrogates(anchor))
 
 
+def anchor_fragments(anchor: str) -> tuple[str, ...]:
+    """The fragments of links that lead to an element's ``id`` or ``name``, in the same spelling as theirs.
+
+    Browsers look for a fragment as it is written, then decoded (HTML Living Standard, section 7.4.6.4). So an
+    ``id`` that is percent-encoded itself, ``a%3Cb``, is found by ``#a%3Cb`` and by ``#a%253Cb``.
+    """
+    own = quote_fragment(anchor)
+    return (own,) if "%" not in anchor else tuple(dict.fromkeys((own, normalize_fragment(anchor))))
+
+
 def readable_url(url: str) -> str:
     """A percent-encoded URL in its own letters: ``東京.md`` for ``%E6%9D%B1%E4%BA%AC.md``.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal, Protocol, runtime_checkable
 
 from linkstore.errors import ExtractionError
@@ -12,9 +13,9 @@ from linkstore.links import Link, merge_links
 from linkstore.urls import (
     DEFAULT_POLICY,
     UrlPolicy,
+    anchor_fragments,
     is_short,
     normalize_url,
-    quote_fragment,
     split_tag,
     with_fragment,
 )
@@ -125,8 +126,8 @@ class HtmlLinkExtractor:
         if self._policy.fragment == "drop":
             return
         for anchor in page_anchors(tree):
-            for name in names:
-                tag = with_fragment(name, quote_fragment(anchor))
+            for fragment, name in product(anchor_fragments(anchor), names):
+                tag = with_fragment(name, fragment)
                 if is_short(tag):
                     yield tag
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import product
 
 from linkstore.extraction import Chunk
 from linkstore.links import Link, merge_links
-from linkstore.urls import Site, is_short, quote_fragment, with_fragment
+from linkstore.urls import Site, anchor_fragments, is_short, with_fragment
 
 _DEFAULT_SITE = Site()
 
@@ -40,8 +41,7 @@ class HyperlinkExtractor:
             for name in pages:
                 yield Link.incoming(kind=self._kind, tag=name)
         for anchor in chunk.anchors:
-            fragment = quote_fragment(anchor)
-            for name in pages:
+            for fragment, name in product(anchor_fragments(anchor), pages):
                 tag = with_fragment(name, fragment)
                 if is_short(tag):
                     yield Link.incoming(kind=self._kind, tag=tag)

@@ -87,7 +87,7 @@ def _follow(nesting: Nesting, tag: Tag, length: int) -> None:
             f" {nesting.reopened:,} times"
         )
     if nesting.compared > _COMPARED + length * _COMPARED_EACH:
-        raise UnboundedPageError("formatting elements that are not closed have too many attributes to compare")
+        raise UnboundedPageError("formatting elements that are not closed have too many attributes")
 
 
 def _check_number(name: str, attributes: set[str]) -> None:

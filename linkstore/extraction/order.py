@@ -1,12 +1,12 @@
 """Whether the tags of a page nest as they are written, told at little cost.
 
-The tags of most pages do: each end tag closes the element opened last, or one whose last child may go without an
-end tag, such as a list item. A parser never reopens or moves elements of such a page, so its tree is no deeper
-and no larger than its tags say, and :mod:`linkstore.extraction.nesting`, which takes ten times as long, need not
-look at it.
+The tags of most pages do: each end tag closes the element opened last, or one whose last child may go
+without an end tag, such as a list item. A parser never reopens or moves elements of such a page, so its tree
+is no deeper and no larger than its tags say, and :mod:`linkstore.extraction.nesting`, which takes much
+longer, need not look at it.
 
-The rules are stricter than those of tree construction (HTML Living Standard, section 13.2.6). Whatever a parser
-treats in a way of its own, and is not listed here, is left to the closer look.
+The rules are stricter than those of tree construction (HTML Living Standard, section 13.2.6). Whatever a
+parser treats in a way of its own, and is not listed here, is left to the closer look.
 """
 
 from __future__ import annotations
@@ -24,20 +24,25 @@ _RAW: Final = "|".join(
     for name in ("script", "style", "title", "textarea", "iframe")
 )
 """Elements that hold text only, with the text."""
+_LEAVES: Final = "|".join(
+    f"{name}{_ATTRIBUTES}>[^<]*+</{name}>" for name in ("span", "code", "b", "em", "strong")
+)
+"""Elements that change nothing around them, if they hold no other."""
 _SHAPES: Final = "circle ellipse g line path polygon polyline rect use"
 _SHAPE: Final = rf"/?+(?:{_SHAPES.replace(' ', '|')}){_ATTRIBUTES}/?+|title>[^<]*+</title"
 _TOKEN: Final = re.compile(
-    rf"<(?:{_RAW}"
+    rf"<(?:{_LEAVES}|{_RAW}"
     rf"|svg{_ATTRIBUTES}(?<!/)>(?:[^<]*+<(?:{_SHAPE})>){{0,64}}+[^<]*+</svg>"
     rf"|select{_ATTRIBUTES}(?<!/)>(?:[^<]*+</?option{_ATTRIBUTES}>){{0,64}}+[^<]*+</select>"
     r"|!--(?:-?>|(?s:.*?)--!?>)"
     r"|[!?](?!\[|--)[^>]*+>"
     rf"|(/?+[a-z][a-z0-9:_-]*+){_ATTRIBUTES}/?+>"
-    r"|([a-z/!?](?s:.*)))",
+    r"|[a-z/!?](?s:.*))",
     re.IGNORECASE | re.ASCII,
 )
-"""Text, a small drawing or a list to choose from, as a whole; a comment; a declaration; a tag, which is the first
-group. What is none of these is the second group, with the rest of the page."""
+"""Text, a small drawing or a list to choose from, as a whole; a comment; a declaration; a tag, whose name is
+the group. What is none of these takes the rest of the page with it."""
+_END: Final = "End-Of-Page"
 
 _MOST_OPTIONS: Final = 500
 _DEEPEST: Final = 96
@@ -63,8 +68,8 @@ _PLAIN: Final = _FORMATTING | _starts(
     "abbr acronym bdi bdo cite data del dfn ins kbd label mark q samp span sub sup time var"
 )
 _BLOCKS: Final = (
-    "address article aside blockquote center dd details dir div dl dt fieldset figcaption figure footer form header"
-    " hgroup li main menu nav ol pre section summary ul"
+    "address article aside blockquote center dd details dir div dl dt fieldset figcaption figure footer form"
+    " header hgroup li main menu nav ol pre section summary ul"
 )
 _HEADINGS: Final = "h1 h2 h3 h4 h5 h6"
 _CLOSE_P: Final = _starts(f"{_BLOCKS} {_HEADINGS} p hr")
@@ -99,8 +104,8 @@ _LISTS: Final = _ends("ul ol menu dir dl td th")
 """An item in these ends none around them."""
 _CLOSER_LOOK: Final = _starts(
     "applet basefont bgsound command frame frameset iframe image isindex keygen listing marquee math menuitem"
-    " noembed noframes optgroup option plaintext script select selectedcontent style svg template textarea title"
-    f" xmp {_SHAPES}"
+    " noembed noframes optgroup option plaintext script select selectedcontent style svg template textarea"
+    f" title xmp {_SHAPES}"
 )
 """Their content is read in other ways, or changes how that of others is."""
 
@@ -114,69 +119,67 @@ def in_order(page: str) -> bool:
     Returns:
         False also where only a closer look can tell.
     """
-    if page.count("<option") > _MOST_OPTIONS:
+    if page.count("<option") > _MOST_OPTIONS or _END in page:
         return False
-    tokens: list[str] = []
-    for name, rest in _TOKEN.findall(page):
-        if rest:
-            return False
-        if name:
-            tokens.append(name.lower())
-    return all(tokens.count(name) <= 1 for name in _ONCE) and _nested(tokens)
+    names = list(filter(None, _TOKEN.findall(f"{page}<{_END}>")))
+    if not names or names.pop() != _END:
+        return False
+    tags = " ".join(names).lower().split()
+    return all(tags.count(name) <= 1 for name in _ONCE) and _nested(tags)
 
 
-def _nested(tokens: Iterable[str]) -> bool:
+def _nested(tags: Iterable[str]) -> bool:
     """Whether each tag stands where a parser opens or closes just that element."""
     opened = [""]
     formatting = 0
-    for token in tokens:
-        if token == opened[-1]:
+    for tag in tags:
+        if tag == opened[-1]:
             opened.pop()
-            formatting -= token in _FORMATTING_ENDS
+            formatting -= tag in _FORMATTING_ENDS
             continue
-        if token[0] == "/":
-            if not _ended(opened, token):
+        if tag[0] == "/":
+            if not _ended(opened, tag):
                 return False
             continue
-        if token in _OPENS_NOTHING:
+        if tag in _OPENS_NOTHING:
             continue
-        if token in _FORMATTING:
+        if tag in _FORMATTING:
             formatting += 1
             if formatting > _MOST_FORMATTING:
                 return False
-        if not _may_start(opened, token) or len(opened) > _DEEPEST:
+        if not _may_start(opened, tag) or len(opened) > _DEEPEST:
             return False
-        if token not in {"hr", "col"}:
-            opened.append(f"/{token}")
+        if tag not in {"hr", "col"}:
+            opened.append(f"/{tag}")
     return True
 
 
-def _may_start(opened: list[str], token: str) -> bool:
+def _may_start(opened: list[str], tag: str) -> bool:
     """Whether an element may start here; ends what it ends."""
-    if token in _PARTS:
-        return _part_may_start(opened, token)
-    if opened[-1] in _TABLE or (token in _NEVER_IN_THEMSELVES and f"/{token}" in opened):
+    if tag in _PARTS:
+        return _part_may_start(opened, tag)
+    if opened[-1] in _TABLE or (tag in _NEVER_IN_THEMSELVES and f"/{tag}" in opened):
         return False
-    if token in _PLAIN:
+    if tag in _PLAIN:
         return True
-    if token in _CLOSE_P:
-        return _block_may_start(opened, token)
-    if token in _NEVER_IN_P:
+    if tag in _CLOSE_P:
+        return _block_may_start(opened, tag)
+    if tag in _NEVER_IN_P:
         return "/p" not in opened
-    return token not in _CLOSER_LOOK and (token not in _RUBY or opened[-1] == "/ruby")
+    return tag not in _CLOSER_LOOK and (tag not in _RUBY or opened[-1] == "/ruby")
 
 
-def _block_may_start(opened: list[str], token: str) -> bool:
+def _block_may_start(opened: list[str], tag: str) -> bool:
     if opened[-1] == "/p":
         opened.pop()
     if "/p" in opened:
         return False
-    if token in _ITEM_ENDS:
-        ends = _ITEM_ENDS[token]
+    if tag in _ITEM_ENDS:
+        ends = _ITEM_ENDS[tag]
         if opened[-1] in ends:
             opened.pop()
         return _is_first(opened, ends)
-    return token not in _HEADING_STARTS or opened[-1] not in _HEADING_ENDS
+    return tag not in _HEADING_STARTS or opened[-1] not in _HEADING_ENDS
 
 
 def _is_first(opened: list[str], ends: frozenset[str]) -> bool:
@@ -189,32 +192,32 @@ def _is_first(opened: list[str], ends: frozenset[str]) -> bool:
     return True
 
 
-def _part_may_start(opened: list[str], token: str) -> bool:
+def _part_may_start(opened: list[str], tag: str) -> bool:
     """A part of a table stands in the part around it; some of those need no tag."""
-    while opened[-1] in _ENDS_BEFORE[token]:
+    while opened[-1] in _ENDS_BEFORE[tag]:
         opened.pop()
     around = opened[-1]
-    if token in {"tr", "td", "th"}:
+    if tag in {"tr", "td", "th"}:
         if around == "/table":
             opened.append("/tbody")
-        if token == "tr":
+        if tag == "tr":
             return around == "/table" or around in _GROUPS
         if around == "/table" or around in _GROUPS:
             opened.append("/tr")
         return around == "/tr" or around == "/table" or around in _GROUPS
-    return around == "/table" or (token == "col" and around == "/colgroup")
+    return around == "/table" or (tag == "col" and around == "/colgroup")
 
 
-def _ended(opened: list[str], token: str) -> bool:
-    """Whether an end tag closes an element around the last one, as the end tags of what is in it may be missing."""
-    if token in _IGNORED_ENDS:
+def _ended(opened: list[str], tag: str) -> bool:
+    """Whether an end tag closes an element around the last one, which may go without one of its own."""
+    if tag in _IGNORED_ENDS:
         return True
-    if token == "/p":
-        return token not in opened  # it stands for an empty paragraph
-    if token not in _BLOCK_ENDS:
+    if tag == "/p":
+        return tag not in opened  # it stands for an empty paragraph
+    if tag not in _BLOCK_ENDS:
         return False
-    may_end = _LEFT_OUT_IN_TABLES if token in _TABLE_ENDS else _LEFT_OUT
-    while opened[-1] != token:
+    may_end = _LEFT_OUT_IN_TABLES if tag in _TABLE_ENDS else _LEFT_OUT
+    while opened[-1] != tag:
         if opened[-1] not in may_end:
             return False
         opened.pop()

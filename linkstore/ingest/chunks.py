@@ -19,7 +19,7 @@ from linkstore.extraction import Chunk, Hyperlink, Page
 from linkstore.extraction.texts import letters
 from linkstore.ingest.html.blocks import Block
 from linkstore.links import Link
-from linkstore.urls import is_short, quote_fragment
+from linkstore.urls import anchor_fragments, is_short, quote_fragment
 
 TRAIL: Final = " > "
 """Stands between the headings above a chunk."""
@@ -104,7 +104,12 @@ def answering(chunks: Sequence[Chunk], names: Mapping[str, Mapping[str, Sequence
         names: Kind of link → fragment → tags. A fragment that is on no chunk belongs to the first one, the
             empty one to none.
     """
-    lying = {quote_fragment(anchor): at for at, chunk in enumerate(chunks) for anchor in chunk.anchors}
+    lying = {
+        fragment: at
+        for at, chunk in enumerate(chunks)
+        for anchor in chunk.anchors
+        for fragment in anchor_fragments(anchor)
+    }
     found: dict[int, list[Link]] = {}
     for kind, tags_at in names.items():
         for fragment, tags in tags_at.items():

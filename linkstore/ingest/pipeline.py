@@ -36,7 +36,7 @@ from linkstore.ingest.summary import (
 from linkstore.links import LINKS_KEY
 from linkstore.urls import Site
 
-PIPELINE_VERSION: Final = 7
+PIPELINE_VERSION: Final = 8
 """Raised whenever the same page would give other documents, so that all are read again."""
 
 DEFAULT_LINKS: Final = ("hyperlink", "section", "citation")

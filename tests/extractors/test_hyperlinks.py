@@ -23,6 +23,14 @@ def test_a_later_chunk_answers_to_its_fragments_only():
     assert tags(chunk, "in") == ["/guide#a%20b", "/guide#café"]
 
 
+def test_an_anchor_that_is_percent_encoded_itself_is_found_as_it_is_written_and_decoded():
+    chunk = Chunk(page=Page(url="a.html"), text="x", index=1, anchors=("impl-From%3CT%3E", "100%", "a%20b"))
+    site = Site()
+    written = ("#impl-From%3CT%3E", "#impl-From<T>", "#impl-From%253CT%253E", "#100%", "#100%25", "#a%20b")
+    own = {link.tag for link in HyperlinkExtractor(site).extract(chunk)}
+    assert {site.tag(fragment, page="a.html") for fragment in written} <= own
+
+
 def test_outgoing_links_lead_to_pages_of_the_site_and_elsewhere():
     hrefs = (
         "../api/#f",

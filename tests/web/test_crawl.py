@@ -628,6 +628,34 @@ def test_two_spellings_of_a_page_are_one_and_the_second_helps_where_the_first_fa
     assert summary.skipped == {}
 
 
+def test_pages_are_named_in_their_own_letters_and_asked_for_percent_encoded(serve, store):
+    tokyo = "/%E6%9D%B1%E4%BA%AC"
+    site = serve(
+        {
+            "/": html("", "東京", "%e6%9d%b1%e4%ba%ac", "%FF%20x"),
+            tokyo: validated(html("Tokyo", "/")),
+            "/%FF%20x": html("Bytes"),
+        }
+    )
+    index(store, site)
+    assert sorted(site.paths) == ["/", tokyo, "/%FF%20x"]
+    assert stored(store) == ["/", "/%FF%20x", "/東京"]
+    assert {document.metadata["url"] for document in store.scan()} >= {f"{START}東京"}
+    _, out = links(store)
+    assert ("/", tokyo) in out
+
+    site.asked.clear()
+    again = index(store, site)
+    assert again.pages.unchanged == 3
+    assert again.pages.removed == 0
+
+    site.pages[tokyo] = Reply(status=503)
+    broken = index(store, site, retries=0)
+    assert f"{START}東京" in broken.skipped
+    assert broken.pages.removed == 0
+    assert stored(store) == ["/", "/%FF%20x", "/東京"]
+
+
 def test_a_dry_run_writes_nothing_and_counts(serve, store):
     site = serve({"/": html("", "a"), "/a": html()})
     summary = index(store, site, dry_run=True)

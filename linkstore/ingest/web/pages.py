@@ -14,6 +14,7 @@ from linkstore.ingest.html.redirects import refresh_target
 from linkstore.ingest.web.errors import FetchError
 from linkstore.ingest.web.fetching import Response, media_type
 from linkstore.ingest.web.targets import absolute_url
+from linkstore.urls import readable_url
 
 _HTML: Final = frozenset({"", "text/html", "application/xhtml+xml"})
 _FRAMES: Final = "frame[src], iframe[src]"
@@ -78,7 +79,10 @@ def web_chunks(url: str, found: PageContent, aliases: tuple[str, ...], limits: C
         aliases: Further URLs that lead to it.
         limits: How long chunks are.
     """
-    page = Page(url=url, title=found.title or url, base=found.base, aliases=aliases, left_out=found.left_out)
+    named = readable_url(url)
+    page = Page(
+        url=named, title=found.title or named, base=found.base, aliases=aliases, left_out=found.left_out
+    )
     return make_chunks(page, found.blocks, limits)
 
 

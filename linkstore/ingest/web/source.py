@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 
 from linkstore.ingest.html.pages import UnreadablePageError
@@ -14,7 +15,7 @@ from linkstore.ingest.web.memory import Memory, remembered
 from linkstore.ingest.web.pages import is_html, read_web_page, unread
 from linkstore.ingest.web.sitemaps import MAX_BYTES, is_sitemap, listed, resolved
 from linkstore.ingest.web.targets import absolute_url
-from linkstore.urls import Site
+from linkstore.urls import Site, readable_url
 
 
 class WebSource:
@@ -57,8 +58,9 @@ class WebSource:
             SiteUnavailableError: If the site stops answering.
         """
         start = None if self._is_sitemap else self._start
-        crawl = Crawl(self._visitor, known, start, self._seeds())
-        for offered in crawl.run():
+        asked = {_asked(name): digest for name, digest in known.items()}
+        crawl = Crawl(self._visitor, asked, start, self._seeds())
+        for offered in map(_in_letters, crawl.run()):
             if isinstance(offered, BadInput):
                 self._bad.append(offered)
             yield offered
@@ -140,11 +142,11 @@ class LatePages:
         """
         yield from (one for one in self._bad if one.name not in known)
         for url, digest in known.items():
-            memory = self._late.get(url)
+            memory = self._late.get(_asked(url))
             if memory is None:
                 yield SourcePage(url=url, digest=digest, read=unread)
             else:
-                yield self._again(url, memory)
+                yield _in_letters(self._again(_asked(url), memory))
 
     def _again(self, url: str, memory: Memory) -> SourcePage | BadInput:
         visitor = self._visitor
@@ -168,3 +170,16 @@ class LatePages:
         )
         read = partial(visitor.chunks, url, page.content, (*memory.moved, *memory.aliases))
         return SourcePage(url=url, digest=new.digest(), read=read)
+
+
+def _asked(name: str) -> str:
+    """The URL to ask for, percent-encoded, of a page that is named in its own letters."""
+    return name if name.isascii() else absolute_url(name, "")
+
+
+def _in_letters(offered: SourcePage | BadInput) -> SourcePage | BadInput:
+    """What is offered, named in its own letters, as the pages of folders are."""
+    if isinstance(offered, SourcePage):
+        return replace(offered, url=readable_url(offered.url))
+    hidden = offered.hides and readable_url(offered.hides)
+    return replace(offered, name=readable_url(offered.name), hides=hidden)
