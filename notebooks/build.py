@@ -33,7 +33,12 @@ ORDER: Final = (
 """As they are read. A source that is not there is left out."""
 COLAB: Final = "https://colab.research.google.com/github"
 BADGE: Final = "https://colab.research.google.com/assets/colab-badge.svg"
-MODULE_OF: Final = {"cassandra": "cassio", "openai": "langchain_openai", "plot": "matplotlib"}
+MODULE_OF: Final = {
+    "beautifulsoup4": "bs4",
+    "cassandra": "cassio",
+    "openai": "langchain_openai",
+    "plot": "matplotlib",
+}
 """A module that is there if an extra of linkstore is installed."""
 INSTALL: Final = """# Installs what is missing, as in Colab; where all is there it does nothing.
 from importlib.util import find_spec

@@ -47,11 +47,31 @@ class HtmlSource:
     url: str
 
 
+@dataclass(frozen=True, slots=True)
+class HtmlInput:
+    """An HTML page and where it lies, with the names and order of langchain-community's ``HtmlInput``.
+
+    Args:
+        content: HTML as a string, as bytes, or a BeautifulSoup object.
+        base_url: The page's absolute URL.
+    """
+
+    content: str | bytes | Soup
+    base_url: str
+
+
 class HtmlInputLike(Protocol):
     """What langchain-community's ``HtmlInput`` looks like; accepted wherever an HtmlSource is."""
 
-    content: str | Soup
-    base_url: str
+    @property
+    def content(self) -> str | bytes | Soup:
+        """The page's HTML."""
+        ...
+
+    @property
+    def base_url(self) -> str:
+        """The page's absolute URL."""
+        ...
 
 
 class HtmlLinkExtractor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStoreRetriever
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from linkstore.backends.cassandra.transport.driver import Session
 
 __all__ = ["LinkStore"]
+_OF_CASSANDRA: Final = frozenset({"session", "keyspace", "table"})
+"""Arguments that only :meth:`LinkStore.cassandra` takes."""
 
 
 class LinkStore(Searching, Writing, Pages, Upkeep):
@@ -86,6 +88,18 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
         return cls._over(EmbeddedBackend(path, create=create, settings=settings), embedding)
 
     @classmethod
+    async def aopen(
+        cls,
+        path: str | Path,
+        embedding: Embeddings | None = None,
+        create: bool = True,
+        *,
+        settings: EmbeddedSettings | None = None,
+    ) -> Self:
+        """Open the embedded store in a folder without blocking the event loop: see :meth:`open`."""
+        return await asyncio.to_thread(cls.open, path, embedding, create, settings=settings)
+
+    @classmethod
     def cassandra(
         cls,
         embedding: Embeddings | None = None,
@@ -122,6 +136,25 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
         from linkstore.store.cassandra import backend_on
 
         return cls._over(backend_on(session, keyspace, table, create=create, settings=settings), embedding)
+
+    @classmethod
+    async def acassandra(cls, embedding: Embeddings | None = None, **kwargs: Any) -> Self:
+        """Open a store in Cassandra without blocking the event loop: see :meth:`cassandra`.
+
+        Args:
+            embedding: See :class:`LinkStore`.
+            kwargs: The other arguments of :meth:`cassandra`.
+        """
+        return await asyncio.to_thread(cls.cassandra, embedding, **kwargs)
+
+    @classmethod
+    def _made(cls, embedding: Embeddings | None, **kwargs: Any) -> Self:
+        """A store on the backend, in the cluster or in the folder that the arguments name."""
+        if "backend" in kwargs:
+            return cls(embedding, **kwargs)
+        if not _OF_CASSANDRA.isdisjoint(kwargs):
+            return cls.cassandra(embedding, **kwargs)
+        return cls.open(kwargs.pop("path", ":memory:"), embedding, **kwargs)
 
     @classmethod
     def _over(cls, backend: Backend, embedding: Embeddings | None) -> Self:

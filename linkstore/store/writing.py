@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from asyncio import to_thread
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Self, TypeVar
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -14,6 +16,8 @@ from linkstore.errors import DocumentError
 from linkstore.operations import BATCH_SIZE, is_storable
 from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
 from linkstore.store.driving import Driven
+
+Made = TypeVar("Made", bound=Driven)
 
 
 class Writing(Driven):
@@ -132,7 +136,7 @@ class Writing(Driven):
     def from_texts(
         cls,
         texts: list[str],
-        embedding: Embeddings,
+        embedding: Embeddings | None = None,
         metadatas: list[dict[str, Any]] | None = None,
         *,
         ids: Sequence[str | None] | None = None,
@@ -142,63 +146,68 @@ class Writing(Driven):
 
         Args:
             texts: The texts to add.
-            embedding: Turns texts into vectors.
+            embedding: Turns texts into vectors; default the built-in wordllama.
             metadatas: One dict for each text.
             ids: One id for each text.
-            kwargs: ``path``, the folder of the store (default: in memory), or ``backend``, or ``session``,
-                ``keyspace``, ``table`` and ``settings`` of :meth:`LinkStore.cassandra`.
+            kwargs: ``path``, the folder of the store (default: in memory), and other arguments of
+                :meth:`LinkStore.open`; or ``session``, ``keyspace``, ``table`` and other arguments of
+                :meth:`LinkStore.cassandra`; or ``backend``.
+
+        Raises:
+            TypeError: If no way to make a store takes an argument.
+            DocumentError: If a text, metadata or id cannot be stored.
         """
-        store = cls._made(embedding, **kwargs)
-        store.add_texts(texts, metadatas, ids=ids)
-        return store
+        with _closed_on_failure(cls._made(embedding, **kwargs), kwargs) as store:
+            store.add_texts(texts, metadatas, ids=ids)
+            return store
 
     @classmethod
     async def afrom_texts(
         cls,
         texts: list[str],
-        embedding: Embeddings,
+        embedding: Embeddings | None = None,
         metadatas: list[dict[str, Any]] | None = None,
         *,
         ids: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> Self:
         """A store with these texts in it: see :meth:`from_texts`."""
-        store = cls._made(embedding, **kwargs)
-        await store.aadd_texts(texts, metadatas, ids=ids)
-        return store
+        with _closed_on_failure(await to_thread(cls._made, embedding, **kwargs), kwargs) as store:
+            await store.aadd_texts(texts, metadatas, ids=ids)
+            return store
 
     @classmethod
     def from_documents(
         cls,
         documents: list[Document],
-        embedding: Embeddings,
+        embedding: Embeddings | None = None,
         *,
         ids: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> Self:
         """A store with these documents in it: see :meth:`from_texts`."""
-        store = cls._made(embedding, **kwargs)
-        store.add_documents(documents, ids=ids)
-        return store
+        with _closed_on_failure(cls._made(embedding, **kwargs), kwargs) as store:
+            store.add_documents(documents, ids=ids)
+            return store
 
     @classmethod
     async def afrom_documents(
         cls,
         documents: list[Document],
-        embedding: Embeddings,
+        embedding: Embeddings | None = None,
         *,
         ids: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> Self:
         """A store with these documents in it: see :meth:`from_texts`."""
-        store = cls._made(embedding, **kwargs)
-        await store.aadd_documents(documents, ids=ids)
-        return store
+        with _closed_on_failure(await to_thread(cls._made, embedding, **kwargs), kwargs) as store:
+            await store.aadd_documents(documents, ids=ids)
+            return store
 
     @classmethod
-    def _made(cls, embedding: Embeddings, **kwargs: Any) -> Self:
-        """An empty store for :meth:`from_texts` and its kin."""
-        return cls(embedding=embedding, **kwargs)
+    def _made(cls, embedding: Embeddings | None, **kwargs: Any) -> Self:
+        """The store that :meth:`from_texts` and its kin fill."""
+        raise NotImplementedError
 
     def _add(
         self, documents: Sequence[Document], ids: Sequence[str | None] | None, batch_size: int
@@ -213,6 +222,17 @@ class Writing(Driven):
             )
         yield from operations.delete(self.backend, list(filter(is_storable, ids)))
         return True
+
+
+@contextmanager
+def _closed_on_failure(store: Made, given: Mapping[str, Any]) -> Iterator[Made]:
+    """Close a store that could not be filled, unless its backend is the caller's."""
+    try:
+        yield store
+    except BaseException:
+        if "backend" not in given:
+            store.backend.close()
+        raise
 
 
 def _urls(urls: Sequence[str]) -> list[str]:

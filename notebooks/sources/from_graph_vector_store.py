@@ -1,19 +1,63 @@
 # installs: langchain-community<0.5 (langchain_community), langchain-graph-retriever (langchain_graph_retriever)
+# extras: beautifulsoup4
 # %% [markdown]
 # # From GraphVectorStore and graph-retriever to linkstore
 #
 # What changes in code that uses langchain-community's deprecated `GraphVectorStore`, or `langchain-graph-retriever`:
 # the same documents, side by side. No key, no server.
 # %% [markdown]
+# ## The Space Needle example
+#
+# Two articles, of which one links to the other, and four posts that only name the tower. Links are extracted from the
+# HTML as with langchain-community: `HtmlInput`, `extract_one`, `add_links` and `content_id` keep their names.
+# %%
+from bs4 import BeautifulSoup
+from langchain_core.documents import Document
+
+from linkstore import LinkStore, add_links
+from linkstore_extractors.html import HtmlInput, HtmlLinkExtractor
+
+articles = {
+    "https://encyclopedia.example/Space_Needle": """<p>The <b>Space Needle</b> is an observation tower in Seattle,
+Washington. It was built for the Century 21 Exposition of 1962, stands 184 metres tall, and has a restaurant and a
+viewing deck near its top. It is the best-known landmark of the city, in the neighborhood of
+<a href="/Lower_Queen_Anne">Lower Queen Anne</a>.</p>""",
+    "https://encyclopedia.example/Lower_Queen_Anne": """<p><b>Lower Queen Anne</b>, also called Uptown, is a
+neighborhood at the foot of Queen Anne Hill. Apartment blocks, bars, small theatres and record shops line its streets.
+It has an arena, an opera house, a ballet and a science museum.</p>""",
+}
+posts = {
+    "post-1": "omg you HAVE to see the Space Needle at night, the view is unreal!!",
+    "post-2": "Space Needle selfie, day 3 of our trip. What a tower!",
+    "post-3": "waited two hours in line for the Space Needle elevator, never again",
+    "post-4": "anyone know a good coffee place? asking for a friend",
+}
+
+documents = [Document(page_content=text, metadata={"content_id": name}) for name, text in posts.items()]
+extractor = HtmlLinkExtractor()
+for url, html in articles.items():
+    soup = BeautifulSoup(html, "html.parser")
+    text = " ".join(soup.get_text().split())
+    document = Document(page_content=text, metadata={"content_id": url.rpartition("/")[2]})
+    add_links(document, extractor.extract_one(HtmlInput(soup, url)))
+    documents.append(document)
+
+city = LinkStore.from_documents(documents)  # in memory, with the built-in embedding
+# %% [markdown]
+# The posts name the tower more often than the articles do. So the three most similar documents do not include the
+# article on the neighborhood. With `depth=1` the retriever also follows the link of the tower's article.
+# %%
+for depth in (0, 1):
+    retriever = city.as_retriever(search_type="traversal", search_kwargs={"k": 3, "depth": depth})
+    found = [document.id for document in retriever.invoke("What is close to the Space Needle?")]
+    print(f"depth {depth}:", *found)
+    assert ("Lower_Queen_Anne" in found) == (depth == 1)
+# %% [markdown]
 # ## GraphVectorStore: the links stay as they are
 #
 # Documents that were given links with langchain-community's `Link` are read as they are.
 # %%
 import warnings
-
-from langchain_core.documents import Document
-
-from linkstore import LinkStore
 
 warnings.simplefilter("ignore")  # langchain-community says that it is deprecated
 from langchain_community.graph_vectorstores import links as former
@@ -76,7 +120,7 @@ before = GraphRetriever(
 # Here the documents carry their links. A pair of fields becomes a kind: each value of the first field an outgoing
 # link, each of the second an incoming one.
 # %%
-from linkstore import Link, add_links
+from linkstore import Link
 
 
 def edges_to_links(document: Document, edges: list[tuple[str, str]]) -> Document:

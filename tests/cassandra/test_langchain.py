@@ -8,6 +8,7 @@ import pytest
 from indexing_cases import IndexingCases
 from langchain_core.documents import Document
 from langchain_tests.integration_tests import RetrieversIntegrationTests, VectorStoreIntegrationTests
+from space_needle import NEIGHBORHOOD, QUESTION, articles, posts
 from stores import documents, embedding
 
 from linkstore import LinkRetriever, LinkStore
@@ -140,3 +141,28 @@ def test_metadata_comes_back_exactly_as_given(store):
     for found in every:
         assert found == Document(id="a", page_content="x", metadata=metadata)
         assert repr(found.metadata) == repr(metadata)
+
+
+def test_a_store_in_a_cluster_is_made_from_texts_and_opened_without_blocking(opening) -> None:
+    async def counted() -> int:
+        async with await LinkStore.afrom_texts(["c"], embedding(), table="made", **opening) as store:
+            assert [one.page_content for one in await store.asimilarity_search("c", k=1)] == ["c"]
+        async with await LinkStore.acassandra(embedding(), table="made", **opening, create=False) as store:
+            return await store.acount()
+
+    with LinkStore.from_texts(["a", "b"], embedding(), table="made", **opening) as store:
+        assert store.count() == 2
+    assert asyncio.run(counted()) == 3
+
+
+def test_the_space_needle_example(opening) -> None:
+    """One hop finds what similarity misses, as in an embedded store."""
+    with (
+        LinkStore.from_documents([*articles(), *posts()], table="needle", **opening) as there,
+        LinkStore.from_documents([*articles(), *posts()]) as here,
+    ):
+        for depth in (0, 1):
+            options = {"search_type": "traversal", "search_kwargs": {"k": 3, "depth": depth}}
+            found = there.as_retriever(**options).invoke(QUESTION)
+            assert found == here.as_retriever(**options).invoke(QUESTION)
+            assert (NEIGHBORHOOD in [one.id for one in found]) == (depth == 1)

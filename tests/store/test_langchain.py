@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from inspect import signature
 
 import pytest
 from indexing_cases import IndexingCases
@@ -13,7 +14,8 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests, Vector
 from stores import SNAPSHOTS, document, documents, embedding
 
 from linkstore import Link, LinkRetriever, LinkStore, add_links, get_links
-from linkstore.errors import DocumentError, EmbeddingError, LinkError
+from linkstore.backends.embedded import EmbeddedSettings
+from linkstore.errors import DocumentError, EmbeddingError, LinkError, StoreNotFoundError
 from linkstore.hits import HIT_KEY
 from linkstore.strategies import Eager, Similarity
 
@@ -331,3 +333,51 @@ def test_vectors_that_cannot_be_compared_are_refused(store) -> None:
     store.add_documents(documents(0, 1))
     with pytest.raises(EmbeddingError, match="dimension"):
         store.similarity_search_by_vector([1.0, 2.0])
+
+
+def test_a_store_that_cannot_be_filled_is_closed(tmp_path) -> None:
+    """The folder can be opened for writing again at once; a backend of the caller's stays open."""
+    place = tmp_path / "kb"
+    with pytest.raises(DocumentError):
+        LinkStore.from_texts(["x"], embedding(), [{"n": float("nan")}], path=place)
+    with pytest.raises(DocumentError):
+        asyncio.run(LinkStore.afrom_texts(["x"], embedding(), [{"n": float("nan")}], path=place))
+    with LinkStore.open(place, embedding()) as store:
+        assert store.add_texts(["x"])
+        with pytest.raises(DocumentError):
+            LinkStore.from_texts(["y"], embedding(), [{"n": float("nan")}], backend=store.backend)
+        assert store.count() == 1
+
+
+def test_it_is_made_with_the_settings_of_open(tmp_path) -> None:
+    settings = EmbeddedSettings(exact_below=7)
+    with LinkStore.from_texts(["x"], embedding(), path=tmp_path / "kb", settings=settings) as store:
+        assert store.backend._settings == settings
+    with pytest.raises(StoreNotFoundError):
+        LinkStore.from_texts(["x"], embedding(), path=tmp_path / "none", create=False)
+
+
+WITHOUT_TWIN = {"as_retriever", "embeddings"}
+"""They wait for nothing."""
+
+
+def test_every_method_that_waits_has_an_async_twin_with_the_same_parameters() -> None:
+    public = {name for name in dir(LinkStore) if not name.startswith("_")}
+    sync = {name for name in public if f"a{name}" in public}
+    alone = public - sync - {f"a{name}" for name in sync} - WITHOUT_TWIN
+    assert alone == set()
+    for name in sync - {"cassandra"}:
+        own, twin = getattr(LinkStore, name), getattr(LinkStore, f"a{name}")
+        assert list(signature(own).parameters) == list(signature(twin).parameters), name
+
+
+def test_a_store_is_opened_without_blocking_the_event_loop(tmp_path) -> None:
+    async def reopened() -> int:
+        async with await LinkStore.aopen(tmp_path / "kb", embedding()) as store:
+            await store.aadd_texts(["x"])
+        async with await LinkStore.aopen(tmp_path / "kb", embedding(), create=False) as store:
+            return await store.acount()
+
+    assert asyncio.run(reopened()) == 1
+    with pytest.raises(StoreNotFoundError):
+        asyncio.run(LinkStore.aopen(tmp_path / "none", create=False))
