@@ -6,6 +6,7 @@ hierarchical navigable small world graphs", TPAMI 2018. What it proposes is scor
 
 from __future__ import annotations
 
+import mmap
 import threading
 import time
 from collections.abc import Callable
@@ -205,8 +206,14 @@ def _add(index: Any, keys: Ints, rows: Floats, threads: int) -> None:
 
 
 def _spare(size: int) -> None:
-    """Raise MemoryError if so many bytes are not there: usearch would end the process."""
-    np.empty(size + _LEAST_BYTES, np.uint8)
+    """Raise MemoryError if so many bytes are not there: usearch would end the process.
+
+    They are asked of the system, as usearch does. The heap may have room where the system has none left.
+    """
+    try:
+        mmap.mmap(-1, size + _LEAST_BYTES).close()
+    except OSError as error:
+        raise MemoryError(f"an index needs {size + _LEAST_BYTES:,} bytes of memory: {error}") from error
 
 
 def _load(path: Path, digest: str, *, view: bool) -> Any | None:

@@ -7,6 +7,7 @@ database records is not used, and is made again.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import mmap
 import os
@@ -66,11 +67,25 @@ def file_digest(path: Path) -> str:
 
 
 def matches(path: Path, digest: str) -> bool:
-    """Whether the file is there and has this hash."""
+    """Whether the file is there, can be read, and has this hash."""
     try:
         return file_digest(path) == digest
-    except OSError:
+    except OSError as error:
+        raise_if_short(error)
         return False
+
+
+def raise_if_short(error: OSError) -> None:
+    """Raise an error that speaks of this process, which lacks memory or descriptors, and not of the file.
+
+    Raises:
+        MemoryError: If there was no memory for mapping the file.
+        OSError: The error itself, if too many files are open.
+    """
+    if error.errno == errno.ENOMEM:
+        raise MemoryError(f"no memory to map a file of the store: {error}") from error
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        raise error
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import xxhash
 
 from linkstore.backends.embedded.columns import Array
-from linkstore.backends.embedded.files import sync_folder
+from linkstore.backends.embedded.files import raise_if_short, sync_folder
 from linkstore.vectors import Floats
 
 BLOCK_ROWS: Final = 4096
@@ -63,7 +63,8 @@ def map_rows(path: Path, rows: int, dimension: int, digests: Sequence[str]) -> F
         if not rows or path.stat().st_size < rows * dimension * 4:
             return None
         matrix = np.memmap(path, np.float32, "r", 0, (rows, dimension)).view(np.ndarray)
-    except OSError:
+    except OSError as error:
+        raise_if_short(error)
         return None
     starts = range(0, rows, BLOCK_ROWS)
     sound = len(starts) == len(digests) and all(

@@ -1,0 +1,80 @@
+"""Where memory or descriptors lack, errors say so: no crash in usearch, no healthy file called damaged."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from linkstore.backends.embedded import files
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="limits are those of POSIX")
+
+# A block that is freed makes malloc keep blocks of that size on its heap. Those below, freed, leave room there, and
+# the limit leaves none in the system, from which usearch takes its memory.
+PROGRAM = """
+    import resource, sys
+    from pathlib import Path
+    import numpy as np
+    from linkstore.backends.embedded.ann import LiveIndex
+    from linkstore.backends.embedded.files import write_file
+
+    rows = np.random.default_rng(1).normal(size=(300, 8)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    index, path = LiveIndex(), Path(sys.argv[1])
+    index.start(8)
+    index.extend(np.arange(300), lambda keys: rows[keys], 300, 1)
+    digest = index.save(path, lambda keys: rows[keys])
+    block = np.ones(31 << 20, np.uint8)
+    del block
+    blocks = [np.ones(30 << 20, np.uint8) for _ in range(2)]
+    del blocks
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+    room = np.ones(49 << 20, np.uint8)
+    del room
+    for work in (
+        lambda: LiveIndex().load(path, digest, 300, 1),
+        lambda: LiveIndex().start(8),
+        lambda: index.extend(np.arange(300, 400), lambda keys: rows[keys - 300], 400, 2),
+    ):
+        try:
+            work()
+        except MemoryError as error:
+            print(error)
+"""
+
+
+def test_room_on_the_heap_is_not_taken_for_memory_of_the_system(tmp_path) -> None:
+    if not os.path.exists("/proc/self/statm"):
+        pytest.skip("needs /proc")
+    command = [sys.executable, "-c", textwrap.dedent(PROGRAM), str(tmp_path / "index.usearch")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, (ended.returncode, ended.stderr)
+    assert ended.stdout.count("of memory") + ended.stdout.count("no memory") == 3, ended.stdout
+
+
+def unreadable(number: int):
+    def digest(path):
+        raise OSError(number, os.strerror(number), str(path))
+
+    return digest
+
+
+@pytest.mark.parametrize(
+    ("number", "raised"), [(errno.ENOMEM, MemoryError), (errno.EMFILE, OSError), (errno.ENFILE, OSError)]
+)
+def test_a_file_is_not_damaged_because_this_process_lacks_something(tmp_path, monkeypatch, number, raised):
+    path = tmp_path / "graph-1.bin"
+    path.write_bytes(b"content")
+    hashed = files.file_digest(path)
+    assert files.matches(path, hashed)
+    monkeypatch.setattr(files, "file_digest", unreadable(number))
+    with pytest.raises(raised):
+        files.matches(path, hashed)
+    monkeypatch.setattr(files, "file_digest", unreadable(errno.EIO))
+    assert not files.matches(path, hashed)
