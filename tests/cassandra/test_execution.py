@@ -370,8 +370,8 @@ def test_each_statement_has_its_own_deadline(run):
         request.fail(BUSY) if failures[name] >= 0 else echo(request)
 
     session = FakeSession(serve, delay=0.1)
-    executor = Executor(session, CassandraSettings(in_flight=1, deadline=0.8))
-    assert run(executor, requests(*names(8))) == [[(name,)] for name in names(8)]
+    executor = Executor(session, CassandraSettings(in_flight=1, deadline=2.0))
+    assert run(executor, requests(*names(26))) == [[(name,)] for name in names(26)]
 
 
 def test_preparing_is_tried_again_and_refused_at_once(run):

@@ -13,6 +13,8 @@ from cassandra_server import create_keyspace
 from linkstore.backends.cassandra.cql import Tables, delete_document
 
 NUMBERS = itertools.count()
+_DROP_SECONDS = 180
+"""A server that is busy takes a snapshot's time over it."""
 _LISTED = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
 
 
@@ -27,7 +29,7 @@ def own_keyspace(session: Any, start: str) -> Iterator[str]:
     name = new_name(start)
     create_keyspace(session, name)
     yield name
-    session.execute(f'DROP KEYSPACE "{name}"')
+    session.execute(f'DROP KEYSPACE "{name}"', timeout=_DROP_SECONDS)
 
 
 def empty(session: Any, keyspace: str, name: str) -> None:
