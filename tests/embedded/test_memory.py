@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -14,8 +15,8 @@ from linkstore.backends.embedded import files
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="limits are those of POSIX")
 
-# A block that is freed makes malloc keep blocks of that size on its heap. Those below, freed, leave room there, and
-# the limit leaves none in the system, from which usearch takes its memory.
+# A block that is freed makes malloc keep blocks of that size on its heap. Those below, freed, leave room
+# there, and the limit leaves none in the system, from which usearch takes its memory.
 PROGRAM = """
     import resource, sys
     from pathlib import Path
@@ -50,7 +51,7 @@ PROGRAM = """
 
 
 def test_room_on_the_heap_is_not_taken_for_memory_of_the_system(tmp_path) -> None:
-    if not os.path.exists("/proc/self/statm"):
+    if not Path("/proc/self/statm").exists():
         pytest.skip("needs /proc")
     command = [sys.executable, "-c", textwrap.dedent(PROGRAM), str(tmp_path / "index.usearch")]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120)

@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,10 @@ LISTING = """
 import json, sys
 from linkstore.backends.embedded import EmbeddedBackend
 store = EmbeddedBackend(sys.argv[1])
+findings, stored = store.run(store.verify()).findings, store.run(store.scan(None, 100_000))
 print(json.dumps([
-    [str(finding) for finding in store.run(store.verify()).findings],
-    [[one.id, one.text, sorted(str(link) for link in one.links)] for one in store.run(store.scan(None, 100_000))],
+    [str(finding) for finding in findings],
+    [[one.id, one.text, sorted(str(link) for link in one.links)] for one in stored],
 ]))
 store.close()
 """
@@ -36,7 +38,8 @@ store.close()
 def write_page(folder: Path, n: int, chance: random.Random) -> None:
     """A page of some sections, with links to other pages."""
     sections = "".join(
-        f"<h2 id=s{part}>Part {part} of page {n}</h2><p>{'word ' * chance.randint(5, 60)}{chance.random()}</p>"
+        f"<h2 id=s{part}>Part {part} of page {n}</h2>"
+        f"<p>{'word ' * chance.randint(5, 60)}{chance.random()}</p>"
         f"<p>See <a href=p{chance.randrange(PAGES)}.html>another page</a>.</p>"
         for part in range(chance.randint(1, 6))
     )
@@ -55,6 +58,12 @@ def opened(folder: Path) -> LinkStore:
     return LinkStore(embedding(), backend=EmbeddedBackend(folder, settings=SNAPSHOTS))
 
 
+def indexed(store: LinkStore, pages: Path) -> LinkStore:
+    """The store, with the pages in it."""
+    index_folder(store, pages, source="pages")
+    return store
+
+
 def listed(store: Path) -> list:
     """What a new process finds."""
     command = [sys.executable, "-c", LISTING, str(store)]
@@ -68,12 +77,11 @@ def test_signals_while_a_folder_is_indexed(tmp_path, seed) -> None:
     for n in range(PAGES):
         write_page(pages, n, chance)
     timers, interrupts = Timers(chance), 0
-    store = opened(tmp_path / "kb")
-    index_folder(store, pages, source="pages")
+    store = indexed(opened(tmp_path / "kb"), pages)
     while interrupts < times(12, 60):
         change(pages, chance)
         with signals():
-            stopped = timers.interrupt("index", lambda: index_folder(store, pages, source="pages"))
+            stopped = timers.interrupt("index", partial(indexed, store, pages))
         if stopped is None:
             continue
         interrupts += 1
@@ -83,11 +91,8 @@ def test_signals_while_a_folder_is_indexed(tmp_path, seed) -> None:
             assert findings == []
             store = opened(tmp_path / "kb")
         if interrupts % 3 == 0:
-            index_folder(store, pages, source="pages")
-            fresh = opened(tmp_path / f"fresh-{interrupts}")
-            index_folder(fresh, pages, source="pages")
-            fresh.close()
-            store.flush()
+            indexed(store, pages).flush()
+            indexed(opened(tmp_path / f"fresh-{interrupts}"), pages).close()
             assert listed(tmp_path / "kb") == listed(tmp_path / f"fresh-{interrupts}")
     print(f"indexing, seed {seed}: {interrupts} interrupts")
     store.close()
