@@ -9,6 +9,7 @@ import pytest
 from stores import backend, put, record, records
 
 from linkstore.backends.base import Change
+from linkstore.backends.embedded.alone import alone
 from linkstore.backends.embedded.forks import FORKS
 from linkstore.errors import StoreFullError
 from linkstore.plans import Ids, Members, Plan, Reached, Resolve
@@ -120,3 +121,27 @@ def test_an_interrupt_on_entry_to_any_function_of_a_write_leaves_the_store_usabl
     assert entered > 20, "the write was interrupted again and again"
     put(store, 3, 4)
     store.close()
+
+
+def test_who_does_not_wait_for_their_turn_is_told_so_at_once(tmp_path) -> None:
+    lock = tmp_path / "snapshot.lock"
+    assert alone(lock, lambda: alone(lock, lambda: "done", wait=False), wait=False) is None
+    assert alone(lock, lambda: "done", wait=False) == "done"
+
+
+def test_who_waits_for_their_turn_has_it_after_the_other(tmp_path) -> None:
+    lock, order = tmp_path / "snapshot.lock", []
+    begun, waiting = threading.Event(), threading.Event()
+
+    def first() -> None:
+        begun.set()
+        waiting.wait(10)
+        order.append("first")
+
+    thread = threading.Thread(target=alone, args=(lock, first), kwargs={"wait": True})
+    thread.start()
+    begun.wait(10)
+    threading.Timer(0.2, waiting.set).start()
+    alone(lock, lambda: order.append("second"), wait=True)
+    thread.join()
+    assert order == ["first", "second"]

@@ -28,15 +28,20 @@ def alone(path: Path, work: Callable[[], T], *, wait: bool) -> T | None:
     except apsw.CantOpenError as error:
         raise OSError(f"{path}: {error}") from error
     try:
-        connection.set_busy_handler(_again if wait else None)
-        connection.pragma("journal_mode", "off")  # nothing is written, and nothing shall be for a full disk
-        try:
-            connection.execute("BEGIN EXCLUSIVE")
-        except apsw.BusyError:
-            return None
-        return work()
+        return work() if _locked(connection, wait=wait) else None
     finally:
         connection.close()
+
+
+def _locked(connection: apsw.Connection, *, wait: bool) -> bool:
+    """Whether the lock is ours now; each of the two statements may find it taken."""
+    connection.set_busy_handler(_again if wait else None)
+    try:
+        connection.pragma("journal_mode", "off")  # nothing is written, and nothing shall be for a full disk
+        connection.execute("BEGIN EXCLUSIVE")
+    except apsw.BusyError:
+        return False
+    return True
 
 
 def _again(_: int) -> bool:
