@@ -5,47 +5,45 @@ from __future__ import annotations
 import gc
 import os
 import threading
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
+
+T = TypeVar("T")
+_Token: TypeAlias = tuple[int, object]
 
 
 class _Pauses:
-    """How many pauses each thread has in force, and whether the collector was on before the first."""
+    """The pauses in force, by thread, and whether it is they that turned the collector off.
+
+    An interrupt between any two steps leaves the collector on, or off until the next pause ends.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._of_thread: Counter[int] = Counter()
-        self._was_on = False
+        self._turned_off = False
+        self.tokens: set[_Token] = set()
 
-    def begin(self, thread: int) -> None:
-        """Turn the collector off; the first pause remembers whether it was on."""
+    def begin(self, token: _Token) -> None:
+        """Turn the collector off."""
         with self._lock:
-            if not self._of_thread:
-                self._was_on = gc.isenabled()
-            self._of_thread[thread] += 1
-            gc.disable()
+            self.tokens.add(token)
+            if gc.isenabled():
+                self._turned_off = True
+                gc.disable()
 
-    def end(self, thread: int) -> None:
-        """Turn the collector on again if this was the last pause and it was on before the first."""
+    def resume(self) -> None:
+        """Turn the collector on if no pause is left, unless it was off before the first."""
         with self._lock:
-            self._of_thread[thread] -= 1
-            if self._of_thread[thread] <= 0:
-                del self._of_thread[thread]
-            self._resume()
+            if self._turned_off and not self.tokens:
+                gc.enable()
+                self._turned_off = False
 
     def forked(self) -> None:
         """In a child: the pauses of other threads are over, since those threads are not there."""
         self._lock = threading.Lock()
         own = threading.get_ident()
-        paused = bool(self._of_thread)
-        self._of_thread = Counter({own: self._of_thread[own]} if self._of_thread[own] else {})
-        if paused:
-            self._resume()
-
-    def _resume(self) -> None:
-        if self._was_on and not self._of_thread:
-            gc.enable()
+        self.tokens = {token for token in self.tokens if token[0] == own}
+        self.resume()
 
 
 _PAUSES = _Pauses()
@@ -53,16 +51,19 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_PAUSES.forked)
 
 
-@contextmanager
-def collection_paused() -> Iterator[None]:
-    """Hold the collector off for the length of a block that waits for nobody.
+def collection_paused(work: Callable[[], T]) -> T:
+    """Do some work that waits for nobody, with the collector held off.
 
     Reading 10,000 documents makes 100,000 links and no cycle; the collector would look at all of
     them, and at everything else in the process, again and again: a third of the time of a bulk load.
+
+    Args:
+        work: What to do.
     """
-    thread = threading.get_ident()
-    _PAUSES.begin(thread)
+    token = (threading.get_ident(), object())
     try:
-        yield
+        _PAUSES.begin(token)
+        return work()
     finally:
-        _PAUSES.end(thread)
+        _PAUSES.tokens.discard(token)  # a call into C, which no signal can come before
+        _PAUSES.resume()

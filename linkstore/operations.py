@@ -254,8 +254,8 @@ def _prepared(documents: Sequence[Document], ids: Sequence[str | None]) -> list[
         raise DocumentError(
             f"got {len(documents)} documents and {len(ids)} ids; pass one id for each document"
         )
-    with collection_paused():
-        return [_draft(document, id) for document, id in zip(documents, ids, strict=True)]
+    pairs = zip(documents, ids, strict=True)
+    return collection_paused(lambda: [_draft(document, id) for document, id in pairs])
 
 
 def _draft(document: Document, id: str | None) -> _Draft:

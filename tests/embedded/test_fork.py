@@ -193,12 +193,11 @@ def test_a_closed_store_is_closed_in_a_child_too(tmp_path) -> None:
 def test_the_collector_is_on_in_a_child_forked_during_another_threads_pause() -> None:
     paused, go_on = threading.Event(), threading.Event()
 
-    def pause() -> None:
-        with collection_paused():
-            paused.set()
-            go_on.wait(SECONDS)
+    def hold() -> None:
+        paused.set()
+        go_on.wait(SECONDS)
 
-    thread = threading.Thread(target=pause)
+    thread = threading.Thread(target=collection_paused, args=(hold,))
     thread.start()
     try:
         assert paused.wait(SECONDS)
@@ -206,9 +205,7 @@ def test_the_collector_is_on_in_a_child_forked_during_another_threads_pause() ->
 
         def child() -> bool:
             on = gc.isenabled()
-            with collection_paused():
-                off = not gc.isenabled()
-            return on and off and gc.isenabled()
+            return on and not collection_paused(gc.isenabled) and gc.isenabled()
 
         in_child(child)
     finally:
@@ -221,12 +218,9 @@ def test_the_collector_stays_off_in_a_child_forked_within_a_pause_until_it_ends(
     def child() -> bool:
         return not gc.isenabled()
 
-    with collection_paused():
-        in_child(child)
+    collection_paused(lambda: in_child(child))
     assert gc.isenabled()
-    pid = None
-    with collection_paused():
-        pid = os.fork()
+    pid = collection_paused(os.fork)
     if not pid:
         os._exit(0 if gc.isenabled() else 3)
     assert os.waitpid(pid, 0)[1] == 0
@@ -236,8 +230,7 @@ def test_a_collector_that_was_off_stays_off_in_a_child() -> None:
     gc.disable()
     try:
         in_child(lambda: not gc.isenabled())
-        with collection_paused():
-            in_child(lambda: not gc.isenabled())
+        collection_paused(lambda: in_child(lambda: not gc.isenabled()))
         assert not gc.isenabled()
     finally:
         gc.enable()

@@ -68,7 +68,7 @@ def test_a_zim_file_becomes_documents_with_links(tmp_path):
 def test_what_is_no_zim_file_is_refused(tmp_path):
     pytest.importorskip("libzim.reader", reason="libzim (GPL) is not installed")
     (tmp_path / "x.zim").write_bytes(b"nonsense")
-    with LinkStore() as store, pytest.raises(SourceNotFoundError, match="no ZIM file"):
+    with LinkStore() as store, pytest.raises(SourceNotFoundError, match="is not a ZIM file"):
         index_zim(store, tmp_path / "x.zim")
 
 

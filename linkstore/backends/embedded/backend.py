@@ -40,7 +40,13 @@ from linkstore.backends.embedded.relinking import relinked
 from linkstore.backends.embedded.sharing import Shared
 from linkstore.backends.embedded.snapshot import Snapshot, snapshot_of
 from linkstore.backends.embedded.upkeep import Upkeep
-from linkstore.backends.embedded.writing import ChangeWriter, GroupKeys, prepare, with_words
+from linkstore.backends.embedded.writing import (
+    ChangeWriter,
+    GroupKeys,
+    PreparedRecord,
+    prepare,
+    with_words,
+)
 from linkstore.drivers import answered, run
 from linkstore.errors import CapabilityError, StoreClosedError
 from linkstore.filters import EVERYTHING, Condition
@@ -155,16 +161,17 @@ class EmbeddedBackend(Backend):
     @immediate
     def write(self, change: Change) -> Written:
         """One transaction."""
-        with collection_paused():
-            prepared = prepare(change.put)
-            if prepared:
-                prepared = self._current().read(partial(with_words, prepared=prepared))
+        prepared = collection_paused(lambda: self._prepared(change))
 
         def apply(connection: apsw.Connection, writer: ChangeWriter) -> Written:
             check_dimension(change.put, settings_of(connection).get("dimension"))
             return writer.apply(change, prepared)
 
         return self._write(apply)
+
+    def _prepared(self, change: Change) -> list[PreparedRecord]:
+        prepared = prepare(change.put)
+        return self._current().read(partial(with_words, prepared=prepared)) if prepared else prepared
 
     @immediate
     def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Written:
@@ -180,11 +187,12 @@ class EmbeddedBackend(Backend):
         """One write transaction; then a snapshot, when enough has come since the last."""
 
         def work(connection: apsw.Connection) -> tuple[ChangeWriter, Written, dict[str, Any]]:
-            with collection_paused():
-                writer = ChangeWriter(connection, self._groups)
-                return writer, apply(connection, writer), settings_of(connection)
+            writer = ChangeWriter(connection, self._groups)
+            return writer, apply(connection, writer), settings_of(connection)
 
-        writer, written, settings = self._current().write(work)
+        writer, written, settings = self._current().write(
+            lambda connection: collection_paused(lambda: work(connection))
+        )
         self._groups.learn(writer.epoch, writer.learned)
         self._upkeep.after_write(settings)
         return written
