@@ -165,6 +165,8 @@ class TestRows:
         parts = list(batches(rows, postings.SIZES))
         assert [row for part in parts for row in part] == rows
         assert {len(part) for part in parts} <= set(postings.SIZES)
+        nested = list(batches([("k", *(("i" * 20,) for _ in range(10)))] * 9, (9, 6, 3, 2, 1)))
+        assert [len(part) for part in nested] == [3, 3, 3], "rows among the values count as rows"
         large = [(1, 0, f"w{n}", b"", "a" * (300 * (n % 50 == 0) + 1), b"") for n in range(333)]
         loose: list[Any] = []
         whole = list(postings._large_batches(large, loose))

@@ -47,7 +47,7 @@ def test_every_source_is_indexed_again_and_removed(store, tmp_path):
         ("vault/M.md", 1),
     ]
     assert run() == [PageCounts(unchanged=n) for n in (2, 2, 2, 3)]
-    with pytest.raises(SourceConflictError, match=r"'site/a.html' is in the store already"):
+    with pytest.raises(SourceConflictError, match=r"'site/a.html' was already indexed"):
         index_folder(store, tmp_path / "site", source="again", prefix="site")
     documents.pop()
     (tmp_path / "vault" / "M.md").unlink()

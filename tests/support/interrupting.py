@@ -226,9 +226,9 @@ class Timers:
 
 
 def short_of_memory(chance: random.Random, work: Callable[[], object]) -> BaseException | None:
-    """Do the work with little memory left; the error, if it was too little."""
+    """Do the work with up to 80 MiB left, mostly less; the error, if it was too little."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + chance.randrange(0, 6 << 20)
+    most = pages * resource.getpagesize() + int(chance.random() ** 3 * (80 << 20))
     before = resource.getrlimit(resource.RLIMIT_AS)
     try:
         resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))

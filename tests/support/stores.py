@@ -128,7 +128,7 @@ def sql(folder: Path, *statements: str) -> None:
 
 
 class Child:
-    """Another process, which sends what it has to say.
+    """Another process, which sends what it has to say; it does not outlive the tests.
 
     Args:
         target: A function of this or the test's module; it gets a connection, then ``arguments``.
@@ -137,7 +137,7 @@ class Child:
 
     def __init__(self, target: Callable[..., None], *arguments: object) -> None:
         self.connection, theirs = PROCESSES.Pipe()
-        self._process = PROCESSES.Process(target=target, args=(theirs, *arguments))
+        self._process = PROCESSES.Process(target=target, args=(theirs, *arguments), daemon=True)
         self._process.start()
         theirs.close()
         assert self._process.pid is not None
@@ -153,18 +153,18 @@ class Child:
 
     def finish(self, timeout: float = 300) -> list[Any]:
         """Wait for its end, which must be a good one; what it sent."""
-        said = self._rest()
+        said = self._rest(timeout)
         self._process.join(timeout)
         assert self._process.exitcode == 0
         return said
 
-    def _rest(self) -> list[Any]:
+    def _rest(self, timeout: float = 300) -> list[Any]:
+        """What it sends until its end; what it has sent after so many seconds of silence."""
         said = []
-        try:
-            while True:
+        with contextlib.suppress(EOFError, ConnectionError):
+            while self.connection.poll(timeout):
                 said.append(self.connection.recv())
-        except (EOFError, ConnectionError):
-            return said
+        return said
 
 
 @contextlib.contextmanager

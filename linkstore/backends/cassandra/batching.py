@@ -12,7 +12,8 @@ from typing import Any, Final, TypeVar
 
 BATCH_BYTES: Final = 4_500
 """A batch of more than 5 KiB makes the server warn."""
-_ROW_BYTES: Final = 60
+ROW_BYTES: Final = 60
+"""What the server counts for a row beyond its values."""
 Row = TypeVar("Row", bound=tuple[Any, ...])
 
 
@@ -20,7 +21,7 @@ def batches(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Row]
     """Rows in batches of any partitions: so many, or so many bytes.
 
     Args:
-        rows: In any order, which is kept.
+        rows: In any order, which is kept. A tuple among the values of a row is a row of its own.
         sizes: Of batches, descending to 1.
     """
     ends = list(accumulate(map(_bytes, rows), initial=0))
@@ -37,4 +38,10 @@ def batches(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Row]
 
 
 def _bytes(row: tuple[Any, ...]) -> int:
-    return sum(len(value) if isinstance(value, str | bytes) else 8 for value in row) + _ROW_BYTES
+    return sum(map(_value_bytes, row)) + ROW_BYTES
+
+
+def _value_bytes(value: object) -> int:
+    if isinstance(value, tuple):
+        return _bytes(value)
+    return len(value) if isinstance(value, str | bytes) else 8

@@ -16,7 +16,7 @@ import numpy as np
 import xxhash
 
 from linkstore.backends.cassandra import cql
-from linkstore.backends.cassandra.batching import BATCH_BYTES, batches
+from linkstore.backends.cassandra.batching import BATCH_BYTES, ROW_BYTES, batches
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.rows import Membership
@@ -112,7 +112,8 @@ class MemberStatements:
     def delete(self, keys: Iterable[MemberKey], at: int) -> Iterator[Statement]:
         """Delete rows as they were at ``at``, those of one partition together."""
         entries = list(_by_partition(keys))
-        for part, routing in self._parts([key for key, _ in entries], [(*key, *ids) for key, ids in entries]):
+        contents = [(*key, *((one,) for one in ids)) for key, ids in entries]
+        for part, routing in self._parts([key for key, _ in entries], contents):
             chosen = [entries[position] for position in part]
             values = chain.from_iterable([*_packed_key(key), packed_list(ids)] for key, ids in chosen)
             text = cql.delete_members(self._tables, len(part))
@@ -160,10 +161,10 @@ def _by_partition(keys: Iterable[MemberKey]) -> Iterator[tuple[_Partition, list[
     for partition, ids in ids_of.items():
         start = size = 0
         for end, id in enumerate(ids):
-            size += len(id)
+            size += len(id) + ROW_BYTES
             if end > start and (end - start == _IDS or size > BATCH_BYTES):
                 yield partition, ids[start:end]
-                start, size = end, len(id)
+                start, size = end, len(id) + ROW_BYTES
         yield partition, ids[start:]
 
 
