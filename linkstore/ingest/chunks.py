@@ -41,6 +41,8 @@ class ChunkLimits:
 
 
 DEFAULT_LIMITS: Final = ChunkLimits()
+_SEPARATORS: Final = ("\n\n", "\n", " ", "。", "\uff01", "\uff1f", "\uff1b", "\uff0c", "、")
+"""Where a long block is divided, best first; Chinese and Japanese have no spaces between words."""
 _NEAR: Final = 16
 """In so many pieces of a long block the label of the next link is looked for."""
 
@@ -221,8 +223,7 @@ def _cut(block: Block, limits: ChunkLimits) -> Iterator[Block]:
     if len(block.text) <= limits.longest:
         yield block
         return
-    splitter = RecursiveCharacterTextSplitter(chunk_size=limits.longest, chunk_overlap=0)
-    texts = splitter.split_text(block.text)
+    texts = _split(block.text, limits.longest)
     # A splitter drops nothing but white space, so that other characters say where a piece begins.
     begins = list(accumulate((letters(text) for text in texts[:-1]), initial=0))
     places = block.places or _looked_for(block, texts, begins)
@@ -240,6 +241,15 @@ def _cut(block: Block, limits: ChunkLimits) -> Iterator[Block]:
         else:
             starts = begins[number] in places[: len(block.anchors)]
             yield Block(text=text, anchors=own[0], links=own[1], starts=starts)
+
+
+def _split(text: str, longest: int) -> list[str]:
+    """A text in pieces of at most this length: between paragraphs, else lines, words, or where it must be."""
+    splitter = RecursiveCharacterTextSplitter(
+        separators=list(_SEPARATORS), keep_separator="end", chunk_size=longest, chunk_overlap=0
+    )
+    pieces = splitter.split_text(text)
+    return [piece[start : start + longest] for piece in pieces for start in range(0, len(piece), longest)]
 
 
 def _looked_for(block: Block, texts: Sequence[str], begins: Sequence[int]) -> tuple[int, ...]:

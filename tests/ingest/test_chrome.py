@@ -62,7 +62,9 @@ def test_few_pages_do_not_tell_what_all_share(store, tmp_path):
 def test_pages_that_are_all_alike_keep_their_text(store, tmp_path):
     write(tmp_path, {f"p{n}.html": "<h1>Gone</h1><p>There is nothing here.</p>" for n in range(12)})
     index_folder(store, tmp_path, links=())
-    assert {one.page_content for one in store.scan()} == {"Gone\n\nThere is nothing here."}
+    assert {one.page_content for one in store.scan()} == {
+        f"Gone (p{n})\n\nThere is nothing here." for n in range(12)
+    }
 
 
 def test_headings_that_all_pages_have_stay_with_what_is_below_them(store, tmp_path):

@@ -164,6 +164,26 @@ def test_no_chunk_is_longer_than_allowed_and_no_word_is_lost():
     assert len({chunk.section for chunk in found}) == len(found)
 
 
+@pytest.mark.parametrize("piece", ["東京都は日本の首都である。", "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo", "a "])
+def test_a_long_text_takes_time_with_its_length_with_and_without_spaces(piece):
+    def read(length):
+        return chunks(f"<p>{piece * (length // len(piece))}")
+
+    assert grows_with_length(read, 20_000)
+
+
+def test_a_long_text_without_spaces_is_divided_at_sentences_or_where_it_must_be():
+    limits = ChunkLimits(longest=100, shortest=10)
+    sentence = "東京都は日本の首都である。"
+    found = [chunk.text for chunk in chunks(f"<p>{sentence * 40}</p>", limits)]
+    assert "".join(found) == sentence * 40
+    assert max(map(len, found)) <= 100
+    assert all(text.endswith("。") for text in found)
+    found = [chunk.text for chunk in chunks(f"<p>{'x' * 250} y</p>", limits)]
+    assert "".join("".join(found).split()) == "x" * 250 + "y"
+    assert max(map(len, found)) <= 100
+
+
 def test_links_of_a_long_block_go_where_their_words_are():
     filler = "filler " * 100
     limits = ChunkLimits(longest=300, shortest=50)

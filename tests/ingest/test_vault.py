@@ -92,7 +92,7 @@ def test_a_second_run_leaves_all_alone_but_what_other_notes_changed(store, tmp_p
     index_vault(store, tmp_path, links=LINKS)
     assert index_vault(store, tmp_path, links=LINKS).pages == PageCounts(unchanged=3)
 
-    write(tmp_path, {"Note.md": "# Note\n\nAt the root.\n"})
+    write(tmp_path, {"Note.md": "# Another\n\nAt the root.\n"})
     assert index_vault(store, tmp_path, links=LINKS).pages == PageCounts(added=1, updated=1, unchanged=2)
     assert led_to(store, "Start.md") == {"Note.md"}, "the exact path comes first"
 

@@ -6,7 +6,7 @@ and hashing costs little beside embedding, and a build may well write another te
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +16,7 @@ from typing import Any
 import xxhash
 
 from linkstore.extraction import Chunk, LinkExtractor, Page
+from linkstore.extraction.decoding import decode_html
 from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, answering, make_chunks
 from linkstore.ingest.claims import ClaimPolicy, Claims
 from linkstore.ingest.html.inventory import FILE_NAME as INVENTORY
@@ -38,6 +39,7 @@ from linkstore.ingest.sources import (
     opened_folder,
 )
 from linkstore.ingest.summary import Progress, Summary
+from linkstore.ingest.titles import HEAD, Titles, titles_in
 from linkstore.urls import DEFAULT_POLICY, Site, UrlPolicy, split_tag
 
 
@@ -97,6 +99,7 @@ class FolderSource:
         homes = (file.url for file in self._files if file.page == "index.html")
         self._home = next(homes, self._files[0].url if self._files else "")
         self._look_around()
+        self._titles = Titles(heads_of(self._files))
         self._symbols: Mapping[str, tuple[tuple[str, str], ...]] = {}
 
     @property
@@ -163,7 +166,9 @@ class FolderSource:
     def _digest(self, file: PageFile, content: bytes) -> str:
         known_as = (file.url, file.aliases, self._old_names(file), self._symbols.get(file.url))
         framed = self._chrome_digest if self._is_in_chrome(file) else ""
-        digest = xxhash.xxh3_128(f"{self._salt}{known_as}{framed}".encode(errors="replace"))
+        head = decode_html(content[:HEAD], errors="replace")
+        shared = self._titles.shared(titles_in(head, markdown=file.is_markdown))
+        digest = xxhash.xxh3_128(f"{self._salt}{known_as}{framed}{shared}".encode(errors="replace"))
         digest.update(content)
         return digest.hexdigest()
 
@@ -171,6 +176,7 @@ class FolderSource:
         found = self._read(file, content)
         if self._is_in_chrome(file):
             found = self._chrome.without(found)
+        found = self._titles.told_apart(found, file.url)
         old = self._old_names(file)
         page = Page(
             url=file.url,
@@ -245,6 +251,14 @@ def index_folder(
     return index_source(
         store, found, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune
     )
+
+
+def heads_of(files: Iterable[PageFile]) -> Iterator[tuple[str, frozenset[str]]]:
+    """The titles that files may have; none of those that cannot be read, which is reported later."""
+    for file in files:
+        with suppress(UnreadablePageError, OSError):
+            head = decode_html(file.folder.head(file.page, HEAD), errors="replace")
+            yield file.url, titles_in(head, markdown=file.is_markdown)
 
 
 def content_of(file: PageFile, most: int) -> bytes | BadInput:

@@ -16,7 +16,7 @@ from linkstore.extraction.decoding import decode_html
 from linkstore.extraction.texts import squeezed
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.claims import Claims
-from linkstore.ingest.html.folder import IngestSettings, content_of
+from linkstore.ingest.html.folder import IngestSettings, content_of, heads_of
 from linkstore.ingest.html.pages import UnreadablePageError, decoded, page_content, parsed
 from linkstore.ingest.notes.frontmatter import (
     LONGEST,
@@ -33,6 +33,7 @@ from linkstore.ingest.sink import PageStore
 from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.sources import PageFile, list_pages, opened_folder
 from linkstore.ingest.summary import Progress, Summary
+from linkstore.ingest.titles import HEAD, Titles, titles_in
 from linkstore.links import Link
 from linkstore.urls import Site, is_short
 
@@ -72,6 +73,7 @@ class VaultSource:
         self._name = PurePath(folder.path).as_posix()
         self._claims = Claims(self._settings.claims, self._settings.bases or ())
         self._site = Site(bases=self._settings.bases or (), policy=self._settings.policy, prefix=prefix)
+        self._titles = Titles(heads_of(self._files))
         self._salt = repr((self._settings.limits, self._settings.encoding, self._settings.claims))
 
     @property
@@ -128,13 +130,15 @@ class VaultSource:
         """Of the note, and of where its links lead: that changes as other notes come and go."""
         found = ((one, notes.named(one, file.page), notes.linked(one, file.page)) for one in targets(text))
         leads = sorted(map(str, found))
-        said = f"{self._salt}{file.url}{file.aliases}{leads}\0{text}"
+        shared = self._titles.shared(titles_in(text[:HEAD], markdown=True))
+        said = f"{self._salt}{file.url}{file.aliases}{leads}{shared}\0{text}"
         return xxhash.xxh3_128(said.encode(errors="replace")).hexdigest()
 
     def _chunks(self, note: _Note, notes: Notes) -> list[Chunk]:
         file, front = note.file, note.front
         html = note_html(note.body, file.page, notes)
         found = page_content(parsed(f"<main>{html}</main>"), title=squeezed(front.title), bare=True)
+        found = self._titles.told_apart(found, file.url)
         title = found.title or PurePosixPath(file.name).stem
         metadata = {**front.fields, "aliases": list(front.aliases)} if front.aliases else dict(front.fields)
         urls = (url for url in front.urls if self._claims.believed(self._site.page_tag(url) or "", file.url))

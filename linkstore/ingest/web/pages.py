@@ -11,11 +11,14 @@ from linkstore.extraction.markup import Tree, base_href, page_links
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
 from linkstore.ingest.html.pages import PageContent, UnreadablePageError, decoded, page_content, parsed
 from linkstore.ingest.html.redirects import refresh_target
+from linkstore.ingest.titles import Titles
 from linkstore.ingest.web.errors import FetchError
 from linkstore.ingest.web.fetching import Response, media_type
 from linkstore.ingest.web.targets import absolute_url
 from linkstore.urls import readable_url
 
+_TITLES: Final = Titles()
+"""Pages of a website are read one after another: which of them share a title is not known."""
 _HTML: Final = frozenset({"", "text/html", "application/xhtml+xml"})
 _FRAMES: Final = "frame[src], iframe[src]"
 
@@ -80,6 +83,7 @@ def web_chunks(url: str, found: PageContent, aliases: tuple[str, ...], limits: C
         limits: How long chunks are.
     """
     named = readable_url(url)
+    found = _TITLES.told_apart(found, named)
     page = Page(
         url=named, title=found.title or named, base=found.base, aliases=aliases, left_out=found.left_out
     )

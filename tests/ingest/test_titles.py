@@ -1,0 +1,100 @@
+"""Pages whose title says too little are called by their own name too."""
+
+from __future__ import annotations
+
+import pytest
+from memory_store import MemoryStore
+
+from linkstore.ingest import index_folder, index_vault
+from linkstore.ingest.titles import Titles, page_name, titles_in
+
+
+def titled(store):
+    return {document.metadata["page"]: document.metadata["title"] for document in store.scan()}
+
+
+def written(folder, pages):
+    for name, text in pages.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("title", "url", "found"),
+    [
+        ("Section 4.19", "functions-math.html", "Section 4.19 (functions-math)"),
+        ("Index", "guide/index.html", "Index (guide)"),
+        ("Overview", "api/overview.html", "Overview (api)"),
+        ("Chapter IV", "pride/04.html", "Chapter IV (04)"),
+        ("7", "lists/seven.html", "7 (seven)"),
+        ("Index", "index.html", "Index"),
+        ("Contents", "https://docs.example/3.13/", "Contents (3.13)"),
+        ("Index", "%E6%9D%B1%E4%BA%AC/index.html", "Index (東京)"),
+        ("Civil law", "law.html", "Civil law"),
+        ("2001: A Space Odyssey", "film.html", "2001: A Space Odyssey"),
+        ("Mix", "mix.html", "Mix"),
+    ],
+)
+def test_a_title_that_is_a_number_or_a_word_for_no_page_in_particular(title, url, found):
+    assert Titles().telling(title, url) == found
+
+
+def test_a_title_that_several_pages_have_is_followed_by_their_names(tmp_path):
+    heading = '<h1>Member List<a class="headerlink" href="#m">&#182;</a></h1>'
+    page = f"<title>Codec: Member List</title>{heading}<p>All members of {{0}}, {{0}} and {{0}}.</p>"
+    pages = {f"class{name}-members.html": page.format(name) for name in ("Decoder", "Encoder")}
+    pages["other.html"] = "<h1>Other</h1><p>Its own title.</p>"
+    store = MemoryStore()
+    index_folder(store, written(tmp_path, pages))
+    assert titled(store) == {
+        "classDecoder-members.html": "Member List (classDecoder-members)",
+        "classEncoder-members.html": "Member List (classEncoder-members)",
+        "other.html": "Other",
+    }
+
+
+def test_the_same_page_of_two_versions_keeps_its_title(tmp_path):
+    page = "<h1>Tutorial</h1><p>Text of version {}.</p>"
+    pages = {f"{version}/tutorial.html": page.format(version) for version in ("3.12", "3.13")}
+    store = MemoryStore()
+    index_folder(store, written(tmp_path, pages))
+    assert set(titled(store).values()) == {"Tutorial"}
+
+
+def test_a_page_is_read_again_when_another_takes_its_title(tmp_path):
+    store = MemoryStore()
+    written(tmp_path, {"a.md": "# Notes\n\nOne.", "b.md": "# Else\n\nTwo.", "c.md": "# Third\n\nThree."})
+    index_vault(store, tmp_path)
+    assert titled(store) == {"a.md": "Notes", "b.md": "Else", "c.md": "Third"}
+    written(tmp_path, {"b.md": "---\ntitle: Notes\n---\n\nTwo."})
+    assert index_vault(store, tmp_path).pages.updated == 2
+    assert titled(store) == {"a.md": "Notes (a)", "b.md": "Notes (b)", "c.md": "Third"}
+    (head,) = (one for one in store.scan() if one.id == "a.md")
+    assert head.page_content == "Notes (a)\n\nOne."
+    assert head.metadata["headings"] == ["Notes (a)"]
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("a/b.html", "b"),
+        ("a/index.html", "a"),
+        ("index.html", ""),
+        ("https://docs.example/v1.2/", "v1.2"),
+        ("https://docs.example/", ""),
+        ("a/readme.md", "a"),
+        ("a%0Ab.html", ""),
+    ],
+)
+def test_the_name_of_a_page(url, name):
+    assert page_name(url) == name
+
+
+def test_titles_are_told_by_the_beginning_of_a_page():
+    page = '<title> A &amp;\n b</title><h1 class="x">C<a href="#c">¶</a> <i>d</i></h1>'
+    assert titles_in(page) == {"A & b", "C¶ d"}
+    assert titles_in("---\ntitle: 'A'\n---\n# B", markdown=True) == {"A"}
+    assert titles_in("text\n\n# B #\n\n# C", markdown=True) == {"B"}
+    assert titles_in("<title>" * 1000) == frozenset()
