@@ -45,7 +45,7 @@ SITES = {
     "Sphinx": ("sphinx-doc", "usr/share/doc/sphinx-doc/html"),
     "DocBook": ("postgresql-doc-15", "usr/share/doc/postgresql-doc-15/html"),
     "AsciiDoc": ("git-doc", "usr/share/doc/git-doc"),
-    "Erlang": ("erlang-doc", "usr/share/doc/erlang-doc/lib"),
+    "Erlang": ("erlang-doc", "usr/share/doc/erlang-doc/lib/stdlib-*/doc/html"),
     "LibreOffice": ("libreoffice-help-en-us", "usr/share/libreoffice/help"),
     "Node": ("nodejs-doc", "usr/share/doc/nodejs/api"),
 }
@@ -101,7 +101,7 @@ def main() -> None:
         packages = Path(options.packages) if options.packages else _download(folder / "packages", names)
         unpacked = {name: _unpack(packages, name, folder) for name in names}
         rows = [
-            _judge(site, unpacked[SITES[site][0]] / SITES[site][1], folder / f"{site}.kb", options)
+            _judge(site, next(unpacked[SITES[site][0]].glob(SITES[site][1])), folder / f"{site}.kb", options)
             for site in chosen
         ]
     report(f"real sites, seed {options.seed}", rows, as_json=options.json)
@@ -206,17 +206,26 @@ class _Indexed:
         return {page for page in files if (Site().page_tag(page) or "") in self.owners}
 
     def with_chrome(self) -> set[str]:
-        """The chunks with a line that most pages begin or end with, or a heading that ends in a sign."""
+        """The chunks with a line that most pages begin or end with, or a heading that ends in a sign.
+
+        A page that says little else, such as a notice in place of an old chapter, says it itself.
+        """
         edges: Counter[str] = Counter()
         for names in self.pages.values():
             edges.update(set(self._edges(names)))
         most = {line for line, count in edges.items() if count > max(3, len(self.pages) / 2)}
+        around = {name for names in self.pages.values() if not self._is_mostly(names, most) for name in names}
         return {
             name
             for name, text in self.texts.items()
-            if most.intersection(text.splitlines()[1:])
+            if (name in around and most.intersection(text.splitlines()[1:]))
             or any(line.rstrip().endswith(SIGNS) and len(line) < 120 for line in text.splitlines()[:1])
         }
+
+    def _is_mostly(self, names: list[str], lines: set[str]) -> bool:
+        """Whether a page consists of these lines for the greater part."""
+        said = [line for name in names for line in self.texts[name].splitlines()[1:]]
+        return 2 * sum(len(line) for line in said if line in lines) > sum(map(len, said))
 
     def _edges(self, names: list[str]) -> Iterator[str]:
         first = [line for line in self.texts[names[0]].splitlines()[1:] if line.strip()]

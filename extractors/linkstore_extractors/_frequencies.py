@@ -83,7 +83,7 @@ class Frequencies:
         documents, counts = data.get("documents"), data.get("frequencies")
         if data.get("version") != _VERSION or type(documents) is not int or not isinstance(counts, Mapping):
             raise ExtractionError(
-                f"these are no keyword statistics of version {_VERSION}: observe the corpus again"
+                f"these are not keyword statistics of version {_VERSION}; observe the corpus again"
             )
         if not all(type(count) is int and 0 < count <= documents for count in counts.values()):
             raise ExtractionError("these keyword statistics are damaged: observe the corpus again")

@@ -75,7 +75,7 @@ def as_written(text: str, matches: Sequence[tuple[int, int]]) -> Iterator[str | 
 
 @lru_cache(maxsize=2)
 def _spaced(text: str) -> bytes | None:
-    """The text folded, with a space for whatever is no part of a word; None if that is not done so easily."""
+    """The text folded, with a space for each character outside of words; None if it takes more than that."""
     if not text.isascii():
         for character in set(text):
             if character > "\x7f":
@@ -89,7 +89,7 @@ def _spaced(text: str) -> bytes | None:
 
 @lru_cache(maxsize=1 << 16)
 def _folded(character: str) -> str | None:
-    """The one character that another folds to, a space if it is in no word; None if there is no such one."""
+    """The character that another folds to, a space outside of words; None if it folds to several."""
     if character == "\u2019":
         return "'"
     if category(character).startswith("M") or ord(character) in _JAMO:

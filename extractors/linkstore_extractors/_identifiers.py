@@ -28,7 +28,7 @@ class Identifier:
         name: Its name, which is also the key under which metadata may declare it.
         hints: Lower-case strings of which a text must contain one; a quick test that spares the pattern.
         pattern: Finds it, URL forms included.
-        normalise: Gives the tag for a match, or None if it is none after all (a wrong check digit).
+        normalise: Gives the tag for a match, or None if it is not one after all (a wrong check digit).
         prefix: What makes a bare value recognisable, as in ``"RFC "`` for the value 9110.
         keys: Further metadata keys that declare it, lower case.
     """

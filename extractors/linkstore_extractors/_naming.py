@@ -23,7 +23,7 @@ _BRACKET: Final = re.compile(r"\s*\([^()]*\)\s*$")
 def names_of(document: Document) -> tuple[str, ...]:
     """The names of a document's page, from ``metadata["title"]`` and the list ``metadata["aliases"]``.
 
-    What is no string is passed over: metadata is the user's own.
+    Values that are not strings are passed over: metadata is the user's own.
     """
     metadata = document.metadata
     aliases = metadata.get("aliases")
@@ -36,7 +36,7 @@ def names_of(document: Document) -> tuple[str, ...]:
 def name_tag(name: str) -> str | None:
     """The tag of a name; None for one too trivial to mean anything in a text.
 
-    A bracket at the end tells names apart and is no part of them: "Mercury (planet)" is called
+    A bracket at the end tells names apart and does not belong to them: "Mercury (planet)" is called
     "Mercury". The rest is folded into words as ``linkstore.text.tokens`` has them, joined by single
     spaces. It must have at least 4 letters and at most 8 words, one of which is neither a stop word
     nor a number.

@@ -2,7 +2,7 @@
 
 Two common shapes are read: numbered entries, cited as ``[12]`` or ``[3, 5-7]``, and entries that begin
 with an author's name, cited as "Smith et al. (2019)" or "(Smith & Jones, 2019)". Whatever cannot be
-resolved in the document's own list is no reference.
+resolved in the document's own list is not a reference.
 """
 
 from __future__ import annotations

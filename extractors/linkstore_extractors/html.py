@@ -115,7 +115,7 @@ class HtmlLinkExtractor:
         """The incoming links of the page, then its outgoing ones in order; none to the page itself.
 
         Raises:
-            ExtractionError: If the page's URL is not absolute, or its content no HTML.
+            ExtractionError: If the page's URL is not absolute, or its content is not HTML.
         """
         url = source.url if isinstance(source, HtmlSource) else source.base_url
         own_url = normalize_url(url, policy=self._policy)

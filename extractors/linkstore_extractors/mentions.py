@@ -60,7 +60,7 @@ class MentionExtractor:
 
     **Mentions.** A text has an outgoing link for each name in it, as whole words, whatever stands between
     them; the label is how the first of them is written. Of names that overlap the longest counts, reading
-    from left to right: "New York City" is no mention of "New York". Not a mention is
+    from left to right: "New York City" does not mention "New York". Not a mention is
 
     - a single word written without a capital, in scripts that have capitals: "mercury", "time";
     - a name that more than ``shared`` documents bear, since it leads anywhere;

@@ -24,7 +24,7 @@ class SectionExtractor:
     next and the previous one, and say so in their label.
 
     The innermost heading above a chunk is a name for it: a question that contains the heading's words is led
-    there by an incoming link whose tag they are, in lower case. Headings of more than 12 words are no names,
+    there by an incoming link whose tag they are, in lower case. Headings of more than 12 words are not names,
     nor are those with fewer than two that are neither stop words nor numbers, such as "Notes".
 
     Args:

@@ -4,7 +4,7 @@ R. Campos et al., "YAKE! Keyword extraction from single documents using multiple
 Information Sciences 509 (2020).
 
 Mind the licence: the licence file of the ``yake`` distribution (0.7) is the GNU Affero General Public
-License 3, while its metadata says LGPL 3 in one place and GPL 3 in another. It is no part of the default
+License 3, while its metadata says LGPL 3 in one place and GPL 3 in another. It is not part of the default
 install, and linkstore only calls it: whoever installs the extra accepts its terms. ``KeywordExtractor``
 is the default and has none of this.
 """

@@ -282,7 +282,7 @@ class Nesting:
             self._pop_to(self._tables[-1])
 
     def _start_part(self, name: str) -> None:
-        """A part of a table; outside of tables there is none."""
+        """A part of a table; ignored outside of tables."""
         if not self._tables:
             return
         floor = self._tables[-1]

@@ -19,7 +19,7 @@ ClaimPolicy = Literal["own", "any"]
 
 
 def origin(url: str) -> str | None:
-    """Host and port of an absolute URL, whether by http or https; None for what is none."""
+    """Host and port of an absolute URL, whether by http or https; None for anything else."""
     normal = normalize_url(url)
     return None if normal is None else normal.partition("://")[2].partition("/")[0]
 

@@ -61,7 +61,7 @@ def link_corpus(store: PageStore, links: Sequence[str | LinkExtractor[Any]] = CO
         links: Names of installed extractors, or extractors that have seen nothing yet.
 
     Raises:
-        ExtractionError: If an extractor is not installed, or is none whose links can be kept up to date.
+        ExtractionError: If an extractor is not installed, or its links cannot be kept up to date.
     """
     extractors = [_loaded(one) for one in links]
     total = 0

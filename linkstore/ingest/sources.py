@@ -51,7 +51,7 @@ class PageFile:
 
     @property
     def name(self) -> str:
-        """Its path for people to read: what is no Unicode in it is replaced."""
+        """Its path for people to read: what is not Unicode in it is replaced."""
         return self.page.encode(errors="replace").decode()
 
     @property

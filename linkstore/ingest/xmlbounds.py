@@ -51,7 +51,7 @@ class BoundedParser:
 
         Raises:
             UnboundedXmlError: If a tag or comment is longer than 1 MiB, or one of the limits is passed.
-            ExpatError: If it is no XML.
+            ExpatError: If it is not XML.
         """
         for start in range(0, len(content), _PIECE):
             piece = content[start : start + _PIECE]

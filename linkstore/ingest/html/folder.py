@@ -76,7 +76,7 @@ class FolderSource:
 
     Raises:
         SourceNotFoundError: If there is no such folder.
-        LinkError: If the prefix is no path.
+        LinkError: If the prefix is not a path.
     """
 
     def __init__(self, path: str | Path, settings: IngestSettings | None = None, *, prefix: str = "") -> None:
@@ -244,7 +244,7 @@ def index_folder(
         NothingIndexedError: If it has no pages, and none are stored.
         RemovalRefusedError: If more than half of its stored pages are gone.
         SourceConflictError: If another source has a page of the same name.
-        LinkError: If the prefix is no path.
+        LinkError: If the prefix is not a path.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
     found = FolderSource(path, settings, prefix=prefix)

@@ -22,14 +22,14 @@ SYMBOL: Final = "symbol"
 _HEADER: Final = b"# Sphinx inventory version 2"
 _LINE: Final = re.compile(r"(?P<name>.+?)\s+(?P<domain>[^\s:]+):(?P<role>\S+)\s+-?\d+\s+(?P<uri>\S*)\s+.*")
 _OTHER_DOMAINS: Final = frozenset({"std", "rst"})
-"""Labels, documents, glossary terms: what they are called in the source is nothing that texts say."""
+"""Labels, documents, glossary terms: texts do not use the names that the source gives them."""
 LARGEST: Final = 64 * 2**20
 """Bytes of an inventory, packed and unpacked."""
 _LONGEST_LINE: Final = 4096
 
 
 class InventoryError(LinkStoreError, ValueError):
-    """A file is no inventory of a version that is known."""
+    """A file is not an inventory, or of an unknown version."""
 
 
 def read_inventory(content: bytes) -> Mapping[str, tuple[tuple[str, str], ...]]:
@@ -42,7 +42,7 @@ def read_inventory(content: bytes) -> Mapping[str, tuple[tuple[str, str], ...]]:
         URL path of a page → fragment and name of each object described there.
 
     Raises:
-        InventoryError: If it is no inventory, or unpacks to more than 64 MiB.
+        InventoryError: If it is not an inventory, or unpacks to more than 64 MiB.
     """
     found: dict[str, list[tuple[str, str]]] = {}
     for line in _unpacked(content).decode(errors="replace").splitlines():
@@ -54,7 +54,7 @@ def read_inventory(content: bytes) -> Mapping[str, tuple[tuple[str, str], ...]]:
 def _unpacked(content: bytes) -> bytes:
     *header, body = content.split(b"\n", 4) if content.count(b"\n", 0, 4096) >= 4 else (content, b"")
     if header[0].rstrip() != _HEADER:
-        raise InventoryError("it is no Sphinx inventory of version 2")
+        raise InventoryError("it is not a Sphinx inventory of version 2")
     try:
         unpacking = zlib.decompressobj()
         unpacked = unpacking.decompress(body, LARGEST)

@@ -30,7 +30,7 @@ _TARGET: Final = re.compile(
     r"\s*(\d{0,9})[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?([\"']?)(.*)\2\s*", re.IGNORECASE | re.DOTALL
 )
 _NOT_FOR_ALL: Final = "script, style, noscript, template"
-"""What is no text, or holds for browsers without scripts only."""
+"""What is not text, or is only for browsers without scripts."""
 _SENDING: Final = frozenset({"301", "302", "303", "307", "308"})
 _LOOKED_AT: Final = 4096
 _MOST_TEXT: Final = 400
@@ -153,7 +153,7 @@ def _add(ways: dict[str, str], start: str | None, end: str | None) -> None:
 
 
 def _end(start: str, ways: Mapping[str, str], stays: AbstractSet[str]) -> str | None:
-    """Where a way ends; None if that is no page, or it goes in a circle or on and on."""
+    """Where a chain of redirects ends; None if that is not a page, or the chain is a circle or too long."""
     if start in stays:
         return None
     here = ways.get(start)

@@ -24,7 +24,7 @@ LONGEST: Final = 64 * 2**10
 
 
 class FrontMatterError(LinkStoreError, ValueError):
-    """The front matter is no YAML mapping, or a monster."""
+    """The front matter is not a YAML mapping, or is too large."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ def read_front_matter(source: str) -> FrontMatter:
         source: What stands between the lines; may be empty.
 
     Raises:
-        FrontMatterError: If it is no YAML, no mapping, or more than a page can mean to say.
+        FrontMatterError: If it is not YAML, not a mapping, or too large.
     """
     if not source.strip():
         return NONE

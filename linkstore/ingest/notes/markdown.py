@@ -64,7 +64,7 @@ def _parsed(text: str, parser: MarkdownIt, env: MutableMapping[str, Any]) -> lis
     if not env.get("mdx") and not uses_jsx(text):
         return parser.parse(text, env)
     with parser.reset_rules():
-        parser.disable("code")  # in MDX, what is indented is no code
+        parser.disable("code")  # in MDX, indented text is not code
         return parser.parse(without_jsx(text), env)
 
 

@@ -101,7 +101,7 @@ def _parser() -> MarkdownIt:
 
 
 def _math(state: StateInline, silent: bool) -> bool:
-    """``$…$``, in which brackets are no links."""
+    """``$…$``, in which brackets are not links."""
     if state.src[state.pos] != "$":
         return False
     sign = "$$" if state.src.startswith("$$", state.pos) else "$"
@@ -181,7 +181,7 @@ def _shown(target: str) -> str:
 
 
 def _href(target: str, env: Any) -> str | None:
-    """The URL that a wikilink leads to, relative to its page; None for a file that is no note."""
+    """The URL that a wikilink leads to, relative to its page; None for a file that is not a note."""
     name, _, place = target.partition("#")
     notes, page = env["notes"], env["path"]
     found = notes.named(name, page)
@@ -204,7 +204,7 @@ def _url(path: str, fragment: str, page: str) -> str:
 
 
 def _tag(state: StateInline, silent: bool) -> bool:
-    """``#tag``, at the start of a word; digits alone are no tag."""
+    """``#tag``, at the start of a word; digits alone are not a tag."""
     if state.src[state.pos] != "#" or (state.pos and not state.src[state.pos - 1].isspace()):
         return False
     found = _TAG.match(state.src, state.pos, state.posMax)

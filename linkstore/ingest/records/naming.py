@@ -1,4 +1,4 @@
-"""The tags of documents that are no pages of a site: by their URL, or by their id."""
+"""The tags of documents that are not pages of a site: by their URL, or by their id."""
 
 from __future__ import annotations
 

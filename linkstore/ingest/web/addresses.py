@@ -99,7 +99,7 @@ def refusal(address: str, *, allow_private: bool = False) -> str | None:
     try:
         one = ip_address(address)
     except ValueError:
-        return "it is no IP address"
+        return "it is not an IP address"
     if isinstance(one, IPv6Address) and one.scope_id:
         return "it is link-local"
     for network, meaning in _PRIVATE:

@@ -37,7 +37,7 @@ class Robots:
         """Whether a URL may be asked.
 
         Raises:
-            ForbiddenUrlError: If the URL is none that could be asked.
+            ForbiddenUrlError: If the URL must not be requested.
             FetchError: If the robots.txt cannot be read, or asks for a longer delay than allowed.
         """
         target = read_target(url, self._ports)
@@ -47,7 +47,7 @@ class Robots:
         """The sitemaps that the robots.txt of a URL's host names.
 
         Raises:
-            ForbiddenUrlError: If the URL is none that could be asked.
+            ForbiddenUrlError: If the URL must not be requested.
             FetchError: If the robots.txt cannot be read, or asks for a longer delay than allowed.
         """
         return tuple(dict.fromkeys(self._rules(read_target(url, self._ports).origin).sitemaps))

@@ -18,7 +18,7 @@ _FILES: Final = re.compile(
     r"|wm[av]|woff2?|xlsx?|xz|zip|zst)",
     re.IGNORECASE,
 )
-"""How the names of files end that are no pages for sure; others are told by their media type."""
+"""Suffixes of files that are certainly not pages; the media type tells the others."""
 _NO_PAGES_IN: Final = frozenset({"_static", "_sources", "_images", "_downloads"})
 _NO_PAGES_AT_ROOT: Final = re.compile(r"/(?:search|genindex(?:-[^/]*)?)(?:\.html?)?")
 """Sphinx's search form and its index of everything, which are left out of folders too."""

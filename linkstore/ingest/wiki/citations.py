@@ -67,7 +67,7 @@ def title_of(fields: Mapping[str, str]) -> str:
 
 
 def identifier(name: str, value: str) -> str | None:
-    """What a template of its own, such as ``{{doi|…}}``, shows; None if its name is no identifier's."""
+    """What a template of its own, such as ``{{doi|…}}``, shows; None if its name is not an identifier."""
     before = _STANDALONE.get(name)
     return None if before is None or not value else _with(before, value)
 

@@ -23,7 +23,7 @@ from linkstore.ingest.xmlbounds import BoundedParser
 
 _READ: Final = 2**18
 _RATIO: Final = 200
-"""A dump that unpacks to more than this times its size, beyond the bytes that are free, is no dump."""
+"""A dump that unpacks to more than this times its size, beyond the bytes that are free, is refused."""
 _FREE: Final = 64 * 2**20
 _LONGEST_NAME: Final = 4096
 """Titles have 255 bytes at most; nothing but a text is longer than this."""
@@ -63,7 +63,7 @@ def read_siteinfo(path: Path) -> SiteInfo:
     """What a dump says of its wiki, on its first lines.
 
     Raises:
-        SourceNotFoundError: If there is no such file, or it is no dump.
+        SourceNotFoundError: If there is no such file, or it is not a dump.
     """
     reader = _Reader(limit=0)
     try:

@@ -9,7 +9,7 @@ from typing import Final
 from linkstore.ingest.wiki.tags import FRAMES
 
 MOST_OPEN: Final = 100
-"""More than this many open links, templates and tags are no markup."""
+"""More open links, templates and tags than this are read as text."""
 
 OPEN_LINK, OPEN_TEMPLATE, OPEN_EXTERNAL = "[[", "{{", "["
 

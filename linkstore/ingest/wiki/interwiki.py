@@ -66,7 +66,7 @@ class Interwiki:
 
     Args:
         url: An address with ``$1`` in place of the title.
-        is_language: Whether a link without a leading colon is no part of the text, but names the same
+        is_language: Whether a link without a leading colon is not part of the text, but names the same
             article in another language.
     """
 
@@ -91,7 +91,7 @@ class InterwikiMap:
         self._known |= {prefix.casefold(): Interwiki(url) for prefix, url in further.items()}
 
     def get(self, prefix: str) -> Interwiki | None:
-        """Where a folded prefix leads; None if it is none."""
+        """Where a folded prefix leads; None if it is not a prefix."""
         known = self._known.get(prefix)
         if known is None and self._project and prefix in _LANGUAGES:
             return Interwiki(f"https://{prefix}.{self._project}.org/wiki/{PLACE}", is_language=True)

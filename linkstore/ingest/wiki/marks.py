@@ -1,4 +1,4 @@
-"""Characters that stand in scanned text for what is no text.
+"""Characters that stand in scanned text for what is not text.
 
 No XML can hold them, so a page of a dump cannot either. A link and an anchor are kept in lists in the order
 of their marks; text may be dropped on the way, marks may not.

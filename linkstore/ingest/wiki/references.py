@@ -18,7 +18,7 @@ EXTRACTOR = "citation"
 class References:
     """Puts what references cite into the chunks that refer to them.
 
-    Footnotes are no part of the running text, so the extractor of citations does not see them there: it is
+    Footnotes are not part of the running text, so the extractor of citations does not see them there: it is
     given each chunk's footnotes as the reference list of a document.
 
     Args:

@@ -276,7 +276,7 @@ class Scanner:
         return token.end()
 
     def _raw(self, token: re.Match[str], name: str, attributes: str) -> int:
-        """An element whose content is no wikitext; one that is never closed is no element."""
+        """An element whose content is not wikitext; without an end tag, it is text."""
         end = None if name in self._never_closed else tags.end_tag(name).search(token.string, token.end())
         if end is None:
             self._never_closed.add(name)

@@ -22,7 +22,7 @@ SILENT: Final = frozenset(_SILENT_NAMES.split())
 """What stands between them is not for readers."""
 
 RAW: Final = LITERAL | CODE | SILENT
-"""What stands between them is no wikitext."""
+"""What stands between them is not wikitext."""
 
 FRAMES: Final = frozenset({"ref", "references", "gallery", "imagemap", "poem"})
 """What stands between them is wikitext, with rules of its own."""
@@ -43,7 +43,7 @@ SHOWN: Final = {
     **dict.fromkeys(("tr", "caption", "dd", "dt"), "\n"),
     **dict.fromkeys(("td", "th"), " "),
 }
-"""What stands in the text for other tags; what is not here is no tag."""
+"""What stands in the text for other tags; any other name is not a tag."""
 
 _ID: Final = re.compile(r"\bid\s*=\s*(?:\"([^\"<>]*)\"|'([^'<>]*)'|([^\s\"'/<>]+))", re.IGNORECASE)
 _NAME: Final = re.compile(r"\bname\s*=\s*(?:\"([^\"<>]*)\"|'([^'<>]*)'|([^\s\"'/<>]+))", re.IGNORECASE)

@@ -54,7 +54,7 @@ class Target:
     Args:
         role: What the link is to its page: to follow, a category the page is in, a file shown here, the
             same article in another language, or nothing that is a page.
-        href: The address, as in the wiki's HTML; empty for what is no link.
+        href: The address, as in the wiki's HTML; empty for what is not a link.
         title: The title without namespace; for a category, its name.
     """
 

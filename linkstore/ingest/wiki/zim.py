@@ -45,7 +45,7 @@ class ZimSource:
 
     Raises:
         MissingLibzimError: If libzim is not installed.
-        SourceNotFoundError: If there is no such file, or it is no ZIM file.
+        SourceNotFoundError: If there is no such file, or it is not a ZIM file.
         LinkError: If the prefix is not a path.
     """
 
@@ -143,7 +143,7 @@ def index_zim(
 
     Raises:
         MissingLibzimError: If libzim is not installed.
-        SourceNotFoundError: If there is no such file, or it is no ZIM file.
+        SourceNotFoundError: If there is no such file, or it is not a ZIM file.
         NothingIndexedError: If it has no pages, and none are stored.
         RemovalRefusedError: If more than half of its stored pages are gone.
         SourceConflictError: If another source has a page of the same name.
