@@ -181,7 +181,10 @@ def _markdown(content: bytes) -> None:
     text = content.decode()
     targets(text)
     note_html(text, "x.md", Notes(("Note.md", "a/index.md"), {}))
-    _documents(read_markdown_page(content).blocks)
+    try:
+        _documents(read_markdown_page(content).blocks)
+    except UnreadablePageError:
+        return
 
 
 def _wikitext(content: bytes) -> None:

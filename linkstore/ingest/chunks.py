@@ -43,6 +43,9 @@ class ChunkLimits:
 DEFAULT_LIMITS: Final = ChunkLimits()
 _SEPARATORS: Final = ("\n\n", "\n", " ", "。", "\uff01", "\uff1f", "\uff1b", "\uff0c", "、")
 """Where a long block is divided, best first; Chinese and Japanese have no spaces between words."""
+_MANY_HEADINGS: Final = 200
+_LEAST_BELOW: Final = 40
+"""Characters for each heading, its own among them."""
 _NEAR: Final = 16
 """In so many pieces of a long block the label of the next link is looked for."""
 
@@ -76,7 +79,7 @@ def make_chunks(page: Page, blocks: Sequence[Block], limits: ChunkLimits = DEFAU
         blocks: The page's main content.
         limits: How long they are.
     """
-    sections = _sections(blocks, limits)
+    sections = _sections(_without_idle_headings(blocks), limits)
     parts = list(_parts(sections, limits))
     names = _names(parts)
     first = {part.section: name for part, name in reversed(list(zip(parts, names, strict=True)))}
@@ -121,6 +124,22 @@ def answering(chunks: Sequence[Chunk], names: Mapping[str, Mapping[str, Sequence
     return [
         replace(chunk, links=(*chunk.links, *found[at])) if at in found else chunk
         for at, chunk in enumerate(chunks)
+    ]
+
+
+def _without_idle_headings(blocks: Sequence[Block]) -> Sequence[Block]:
+    """The blocks of a page, with headings as lines if there are many of them and next to nothing below each.
+
+    Such a page is a list, whatever its entries are written as, and is divided as one.
+    """
+    headings = [block for block in blocks if block.level]
+    if len(headings) <= _MANY_HEADINGS or _length(blocks) >= len(headings) * _LEAST_BELOW:
+        return blocks
+    return [
+        replace(block, level=0, tight=bool(block.level), ahead=False)
+        if block is not headings[0] and (block.level or block.ahead)
+        else block
+        for block in blocks
     ]
 
 

@@ -20,6 +20,16 @@ def test_headings_of_the_same_name_take_time_with_their_number_and_no_more():
     assert grows_with_length(read, 6_000, times=8)
 
 
+@pytest.mark.parametrize("below", ["", "<p>x"])
+def test_a_page_with_many_headings_and_nothing_below_them_is_divided_as_a_list(below):
+    found = chunks("<h1>Names</h1>" + "".join(f"<h2 id=n{n}>name {n}</h2>{below}" for n in range(2000)))
+    assert len(found) < 120
+    assert {chunk.headings for chunk in found} == {("Names",)}
+    (owner,) = (chunk for chunk in found if "n1234" in chunk.anchors)
+    assert "name 1234\n" in owner.text
+    assert "n1999" in found[-1].anchors
+
+
 def chunks(html, limits=None, url="page.html"):
     content = read_html_page(html.encode())
     page = Page(url=url, title=content.title)

@@ -140,9 +140,9 @@ def _content(tree: Tree, body: Node) -> tuple[list[Block], int]:
     main = _main(tree)
     noise = noise_ids(tree)
     reading = read_blocks(tree, body, noise, frozenset(main))
-    if _is_bare(reading.blocks):  # a page that is only a table of contents, say
+    if noise and _is_bare(reading.blocks):  # a page that is only a table of contents, say
         reading = read_blocks(tree, body, noise - contents_ids(tree), frozenset(main))
-    if _is_bare(reading.blocks):
+    if noise and _is_bare(reading.blocks):
         reading = read_blocks(tree, body, noise_ids(tree, certain=True), frozenset(main))
     weights = [_weight(block) for block in reading.blocks]
     for name, share in main.items():
