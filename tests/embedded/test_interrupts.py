@@ -14,10 +14,13 @@ from stores import Child, backend, nearest, put, times, vectors
 from linkstore.backends.embedded.ann import LiveIndex
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits are those of POSIX")
+DROPPED = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""Python drops what a signal raises in a destructor or a callback of a weak reference, and says so."""
 ROUND = 15
 """So many operations between checks in a process that opens the store anew."""
 
 
+@DROPPED
 @pytest.mark.parametrize("seed", range(times(2, 20)))
 def test_signals_at_random_points(tmp_path, seed) -> None:
     sweep = Sweep(tmp_path / "kb", seed)

@@ -70,6 +70,7 @@ def listed(store: Path) -> list:
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # raised in a destructor
 @pytest.mark.parametrize("seed", range(times(1, 10)))
 def test_signals_while_a_folder_is_indexed(tmp_path, seed) -> None:
     chance, pages = random.Random(seed), tmp_path / "pages"

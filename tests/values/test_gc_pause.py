@@ -62,6 +62,7 @@ def test_pauses_of_two_threads_may_overlap() -> None:
     assert gc.isenabled()
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # raised in a destructor
 @pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
 def test_an_interrupt_anywhere_leaves_no_pause_behind() -> None:
     chance, interrupts = random.Random(3), 0

@@ -88,10 +88,16 @@ def _differing(view: View, mirror: Mirror, after: int, last: int) -> list[str]:
 
 
 def _unlike(ours: tuple[Array, ...], theirs: tuple[Array, ...]) -> Ints:
-    """Keys of the documents whose link entries are not the same."""
+    """Keys of the documents whose link entries are not the same: an entry is there twice, once on each side.
+
+    ``numpy.unique`` compares rows by Python code, and raises TypeError when that is interrupted.
+    """
     both = [np.concatenate(pair).astype(np.float64) for pair in zip(ours, theirs, strict=True)]
-    rows, counts = np.unique(np.column_stack(both), axis=0, return_counts=True)
-    unlike: Ints = rows[counts != 2, 0].astype(np.int64)
+    rows = np.column_stack(both)
+    rows = rows[np.lexsort(rows.T)]
+    starts = np.flatnonzero(np.append(True, (rows[1:] != rows[:-1]).any(axis=1))[: len(rows)])
+    counts = np.diff(starts, append=len(rows))
+    unlike: Ints = rows[starts[counts != 2], 0].astype(np.int64)
     return unlike
 
 
