@@ -21,7 +21,7 @@ ROUND = 15
 
 
 @DROPPED
-@pytest.mark.parametrize("seed", range(times(2, 20)))
+@pytest.mark.parametrize("seed", range(times(2, 25)))
 def test_signals_at_random_points(tmp_path, seed) -> None:
     sweep = Sweep(tmp_path / "kb", seed)
     timers = Timers(sweep.chance)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
-from stores import SNAPSHOTS, backend, exact, nearest, put, sql, vectors
+from stores import SNAPSHOTS, Child, backend, exact, nearest, put, sql, vectors
 
 from linkstore.backends.embedded import EmbeddedBackend
 from linkstore.backends.embedded.place import Place
@@ -19,6 +21,7 @@ from linkstore.errors import (
 )
 
 ASKED = vectors([10_000])[0]
+NOBODY = 65534
 
 
 @pytest.fixture
@@ -61,14 +64,15 @@ def filled(folder) -> EmbeddedBackend:
     return store
 
 
-def check_answers(store: EmbeddedBackend, count: int) -> None:
+def check_answers(store: EmbeddedBackend, count: int, *, writable: bool = False) -> None:
     assert nearest(store, ASKED) == exact(range(count), ASKED)
     assert store.run(store.survey()).documents == count
     assert store.run(store.verify()).sound
     store.run(store.flush())
     assert store.run(store.repair()).sound
-    with pytest.raises(StoreReadOnlyError, match="nothing can be written"):
-        put(store, 500, 501)
+    if not writable:
+        with pytest.raises(StoreReadOnlyError, match="nothing can be written"):
+            put(store, 500, 501)
     assert nearest(store, ASKED) == exact(range(count), ASKED)
 
 
@@ -161,6 +165,32 @@ def test_damaged_derived_files_do_no_harm(tmp_path, monkeypatch, caplog) -> None
     with pytest.raises(StoreReadOnlyError):
         store.run(store.repair())
     store.close()
+
+
+def as_another_user(told, folder) -> None:
+    """What a user finds who may read the store of root, and then one whose database they may not read."""
+    check_answers(filled(folder / "own"), 120, writable=True)  # all modules are loaded, as root
+    os.setgroups([])
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+    store = EmbeddedBackend(folder / "kb", settings=SNAPSHOTS)
+    check_answers(store, 120)
+    store.close()
+    with pytest.raises(StorePermissionError, match="may not read it"):
+        EmbeddedBackend(folder / "secret")
+    told.send("done")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can be another user")
+def test_another_user_reads_what_they_may_read_and_writes_nothing() -> None:
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are for their owner alone
+        folder = Path(name)
+        folder.chmod(0o755)
+        for one in ("kb", "secret"):
+            filled(folder / one).close()
+            (folder / one).chmod(0o755)
+        (folder / "secret" / "linkstore.db").chmod(0o600)
+        assert Child(as_another_user, folder).finish() == ["done"]
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")

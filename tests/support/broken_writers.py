@@ -14,6 +14,8 @@ from linkstore.backends.cassandra.writing import ChangeWriter
 Patches = list[tuple[Any, str, Any]]
 """A class or module, the name of a function of it, and what is there instead."""
 _finish = DerivedRows.finish
+_put = ChangeWriter._put
+_run = ChangeWriter._run
 _put_part = ChangeWriter._put_part
 _add = DerivedRows.add
 
@@ -51,12 +53,32 @@ def relinks_with_later_timestamps() -> Patches:
     return [(relinking, "_LATER", 10_000_000)]
 
 
+def adds_rows_after_the_document() -> Patches:
+    """Whoever stops in between leaves a document without its members and words."""
+
+    kept: dict[int, tuple[Any, ...]] = {}
+
+    def run(self, what, statements):
+        if what == "write members and words":
+            kept[id(self)] = tuple(statements)
+        else:
+            yield from _run(self, what, statements)
+
+    def put(self, changed, new):
+        steps = yield from _put(self, changed, new)
+        yield from _run(self, "write members and words", kept.pop(id(self)))
+        return steps
+
+    return [(ChangeWriter, "_run", run), (ChangeWriter, "_put", put)]
+
+
 BROKEN: Final[Mapping[str, Callable[[], Patches]]] = {
     made.__name__: made
     for made in (
         deletes_at_the_time_of_day,
         skips_rows_that_seem_to_be_there,
         relinks_with_later_timestamps,
+        adds_rows_after_the_document,
     )
 }
 
