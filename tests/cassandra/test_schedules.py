@@ -26,7 +26,7 @@ from linkstore.testing import OracleBackend
 from linkstore.testing.conformance.probe import Probe, by_run
 
 COUNT = 2_000 if LONG else 40
-BROKEN_COUNT = 60
+BROKEN_COUNT = 120
 AT_ONCE = 20
 """Schedules in one store, each with documents of its own: it is compared as a whole once for all of them."""
 CLAIM = Manifest(embedding="schedules", dimension=DIMENSION)
@@ -78,7 +78,7 @@ def test_overlapping_clients_leave_what_is_right(opened, clients, emptied, seeds
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_writer_is_noticed(opened, clients, emptied, monkeypatch, name) -> None:
-    """What the test above can find: each of these mistakes, within some 60 schedules."""
+    """What the test above can find: each of these mistakes, within 120 schedules."""
     store = opened()
     for at in range(0, BROKEN_COUNT, AT_ONCE):
         with monkeypatch.context() as patch:

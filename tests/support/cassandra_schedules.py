@@ -63,6 +63,7 @@ class _Client:
     requests: Any = None
     answers: list[Any] = field(default_factory=list)
     waiting: list[int] = field(default_factory=list)
+    turns: int = 0
 
 
 class Schedule:
@@ -81,8 +82,9 @@ class Schedule:
         self._step = 0
         self._operations = self._random.choice(OPERATIONS)
         self._clients = [_Client(backend, self._plans(backend)) for backend in clients]
+        # After so many turns a client is cut off, most of them within their first change.
         self._cuts = {
-            client: self._random.randrange(3, 30) for client in range(CLIENTS) if self._random.random() < 0.35
+            client: self._random.randrange(1, 16) for client in range(CLIENTS) if self._random.random() < 0.4
         }
         self._stay = self._random.choice([0.0, 0.5, 0.8])
         """How likely the client that was picked is picked again: from finely mixed to long runs."""
@@ -105,7 +107,7 @@ class Schedule:
         while alive:
             if number not in alive or self._random.random() >= self._stay:
                 number = self._random.choice(sorted(alive))
-            if self._step >= self._cuts.get(number, NEVER):
+            if alive[number].turns >= self._cuts.get(number, NEVER):
                 self.cut_off = True
                 del alive[number]
             elif not self._advance(alive[number], alone=len(alive) == 1):
@@ -122,6 +124,7 @@ class Schedule:
 
     def _advance(self, client: _Client, *, alone: bool) -> bool:
         """Let a client have some answers, or begin its next operation; whether it goes on."""
+        client.turns += 1
         if client.operation is None:
             if alone:
                 return False
