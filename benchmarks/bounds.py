@@ -113,7 +113,7 @@ def main() -> None:
     if options.reader:
         sys.stdout.write(json.dumps(_measured(options.reader, options.shape, options.megabytes)) + "\n")
         return
-    rows = [_row(reader, shapes, options.megabytes) for reader, shapes in SHAPES.items()]
+    rows = [_row(reader, SHAPES[reader], options.megabytes) for reader in options.format or SHAPES]
     report(f"a megabyte of input, of {options.megabytes:g} MB", rows, as_json=options.json)
 
 
@@ -122,6 +122,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--data", help="not used; every benchmark takes it")
     parser.add_argument("--megabytes", type=float, default=1.0, help="length of each input (default 1)")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--format", action="append", choices=SHAPES, help="a format; default all of them")
     parser.add_argument("--reader", choices=SHAPES, help=argparse.SUPPRESS)
     parser.add_argument("--shape", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -209,7 +210,7 @@ def _dump(content: bytes) -> None:
         path.write_bytes(b"<mediawiki>" + content + b"</mediawiki>")
         try:
             read_siteinfo(path)
-            for _ in read_pages(path):
+            for _ in read_pages(path, limit=2**20):
                 pass
         except LinkStoreError:
             return
