@@ -39,7 +39,7 @@ Kind = Annotated[
     typer.Option(
         "--as",
         metavar="KIND",
-        help="What SOURCE is: website, folder, vault, wiki, jsonl, zim [by its looks].",
+        help="What SOURCE is: website, folder, vault, wiki, jsonl, zim [detected].",
     ),
 ]
 Prefix = Annotated[
@@ -106,11 +106,11 @@ def index(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Index a source of pages: what it is, is seen by its looks.
+    """Index a source of pages. Its kind is detected.
 
-    Makes the store if it is not there. Run again, it takes up what changed and removes what is gone; ended
-    early, it keeps what it has and goes on from there. Pages that cannot be read are named and skipped.
-    Nothing is removed of a part of the source that cannot be seen.
+    Creates the store if it does not exist. The next run updates what changed and removes what is gone; after
+    an interrupted run, it continues from there. Pages that cannot be read are named and skipped. Stored pages
+    of a part of the source that cannot be read are kept.
     """
     found = kind_of(source, kind)
     crawling = {

@@ -86,7 +86,7 @@ class _Open:
         self.name = name
         self.attributes = attributes
         self.place = -1
-        """Where it lies among what is open; -1 if it is not, but will be again."""
+        """Its position among the open elements; -1 while it waits to be opened again."""
         self._weight = 0
 
     @property
@@ -229,7 +229,7 @@ class Nesting:
         self._alike.pop()
 
     def _pop_to(self, place: int) -> None:
-        """End what is open from a place on."""
+        """Close all open elements from a position on."""
         while len(self._stack) > place:
             self._pop()
 
@@ -376,7 +376,7 @@ class Nesting:
         self._forget(entry)
 
     def _end_form(self) -> None:
-        """A form ends alone, and what is in it stays open."""
+        """A form is closed alone; elements in it stay open."""
         place = self._last("form")
         if self._in_scope(place):
             while self._stack[-1] in _IMPLIED_ENDS:
@@ -385,7 +385,7 @@ class Nesting:
             self._remove(place, place + 1)
 
     def _remove(self, place: int, inside: int) -> None:
-        """End what is open from one place up to another, but not what is in it."""
+        """Close the elements from one position up to another, but not those inside."""
         inner = list(zip(self._stack[inside:], self._entries[inside:], strict=True))
         self._pop_to(place)
         for name, entry in inner:

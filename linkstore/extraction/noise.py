@@ -151,7 +151,7 @@ class _Scale:
         self._budget = _TIMES * self._length + _LEAST_BUDGET
 
     def is_most(self, node: LexborNode) -> bool:
-        """Whether an element holds most of what the page says outside of links."""
+        """Whether an element holds most of the page's text outside of links."""
         if self._budget < 0:
             return True
         text = node.text()
@@ -164,7 +164,7 @@ class _Scale:
         return _beside_links(node) * 2 > self._weight
 
     def is_named_navigation(self, node: LexborNode) -> bool:
-        """Whether an element says by its class or id that it is navigation, and looks like it."""
+        """Whether an element is named navigation by its class or id, and looks like it."""
         attributes = node.attributes
         names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
         if _NAV_WORD.search(names) is None or self._budget < 0:

@@ -150,7 +150,7 @@ class Tags:
         return end
 
     def _after_section(self, start: int, inside: int) -> int:
-        """Behind a CDATA section, which is text in SVG and MathML and a comment elsewhere."""
+        """The position after a CDATA section, which is text in SVG and MathML and a comment elsewhere."""
         closing = "]]>" if self.in_foreign else ">"
         end = self._page.find(closing, inside)
         content = self._page[inside : end if end >= 0 else len(self._page)]

@@ -52,7 +52,7 @@ _NEAR: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A heading (None before the first one) and what stands below it."""
+    """A heading (None before the first one) and the blocks below it."""
 
     heading: Block | None
     headings: tuple[str, ...]
@@ -272,7 +272,7 @@ def _split(text: str, longest: int) -> list[str]:
 
 
 def _looked_for(block: Block, texts: Sequence[str], begins: Sequence[int]) -> tuple[int, ...]:
-    """The places of what is in a block that does not say them: of a link, where its label is next."""
+    """Places in a block that has none: anchors at its start, a link at the next occurrence of its label."""
     places = [0 for _ in block.anchors]
     at = 0
     for link in block.links:

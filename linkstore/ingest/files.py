@@ -200,7 +200,7 @@ class _Search:
         return folders
 
     def _entry(self, entry: os.DirEntry[str], name: str) -> Iterator[str]:
-        """Take down a file; the folder that is to be looked into, if it is one."""
+        """Note a file; return the folder to look into, if it is one."""
         path = PurePosixPath(name)
         if entry.name.startswith(".") or entry.name in _NO_PAGES_IN:
             return
@@ -237,12 +237,12 @@ class _Search:
             self.names.append(str(path))
 
     def _say(self, name: str, reason: str, *, hides: str | None = None) -> None:
-        """Under the name of the page: what is stored of it stays."""
+        """Reported by the page's name, so that what is stored of it stays."""
         lead = None if hides is None else quoted(hides)
         self.problems.append(BadInput(name=quoted(name), reason=reason, hides=lead))
 
     def _say_of_link(self, path: PurePosixPath, reason: str) -> None:
-        """Not under the name of a page: what was stored of what is not of the folder goes."""
+        """Reported by another name than the page's, so that what was stored of it is removed."""
         self.problems.append(BadInput(name=f"{quoted(str(path))} (link)", reason=reason))
 
 

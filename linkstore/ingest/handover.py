@@ -36,7 +36,7 @@ def handed_over(store: PageWriter, source: str, pages: Iterator[PageDocuments]) 
 
 
 def looked_over(store: PageStore, source: str, pages: Iterator[PageDocuments]) -> Iterator[Outcome]:
-    """What :func:`handed_over` would give, as far as that can be said without writing."""
+    """What :func:`handed_over` would return, as far as can be told without writing."""
     for batch in _batches(pages):
         store.check_pages(source, [page.url for page in batch])
         yield from ((page, None) for page in batch)

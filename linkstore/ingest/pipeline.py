@@ -243,7 +243,7 @@ class _Run:
 
 
 def _salt(source: Source, links: Sequence[str | LinkExtractor[Any]]) -> str:
-    """Stands before each stored digest: of what the run says about how pages become documents."""
+    """Prefix of stored digests: a hash of the settings by which pages become documents."""
     names = [extractor_name(one) for one in links]
     said = repr((PIPELINE_VERSION, source.site, names))
     return f"{xxhash.xxh3_64(said.encode(errors='replace')).hexdigest()}:"

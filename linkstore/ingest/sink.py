@@ -42,7 +42,7 @@ class PageStore(PageWriter, Protocol):
         ...
 
     def replace_links(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> object:
-        """Give documents, by id, other links of these kinds; all else of them stays as it is."""
+        """Replace the links of these kinds in documents, by id; everything else stays."""
         ...
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:

@@ -114,7 +114,7 @@ def opened_folder(path: str | Path, wanted: str) -> Folder:
 
 
 def _without_pages(others: Mapping[str, int], suffixes: Collection[str]) -> BadInput:
-    """Says that a folder holds no pages, and what it holds."""
+    """Report that a folder holds no pages, and what it holds instead."""
     types = ", ".join(f"{count:,} {suffix}" for suffix, count in list(others.items())[:_NAMED_TYPES])
     more = ", …" if len(others) > _NAMED_TYPES else ""
     holds = f"only {sum(others.values()):,} other files ({types}{more})" if others else "no files"

@@ -118,7 +118,7 @@ class IndexingError(LinkStoreError):
 
 
 class NothingIndexedError(IndexingError):
-    """A source has nothing that can be indexed, and nothing of it is stored."""
+    """A source has nothing to index, and nothing of it is stored."""
 
 
 class RemovalRefusedError(IndexingError):

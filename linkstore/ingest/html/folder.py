@@ -204,7 +204,7 @@ class FolderSource:
         return self._redirects.to(self._site.page_tag(file.url) or "")
 
     def _canonical(self, file: PageFile, found: PageContent) -> tuple[str, ...]:
-        """The page's canonical URL, unless it is another page of the folder (as where all name the home)."""
+        """The page's canonical URL, unless that is another page of the folder, such as its home page."""
         if not found.canonical:
             return ()
         tag = self._site.tag(found.canonical, page=file.url, base=found.base)

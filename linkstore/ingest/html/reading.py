@@ -179,7 +179,7 @@ class _Reader:
         return self._marks - 1
 
     def _silent(self, node: Node, tag: str, depth: int) -> None:
-        """Of what is not shown as text, keep the links of drawings, and headings that are buttons."""
+        """Keep the links of drawings and the headings in buttons; other unseen elements are left out."""
         if tag == "svg":
             for link in node.css("a"):
                 self._note(link, "a", self._mark())
@@ -228,7 +228,7 @@ class _Reader:
                 self._put_ahead(start, heading, node)
 
     def _put_ahead(self, start: int, at: int, section: Node) -> None:
-        """Let what stands in a section before its own heading belong below that heading."""
+        """Move what precedes a section's heading below the heading."""
         heading, before = self._blocks[at], self._blocks[start:at]
         if any(block.level for block in before) or (
             section.tag == "div" and sum(len(block.text) for block in before) > _LONGEST_LEAD

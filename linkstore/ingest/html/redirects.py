@@ -87,7 +87,7 @@ def read_redirects(folder: Folder, problems: list[BadInput]) -> Iterator[tuple[s
 
 
 def _redirect(line: str) -> Iterator[tuple[str, str]]:
-    """The redirect of a line, if it is one from one page to one page."""
+    """The redirect on a line, if it leads from one page to one other."""
     words = line.split()
     words = words[: next((at for at, word in enumerate(words) if word.startswith("#")), None)]
     if len(words) not in {2, 3} or any("*" in word or "/:" in word for word in words[:2]):

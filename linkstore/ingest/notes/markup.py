@@ -240,7 +240,7 @@ def _block_ids(state: StateCore) -> None:
 
 
 def _opening(tokens: list[Token], at: int) -> Token | None:
-    """The element that a piece of text lies in, which is rendered."""
+    """The rendered element that contains a piece of text."""
     return next((one for one in reversed(tokens[:at]) if one.nesting == 1 and not one.hidden), None)
 
 

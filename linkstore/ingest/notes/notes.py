@@ -92,7 +92,7 @@ class Notes:
 
 
 def _endings(path: str) -> Iterator[str]:
-    """A path, and what is left of it without one, two, three, … of its first folders."""
+    """A path, and the same without its first, its first two, … folders."""
     parts = path.split("/")
     for first in range(max(0, len(parts) - _MOST_FOLDERS), len(parts)):
         yield "/".join(parts[first:])

@@ -57,7 +57,7 @@ class Visitor:
 
     @property
     def how(self) -> str:
-        """Hash of what the documents of a page and the way of the crawl depend on, beside the page."""
+        """Hash of the settings that a page's documents and the course of the crawl depend on."""
         one = self.settings
         said = repr((_VERSION, one.allow, one.deny, one.max_depth, one.encoding, one.limits))
         return xxhash.xxh3_64_hexdigest(said.encode(errors="replace"))
@@ -178,7 +178,7 @@ class Crawl:
         )
 
     def _follows(self, one: Candidate, location: str) -> bool:
-        """Whether to go where a redirect leads: not to what is, or will be, visited by itself."""
+        """Whether to follow a redirect: not to a page that is visited anyway."""
         key = self._visitor.scope.key(location)
         if key is None or key in self._pending:
             return False

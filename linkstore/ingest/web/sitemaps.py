@@ -207,7 +207,7 @@ class _Reader:
         self._path.pop()
 
     def _keep(self, urls: list[str]) -> None:
-        """Keep a URL, unless it is longer than any that is followed."""
+        """Keep a URL, unless it is too long to be followed."""
         if len(urls) >= MOST_URLS:
             raise _FullError
         if self._room >= 0:

@@ -63,7 +63,7 @@ class Output:
         self.pieces.append(written)
 
     def can_close(self, kind: str) -> bool:
-        """Whether something of this kind can close here; what is open within it is then no markup."""
+        """Whether an element of this kind can close here; open markup within it then becomes text."""
         weaker, depth = _WEAKER[kind], len(self.open)
         while depth and self.open[depth - 1].kind in weaker:
             depth -= 1

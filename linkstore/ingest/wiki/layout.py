@@ -20,7 +20,7 @@ _BULLETS: Final = "*#:; \t"
 
 
 def lay_out(scanned: Scanned) -> list[Block]:
-    """The blocks of a scanned page, in order; each link and anchor is with the block it stands in."""
+    """The blocks of a scanned page, in order, each with its links and anchors."""
     text = scanned.text
     return _Layout(scanned).read(_SWITCH.sub("", text) if "__" in text else text)
 
@@ -153,7 +153,7 @@ class _Layout:
             self._emit(text)
 
     def _emit(self, marked: str, *, level: int = 0, lead: str = "", tight: bool = False) -> None:
-        """Add a block; what stands in one without words belongs to the next."""
+        """Add a block; links and anchors of one without words go to the next."""
         text = self._without_marks(marked)
         text = shown(tidy(text))
         if not text.strip(" |"):

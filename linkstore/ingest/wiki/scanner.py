@@ -317,7 +317,7 @@ class Scanner:
         return token.end()
 
     def _define(self, name: str, content: str) -> None:
-        """Keep a reference; it is cited here, but in a list of references."""
+        """Keep a reference; outside of a list of references, it is cited here."""
         references = self._found.references
         key = name or f"\x00{len(references)}"
         if content.strip():

@@ -78,7 +78,7 @@ class Titles:
         self._interwiki = InterwikiMap(site, interwiki)
         self._root = urlsplit(base).path if base else "/"
         self.resolve: Callable[[str], Target | None] = lru_cache(_CACHED)(self._resolve)
-        """What the target of a link, as written before ``|``, names; None if it can name nothing."""
+        """The page that the target of a link (before ``|``) names; None if it cannot name one."""
 
     def path(self, title: str) -> str:
         """The URL path of a page from the wiki's root, in its own letters.
