@@ -5,6 +5,7 @@
     LinkStoreError
     ├── LinkError               a link that cannot be stored
     ├── FilterError             an invalid metadata filter
+    ├── UnknownNameError        a link kind or metadata field that no document has
     ├── StrategyError           a strategy with invalid settings
     ├── DocumentError           a document, id or vector that cannot be stored
     ├── SourceConflictError     two sources have a page of the same name
@@ -29,6 +30,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
+_LISTED: Final = 8
+"""How many names an error lists."""
+_LONG: Final = 80
+"""Characters of a name that an error quotes."""
+
 
 class LinkStoreError(Exception):
     """Base class of all linkstore errors.
@@ -52,6 +61,37 @@ class FilterError(LinkStoreError, ValueError):
 
 class StrategyError(LinkStoreError, ValueError):
     """A setting of a strategy is out of range, or two settings contradict each other."""
+
+
+class UnknownNameError(LinkStoreError, ValueError):
+    """A search names a link kind or a metadata field that no document in the store has.
+
+    Args:
+        sort: What was named: ``"link kind"`` or ``"metadata field"``.
+        name: The name.
+        nearest: The names in the store most like it, best first.
+        known: All names of this sort in the store, sorted.
+    """
+
+    def __init__(self, sort: str, name: str, nearest: Sequence[str], known: Sequence[str]) -> None:
+        if nearest:
+            remedy = f"did you mean {' or '.join(map(_shown, nearest))}?"
+        elif known:
+            more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
+            remedy = f"the store has {', '.join(map(_shown, known[:_LISTED]))}{more}"
+        else:
+            remedy = "check its spelling"
+        super().__init__(f"no document has the {sort} {_shown(name)}; {remedy}")
+        self.sort, self.name = sort, name
+        self.nearest, self.known = tuple(nearest), tuple(known)
+
+    def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
+        return type(self), (self.sort, self.name, self.nearest, self.known)
+
+
+def _shown(name: str) -> str:
+    """A name as errors quote it."""
+    return repr(name if len(name) <= _LONG else f"{name[:_LONG]}…")
 
 
 class DocumentError(LinkStoreError, ValueError):

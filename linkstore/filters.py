@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -38,11 +38,13 @@ class Condition:
         key: Canonical JSON of the filter; two conditions with the same key are equal.
         equalities: Fields that must equal a scalar, for engines that can look them up.
         test: Returns whether a document's metadata satisfies the filter.
+        needed: Fields that some part of the filter needs: it holds for no document without the field.
     """
 
     key: str
     equalities: tuple[tuple[str, str | int | float | bool], ...] = field(compare=False)
     test: Test = field(compare=False, repr=False)
+    needed: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def always(self) -> bool:
@@ -64,6 +66,7 @@ class Condition:
             f'{{"$and":[{self.key},{other.key}]}}',
             self.equalities + other.equalities,
             lambda metadata: mine(metadata) and theirs(metadata),
+            self.needed | other.needed,
         )
 
 
@@ -91,7 +94,7 @@ def parse_filter(filter: Filter | Condition | None) -> Condition:
     key = _canonical(filter)
     # The tests keep what they compare with, so they must not share it with the caller.
     own = deepcopy(filter)
-    return Condition(key, tuple(_equalities(own)), _conjunction(own))
+    return Condition(key, tuple(_equalities(own)), _conjunction(own), frozenset(_needed(own)))
 
 
 def _canonical(filter: Filter) -> str:
@@ -108,6 +111,30 @@ def _equalities(filter: Filter) -> list[tuple[str, str | int | float | bool]]:
         if not name.startswith("$") and isinstance(wanted, str | int | float):
             found.append((name, wanted))
     return found
+
+
+def _needed(filter: Filter, holds: bool = True) -> Iterator[str]:
+    """Fields without which a part of a valid filter cannot have the truth value ``holds``."""
+    for name, value in filter.items():
+        if name in ("$and", "$or"):
+            for item in value:
+                yield from _needed(item, holds)
+        elif name == "$not":
+            yield from _needed(value, not holds)
+        elif _fails_without(value) is holds:
+            yield name
+
+
+def _fails_without(value: Any) -> bool:
+    """Whether a missing field fails the operators, or the value, that a filter gives for it."""
+    if not (isinstance(value, Mapping) and any(str(key).startswith("$") for key in value)):
+        return True
+    return any(
+        not _fails_without(operand)
+        if op == "$not"
+        else (operand if op == "$exists" else op not in ("$ne", "$nin"))
+        for op, operand in value.items()
+    )
 
 
 def _conjunction(filter: Filter) -> Test:

@@ -21,6 +21,7 @@ from linkstore.links import LINKS_KEY, AnyLink, Link, as_link, links_in, merge_l
 from linkstore.metadata import stored_metadata
 from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
 from linkstore.strategies import Question, Strategy
+from linkstore.strategies.ceiling import check_depth, within_depth
 from linkstore.vectors import Floats, unit_vector, unit_vectors
 
 T = TypeVar("T")
@@ -69,6 +70,12 @@ class SearchOptions:
         """The condition that limits the search to the documents that satisfy it."""
         return parse_filter(self.filter)
 
+    @property
+    def fields_needed(self) -> frozenset[str]:
+        """Metadata fields that some part of a filter needs."""
+        filters = (self.filter, self.seed_filter, self.hop_filter, self.result_filter)
+        return frozenset[str]().union(*(parse_filter(one).needed for one in filters))
+
     def question(self, vector: Floats, text: str = "") -> Question:
         """The question to pass to a strategy."""
         return Question(
@@ -84,15 +91,25 @@ class SearchOptions:
 
 
 def search(
-    backend: Backend, query: str | Sequence[float], strategy: Strategy, options: SearchOptions
+    backend: Backend,
+    query: str | Sequence[float],
+    strategy: Strategy,
+    options: SearchOptions,
+    max_depth: int | None = None,
 ) -> Operation[Hits]:
-    """Embed the query unless it is a vector, run the strategy's plan, and apply its reranker."""
+    """Embed the query unless it is a vector, run the strategy's plan, and apply its reranker.
+
+    Raises:
+        StrategyError: If the strategy follows more than ``max_depth`` links.
+    """
     text = query if isinstance(query, str) else ""
     options.question(_UNASKED, text)  # raise on an invalid filter or link before embedding
+    check_depth(strategy, max_depth)
     vector = (yield EmbedQuery(query)) if isinstance(query, str) else query
     manifest: Manifest = yield Engine(backend.manifest())
     question = options.question(unit_vector(vector, manifest.dimension), text)
-    hits: Hits = yield Engine(backend.answer(strategy.plan(question), options.scope))
+    plan = within_depth(strategy.plan(question), max_depth, str(strategy))
+    hits: Hits = yield Engine(backend.answer(plan, options.scope))
     return (yield from strategy.judged(question, hits))
 
 

@@ -39,6 +39,7 @@ from linkstore.plans import (
     Worded,
 )
 from linkstore.vectors import Bools, Floats, Ints
+from linkstore.vocabulary import Vocabulary
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -300,7 +301,7 @@ class Backend(ABC):
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> Operation[list[PageEntry]]:
         """The page entries of one source (None: of all) with these urls (None: all), by source and url.
 
-        With urls, the cost follows their number, and that of the sources.
+        With urls, the cost follows their number and that of the sources.
         """
 
     def digests(self, source: str | None) -> Operation[dict[str, str]]:
@@ -323,6 +324,10 @@ class Backend(ABC):
     @abstractmethod
     def survey(self) -> Operation[Survey]:
         """Count what is stored; its cost follows the size of the store."""
+
+    @abstractmethod
+    def vocabulary(self, asked: Vocabulary | None = None) -> Operation[Vocabulary]:
+        """The names asked for (None: all) that a document has, and maybe some that only a former one had."""
 
     @abstractmethod
     def flush(self) -> Operation[None]:

@@ -37,9 +37,12 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
             wordllama.
         path: Folder of an embedded store; the default keeps the store in memory.
         backend: The storage engine to use instead of a path.
+        max_depth: How many links in a row a search may follow, whatever its strategy asks for; default None,
+            any number. A search that would follow more raises StrategyError.
 
     Raises:
         EmbeddingError: If the store was built with another embedding.
+        StrategyError: If ``max_depth`` is negative or not an integer.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
         *,
         path: str | Path = ":memory:",
         backend: Backend | None = None,
+        max_depth: int | None = None,
     ) -> None:
         if embedding is not None and not hasattr(embedding, "embed_query"):
             raise TypeError(
@@ -57,7 +61,7 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
         own = backend is None
         backend = EmbeddedBackend(path) if backend is None else backend
         try:
-            super().__init__(backend, embedding)
+            super().__init__(backend, embedding, max_depth)
         except BaseException:
             if own:
                 backend.close()
@@ -70,6 +74,7 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
         embedding: Embeddings | None = None,
         create: bool = True,
         *,
+        max_depth: int | None = None,
         settings: EmbeddedSettings | None = None,
     ) -> Self:
         """Open the embedded store in a folder.
@@ -78,6 +83,7 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
             path: The folder; ``":memory:"`` keeps the store in memory until :meth:`close`.
             embedding: See :class:`LinkStore`.
             create: Create the store if it does not exist.
+            max_depth: See :class:`LinkStore`.
             settings: Advanced settings; see :class:`EmbeddedSettings`.
 
         Raises:
@@ -85,7 +91,7 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
             StoreFormatError: If the folder contains something else, or a store of a newer version.
             EmbeddingError: If the store was built with another embedding.
         """
-        return cls._over(EmbeddedBackend(path, create=create, settings=settings), embedding)
+        return cls._over(EmbeddedBackend(path, create=create, settings=settings), embedding, max_depth)
 
     @classmethod
     async def aopen(
@@ -94,10 +100,13 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
         embedding: Embeddings | None = None,
         create: bool = True,
         *,
+        max_depth: int | None = None,
         settings: EmbeddedSettings | None = None,
     ) -> Self:
         """Open the embedded store in a folder without blocking the event loop: see :meth:`open`."""
-        return await asyncio.to_thread(cls.open, path, embedding, create, settings=settings)
+        return await asyncio.to_thread(
+            cls.open, path, embedding, create, max_depth=max_depth, settings=settings
+        )
 
     @classmethod
     def cassandra(
@@ -108,6 +117,7 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
         session: Session | None = None,
         keyspace: str | None = None,
         create: bool = True,
+        max_depth: int | None = None,
         settings: CassandraSettings | None = None,
     ) -> Self:
         """Open a store in Apache Cassandra 5.0 or Astra DB; any number of clients may use it.
@@ -122,6 +132,7 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
             session: A session of cassandra-driver; None: the one made by ``cassio.init``.
             keyspace: None: the session's own, else the one given to ``cassio.init``.
             create: Create the tables if they do not exist.
+            max_depth: See :class:`LinkStore`.
             settings: Consistency, timeouts, lifetime, lexical search or not; see
                 :class:`linkstore.backends.cassandra.settings.CassandraSettings`.
 
@@ -135,7 +146,8 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
         """
         from linkstore.store.cassandra import backend_on
 
-        return cls._over(backend_on(session, keyspace, table, create=create, settings=settings), embedding)
+        backend = backend_on(session, keyspace, table, create=create, settings=settings)
+        return cls._over(backend, embedding, max_depth)
 
     @classmethod
     async def acassandra(cls, embedding: Embeddings | None = None, **kwargs: Any) -> Self:
@@ -157,18 +169,19 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
         return cls.open(kwargs.pop("path", ":memory:"), embedding, **kwargs)
 
     @classmethod
-    def _over(cls, backend: Backend, embedding: Embeddings | None) -> Self:
+    def _over(cls, backend: Backend, embedding: Embeddings | None, max_depth: int | None) -> Self:
         """A store over a backend; closes the backend if opening fails."""
         try:
-            return cls(embedding, backend=backend)
+            return cls(embedding, backend=backend, max_depth=max_depth)
         except BaseException:
             backend.close()
             raise
 
     @classmethod
-    def _reopened(cls, backend: Backend, embedding: Embeddings | str) -> Self:
+    def _reopened(cls, backend: Backend, embedding: Embeddings | str, max_depth: int | None) -> Self:
         """A store over a reopened backend; an embedding that is built in is made anew by its name."""
-        return cls._over(backend, get_embedding(embedding) if isinstance(embedding, str) else embedding)
+        made = get_embedding(embedding) if isinstance(embedding, str) else embedding
+        return cls._over(backend, made, max_depth)
 
     def close(self) -> None:
         """Close the store and release its resources; later use raises StoreClosedError."""
@@ -190,7 +203,7 @@ class LinkStore(Searching, Writing, Pages, Upkeep):
         """
         by_name = type(self._embedding) in {MiniLMEmbeddings, WordLlamaEmbeddings}
         embedding = self._embedding_name if by_name else self._embedding
-        return self._reopened, (self.backend, embedding)
+        return self._reopened, (self.backend, embedding, self._max_depth)
 
     def __enter__(self) -> Self:
         return self

@@ -14,6 +14,7 @@ from linkstore.drivers import arun, run
 from linkstore.embeddings import embedding_name, get_embedding
 from linkstore.operations import EmbedDocuments, EmbedQuery, Engine
 from linkstore.plans import Operation
+from linkstore.strategies.ceiling import check_ceiling
 from linkstore.strategies.reranking import Judge
 
 T = TypeVar("T")
@@ -27,13 +28,18 @@ class Driven(VectorStore):
         backend: Where everything is kept.
         embedding: Turns texts into vectors. None: the recorded embedding if it is built in, else
             wordllama.
+        max_depth: How many links in a row a search may follow; None, any number.
 
     Raises:
         EmbeddingError: If the store was built with another embedding.
+        StrategyError: If ``max_depth`` is negative or not an integer.
     """
 
-    def __init__(self, backend: Backend, embedding: Embeddings | None = None) -> None:
+    def __init__(
+        self, backend: Backend, embedding: Embeddings | None = None, max_depth: int | None = None
+    ) -> None:
         self.backend = backend
+        self._max_depth = check_ceiling(max_depth)
         manifest = backend.run(backend.manifest())
         self._embedding = embedding or get_embedding(manifest.embedding or DEFAULT_EMBEDDING)
         self._embedding_name = embedding_name(self._embedding)
@@ -43,6 +49,11 @@ class Driven(VectorStore):
     def embeddings(self) -> Embeddings:
         """What turns texts into vectors."""
         return self._embedding
+
+    @property
+    def max_depth(self) -> int | None:
+        """How many links in a row a search of this store may follow; None, any number."""
+        return self._max_depth
 
     def _run(self, operation: Operation[T]) -> T:
         return run(operation, self._wait)

@@ -14,6 +14,7 @@ from linkstore.links import AnyLink
 from linkstore.operations import SearchOptions
 from linkstore.plans import Operation
 from linkstore.store.driving import Driven
+from linkstore.store.names import check_known
 from linkstore.store.options import SEARCH_OPTIONS, TAKES, check_names, chosen_strategy, search_options
 from linkstore.strategies import Eager, Mmr, Similarity, Strategy
 from linkstore.strategies.base import DEFAULT_MAX_NODES, DEFAULT_SEEDS
@@ -76,6 +77,9 @@ class Searching(Driven):
 
         Raises:
             FilterError: If a filter is invalid.
+            UnknownNameError: If the strategy names a kind of link, or a filter a metadata field, that no
+                document in the store has. An empty store raises no such error.
+            StrategyError: If the strategy follows more links than the store's ``max_depth`` allows.
             LinkError: If an initial link is invalid.
             EmbeddingError: If the embedding does not match the store.
             BackendError: If the storage engine fails.
@@ -265,7 +269,8 @@ class Searching(Driven):
         return lambda cosine: (1.0 + cosine) / 2.0
 
     def _hits(self, query: str | list[float], strategy: Strategy, options: SearchOptions) -> Operation[Hits]:
-        return operations.search(self.backend, query, strategy, options)
+        yield from check_known(self.backend, strategy, options)
+        return (yield from operations.search(self.backend, query, strategy, options, self._max_depth))
 
     def _walked(self, kind: type[Strategy], query: str, options: dict[str, Any]) -> Operation[list[Document]]:
         of_search = {name: value for name, value in options.items() if name in SEARCH_OPTIONS}

@@ -94,6 +94,16 @@ class Strategy(ABC):
     def plan(self, question: Question) -> Plan[Hits]:
         """A generator that yields fetches, receives their answers and returns the hits."""
 
+    @property
+    def hops(self) -> int:
+        """How many links the strategy follows at most from a document it starts from; 0 unless overridden."""
+        return 0
+
+    @property
+    def kinds_named(self) -> frozenset[str]:
+        """The kinds of link that the caller named; a search raises UnknownNameError for an unknown one."""
+        return frozenset()
+
     def returning(self, k: int) -> Self:
         """A copy of the strategy that returns at most ``k`` documents."""
         return replace(self, k=k)
@@ -148,6 +158,11 @@ class Traversing(Strategy):
         if not isinstance(self.kinds, Mapping):
             return None
         return frozenset(kind for kind, weight in self.kinds.items() if weight > 0)
+
+    @property
+    def kinds_named(self) -> frozenset[str]:
+        """See :attr:`Strategy.kinds_named`: those in ``kinds``, whatever their weight."""
+        return frozenset(self.kinds or ())
 
     def weight_of(self, kind: str) -> float:
         """The weight of a kind of link, from 0 (not followed) to 1."""

@@ -34,6 +34,11 @@ class Eager(Traversing):
         Traversing.__post_init__(self)
         require_at_least(0, start_k=self.start_k, depth=self.depth)
 
+    @property
+    def hops(self) -> int:
+        """See :attr:`Strategy.hops`."""
+        return self.depth
+
     def plan(self, question: Question) -> Plan[Hits]:
         """Seeds, ``depth`` hops of two fetches each, one ranking, one fetch of texts."""
         trail = Trail()

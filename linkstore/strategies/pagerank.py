@@ -117,6 +117,17 @@ class PageRank(Traversing):
         """The weight of a kind of link, from 0 (not followed) to 1."""
         return TRUST.get(kind, 1.0) if self.kinds is None else Traversing.weight_of(self, kind)
 
+    @property
+    def hops(self) -> int:
+        """See :attr:`Strategy.hops`."""
+        return 1
+
+    @property
+    def kinds_named(self) -> frozenset[str]:
+        """See :attr:`Strategy.kinds_named`: those in ``kinds``, and in ``named_kinds`` where it was set."""
+        others = frozenset() if self.named_kinds == NAMES else frozenset(self.named_kinds)
+        return frozenset(self.kinds or ()) | others
+
     def plan(self, question: Question) -> Plan[Hits]:
         """The first stage, what the query leads to itself, one hop around both, one walk."""
         trail = Trail()

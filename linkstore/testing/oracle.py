@@ -50,6 +50,7 @@ from linkstore.plans import (
     Worded,
 )
 from linkstore.vectors import Bools, Floats, Ints, similarities
+from linkstore.vocabulary import Vocabulary, names_in
 
 T = TypeVar("T")
 Tag = tuple[str, str]
@@ -311,6 +312,14 @@ class OracleBackend(Backend):
             groups=len({_tag(link) for link in links}),
             dangling=tuple((*tag, asked.count(tag)) for tag in sorted(set(asked))),
         )
+
+    @immediate
+    def vocabulary(self, asked: Vocabulary | None = None) -> Vocabulary:
+        """Record by record."""
+        found = Vocabulary()
+        for record in self._open().records.values():
+            found |= names_in(record.metadata, (link.kind for link in record.links))
+        return found if asked is None else asked & found
 
     @immediate
     def flush(self) -> None:

@@ -25,6 +25,7 @@ FLOORS = (
         "urls",
         "text",
         "vectors",
+        "vocabulary",
         "embeddings",
     },
     {"drawing", "drivers", "extraction", "lexical", "plans", "order"},

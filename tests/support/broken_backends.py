@@ -6,8 +6,10 @@ Each class names the case that must find it out.
 from __future__ import annotations
 
 import asyncio
+import functools
 import unicodedata
 from dataclasses import replace
+from operator import or_
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from linkstore.lexical import document_terms
 from linkstore.plans import Find
 from linkstore.testing.conformance import BackendConformance, LexicalCases
 from linkstore.testing.oracle import OracleBackend, OracleReader
+from linkstore.vocabulary import Vocabulary, names_in
 
 
 class BrokenBackend(OracleBackend):
@@ -461,6 +464,41 @@ class TestBidirectionalLinksCountTwice(Suite, part_with("test_links_are_counted_
         def survey(self):
             survey = now(super().survey())
             return replace(survey, links={kind: count + 1 for kind, count in survey.links.items()})
+
+    backend_class = Backend
+
+
+class TestReplacedLinksBringNoNames(Suite, part_with("test_names_of_kinds_and_fields_are_known")):
+    case = "test_names_of_kinds_and_fields_are_known"
+
+    class Backend(BrokenBackend):
+        names = Vocabulary()
+
+        @immediate
+        def write(self, change):
+            self.names |= functools.reduce(
+                or_, (names_in(one.metadata, [link.kind for link in one.links]) for one in change.put)
+            )
+            return now(super().write(change))
+
+        @immediate
+        def vocabulary(self, asked=None):
+            return self.names if asked is None else asked & self.names
+
+    backend_class = Backend
+
+
+class TestNamesIgnoreAccents(Suite, part_with("test_all_names_can_be_listed")):
+    case = "test_all_names_can_be_listed"
+
+    class Backend(BrokenBackend):
+        @immediate
+        def vocabulary(self, asked=None):
+            found = now(super().vocabulary(asked))
+            return Vocabulary(
+                kinds=found.kinds,
+                fields=frozenset(unicodedata.normalize("NFC", name) for name in found.fields),
+            )
 
     backend_class = Backend
 

@@ -38,6 +38,8 @@ from linkstore.backends.cassandra.skew import check_clocks
 from linkstore.backends.cassandra.transport.driver import Session
 from linkstore.backends.cassandra.transport.execution import Executor
 from linkstore.backends.cassandra.transport.placement import Placement
+from linkstore.backends.cassandra.vocabulary import Names, names_of, names_of_links
+from linkstore.backends.cassandra.vocabulary import findings as names_missing
 from linkstore.backends.cassandra.wordinspection import WordInspection
 from linkstore.backends.cassandra.words import Words
 from linkstore.backends.cassandra.writing import ChangeWriter, check_sizes, prepare
@@ -46,6 +48,7 @@ from linkstore.errors import CapabilityError, StoreClosedError
 from linkstore.filters import EVERYTHING, Condition
 from linkstore.links import Link
 from linkstore.plans import Operation, Plan
+from linkstore.vocabulary import Vocabulary
 
 T = TypeVar("T")
 
@@ -100,6 +103,7 @@ class CassandraBackend(Backend):
         self._words = Words(self._tables, recorded, self._settings, self._corpus)
         self._inspection = Inspection(self._tables)
         self._lexical = recorded.lexical
+        self._names = Names(self._tables)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(keyspace={self._tables.keyspace!r}, table={self._tables.name!r})"
@@ -142,6 +146,7 @@ class CassandraBackend(Backend):
         check_dimension(put, dimension)
         prepared = prepare(put)
         check_sizes(prepared, self._settings.max_document_bytes)
+        yield from self._names.learn(names_of(put))
         self._clock.now(after=(yield from last_written(self._tables, change)))
         derived = self._derived(lexical=self._lexical)
         writer = ChangeWriter(self._tables, self._fetcher, self._clock, derived, self._settings, self._corpus)
@@ -151,6 +156,7 @@ class CassandraBackend(Backend):
         """Only the column of links and the members that follow from it."""
         if not (yield from self._is_claimed()):
             return Written()
+        yield from self._names.learn(names_of_links(links.values()))
         return (yield from Relinker(self._tables, self._fetcher, self._buckets).replace(kinds, links))
 
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> Operation[list[PageEntry]]:
@@ -178,6 +184,11 @@ class CassandraBackend(Backend):
         if not (yield from self._is_claimed()):
             return Survey(documents=0, pages=pages, links={}, groups=0, dangling=())
         return (yield from self._inspection.survey(pages))
+
+    def vocabulary(self, asked: Vocabulary | None = None) -> Operation[Vocabulary]:
+        """From the table of settings, unless this client knows the names."""
+        self._check_open()
+        return (yield from self._names.among(asked))
 
     def flush(self) -> Operation[None]:
         """Nothing is late: the server keeps its index with the documents."""
@@ -207,7 +218,10 @@ class CassandraBackend(Backend):
             findings += inspection.findings(differences)
             if mend:
                 yield from inspection.mend(differences, self._clock.now())
-        return Report(findings=tuple(findings))
+        missing = yield from self._names.missing()
+        if mend:
+            yield from self._names.learn(missing)
+        return Report(findings=(*findings, *names_missing(missing)))
 
     def _inspections(self) -> Iterator[MemberInspection | WordInspection]:
         parts = self._tables, self._fetcher

@@ -143,6 +143,21 @@ def read_settings(tables: Tables) -> str:
     return f"SELECT name, value FROM {tables.settings}"
 
 
+def read_named_settings(tables: Tables) -> str:
+    """Some settings: (name, value); values: list of names."""
+    return f"{read_settings(tables)} WHERE name IN ?"
+
+
+def write_setting(tables: Tables) -> str:
+    """One setting; values: name, value."""
+    return f"INSERT INTO {tables.settings} (name, value) VALUES (?, ?)"
+
+
+def exchange_setting(tables: Tables) -> str:
+    """One setting, if it has a certain value: (whether it was, …); values: new value, name, old value."""
+    return f"UPDATE {tables.settings} SET value = ? WHERE name = ? IF value = ?"
+
+
 def settle_setting(tables: Tables) -> str:
     """One setting, unless there is one of that name: (whether it was written, else name, value).
 

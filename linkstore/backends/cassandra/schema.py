@@ -18,14 +18,18 @@ from linkstore.backends.base import Manifest
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
+from linkstore.backends.cassandra.vocabulary import Names, names_of_documents
 from linkstore.errors import StoreFormatError, StoreNotFoundError
 from linkstore.plans import Operation
 
 _CLAIM: Final = "claim"
 """The setting that settles which embedding a store will have: dimension and name, as JSON."""
-VERSION: Final = 3
+VERSION: Final = 4
 """Since 2 a store may have a table of words; since 3 links lie in a column of their own, and rows of members
-and words hold sets of states."""
+and words hold sets of states; since 4 the names of link kinds and metadata fields are settings."""
+_WITHOUT_NAMES: Final = 3
+_READ: Final = ["version", "embedding", "dimension", "buckets", "words"]
+"""The settings that say what the store is; the others are names, of which there may be thousands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +73,9 @@ def set_up(tables: Tables, *, create: bool, buckets: int, lexical: bool) -> Oper
         values = {"buckets": str(buckets), "words": words, "version": str(VERSION)}
         yield from _settle(tables, values)
         recorded = yield from read(tables)
+    if recorded.version == _WITHOUT_NAMES:
+        yield from _record_names(tables, recorded)
+        recorded = yield from read(tables)
     if recorded.version not in {VERSION, None}:
         older = recorded.version is not None and recorded.version < VERSION
         remedy = "drop its tables and index its sources again" if older else "upgrade linkstore"
@@ -81,7 +88,7 @@ def set_up(tables: Tables, *, create: bool, buckets: int, lexical: bool) -> Oper
 
 def read(tables: Tables) -> Operation[Recorded]:
     """The settings as they are now."""
-    statement = Statement(cql=cql.read_settings(tables))
+    statement = Statement(cql=cql.read_named_settings(tables), values=(_READ,))
     (rows,) = yield Requests(statements=(statement,), what="read what the store records of itself")
     found: dict[str, str] = dict(rows)
     dimension = found.get("dimension")
@@ -109,6 +116,18 @@ def claim(tables: Tables, manifest: Manifest) -> Operation[Manifest]:
     values = {} if embedding is None else {"embedding": embedding}
     yield from _settle(tables, {**values, "dimension": str(dimension)})
     return (yield from read(tables)).manifest
+
+
+def _record_names(tables: Tables, recorded: Recorded) -> Operation[None]:
+    """Bring a store of version 3 to version 4: record the names that its documents have.
+
+    A client that stops on the way leaves version 3, and the next one begins anew.
+    """
+    if recorded.manifest.dimension is not None:
+        yield from Names(tables).learn((yield from names_of_documents(tables)))
+    values = (str(VERSION), "version", str(_WITHOUT_NAMES))
+    statement = Statement(cql=cql.exchange_setting(tables), values=values, level="write")
+    yield Requests(statements=(statement,), what="record what the store is")
 
 
 def _settle(tables: Tables, values: Mapping[str, str]) -> Operation[dict[str, str]]:

@@ -40,6 +40,7 @@ from linkstore.backends.embedded.relinking import relinked
 from linkstore.backends.embedded.sharing import Shared
 from linkstore.backends.embedded.snapshot import Snapshot, snapshot_of
 from linkstore.backends.embedded.upkeep import Upkeep
+from linkstore.backends.embedded.vocabulary import vocabulary as look_up
 from linkstore.backends.embedded.writing import (
     ChangeWriter,
     GroupKeys,
@@ -53,6 +54,7 @@ from linkstore.filters import EVERYTHING, Condition
 from linkstore.gc_pause import collection_paused
 from linkstore.links import Link
 from linkstore.plans import Operation, Plan
+from linkstore.vocabulary import Vocabulary
 
 T = TypeVar("T")
 MEMORY: Final = ":memory:"
@@ -221,6 +223,12 @@ class EmbeddedBackend(Backend):
     def survey(self) -> Survey:
         """From the mirror."""
         return self._view(tallies.survey)
+
+    @immediate
+    def vocabulary(self, asked: Vocabulary | None = None) -> Vocabulary:
+        """From the tables of link groups and documents."""
+        known = self._opened.get().fields
+        return self._current().read(lambda connection: look_up(connection, known, asked))
 
     @immediate
     def flush(self) -> None:

@@ -13,6 +13,7 @@ from linkstore.backends.embedded.place import Place
 from linkstore.backends.embedded.sharing import Shared
 from linkstore.backends.embedded.snapshot import Builder, SnapshotFiles
 from linkstore.backends.embedded.upkeep import Upkeep
+from linkstore.backends.embedded.vocabulary import KnownFields
 from linkstore.backends.embedded.writing import GroupKeys
 from linkstore.errors import BackendError
 
@@ -25,11 +26,13 @@ class Opened:
         database: The SQLite file.
         upkeep: Everything that is derived from it.
         groups: Keys of link groups that were looked up.
+        fields: Metadata fields that were looked up.
     """
 
     database: Database
     upkeep: Upkeep
     groups: GroupKeys = field(default_factory=GroupKeys)
+    fields: KnownFields = field(default_factory=KnownFields)
 
     @classmethod
     def at(cls, place: Place, *, durable: bool, exact_below: int, grow_share: float) -> Opened:

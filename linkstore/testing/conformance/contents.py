@@ -11,6 +11,7 @@ from linkstore.errors import EmbeddingError
 from linkstore.testing.conformance.base import Cases
 from linkstore.testing.conformance.probe import Probe, at, on, record, to
 from linkstore.vectors import unit_vector
+from linkstore.vocabulary import Vocabulary
 
 
 class ContentsCases(Cases):
@@ -122,6 +123,44 @@ class ContentsCases(Cases):
         assert probe.do(probe.backend.survey()).dangling == dangling[:2]
         probe.remove("a", "d")
         assert probe.do(probe.backend.survey()).dangling == (("a", "b", 1), ("k", "z", 1))
+
+    def test_names_of_kinds_and_fields_are_known(self, probe: Probe) -> None:
+        """[S-8] Those that documents have, by whatever write they got them; no others."""
+        asked = Vocabulary(kinds=frozenset({"k", "K", "word", "x"}), fields=frozenset({"lang", "links", "k"}))
+        assert probe.do(probe.backend.vocabulary(asked)) == Vocabulary()
+        probe.put(record("a", 0.5, to("x")), record("b", 0.5, lang={"k": 1}))
+        known = Vocabulary(kinds=frozenset({"k"}), fields=frozenset({"lang", "links"}))
+        assert probe.do(probe.backend.vocabulary(asked)) == known
+        probe.do(
+            probe.backend.relink({"word"}, {"b": [on("y", kind="word")], "no such id": [to("z", kind="K")]})
+        )
+        found = probe.do(probe.backend.vocabulary(asked))
+        assert found.kinds - {"K"} == {"k", "word"}
+        assert probe.do(probe.backend.vocabulary(Vocabulary())) == Vocabulary()
+
+    def test_all_names_can_be_listed(self, probe: Probe) -> None:
+        """[S-9, L-1] Also those that look like syntax; a name in a text or a value is none."""
+        names = ['"', "a b", "é", "e\u0301", "'; --", "%", "$.a", "a\n", "\u0000", "🜁", "", "lang:"]
+        links = [to("t", kind=name) for name in names if name.strip("\0")]
+        before = probe.do(probe.backend.vocabulary(None))
+        assert before == Vocabulary()
+        probe.put(
+            record("a", 0.5, *links, text='"other": 1'), record("b", 0.5, **dict.fromkeys(names, '"v": '))
+        )
+        fields, kinds = frozenset({*names, "links"}), frozenset(link.kind for link in links)
+        assert probe.do(probe.backend.vocabulary(None)) == Vocabulary(kinds=kinds, fields=fields)
+        asked = Vocabulary(kinds=kinds | {"other"}, fields=fields | {"v", "other", "a"})
+        assert probe.do(probe.backend.vocabulary(asked)) == Vocabulary(kinds=kinds, fields=fields)
+
+    def test_names_follow_updates(self, probe: Probe) -> None:
+        """[S-8] What an update brought is known; what it took may be."""
+        probe.put(record("a", 0.5, to("x"), old=1))
+        probe.put(record("a", 0.5, to("x", kind="other"), new=1))
+        asked = Vocabulary(kinds=frozenset({"k", "other"}), fields=frozenset({"old", "new"}))
+        found = probe.do(probe.backend.vocabulary(asked))
+        assert found - Vocabulary(kinds=frozenset({"k"}), fields=frozenset({"old"})) == Vocabulary(
+            kinds=frozenset({"other"}), fields=frozenset({"new"})
+        )
 
     @staticmethod
     def _scan(probe: Probe, after: str | None, limit: int) -> list[str]:

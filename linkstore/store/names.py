@@ -1,0 +1,76 @@
+"""Names that match nothing: a search is told which kind or field the store does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from linkstore.backends.base import Backend, Manifest
+from linkstore.errors import FilterError
+from linkstore.filters import Condition, Filter, parse_filter
+from linkstore.links import LINKS_KEY
+from linkstore.operations import Engine, SearchOptions
+from linkstore.plans import Candidates, Documents, Nearest, Operation, Plan, Stored
+from linkstore.strategies import Strategy
+from linkstore.vectors import Floats, unit_vector
+from linkstore.vocabulary import Vocabulary, names_in, unknown_name
+
+SAMPLE: Final = 200
+"""In a search with a filter, names are suggested from so many of the documents that pass it."""
+
+
+def check_known(backend: Backend, strategy: Strategy, options: SearchOptions) -> Operation[None]:
+    """Check that the store has the kinds and fields that a search names; an empty store may lack any.
+
+    Whether a name is known is asked of the whole store. Names are suggested only from documents that the
+    caller may see.
+
+    Raises:
+        UnknownNameError: For the first that the store lacks, with the nearest that it has.
+    """
+    asked = Vocabulary(kinds=strategy.kinds_named, fields=options.fields_needed).checkable
+    if not asked:
+        return
+    missing = asked - (yield Engine(backend.vocabulary(asked.storable)))
+    if missing and (yield Engine(backend.scan(None, 1))):
+        raise unknown_name(missing, (yield from _suggested(backend, options.filter, missing.fields)))
+
+
+def _suggested(
+    backend: Backend, filter: Filter | Condition | None, missing: frozenset[str]
+) -> Operation[Vocabulary]:
+    """The names of the documents that pass what remains of a filter without the fields that are missing."""
+    scope = _without(filter, missing)
+    if scope is None:
+        return Vocabulary()
+    if scope.always:
+        everything: Vocabulary = yield Engine(backend.vocabulary())
+        return everything
+    manifest: Manifest = yield Engine(backend.manifest())
+    direction = unit_vector(np.ones(manifest.dimension or 1, dtype=np.float32))
+    try:
+        found: Vocabulary = yield Engine(backend.answer(_names_of_some(direction), scope))
+    except FilterError:  # too many documents to look through: there is nothing to suggest
+        return Vocabulary()
+    return found
+
+
+def _without(filter: Filter | Condition | None, missing: frozenset[str]) -> Condition | None:
+    """A filter without the missing fields; None where they cannot be told apart from its other conditions."""
+    kept = filter
+    if isinstance(filter, Mapping):
+        kept = {name: value for name, value in filter.items() if name not in missing}
+    rest = parse_filter(kept)
+    return None if rest.needed & missing else rest
+
+
+def _names_of_some(direction: Floats) -> Plan[Vocabulary]:
+    near: Candidates = yield Nearest(vector=direction, k=SAMPLE)
+    stored: list[Stored] = yield Documents(refs=near.refs)
+    found = Vocabulary()
+    for one in stored:
+        links = one.metadata.get(LINKS_KEY) or ()
+        found |= names_in(one.metadata, (link["kind"] for link in links))
+    return found

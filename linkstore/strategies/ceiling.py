@@ -1,0 +1,129 @@
+"""The ceiling of a store: how many links any search may follow from where it starts."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from linkstore.arrays import located
+from linkstore.errors import CapabilityError, StrategyError
+from linkstore.plans import Fetch, Find, Groups, Lexical, Members, Nearest, Plan, Resolve
+from linkstore.strategies.base import Strategy, require_at_least
+from linkstore.vectors import Ints
+
+T = TypeVar("T")
+FROM_QUERY: Final = -1
+"""The depth of a link group that the query itself names: its members are starts, at depth 0."""
+_NONE: Final[Ints] = np.empty(0, dtype=np.int64)
+
+
+def check_ceiling(max_depth: int | None) -> int | None:
+    """The ceiling, checked.
+
+    Raises:
+        StrategyError: If it is not None or an integer of at least 0.
+    """
+    if max_depth is not None:
+        require_at_least(0, max_depth=max_depth)
+    return max_depth
+
+
+def check_depth(strategy: Strategy, max_depth: int | None) -> None:
+    """Check the settings of a strategy against the ceiling of a store.
+
+    Raises:
+        StrategyError: If it may follow more links; the message names the ceiling.
+    """
+    if max_depth is not None and strategy.hops > max_depth:
+        raise _too_deep(str(strategy), strategy.hops, max_depth)
+
+
+def within_depth(plan: Plan[T], max_depth: int | None, strategy: str) -> Plan[T]:
+    """The plan, held to the ceiling: it ends with an error where it would follow one link more.
+
+    The settings of linkstore's own strategies are checked before; this holds for strategies of others, too.
+    """
+    return plan if max_depth is None else _held(plan, _Depths(max_depth, strategy))
+
+
+def _held(plan: Plan[T], depths: _Depths) -> Plan[T]:
+    try:
+        fetch = next(plan)
+        while True:
+            depths.check(fetch)
+            try:
+                answer = yield fetch
+            except CapabilityError as error:
+                fetch = plan.throw(error)
+            else:
+                depths.learn(fetch, answer)
+                fetch = plan.send(answer)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    finally:
+        plan.close()
+
+
+class _Depths:
+    """How many links away from the start of a search documents and link groups are.
+
+    Args:
+        most: The ceiling.
+        strategy: For the message.
+    """
+
+    def __init__(self, most: int, strategy: str) -> None:
+        self._most = most
+        self._strategy = strategy
+        self._documents = _NONE, _NONE
+        self._groups = _NONE, _NONE
+
+    def check(self, fetch: Fetch) -> None:
+        """Raise if the fetch follows a link too many."""
+        if isinstance(fetch, Members) and len(fetch.groups):
+            depth = int(_depths_of(self._groups, fetch.groups).max()) + 1
+            if depth > self._most:
+                raise _too_deep(self._strategy, depth, self._most)
+
+    def learn(self, fetch: Fetch, answer: Any) -> None:
+        """Take in where an answer leads."""
+        match fetch:
+            case Nearest() | Find() | Lexical():
+                self._documents = _with(self._documents, answer.refs, np.zeros(len(answer.refs), np.int64))
+            case Resolve():
+                named = answer[answer >= 0]
+                self._groups = _with(self._groups, named, np.full(len(named), FROM_QUERY))
+            case Groups():
+                depth = _depths_of(self._documents, fetch.refs)[answer.document]
+                self._groups = _with(self._groups, answer.group, depth)
+            case Members():
+                depth = _depths_of(self._groups, fetch.groups)[answer.group] + 1
+                self._documents = _with(self._documents, answer.refs, depth)
+            case _:
+                pass
+
+
+def _depths_of(known: tuple[Ints, Ints], refs: Ints) -> Ints:
+    """(n,) depth of each ref."""
+    at = located(refs, known[0])
+    depths = np.full(len(refs), FROM_QUERY, dtype=np.int64)
+    depths[at >= 0] = known[1][at[at >= 0]]
+    return depths
+
+
+def _with(known: tuple[Ints, Ints], refs: Ints, depth: Ints) -> tuple[Ints, Ints]:
+    """Refs, ascending, each with its least depth."""
+    refs, depth = np.concatenate((known[0], refs)), np.concatenate((known[1], depth))
+    order = np.lexsort((depth, refs))
+    refs, depth = refs[order], depth[order]
+    first = np.ones(len(refs), dtype=np.bool_)
+    first[1:] = refs[1:] != refs[:-1]
+    return refs[first], depth[first]
+
+
+def _too_deep(strategy: str, hops: int, max_depth: int) -> StrategyError:
+    return StrategyError(
+        f"{strategy} follows up to {hops} links in a row, but this store has max_depth={max_depth};"
+        f" ask for a depth of at most {max_depth}"
+    )

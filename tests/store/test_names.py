@@ -1,0 +1,184 @@
+"""A search that names a kind or a field which no document has is told so."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+
+import pytest
+from langchain_core.documents import Document
+from stores import embedding
+
+from linkstore import Link, LinkRetriever, LinkStore, add_links
+from linkstore.errors import LinkStoreError, UnknownNameError
+from linkstore.filters import parse_filter
+from linkstore.strategies import Eager, Mmr, PageRank, Similarity
+
+
+def drug(name: str, **metadata: object) -> Document:
+    made = Document(id=name, page_content=f"about {name}", metadata=metadata)
+    add_links(made, Link.outgoing(kind="GOVERNED_BY", tag="r1"), Link.incoming(kind="BELONGS_TO", tag=name))
+    return made
+
+
+@pytest.fixture
+def store():
+    with LinkStore(embedding()) as made:
+        made.add_documents([drug("a", lang="en", tenant="one"), drug("b", year=2020, tenant="one")])
+        yield made
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        Eager(kinds={"GOVERND_BY"}),
+        Eager(kinds={"GOVERND_BY": 0.0, "BELONGS_TO": 1.0}),
+        Mmr(kinds=["governed-by"]),
+        PageRank(kinds={"GOVERNED BY": 0.5}),
+        PageRank(named_kinds=("GOVERND_BY",)),
+    ],
+)
+def test_an_unknown_kind_is_an_error_that_names_the_nearest(store, strategy):
+    with pytest.raises(UnknownNameError, match=r"link kind .*; did you mean 'GOVERNED_BY'\?") as caught:
+        store.search("a", strategy=strategy)
+    assert caught.value.nearest[0] == "GOVERNED_BY"
+    assert caught.value.known == ("BELONGS_TO", "GOVERNED_BY")
+    assert isinstance(caught.value, LinkStoreError | ValueError)
+
+
+@pytest.mark.parametrize("stage", ["filter", "seed_filter", "hop_filter", "result_filter"])
+def test_an_unknown_field_is_an_error_in_every_filter(store, stage):
+    with pytest.raises(UnknownNameError, match=r"metadata field 'lnag'; did you mean 'lang'"):
+        store.search("a", strategy=Eager(), **{stage: {"lnag": "en"}})
+
+
+def test_a_name_unlike_any_lists_what_there_is(store):
+    with pytest.raises(UnknownNameError, match=r"'qqqq'; the store has 'lang', 'links', 'tenant', 'year'$"):
+        store.search("a", filter={"qqqq": 1})
+
+
+@pytest.mark.parametrize(
+    ("filter", "needed"),
+    [
+        ({"x": 1}, {"x"}),
+        ({"x": {"$gt": 1}, "y": {"$in": [1]}}, {"x", "y"}),
+        ({"x": {"$ne": 1}}, set()),
+        ({"x": {"$nin": [1]}}, set()),
+        ({"x": {"$exists": False}}, set()),
+        ({"x": {"$exists": True}}, {"x"}),
+        ({"x": {"$ne": 1, "$gt": 0}}, {"x"}),
+        ({"x": {"$not": {"$gt": 1}}}, set()),
+        ({"x": {"$not": {"$ne": 1}}}, {"x"}),
+        ({"$not": {"x": 1}}, set()),
+        ({"$not": {"x": {"$ne": 1}}}, {"x"}),
+        ({"$not": {"$not": {"x": 1}}}, {"x"}),
+        ({"$or": [{"x": 1}, {"$and": [{"y": 2}, {"z": {"$ne": 3}}]}]}, {"x", "y"}),
+        ({"x": {"a": 1}}, {"x"}),
+        ({"x": {}}, {"x"}),
+        ({}, set()),
+        (None, set()),
+    ],
+)
+def test_a_filter_knows_the_fields_without_which_a_part_of_it_cannot_hold(filter, needed):
+    condition = parse_filter(filter)
+    assert condition.needed == needed
+    assert (condition & parse_filter({"w": 1})).needed == needed | {"w"}
+
+
+@pytest.mark.parametrize(
+    "condition", [{"old": {"$ne": True}}, {"old": {"$exists": False}}, {"$not": {"old": True}}]
+)
+def test_what_holds_without_the_field_is_no_error(store, condition):
+    assert len(store.search("a", filter=condition)) == 2
+
+
+def test_an_empty_store_may_lack_every_name():
+    with LinkStore(embedding()) as empty:
+        assert not empty.search("a", strategy=Eager(kinds=["x"]), filter={"y": 1})
+        empty.add_documents([drug("a")])
+        empty.delete(["a"])
+        assert not empty.search("a", strategy=Eager(kinds=["x"]), filter={"y": 1})
+
+
+def test_names_are_known_as_soon_as_a_document_has_them(store):
+    for _ in range(2):
+        with pytest.raises(UnknownNameError):
+            store.search("a", filter={"new": 1})
+    store.add_documents([drug("c", new=1)])
+    assert [hit.document.id for hit in store.search("a", filter={"new": 1})] == ["c"]
+    store.replace_links({"CITES"}, {"c": [Link.outgoing(kind="CITES", tag="x")]})
+    store.search("a", strategy=Eager(kinds=["CITES"]))
+
+
+def test_every_search_method_checks(store):
+    typo = {"lnag": "en"}
+    searches = [
+        lambda: store.similarity_search("a", filter=typo),
+        lambda: store.similarity_search_with_score("a", filter=typo),
+        lambda: store.max_marginal_relevance_search("a", filter=typo),
+        lambda: store.traversal_search("a", kinds=["GOVERND_BY"]),
+        lambda: store.mmr_traversal_search("a", kinds=["GOVERND_BY"]),
+        lambda: store.as_retriever(search_kwargs={"filter": typo}).invoke("a"),
+        lambda: LinkRetriever(store=store, strategy=PageRank(kinds=["GOVERND_BY"])).invoke("a"),
+        lambda: asyncio.run(store.asearch("a", filter=typo)),
+        lambda: asyncio.run(store.asimilarity_search("a", filter=typo)),
+    ]
+    for search in searches:
+        with pytest.raises(UnknownNameError):
+            search()
+
+
+def test_a_search_that_names_nothing_asks_nothing(store, monkeypatch):
+    """Nor does one whose names were wrong before they were asked for."""
+
+    def refuse(asked=None):
+        raise AssertionError("asked for names")
+
+    monkeypatch.setattr(store.backend, "vocabulary", refuse)
+    store.search("a")
+    store.search("a", strategy=Eager(depth=3))
+    store.search("a", strategy=Similarity(), result_filter={"lang": {"$ne": "en"}})
+
+
+def test_nobody_is_told_names_of_documents_that_a_filter_hides(store):
+    """The suggestions come from documents that pass; the filter is an access rule."""
+    hidden = drug("h", tenant="two", salary=1)
+    add_links(hidden, Link.outgoing(kind="SUED_BY", tag="x"))
+    store.add_documents([hidden])
+    own = {"tenant": "one"}
+    asks = [
+        {"filter": own, "hop_filter": {"salry": 1}},
+        {"filter": {**own, "salry": 1}},
+        {"filter": {"$and": [own, {"salry": 1}]}},
+        {"filter": parse_filter({**own, "salry": 1})},
+        {"filter": own, "strategy": Eager(kinds=["SUED_BYE"])},
+    ]
+    for ask in asks:
+        with pytest.raises(UnknownNameError) as caught:
+            store.search("a", **ask)
+        told = {*caught.value.known, *caught.value.nearest}
+        assert not told & {"salary", "SUED_BY"}
+    with pytest.raises(UnknownNameError, match="salary"):
+        store.search("a", filter={"salry": 1})
+    with pytest.raises(UnknownNameError, match="tenant"):
+        store.search("a", filter={"tennant": "one"})
+
+
+def test_hostile_names_are_quoted_and_cost_little(store):
+    for name in ("a\nb", "\x1b[31m", "x" * 100_000, "\ud800", "$.lang", "lang%", '"'):
+        if name.startswith("x"):
+            store.search("a", strategy=Eager(kinds=[name]))  # too long to be recorded, so nothing is said
+            continue
+        with pytest.raises(UnknownNameError) as caught:
+            store.search("a", strategy=Eager(kinds=[name]))
+        assert "\n" not in str(caught.value)
+        assert "\x1b" not in str(caught.value)
+    with pytest.raises(UnknownNameError) as caught:
+        store.search("a", strategy=Eager(kinds=["y" * 8000]))
+    assert len(str(caught.value)) < 400
+
+
+def test_the_error_can_be_pickled():
+    error = UnknownNameError("link kind", "a", ["b"], ["b", "c"])
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.name, again.nearest, again.known) == (str(error), "a", ("b",), ("b", "c"))
