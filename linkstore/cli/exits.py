@@ -16,6 +16,7 @@ from linkstore.errors import (
     StoreNotFoundError,
     StoreUnavailableError,
     StrategyError,
+    UnknownNameError,
 )
 
 OTHER: Final = 1
@@ -57,6 +58,7 @@ _CODES: Final[tuple[tuple[type[LinkStoreError], int], ...]] = (
     (MissingExtraError, EMBEDDING),
     (SourceConflictError, USAGE),
     (FilterError, USAGE),
+    (UnknownNameError, USAGE),
     (StrategyError, USAGE),
     (EvaluationError, USAGE),
     (UsageError, USAGE),

@@ -114,9 +114,13 @@ def _led_to(store: LinkStore, url: str) -> list[Document]:
 
 
 def _where(store: LinkStore, field: str, values: list[str]) -> list[Document]:
+    from linkstore.errors import UnknownNameError
     from linkstore.strategies import Similarity
 
-    return _by_id(store.search(field, strategy=Similarity(k=MOST), filter={field: {"$in": values}}))
+    try:
+        return _by_id(store.search(field, strategy=Similarity(k=MOST), filter={field: {"$in": values}}))
+    except UnknownNameError:  # no document has such a field, so none has one of these values
+        return []
 
 
 def _by_id(hits: Hits) -> list[Document]:

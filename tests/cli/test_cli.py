@@ -134,8 +134,8 @@ def test_a_page_is_printed_once_with_its_three_best_sections(tmp_path):
         (("--strategy", "similarity"), ["tower", "uptown"]),
         (("--strategy", "similarity", "-k", "1"), ["tower"]),
         (("--strategy", "mmr", "--start-k", "1"), ["tower", "uptown"]),
-        (("--depth", "1", "--start-k", "1", "--kinds", "keyword"), ["tower"]),
-        (("--depth", "1", "--start-k", "1", "--kinds", "hyperlink=0.5,keyword"), ["tower", "uptown"]),
+        (("--depth", "1", "--start-k", "1", "--kinds", "hyperlink=0"), ["tower"]),
+        (("--depth", "1", "--start-k", "1", "--kinds", "hyperlink=0.5"), ["tower", "uptown"]),
         (("--depth", "1", "--start-k", "1", "--direction", "backward"), ["tower"]),
         (("--filter", '{"title": "Uptown"}'), ["uptown"]),
     ],
@@ -170,11 +170,18 @@ def test_explain_says_what_was_left_out(store):
     assert len(json.loads(hits)) == 1
 
 
+def test_a_misspelled_name_is_an_error_of_usage(store):
+    for asked in (("--filter", '{"titel": "none"}'), ("--kinds", "hyperlnk")):
+        code, out, err = linkstore("query", "x", "--store", store, *asked)
+        assert (code, out) == (2, "")
+        assert "did you mean 'title'?" in err or "did you mean 'hyperlink'?" in err
+
+
 def test_no_hit_is_said_with_its_reason_and_is_no_error(store, tmp_path):
     with LinkStore.open(tmp_path / "empty"):
         pass
 
-    assert linkstore("query", "x", "--store", store, "--filter", '{"a": 1}') == (
+    assert linkstore("query", "x", "--store", store, "--filter", '{"title": "none"}') == (
         0,
         "",
         "no hit: no document passes the filter\n",

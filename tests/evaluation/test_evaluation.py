@@ -247,7 +247,8 @@ class TestWords:
     @pytest.fixture
     def store(self):
         with LinkStore(Axes(), backend=OracleBackend()) as opened:
-            opened.add_texts(["x=1 tower tower", "x=2 tower fair", "x=3 soup"], ids=["a", "b", "c"])
+            texts = ["x=1 tower tower", "x=2 tower fair", "x=3 soup"]
+            opened.add_texts(texts, [{"n": 2}] * 3, ids=["a", "b", "c"])
             yield opened
 
     def test_hits_are_the_documents_with_the_words_by_bm25(self, store):

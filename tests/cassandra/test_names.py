@@ -1,0 +1,110 @@
+"""The names of link kinds and metadata fields, which lie among the settings."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
+
+from cassandra_executors import Counting
+from cassandra_tables import new_name, own_keyspace
+
+from linkstore.backends.base import Change, Manifest
+from linkstore.backends.cassandra.backend import CassandraBackend
+from linkstore.testing.conformance.probe import on, record, to
+from linkstore.vocabulary import Vocabulary
+
+CLAIM = Manifest(embedding="mine", dimension=4)
+NAMES = Vocabulary(kinds=frozenset({"k", "word"}), fields=frozenset({"links", "lang", "n"}))
+WRITTEN = Change(
+    put=[record("a", 0.5, to("x"), lang="en"), record("b", 0.5, on("y", kind="word"), n=1), record("c")]
+)
+
+
+@pytest.fixture(scope="module")
+def space(cassandra_session):
+    with own_keyspace(cassandra_session, "names") as name:
+        yield name
+
+
+@pytest.fixture
+def opened(cassandra_session, space):
+    """Opens the same store again and again; a client of its own each time."""
+    name = new_name("t")
+
+    def opened(**options) -> CassandraBackend:
+        return CassandraBackend(cassandra_session, space, name, **options)
+
+    opened.settings = f'"{space}"."{name}_settings"'
+    return opened
+
+
+@pytest.fixture
+def backend(opened):
+    made = opened()
+    made.run(made.claim(CLAIM))
+    made.run(made.write(WRITTEN))
+    return made
+
+
+def names(backend: CassandraBackend, asked: Vocabulary | None = None) -> Vocabulary:
+    return backend.run(backend.vocabulary(asked))
+
+
+def forget(session, settings: str) -> None:
+    for row in session.execute(f"SELECT name FROM {settings}"):
+        if row.name.startswith(("kind ", "field ")):
+            session.execute(f"DELETE FROM {settings} WHERE name = %s", (row.name,))
+
+
+def test_a_client_reads_a_name_once_and_writes_it_once(backend, opened):
+    other = opened()
+    other._executor = counting = Counting(other._executor)
+    assert names(other, NAMES) == NAMES
+    assert counting.statements > 0
+    counting.reset()
+    assert names(other, NAMES) == NAMES
+    assert counting.statements == 0
+    backend._executor = counting = Counting(backend._executor)
+    backend.run(backend.write(Change(put=[record("d", 0.5, to("z"), lang="de")])))
+    first = counting.statements
+    counting.reset()
+    backend.run(backend.write(Change(put=[record("e", 0.5, to("z"), new=1)])))
+    assert counting.statements == first + 1
+
+
+def test_a_name_that_another_client_brought_is_known(backend, opened):
+    other, asked = opened(), Vocabulary(kinds=frozenset({"later"}), fields=frozenset({"later"}))
+    assert names(other, asked) == Vocabulary()
+    backend.run(backend.write(Change(put=[record("d", 0.5, to("z", kind="later"), later=1)])))
+    assert names(other, asked) == asked
+
+
+def test_a_store_of_version_3_is_brought_to_version_4(backend, opened, cassandra_session):
+    """By whoever opens it, also without the right to create."""
+    forget(cassandra_session, opened.settings)
+    step = f"UPDATE {opened.settings} SET value = '3' WHERE name = 'version' IF value = '4'"
+    assert cassandra_session.execute(step).one()[0]
+    assert names(opened(create=False)) == NAMES
+    found = cassandra_session.execute(f"SELECT value FROM {opened.settings} WHERE name = 'version'").one()
+    assert found.value == "4"
+    assert opened().run(opened().verify()).sound
+
+
+def test_an_empty_store_of_version_3_is_brought_to_version_4(opened, cassandra_session):
+    opened()
+    step = f"UPDATE {opened.settings} SET value = '3' WHERE name = 'version' IF value = '4'"
+    assert cassandra_session.execute(step).one()[0]
+    assert names(opened()) == Vocabulary()
+
+
+def test_names_that_are_missing_are_found_and_recorded(backend, opened, cassandra_session):
+    """As after a backup of the documents alone was restored."""
+    forget(cassandra_session, opened.settings)
+    other = opened()
+    assert names(other) == Vocabulary()
+    report = other.run(other.verify())
+    assert [(one.count, "not recorded" in one.problem) for one in report.findings] == [(5, True)]
+    assert other.run(other.repair()) == report
+    assert other.run(other.verify()).sound
+    assert names(opened()) == names(other) == NAMES
