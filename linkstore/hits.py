@@ -79,6 +79,84 @@ class Path(Sequence[Step]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Triple:
+    """One link between two documents, in the direction its author gave it.
+
+    Args:
+        subject: The id of the document that the link leads from.
+        kind: Kind of the link.
+        object: The id of the document that it leads to.
+        label: Its label, such as the anchor text.
+    """
+
+    subject: str
+    kind: str
+    object: str
+    label: str | None = None
+
+    def to_dict(self) -> dict[str, str | None]:
+        """The triple as a plain JSON dict."""
+        return {"subject": self.subject, "kind": self.kind, "object": self.object, "label": self.label}
+
+    def __str__(self) -> str:
+        return f"{self.subject} —[{self._link}]→ {self.object}"
+
+    def after(self, id: str) -> str:
+        """The triple as the continuation of a chain that has come to the document with this id."""
+        if id == self.subject:
+            return f"—[{self._link}]→ {self.object}"
+        return f"←[{self._link}]— {self.subject}"
+
+    def other(self, id: str) -> str:
+        """The document at the other end of the link."""
+        return self.object if id == self.subject else self.subject
+
+    @property
+    def _link(self) -> str:
+        return f'{self.kind} "{self.label}"' if self.label else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Chain(Sequence[Triple]):
+    """A chain of links from a document that the search started from to a hit.
+
+    Args:
+        start: The id of the document that it starts from.
+        triples: Its links in order; each shares a document with the next.
+        independent: Whether it counts among the chains that meet at the hit: it shares no other document
+            than start and hit with the others that count, and follows other kinds of link.
+    """
+
+    start: str
+    triples: tuple[Triple, ...]
+    independent: bool = False
+
+    @overload
+    def __getitem__(self, index: int) -> Triple: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Triple, ...]: ...
+    def __getitem__(self, index: int | slice) -> Triple | tuple[Triple, ...]:
+        """The triple, or triples, at ``index``."""
+        return self.triples[index]
+
+    def __len__(self) -> int:
+        return len(self.triples)
+
+    def __iter__(self) -> Iterator[Triple]:
+        return iter(self.triples)
+
+    def __str__(self) -> str:
+        parts, at = [self.start], self.start
+        for triple in self.triples:
+            parts.append(triple.after(at))
+            at = triple.other(at)
+        return " ".join(parts)
+
+    def __repr__(self) -> str:
+        return f"<Chain {printable(str(self))}>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """A document that was found.
 
@@ -89,6 +167,8 @@ class Hit:
         depth: Number of links followed to reach it; 0 for a seed.
         path: The documents from the seed to this one.
         contributions: The parts of the score by name; their sum is the score.
+        chains: Every chain of links that led to it, the independent ones first; only from
+            :class:`~linkstore.strategies.AllPaths`.
     """
 
     document: Document
@@ -97,6 +177,7 @@ class Hit:
     depth: int
     path: Path
     contributions: Mapping[str, float] = field(default_factory=dict)
+    chains: tuple[Chain, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Hit {self.document.id!r} score={self.score:.4f} depth={self.depth}>"
@@ -110,6 +191,8 @@ class Hit:
             "path": [step.to_dict() for step in self.path],
             "contributions": dict(self.contributions),
         }
+        if self.chains:
+            found["chains"] = [[triple.to_dict() for triple in chain] for chain in self.chains]
         return self.document.model_copy(update={"metadata": {**self.document.metadata, HIT_KEY: found}})
 
 
@@ -142,8 +225,8 @@ class Cut:
     """Documents or link groups that a search left out.
 
     Args:
-        reason: ``hub``, ``beam``, ``filter``, ``floor``, ``max_nodes``, ``k``, ``per_page``, ``lexical`` or
-            ``missing``.
+        reason: ``hub``, ``beam``, ``filter``, ``floor``, ``max_nodes``, ``k``, ``per_page``, ``lexical``,
+            ``missing`` or ``paths``.
         count: Number of documents left out; for ``hub``, of link groups.
         depth: The hop, 0 for the seeds; None for the result.
         detail: The setting that applied, and examples.
@@ -231,7 +314,8 @@ class Hits(Sequence[Hit]):
             if len(hit.contributions) > 1:
                 parts = (f"{name} {part:.4f}" for name, part in hit.contributions.items())
                 lines.append(f"     = {' + '.join(parts)}")
-            lines.append(f"     {printable(str(hit.path))}")
+            ways = [str(chain) for chain in hit.chains] or [str(hit.path)]
+            lines.extend(f"     {printable(way)}" for way in ways)
         if self.cuts:
             lines.append("left out:")
             lines.extend(f"  {printable(str(cut))}" for cut in self.cuts)

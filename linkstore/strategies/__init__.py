@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from linkstore.strategies.allpaths import AllPaths
 from linkstore.strategies.base import Question, Strategy, Traversing
 from linkstore.strategies.eager import Eager
 from linkstore.strategies.mmr import Mmr
@@ -15,6 +16,7 @@ DEFAULT_STRATEGY: Final[Strategy] = PageRank()
 
 __all__ = [
     "DEFAULT_STRATEGY",
+    "AllPaths",
     "Eager",
     "Mmr",
     "PageRank",

@@ -41,17 +41,23 @@ def seeds(trail: Trail, k: int, question: Question, controls: Traversing) -> Pla
     near: Candidates = yield Nearest(vector=question.vector, k=k, filter=question.seed_filter)
     above = near.similarity >= np.float32(controls.min_similarity)
     trail.cut("floor", int((~above).sum()), 0, f"min_similarity {controls.min_similarity}")
-    plain = unlinked(near.refs[above], near.similarity[above])
+    found = unlinked(near.refs[above], near.similarity[above])
+    best = float(near.similarity[0]) if len(near.refs) else None
+    return Start((yield from with_own(trail, found, question, controls)), best)
+
+
+def with_own(trail: Trail, found: Found, question: Question, controls: Traversing) -> Plan[Found]:
+    """What was found to start from, the roots that the question names, and what its own links lead to."""
+    plain = found
     if question.roots:
         roots = yield from rooted(trail, question)
         plain = unlinked(
             np.concatenate((plain.refs, roots.refs)), np.concatenate((plain.similarity, roots.similarity))
         )
-    best = float(near.similarity[0]) if len(near.refs) else None
     if not question.links:
-        return Start(plain, best)
+        return plain
     arrived = yield from linked(trail, plain.refs, question, controls)
-    return Start(_union(plain, arrived), best)
+    return _union(plain, arrived)
 
 
 def unlinked(refs: Ints, similarity: Floats) -> Found:

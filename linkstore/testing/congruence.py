@@ -17,7 +17,7 @@ from linkstore.backends.base import Backend, Change, Manifest, Record
 from linkstore.filters import EVERYTHING, Condition, Filter, parse_filter
 from linkstore.hits import Hit, Hits
 from linkstore.links import Direction, Link, merge_links
-from linkstore.strategies import Eager, Mmr, PageRank, Question, Similarity, Strategy, Words
+from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Question, Similarity, Strategy, Words
 from linkstore.vectors import Floats, unit_vector
 
 DIMENSION = 6
@@ -155,6 +155,15 @@ class RandomGraph:
                 named_kinds=("keyword",),
                 **self._controls(),
             )
+        if chosen < 0.4:
+            return AllPaths(
+                start_k=random.choice((0, 1, 3, 10)),
+                depth=random.choice((0, 2, 3)),
+                k=random.choice((1, 4, 50)),
+                chains=random.choice((1, 2, 8)),
+                lexical=random.choice((0.0, 1.0)),
+                **{**self._controls(), **self._wide()},
+            )
         if chosen < 0.8:
             return Eager(
                 start_k=random.choice((0, 1, 3, 10)),
@@ -182,6 +191,11 @@ class RandomGraph:
             "max_nodes": random.choice((4, 20, 1000)),
             "direction": random.choice(("forward", "backward", "both")),
         }
+
+    def _wide(self) -> dict[str, Any]:
+        """Bounds as they are by themselves, so that several chains lead to one document."""
+        wide = {"min_similarity": -1.0, "kinds": None, "hub_cap": 200, "beam": 32, "max_nodes": 1000}
+        return wide if self._random.random() < 0.7 else {}
 
     def _search(self, strategy: Strategy) -> Search:
         scope = self._condition()
@@ -326,6 +340,7 @@ def _compare_hit(hit: Hit, wanted: Hit, tolerance: float) -> Iterator[str]:
     yield from _unlike("document", hit.document, wanted.document)
     yield from _unlike("depth", hit.depth, wanted.depth)
     yield from _unlike("path", str(hit.path), str(wanted.path))
+    yield from _unlike("chains", hit.chains, wanted.chains)
     for name in ("score", "similarity"):
         if abs(getattr(hit, name) - getattr(wanted, name)) > tolerance:
             yield f"{name} {getattr(hit, name)!r}, expected {getattr(wanted, name)!r}"

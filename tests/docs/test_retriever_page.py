@@ -14,10 +14,10 @@ from linkstore import LinkRetriever, LinkStore
 from linkstore.operations import SearchOptions
 from linkstore.store.options import TAKES
 from linkstore.store.retrieving import StoreRetriever
-from linkstore.strategies import DEFAULT_STRATEGY, Eager, Mmr, PageRank, Similarity, Words
+from linkstore.strategies import DEFAULT_STRATEGY, AllPaths, Eager, Mmr, PageRank, Similarity, Words
 
 PAGE = ROOT / "docs" / "reference" / "retriever.md"
-STRATEGIES = (PageRank, Eager, Mmr, Similarity, Words)
+STRATEGIES = (PageRank, Eager, Mmr, AllPaths, Similarity, Words)
 OWN = {"traversal": Eager, "mmr_traversal": Mmr}
 """The search types that take a strategy's settings."""
 METHODS = {

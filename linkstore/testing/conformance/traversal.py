@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from linkstore.hits import Hits
-from linkstore.strategies import Eager, Mmr, PageRank, Similarity
+from linkstore.hits import Hits, Triple
+from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity
 from linkstore.testing.conformance.base import Cases
 from linkstore.testing.conformance.probe import Probe, at, record, to
 from linkstore.testing.congruence import assert_congruent
@@ -133,6 +133,75 @@ class TraversalCases(Cases):
         assert reasons == {"no document passes the filter"}
         for strategy in (Eager(min_similarity=0.9), Mmr(min_similarity=0.9), PageRank(min_similarity=0.9)):
             assert "min_similarity 0.9" in (probe.search(strategy).reason or "")
+
+    def test_chains_that_meet_come_first(self, probe: Probe) -> None:
+        """[T-5] Above what answers better by itself; as triples that keep direction and label."""
+        kinds = ("class", "governs", "approved", "place", "enforces")
+        in_class, governs, approved, place, enforces = kinds
+        probe.put(
+            record("drug", 0.9, to("c", kind=in_class, label="is a"), to("a", kind=approved)),
+            record("class", 0.0, at("c", kind=in_class), to("one", kind=governs), to("both", kind=governs)),
+            record("approval", 0.1, at("a", kind=approved), to("p", kind=place)),
+            record("place", 0.2, at("p", kind=place), to("both", kind=enforces), to("other", kind=enforces)),
+            record("one", 0.8, at("one", kind=governs)),
+            record("both", -0.5, at("both", kind=governs), at("both", kind=enforces)),
+            record("other", 0.85, at("other", kind=enforces)),
+        )
+        hits = probe.search(AllPaths(start_k=1, k=9))
+        assert hits[0].document.id == "both"
+        assert [(str(chain), chain.independent) for chain in hits[0].chains] == [
+            ('drug —[class "is a"]→ class —[governs]→ both', True),
+            ("drug —[approved]→ approval —[place]→ place —[enforces]→ both", True),
+        ]
+        assert hits[0].chains[0][0] == Triple(subject="drug", kind="class", object="class", label="is a")
+        assert shown(hits)[0] == '2 drug —[class c "is a"]→ class —[governs both]→ both'
+        assert {hit.document.id: len(hit.chains) for hit in hits[1:]} == {
+            "drug": 0,
+            "class": 1,
+            "approval": 1,
+            "place": 1,
+            "one": 1,
+            "other": 1,
+        }
+        assert sum(hits[0].contributions.values()) == pytest.approx(hits[0].score)
+
+    def test_chains_that_share_a_document_or_their_kinds_do_not_meet(self, probe: Probe) -> None:
+        """[T-5] They are shown, and count as one."""
+        probe.put(
+            record("s", 0.9, to("a"), to("b"), to("c", kind="x")),
+            record("a", 0.1, at("a"), to("end")),
+            record("b", 0.1, at("b"), to("end"), to("c", kind="y")),
+            record("c", 0.1, at("c", kind="x"), at("c", kind="y"), to("last")),
+            record("end", 0.1, at("end")),
+            record("last", 0.1, at("last")),
+        )
+        found = {hit.document.id: hit for hit in probe.search(AllPaths(start_k=1))}
+        assert [(str(chain), chain.independent) for chain in found["end"].chains] == [
+            ("s —[k]→ a —[k]→ end", True),
+            ("s —[k]→ b —[k]→ end", False),
+        ]
+        assert [(str(chain), chain.independent) for chain in found["last"].chains] == [
+            ("s —[x]→ c —[k]→ last", True),
+            ("s —[k]→ b —[y]→ c —[k]→ last", False),
+        ]
+        assert [chain.independent for chain in found["c"].chains] == [True, True]
+        assert {id for id, hit in found.items() if "meeting" in hit.contributions} == {"c"}
+
+    def test_chains_are_ordered_counted_and_never_circular(self, probe: Probe) -> None:
+        """[T-5] By strength, length and ids; against the direction of links if that is asked for."""
+        middles = [f"m{n}" for n in range(6)]
+        probe.put(
+            record("s", 0.9, *(to(name, weight=0.5 if name == "m0" else 1.0) for name in middles), at("s")),
+            *(record(name, 0.1, at(name), to("end"), to("s")) for name in middles),
+            record("end", 0.1, at("end"), to("s")),
+        )
+        hits = probe.search(AllPaths(start_k=1, chains=4))
+        chains = {hit.document.id: [str(chain) for chain in hit.chains] for hit in hits}
+        assert chains["end"] == [f"s —[k]→ m{n} —[k]→ end" for n in (1, 2, 3, 4)]
+        assert chains["s"] == []
+        backward = probe.search(AllPaths(start_k=0, depth=1, direction="backward"), roots=("m1",))
+        ((chain,),) = [hit.chains for hit in backward if hit.chains]
+        assert (str(chain), tuple(chain)) == ("m1 ←[k]— s", (Triple(subject="s", kind="k", object="m1"),))
 
     @pytest.mark.parametrize("seed", SEEDS)
     def test_random_graphs_answer_as_the_oracle_does(self, unclaimed: Probe, seed: int) -> None:

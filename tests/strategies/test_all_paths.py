@@ -1,0 +1,197 @@
+"""``AllPaths``: every chain to a document, and documents where chains meet."""
+
+from __future__ import annotations
+
+import drugs
+import pytest
+from langchain_core.documents import Document
+from searching import cuts, ids, store
+
+from linkstore import LinkStore
+from linkstore.errors import StrategyError
+from linkstore.filters import parse_filter
+from linkstore.hits import Chain, Triple
+from linkstore.strategies import AllPaths
+from linkstore.strategies.chains import MOST
+from linkstore.testing.conformance.probe import at, on, record, to
+
+
+@pytest.fixture(scope="module")
+def pharmacy():
+    with LinkStore() as made:
+        made.add_documents(list(drugs.documents()))
+        yield made
+
+
+def arms(drug: drugs.Drug) -> list[list[tuple[str, str, str]]]:
+    """Both chains from a drug to its regulation."""
+    name, regulation = f"drug/{drug.name}", f"regulation/{drug.regulation}"
+    group, approval, place = f"class/{drug.class_}", f"approval/{drug.name}", f"place/{drug.place}"
+    return [
+        [(name, "BELONGS_TO", group), (group, "GOVERNED_BY", regulation)],
+        [
+            (name, "HAS_APPROVAL", approval),
+            (approval, "IN_JURISDICTION", place),
+            (place, "ENFORCES", regulation),
+        ],
+    ]
+
+
+def told(chain: Chain) -> list[tuple[str, str, str]]:
+    return [(triple.subject, triple.kind, triple.object) for triple in chain]
+
+
+def test_the_regulation_where_both_arms_meet_comes_first(pharmacy):
+    """For each of 200 drugs, among 712 documents, without being told which kinds matter."""
+    for drug in drugs.drugs():
+        hits = pharmacy.search(drugs.question(drug), strategy=AllPaths())
+        assert hits[0].document.id == f"regulation/{drug.regulation}"
+        assert [told(chain) for chain in hits[0].chains if chain.independent] == arms(drug)
+        assert {chain[0].label for chain in hits[0].chains[:2]} == {"belongs_to", "has_approval"}
+
+
+def test_the_arms_are_found_from_a_root_alone(pharmacy):
+    for drug in drugs.drugs()[::40]:
+        root = [f"drug/{drug.name}"]
+        hits = pharmacy.search("anything", strategy=AllPaths(start_k=0), initial_roots=root)
+        assert hits[0].document.id == f"regulation/{drug.regulation}"
+        assert [told(chain) for chain in hits[0].chains] == arms(drug)
+        assert hits[1].contributions.get("meeting") is None
+
+
+def test_two_hops_find_one_arm(pharmacy):
+    drug = drugs.drugs()[0]
+    root = [f"drug/{drug.name}"]
+    hits = pharmacy.search("x", strategy=AllPaths(start_k=0, depth=2, k=50), initial_roots=root)
+    found = {hit.document.id: hit for hit in hits}[f"regulation/{drug.regulation}"]
+    assert [told(chain) for chain in found.chains] == arms(drug)[:1]
+
+
+def test_kinds_that_are_not_followed_end_an_arm(pharmacy):
+    drug = drugs.drugs()[0]
+    kinds = ["BELONGS_TO", "GOVERNED_BY", "HAS_APPROVAL", "IN_JURISDICTION"]
+    hits = pharmacy.search("x", strategy=AllPaths(kinds=kinds), initial_roots=[f"drug/{drug.name}"])
+    assert all("meeting" not in hit.contributions for hit in hits)
+
+
+def test_chains_are_in_metadata_and_in_the_explanation(pharmacy):
+    drug = drugs.drugs()[3]
+    hits = pharmacy.search(drugs.question(drug), strategy=AllPaths(k=1))
+    found = hits.documents()[0].metadata["linkstore"]
+    assert found["chains"][0][0] == {
+        "subject": f"drug/{drug.name}",
+        "kind": "BELONGS_TO",
+        "object": f"class/{drug.class_}",
+        "label": "belongs_to",
+    }
+    assert "chains" not in pharmacy.search("x").documents()[0].metadata["linkstore"]
+    told = hits.explain()
+    assert f'—[HAS_APPROVAL "has_approval"]→ approval/{drug.name} —[IN_JURISDICTION' in told
+    assert f'—[BELONGS_TO "belongs_to"]→ class/{drug.class_}' in told
+    assert sum(hits[0].contributions.values()) == pytest.approx(hits[0].score)
+
+
+def test_a_chain_reads_as_it_was_followed():
+    chain = Chain(
+        "a", (Triple(subject="b", kind="k", object="a", label="l"), Triple(subject="b", kind="j", object="c"))
+    )
+    assert str(chain) == 'a ←[k "l"]— b —[j]→ c'
+    assert repr(chain) == '<Chain a ←[k "l"]— b —[j]→ c>'
+    assert (len(chain), chain[1].kind, [triple.kind for triple in chain], chain[:1]) == (
+        2,
+        "j",
+        ["k", "j"],
+        (chain[0],),
+    )
+    assert str(chain[0]) == 'b —[k "l"]→ a'
+
+
+def test_weights_decide_which_chain_is_shown():
+    search = store(
+        record("s", 0.9, to("a", weight=0.5), to("b"), to("c", weight=0.25)),
+        *(record(name, 0.1, at(name), to("end")) for name in "abc"),
+        record("end", 0.1, at("end")),
+    )
+    (end,) = [hit for hit in search(AllPaths(start_k=1, chains=2)) if hit.document.id == "end"]
+    assert [chain[0].object for chain in end.chains] == ["b", "a"]
+
+
+def test_a_link_without_weight_leads_to_a_chain_without_strength():
+    search = store(record("s", 0.9, to("a", weight=0.0)), record("a", 0.1, at("a")))
+    hit = search(AllPaths(start_k=1))[1]
+    assert [str(chain) for chain in hit.chains] == ["s —[k]→ a"]
+    assert "start" not in hit.contributions
+
+
+def test_filters_hold_on_the_way():
+    search = store(
+        record("s", 0.9, to("a"), to("b", kind="j")),
+        record("a", 0.1, at("a"), to("end"), hidden=True),
+        record("b", 0.1, at("b", kind="j"), to("end", kind="j")),
+        record("end", 0.1, at("end"), at("end", kind="j")),
+    )
+    assert search(AllPaths(start_k=1))[0].document.id == "end"
+    for stage in ("filter", "hop_filter"):
+        hits = search(AllPaths(start_k=1), **{stage: parse_filter({"hidden": {"$exists": False}})})
+        assert ids(hits) == ["s", "b", "end"]
+        assert [len(hit.chains) for hit in hits] == [0, 1, 1]
+
+
+@pytest.mark.parametrize("depth", [3, 6])
+def test_a_dense_graph_makes_no_more_chains_than_the_ceiling(depth):
+    """A hundred documents that all link to each other have a hundred million chains of four links."""
+    names = [f"{n:03}" for n in range(100)]
+    search = store(*(record(name, 0.5, on("all"), on(f"{n % 7}", kind="j")) for n, name in enumerate(names)))
+    hits = search(AllPaths(start_k=4, depth=depth, adjacent_k=100, beam=100, k=100))
+    assert len(hits) == 100
+    assert all(len(hit.chains) <= 8 for hit in hits)
+    assert "paths" in {reason for reason, _, _ in cuts(hits)}
+    assert any(f"more than {MOST:,} chains" in cut.detail for cut in hits.cuts)
+
+
+def test_a_document_that_is_its_own_neighbour_has_no_chain():
+    search = store(record("a", 0.9, on("x"), to("a"), at("a")), record("b", 0.1, on("x")))
+    hits = search(AllPaths(start_k=1, direction="both", depth=9))
+    assert [[str(chain) for chain in hit.chains] for hit in hits] == [[], ["a —[k]→ b"]]
+
+
+def test_a_search_that_ends_at_once_has_its_reason():
+    assert store()(AllPaths()).reason == "the store is empty"
+    search = store(record("a", 0.5, text="word"))
+    assert "min_similarity 0.9" in str(search(AllPaths(min_similarity=0.9)).reason)
+    assert "start_k is 0" in str(search(AllPaths(start_k=0)).reason)
+    assert ids(search(AllPaths(depth=0))) == ["a"]
+    assert ids(search(AllPaths(depth=2**31 - 1))) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"chains": 0}, {"depth": -1}, {"pool": 0}, {"lexical": -1}, {"start_k": 1.5}]
+)
+def test_settings_out_of_range_are_refused(wrong):
+    with pytest.raises(StrategyError, match=next(iter(wrong))):
+        AllPaths(**wrong)
+
+
+def test_words_find_a_start_that_meaning_does_not():
+    search = store(
+        *(record(f"n{n}", 0.8, text="tower") for n in range(5)),
+        record("s", 0.1, to("end"), text="zalamidine"),
+        record("end", 0.0, at("end")),
+    )
+    assert search(AllPaths(), text="zalamidine")[0].document.id == "s"
+    assert "end" in ids(search(AllPaths(), text="zalamidine"))
+    assert "end" not in ids(search(AllPaths(lexical=0), text="zalamidine"))
+
+
+def test_pages_share_the_result():
+    search = store(
+        record("s", 0.9, to("a"), to("b")),
+        *(record(n, 0.5, at(n), at("page", kind="section")) for n in "ab"),
+    )
+    assert ids(search(AllPaths(start_k=1, per_page=1))) == ["s", "a"]
+
+
+def test_documents_are_those_of_the_store(pharmacy):
+    (hit,) = pharmacy.search(drugs.question(drugs.drugs()[9]), strategy=AllPaths(k=1))
+    assert isinstance(hit.document, Document)
+    assert hit.document.metadata["type"] == "regulation"
