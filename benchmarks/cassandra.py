@@ -31,7 +31,7 @@ from cassandra_server import Server, create_keyspace
 
 from linkstore import LinkStore
 from linkstore.backends.base import Manifest
-from linkstore.backends.cassandra import codes, cql
+from linkstore.backends.cassandra import codes, cql, derived_cql
 from linkstore.backends.cassandra.backend import CassandraBackend
 from linkstore.backends.cassandra.members import state_of
 from linkstore.backends.cassandra.rows import memberships, stored_links
@@ -203,7 +203,7 @@ class Bare:
 
     def _statements(self, numbers: Sequence[int]) -> Iterator[Statement]:
         document = cql.write_document(self._tables, lifetime=False)
-        member = cql.write_members(self._tables, 1, replace=False, lifetime=False)
+        member = derived_cql.write_members(self._tables, 1, replace=False, lifetime=False)
         at = time.time_ns() // 1000
         packed = codes.encode(self.data.vectors[list(numbers)])
         for n, code in zip(numbers, packed, strict=True):

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
-from linkstore.backends.cassandra import cql
+from linkstore.backends.cassandra import derived_cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.groups import REMEMBERED, GroupReader
 from linkstore.backends.cassandra.reading import KEYS_A_STATEMENT, LANES, Fetcher
@@ -16,7 +16,7 @@ from linkstore.backends.cassandra.transport.placement import Share
 from linkstore.drivers import run
 
 TABLES = Tables("space", "store")
-FULL, LIGHT = cql.read_members(TABLES), cql.count_members(TABLES)
+FULL, LIGHT = derived_cql.read_members(TABLES), derived_cql.count_members(TABLES)
 
 
 class OneNode:

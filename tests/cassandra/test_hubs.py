@@ -19,7 +19,7 @@ from cassandra_server import create_keyspace
 from cassandra_tables import new_name
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.backends.cassandra import codes, cql
+from linkstore.backends.cassandra import codes, derived_cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.members import state_of
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
@@ -59,7 +59,7 @@ def crowd(tables: Tables, numbers: Sequence[int]) -> Iterator[Statement]:
         ]
         for start in range(0, len(rows), A_BATCH):
             batch = rows[start : start + A_BATCH]
-            text = cql.write_members(tables, len(batch), replace=False, lifetime=False)
+            text = derived_cql.write_members(tables, len(batch), replace=False, lifetime=False)
             values = (1, *(value for row in batch for value in row))
             yield Statement(cql=text, values=values, level="write")
 

@@ -23,7 +23,7 @@ from cassandra_tables import empty, own_keyspace
 
 from linkstore import Link
 from linkstore.backends.base import Change, Manifest, Record
-from linkstore.backends.cassandra import cql
+from linkstore.backends.cassandra import derived_cql
 from linkstore.backends.cassandra.backend import CassandraBackend
 from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
@@ -281,7 +281,7 @@ def test_what_a_member_says_is_compared(clients) -> None:
         )
     )[0]
     wrong = dict(rows)["other"][8:]
-    text = cql.write_members(one._tables, 1, replace=True, lifetime=False)
+    text = derived_cql.write_members(one._tables, 1, replace=True, lifetime=False)
     values = (time.time_ns() // 1000, {wrong}, "k", "x", "in", 0, "d")
     one._executor.run(Requests(statements=(Statement(cql=text, values=values, level="write"),), what="spoil"))
     (finding,) = one.run(one.verify()).findings

@@ -1,4 +1,6 @@
-"""All CQL: functions of the tables' names that give texts, and nothing else.
+"""CQL of tables, documents, pages and settings: functions of the tables' names that give texts.
+
+What follows from documents, members and words, is in ``derived_cql``.
 
 A store in Cassandra has five tables. ``T`` holds documents by id and is the truth. ``T_members`` holds, for
 each side of each link group, who lies there, with a small copy of the vector: a partition for each, so that
@@ -260,131 +262,6 @@ def write_links(tables: Tables, *, lifetime: bool) -> str:
 def delete_document(tables: Tables) -> str:
     """Values: timestamp, id."""
     return f"DELETE FROM {tables.documents} USING TIMESTAMP ? WHERE id = ?"
-
-
-_OF_GROUPS: Final = "WHERE kind = ? AND tag IN ? AND side = ? AND bucket IN ? PER PARTITION LIMIT ?"
-
-
-def read_members(tables: Tables) -> str:
-    """Members of link groups: (tag, id, states); values: kind, tags, side, buckets, limit of each."""
-    return f"SELECT tag, id, states FROM {tables.members} {_OF_GROUPS}"
-
-
-def count_members(tables: Tables) -> str:
-    """A row of (tag) for each member of link groups; values as for :func:`read_members`."""
-    return f"SELECT tag FROM {tables.members} {_OF_GROUPS}"
-
-
-def read_more_members(tables: Tables) -> str:
-    """The next of a partition: (tag, id, states); values: kind, tag, side, bucket, last id, limit."""
-    return (
-        f"SELECT tag, id, states FROM {tables.members}"
-        " WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id > ? LIMIT ?"
-    )
-
-
-_MEMBERS_KEY: Final = "kind, tag, side, bucket"
-
-
-def read_range_of_members(tables: Tables) -> str:
-    """Members of part of the ring: (kind, tag, side, bucket, id, states, when they were written).
-
-    Values: the token before the first, the last token.
-    """
-    return (
-        f"SELECT {_MEMBERS_KEY}, id, states, WRITETIME(states) FROM {tables.members}"
-        f" WHERE token({_MEMBERS_KEY}) > ? AND token({_MEMBERS_KEY}) <= ?"
-    )
-
-
-def write_members(tables: Tables, count: int, *, replace: bool, lifetime: bool) -> str:
-    """Members; values: timestamp, and for each lifetime, states, kind, tag, side, bucket, id.
-
-    Args:
-        tables: Of the store.
-        count: How many.
-        replace: Whether other states are taken out.
-        lifetime: Whether they expire.
-    """
-    one = (
-        f"UPDATE {tables.members}{_using(lifetime)} SET states = {_states(replace)}"
-        " WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id = ?"
-    )
-    return _stamped_batch(one, count)
-
-
-def delete_members(tables: Tables, count: int) -> str:
-    """Members of so many partitions; values: timestamp, and for each kind, tag, side, bucket, list of ids."""
-    one = f"DELETE FROM {tables.members} WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id IN ?"
-    return _stamped_batch(one, count)
-
-
-_OF_WORD: Final = "WHERE shard = ? AND bucket = ? AND word = ?"
-
-
-def read_first_postings(tables: Tables) -> str:
-    """The first who have a word: (hash, id, states); values: shard, bucket, word, limit."""
-    return f"SELECT hash, id, states FROM {tables.words} {_OF_WORD} LIMIT ?"
-
-
-def read_more_postings(tables: Tables) -> str:
-    """All others: (hash, id, states); values: shard, bucket, word, hash and id of the last one."""
-    return f"SELECT hash, id, states FROM {tables.words} {_OF_WORD} AND (hash, id) > (?, ?)"
-
-
-def read_next_postings(tables: Tables) -> str:
-    """Some of the others; values as for :func:`read_more_postings`, and the limit."""
-    return f"{read_more_postings(tables)} LIMIT ?"
-
-
-_POSTING: Final = "word, hash, id, states, WRITETIME(states)"
-
-
-def read_postings_first(tables: Tables) -> str:
-    """The first of a partition: (word, hash, id, states, when written); values: shard, bucket, limit."""
-    return f"SELECT {_POSTING} FROM {tables.words} WHERE shard = ? AND bucket = ? LIMIT ?"
-
-
-def read_postings_after(tables: Tables) -> str:
-    """The next of a partition; values: shard, bucket, word, hash and id of the last one, limit."""
-    return (
-        f"SELECT {_POSTING} FROM {tables.words} WHERE shard = ? AND bucket = ?"
-        " AND (word, hash, id) > (?, ?, ?) LIMIT ?"
-    )
-
-
-def write_postings(tables: Tables, count: int, *, replace: bool, lifetime: bool) -> str:
-    """Postings; values: timestamp, and for each lifetime, states, shard, bucket, word, hash, id.
-
-    Args:
-        tables: Of the store.
-        count: How many.
-        replace: Whether other states are taken out.
-        lifetime: Whether they expire.
-    """
-    one = (
-        f"UPDATE {tables.words}{_using(lifetime)} SET states = {_states(replace)}"
-        f" {_OF_WORD} AND hash = ? AND id = ?"
-    )
-    return _stamped_batch(one, count)
-
-
-def delete_postings(tables: Tables, count: int) -> str:
-    """Values: timestamp, and for each shard, bucket, word, hash, id."""
-    return _stamped_batch(f"DELETE FROM {tables.words} {_OF_WORD} AND hash = ? AND id = ?", count)
-
-
-def _stamped_batch(one: str, count: int) -> str:
-    """Statements as one, unlogged: it saves requests and promises nothing more."""
-    return f"BEGIN UNLOGGED BATCH USING TIMESTAMP ? {'; '.join([one] * count)}; APPLY BATCH"
-
-
-def _states(replace: bool) -> str:
-    return "?" if replace else "states + ?"
-
-
-def _using(lifetime: bool) -> str:
-    return " USING TTL ?" if lifetime else ""
 
 
 def read_pages(tables: Tables) -> str:

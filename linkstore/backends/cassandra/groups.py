@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
-from linkstore.backends.cassandra import cql
+from linkstore.backends.cassandra import derived_cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.members import bucket
 from linkstore.backends.cassandra.reading import Fetcher
@@ -115,7 +115,7 @@ class GroupReader:
         """Read the next rows of partitions."""
         if not parts:
             return
-        text = cql.read_more_members(self._tables)
+        text = derived_cql.read_more_members(self._tables)
         statements = tuple(
             Statement(cql=text, values=(*part.group, side, part.bucket, part.rows[-1][1], most))
             for part in parts
@@ -130,8 +130,8 @@ class GroupReader:
         """Members of some groups, and only the sizes of others."""
         found, counted = {group: GroupRows() for group in (*full, *light)}, set(light)
         asked = [
-            *self._statements(cql.read_members(self._tables), full, side, limit),
-            *self._statements(cql.count_members(self._tables), light, side, limit),
+            *self._statements(derived_cql.read_members(self._tables), full, side, limit),
+            *self._statements(derived_cql.count_members(self._tables), light, side, limit),
         ]
         if asked:
             answers = yield Requests(

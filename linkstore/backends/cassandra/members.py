@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import xxhash
 
-from linkstore.backends.cassandra import cql
+from linkstore.backends.cassandra import derived_cql
 from linkstore.backends.cassandra.batching import BATCH_BYTES, ROW_BYTES, batches
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.reading import Fetcher
@@ -116,7 +116,7 @@ class MemberStatements:
         for part, routing in self._parts([key for key, _ in entries], contents):
             chosen = [entries[position] for position in part]
             values = chain.from_iterable([*_packed_key(key), packed_list(ids)] for key, ids in chosen)
-            text = cql.delete_members(self._tables, len(part))
+            text = derived_cql.delete_members(self._tables, len(part))
             yield _statement(text, [_LONG.pack(at), *values], routing)
 
     def _write(self, rows: Iterable[MemberRow], at: int, *, replace: bool) -> Iterator[Statement]:
@@ -125,7 +125,7 @@ class MemberStatements:
         for part, routing in self._parts([key[:-1] for key, _ in ordered], contents):
             values = chain.from_iterable(self._packed_row(*ordered[position]) for position in part)
             lifetime = bool(self._lifetime)
-            text = cql.write_members(self._tables, len(part), replace=replace, lifetime=lifetime)
+            text = derived_cql.write_members(self._tables, len(part), replace=replace, lifetime=lifetime)
             yield _statement(text, [_LONG.pack(at), *values], routing)
 
     def _packed_row(self, key: MemberKey, state: bytes) -> list[bytes]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from linkstore.backends.cassandra import cql
+from linkstore.backends.cassandra import derived_cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.postings import HASH_BYTES, Partition
 from linkstore.backends.cassandra.scopes import Scope
@@ -84,8 +84,8 @@ def _is_open(reading: Reading, most: int | None) -> bool:
 def _statement(tables: Tables, reading: Reading, page: int) -> Statement:
     key = (*reading.partition, reading.word)
     if reading.last is None:
-        return Statement(cql=cql.read_first_postings(tables), values=(*key, page))
-    return Statement(cql=cql.read_next_postings(tables), values=(*key, *place(reading.last), page))
+        return Statement(cql=derived_cql.read_first_postings(tables), values=(*key, page))
+    return Statement(cql=derived_cql.read_next_postings(tables), values=(*key, *place(reading.last), page))
 
 
 def by_state(rows: Sequence[ServerRow]) -> list[PostingRow]:

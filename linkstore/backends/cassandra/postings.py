@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 import xxhash
 
-from linkstore.backends.cassandra import cql
+from linkstore.backends.cassandra import derived_cql
 from linkstore.backends.cassandra.batching import batches
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.members import bucket
@@ -155,12 +155,14 @@ class PostingStatements:
         """Delete rows as they were at ``at``."""
         for part, routing in self._batches([(*key, b"") for key in keys]):
             values = (_packed_key(row) for row in part)
-            yield _packed(cql.delete_postings(self._tables, len(part)), at, values, routing)
+            yield _packed(derived_cql.delete_postings(self._tables, len(part)), at, values, routing)
 
     def _write(self, rows: Iterable[PostingRow], at: int, *, replace: bool) -> Iterator[Statement]:
         lifetime = [_INT.pack(seconds) for seconds in self._lifetime]
         for part, routing in self._batches([(*key, state) for key, state in rows]):
-            text = cql.write_postings(self._tables, len(part), replace=replace, lifetime=bool(lifetime))
+            text = derived_cql.write_postings(
+                self._tables, len(part), replace=replace, lifetime=bool(lifetime)
+            )
             values = ([*lifetime, packed(row[-1]), *_packed_key(row)] for row in part)
             yield _packed(text, at, values, routing)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from linkstore.backends.cassandra import cql
+from linkstore.backends.cassandra import cql, derived_cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.postings import SHARDS, Partition
 from linkstore.backends.cassandra.states import unpacked
@@ -66,7 +66,7 @@ class MemberRounds:
     def __init__(self, tables: Tables, expected: int) -> None:
         parts = max(_LEAST_RANGES, expected // _A_RANGE)
         ends = [_FIRST_TOKEN + _TOKENS * n // parts for n in range(parts)] + [_FIRST_TOKEN + _TOKENS - 1]
-        text = cql.read_range_of_members(tables)
+        text = derived_cql.read_range_of_members(tables)
         self._left = [Statement(cql=text, values=ends[at : at + 2]) for at in range(parts)]
 
     def next(self) -> Operation[list[Found] | None]:
@@ -107,7 +107,7 @@ class PostingRounds:
 
     def _statement(self, partition: Partition, after: Row | None) -> Statement:
         if after is None:
-            first = cql.read_postings_first(self._tables)
+            first = derived_cql.read_postings_first(self._tables)
             return Statement(cql=first, values=(*partition, POSTINGS), page_limit=POSTINGS)
-        following = cql.read_postings_after(self._tables)
+        following = derived_cql.read_postings_after(self._tables)
         return Statement(cql=following, values=(*partition, *after, POSTINGS), page_limit=POSTINGS)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from linkstore.backends.cassandra import cql
+from linkstore.backends.cassandra import derived_cql
 from linkstore.backends.cassandra.corpus import (
     MOST_COUNTED,
     Corpus,
@@ -120,7 +120,7 @@ class WordSearch:
         if totals is None:
             limits[EVERY_DOCUMENT] = a_part
         keys = [(word, one) for word in limits for one in partitions_of(word, self._buckets)]
-        text = cql.read_first_postings(self._tables)
+        text = derived_cql.read_first_postings(self._tables)
         answers = yield from self._read(
             [Statement(cql=text, values=(*at, word, limits[word])) for word, at in keys]
         )
@@ -138,7 +138,7 @@ class WordSearch:
     def _finish(self, words: Sequence[WordRows]) -> Operation[None]:
         """Read words to their end."""
         keys = [(rows, at) for rows in words for at in sorted(rows.unfinished)]
-        text = cql.read_more_postings(self._tables)
+        text = derived_cql.read_more_postings(self._tables)
         answers = yield from self._read(
             [Statement(cql=text, values=(*at, rows.word, *place(rows.parts[at][-1]))) for rows, at in keys]
         )
