@@ -46,7 +46,10 @@ class PageText:
         return cls("".join(walk.parts), walk.anchors, walk.headings, walk.lines)
 
     def after(self, anchor: str) -> list[str]:
-        """What an anchor leads to: the heading it stands on, if it does, and the line there."""
+        """What an anchor leads to: the heading it stands on, if it does, and the line there.
+
+        A heading that another one follows leads to itself alone.
+        """
         at = self.anchors[anchor]
         heading = next((span for span in self.headings if span[0] <= at < span[1]), None)
         if heading is not None:
@@ -54,6 +57,8 @@ class PageText:
         following = bisect_right(self.lines, at)
         end = self.lines[following] if following < len(self.lines) else len(self.text)
         found = [self.text[heading[0] : heading[1]]] if heading is not None else []
+        if found and any(begin == at for begin, _ in self.headings):
+            return found
         return [part for part in (*found, self.text[at : min(end, at + LONGEST)]) if part]
 
 

@@ -20,8 +20,6 @@ MOST_ATTRIBUTES: Final = 1000
 MOST_OPTIONS: Final = 1000
 """Of the lists to choose from on a page; further ones are left out, as no text of a page is in them."""
 
-_FEW_TAGS: Final = 256
-_SHORT: Final = 16_384
 _REOPENED: Final = 20_000
 _CHARACTERS_EACH: Final = 4
 _MOVED: Final = 50_000
@@ -47,8 +45,6 @@ def bounded(page: str) -> str:
         UnboundedPageError: If its elements lie too deep, have too many attributes, or are opened or moved too
             often by tags that are not closed in order.
     """
-    if len(page) <= _SHORT and page.count("<") <= _FEW_TAGS and "/>" not in page:
-        return page
     if in_order(page):
         return page
     tags, nesting, options = Tags(page), Nesting(), 0
