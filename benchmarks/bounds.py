@@ -24,8 +24,7 @@ from linkstore.errors import LinkStoreError
 from linkstore.extraction import Page
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.html.blocks import Block
-from linkstore.ingest.html.pages import UnreadablePageError, read_html_page
-from linkstore.ingest.notes.markdown import read_markdown_page
+from linkstore.ingest.html.pages import UnreadablePageError, page_content, parsed, read_html_page
 from linkstore.ingest.notes.markup import note_html, targets
 from linkstore.ingest.notes.notes import Notes
 from linkstore.ingest.web.errors import FetchError
@@ -181,9 +180,9 @@ def _html(content: bytes) -> None:
 def _markdown(content: bytes) -> None:
     text = content.decode()
     targets(text)
-    note_html(text, "x.md", Notes(("Note.md", "a/index.md"), {}))
+    html = note_html(text, "x.md", Notes(("Note.md", "a/index.md"), {}))
     try:
-        _documents(read_markdown_page(content).blocks)
+        _documents(page_content(parsed(f"<main>{html}</main>")).blocks)
     except UnreadablePageError:
         return
 
