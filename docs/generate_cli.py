@@ -14,27 +14,26 @@ WIDTH = "100"
 TARGET = Path(__file__).with_name("cli.md")
 INTRODUCTION = """# The command line
 
-Results go to stdout, everything else to stderr; `--json` prints JSON that stays the same from one version
-to the next, but for added keys. `-k` is the number of documents returned, `--start-k` the number that a
-search starts from.
-`LINKSTORE_STORE` names the store where `--store` is not given: a folder, or a
-[store in Cassandra](how-to/use-cassandra.md).
+Commands print results to stdout and everything else to stderr. `--json` prints JSON; later versions may
+add keys, but do not change or remove any. `-k` is the number of documents to return, and `--start-k` the
+number to start from. Without `--store`, the environment variable `LINKSTORE_STORE` names the store: a
+folder, or a [store in Cassandra](how-to/use-cassandra.md).
 
 | exit code | meaning |
 |---|---|
-| 0 | done; also when nothing was found, with the reason on stderr |
+| 0 | success; also if nothing was found, with the reason on stderr |
 | 1 | any other error, such as an unknown id |
 | 2 | usage: an unknown option or strategy, an empty query, a bad filter, a wrong folder or URL |
-| 3 | there is no store at this place |
-| 4 | another process held the store for too long |
-| 5 | the store is damaged or of another version; `verify` found something |
-| 6 | the embedding is unknown or not the store's, or an optional dependency is not installed |
-| 7 | a server could not be reached, or did not answer in time: of the store, or the website to index |
-| 8 | part of the source could not be seen, or more than half of it is gone: what is stored of that stays |
-| 9 | the source has nothing that can be indexed |
-| 130 | stopped by Ctrl-C |
+| 3 | the store does not exist |
+| 4 | another process locked the store for too long |
+| 5 | the store is damaged or has another version, or `verify` found problems |
+| 6 | the embedding is unknown or is not that of the store, or an optional dependency is missing |
+| 7 | the server of the store, or the website to index, could not be reached or did not answer in time |
+| 8 | part of the source could not be read, or most of its pages are missing; the stored pages were kept |
+| 9 | the source contains nothing that can be indexed |
+| 130 | interrupted by Ctrl-C |
 
-This page is written by `make docs` from `--help`.
+`make docs` writes this page from `--help`.
 """
 
 

@@ -30,7 +30,7 @@ QUESTION_WORDS: Final = 128
 QUESTION_CHARACTERS: Final = 16_384
 """So much of a question is searched for words and names."""
 LONGEST_WORD: Final = 64
-"""Longer ones, in characters, are no words."""
+"""Longer words, in characters, are ignored."""
 Counts = TypeVar("Counts", float, npt.NDArray[np.float64])
 
 

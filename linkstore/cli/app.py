@@ -32,8 +32,8 @@ app = typer.Typer(
     name="linkstore",
     help="Search a hyperlinked site by meaning, and follow its links.",
     epilog="Exit codes: 0 done, 1 other errors, 2 usage, 3 no store, 4 store busy, 5 store damaged or of"
-    " another version, 6 embedding or optional dependency missing, 7 server unavailable, 8 source not seen as"
-    " a whole (nothing was removed of the rest), 9 nothing to index, 130 interrupted.",
+    " another version, 6 embedding or optional dependency missing, 7 server unavailable, 8 part of the"
+    " source unreadable (its stored pages were kept), 9 nothing to index, 130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

@@ -23,16 +23,17 @@ def delete(
     store: StoreOption,
     pages: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PAGES", help="Pages by URL, or documents of no page by id."),
+        typer.Argument(metavar="PAGES", help="URLs of pages, or ids of documents that belong to no page."),
     ] = None,
     chunks: Annotated[
         list[str] | None,
-        typer.Option("--chunk", metavar="ID", help="Remove this document of a page only; repeatable."),
+        typer.Option("--chunk", metavar="ID", help="Remove only this document of a page; repeatable."),
     ] = None,
 ) -> None:
     """Remove pages with all their documents and links.
 
-    Nothing is removed if one of them is not there. The next index of their source restores what it still has.
+    If one of them does not exist, nothing is removed. The next index run of their source restores pages that
+    it still has.
     """
     if not pages and not chunks:
         raise UsageError("there is nothing to delete; give pages, or --chunk ID")

@@ -25,16 +25,17 @@ SHOWN: Final = 3
 
 def demo(
     store: Annotated[
-        str | None, typer.Option("--store", "-s", metavar="PLACE", help="Keep the store at this place.")
+        str | None,
+        typer.Option("--store", "-s", metavar="PLACE", help="Keep the store in this folder or cluster."),
     ] = None,
     copy: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", file_okay=False, help="Only copy the site to DIR, to try things on."),
+        typer.Option(metavar="DIR", file_okay=False, help="Only copy the site to DIR."),
     ] = None,
 ) -> None:
-    """See what links find, on a small site about Seattle.
+    """Show what links find, on a small site about Seattle.
 
-    Indexes the site and asks one question, by similarity alone and with links. Needs no network, no key.
+    Indexes the site and asks one question, by similarity alone and with links. Needs no network and no key.
     """
     if copy is not None:
         _copy(copy)

@@ -29,25 +29,27 @@ Questions = Annotated[
 ]
 Store = Annotated[
     str | None,
-    typer.Option("--store", "-s", metavar="PLACE", help="Instead of --corpus: a store that is there."),
+    typer.Option("--store", "-s", metavar="PLACE", help="An existing store, instead of --corpus."),
 ]
 Embedding = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="wordllama, minilm or openai:MODEL [wordllama, or the store's]."),
+    typer.Option(
+        metavar="NAME", help="wordllama, minilm or openai:MODEL; default wordllama, or that of the store."
+    ),
 ]
 Gold = Annotated[
     Literal["page", "section", "id"] | None,
-    typer.Option(help="What gold names; of a page or section any chunk counts [recognized]."),
+    typer.Option(help="What gold answers are; default: recognized. Any chunk of a page or section counts."),
 ]
 Strategies = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAMES", help="Which to compare, such as dense,bm25,default [all]."),
+    typer.Option(metavar="NAMES", help="Strategies to compare, such as dense,bm25,default; default all."),
 ]
 Links = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAMES",
-        help="Links to have: kinds that the corpus carries, extractors to run [carried, or mention,entity].",
+        help="Kinds of links to keep, and extractors to run; default all kinds, else mention,entity.",
     ),
 ]
 
@@ -64,8 +66,9 @@ def evaluate(
 ) -> None:
     """Measure how well strategies find the documents that answer questions.
 
-    Recall among the first 2, 5, 10 and 20 hits and mean reciprocal rank, with 95 % intervals; the gain over
-    dense search; the share of what dense search misses among 20 that is among the first 10; time a query.
+    Prints recall among the first 2, 5, 10 and 20 hits and mean reciprocal rank, with 95 % intervals; the gain
+    over dense search; the share of the answers missed by 20 hits of dense search that are among the first 10;
+    and the time per query.
     """
     _require_one_source(corpus, store, links)
     _require_file(questions, "--questions")
@@ -91,16 +94,16 @@ def evaluate(
 
 def _require_one_source(corpus: str | None, store: str | None, links: Sequence[str] | None) -> None:
     if (corpus is None) == (store is None):
-        raise UsageError("give either --corpus or --store: what the questions are asked of")
+        raise UsageError("give either --corpus or --store")
     if store is not None and links:
-        raise UsageError("--links chooses the links of a --corpus; a store keeps those it has")
+        raise UsageError("--links needs --corpus; a store keeps its links")
     if corpus is not None:
         _require_file(corpus, "--corpus")
 
 
 def _require_file(path: str, option: str) -> None:
     if not Path(path).is_file():
-        raise UsageError(f"{option}: there is no file {path}")
+        raise UsageError(f"{option}: the file {path} does not exist")
 
 
 def _linked(corpus: str, links: Sequence[str] | None) -> list[Document]:

@@ -24,7 +24,7 @@ OTHER: Final = 1
 USAGE: Final = 2
 """What was asked makes no sense: an unknown option, an empty query, a bad filter, a wrong path or URL."""
 NOT_FOUND: Final = 3
-"""There is no store at the given place."""
+"""The store does not exist."""
 BUSY: Final = 4
 """Another process held the store for too long."""
 DAMAGED: Final = 5

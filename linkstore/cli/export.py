@@ -32,13 +32,13 @@ def export(
     format: Annotated[
         Format,
         typer.Option(
-            help="jsonl: a document a line, which index takes up again; graphml: documents and link groups"
+            help="jsonl: one document per line, which index can read; graphml: documents and link groups"
             " as nodes, links as edges."
         ),
     ] = Format.JSONL,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", dir_okay=False, help="Write to FILE [stdout]."),
+        typer.Option("--output", "-o", metavar="FILE", dir_okay=False, help="Write to FILE; default stdout."),
     ] = None,
 ) -> None:
     """Write all documents with their links.

@@ -25,12 +25,15 @@ if TYPE_CHECKING:
 Links = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAMES", help="Link extractors [hyperlink,section,citation]; also: mention, entity, keyword."
+        metavar="NAMES",
+        help="Link extractors; default hyperlink,section,citation; also mention, entity, keyword.",
     ),
 ]
 Embedding = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="wordllama, minilm or openai:MODEL [the store's, else wordllama]."),
+    typer.Option(
+        metavar="NAME", help="wordllama, minilm or openai:MODEL; default that of the store, else wordllama."
+    ),
 ]
 
 
@@ -39,32 +42,35 @@ Kind = Annotated[
     typer.Option(
         "--as",
         metavar="KIND",
-        help="What SOURCE is: website, folder, vault, wiki, jsonl, zim [detected].",
+        help="Kind of SOURCE: website, folder, vault, wiki, jsonl or zim; default: recognized.",
     ),
 ]
 Prefix = Annotated[
     str | None,
-    typer.Option(
-        metavar="PATH", help="Put the pages below this path, beside other sites in the store, such as 3.13."
-    ),
+    typer.Option(metavar="PATH", help="Store the pages below this path, such as 3.13, next to other sites."),
 ]
 Allow = Annotated[
     list[str] | None,
-    typer.Option(metavar="PATTERN", help="Website: index only such pages, as /docs/ or /*/en/; repeatable."),
+    typer.Option(
+        metavar="PATTERN", help="Website: index only pages that match, such as /docs/ or /*/en/; repeatable."
+    ),
 ]
 Deny = Annotated[
     list[str] | None,
-    typer.Option(metavar="PATTERN", help="Website: leave out such pages, as robots.txt does; repeatable."),
+    typer.Option(
+        metavar="PATTERN", help="Website: leave out pages that match, as in robots.txt; repeatable."
+    ),
 ]
 MaxPages = Annotated[
-    int | None, typer.Option(metavar="N", help="Website: index so many pages at most [10000].")
+    int | None, typer.Option(metavar="N", help="Website: maximum number of pages; default 10000.")
 ]
 MaxDepth = Annotated[
-    int | None, typer.Option(metavar="N", help="Website: follow so many links from the start page at most.")
+    int | None,
+    typer.Option(metavar="N", help="Website: maximum number of links from the start page to a page."),
 ]
-Rate = Annotated[float | None, typer.Option(metavar="N", help="Website: make so many requests a second [4].")]
+Rate = Annotated[float | None, typer.Option(metavar="N", help="Website: requests per second; default 4.")]
 AllowPrivate = Annotated[
-    bool, typer.Option("--allow-private", help="Website: loopback and private addresses may be asked too.")
+    bool, typer.Option("--allow-private", help="Website: allow loopback and private addresses.")
 ]
 
 
@@ -82,7 +88,9 @@ def index(
     embedding: Embedding = None,
     name: Annotated[
         str | None,
-        typer.Option("--source", metavar="NAME", help="What the source is called in the store [its path]."),
+        typer.Option(
+            "--source", metavar="NAME", help="Name of the source in the store; default its path or URL."
+        ),
     ] = None,
     prefix: Prefix = None,
     allow: Allow = None,
@@ -92,25 +100,25 @@ def index(
     rate: Rate = None,
     allow_private: AllowPrivate = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done, and write nothing.")
+        bool, typer.Option("--dry-run", help="Print what would be done, and write nothing.")
     ] = False,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Remove what is gone, even if that is more than half of it.")
+        bool, typer.Option("--prune", help="Remove missing pages even if more than half are missing.")
     ] = False,
     trust_claims: Annotated[
-        bool, typer.Option("--trust-claims", help="Believe pages that say to be pages of other sites.")
+        bool, typer.Option("--trust-claims", help="Accept canonical URLs that name other sites.")
     ] = False,
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", dir_okay=False, help="Write to FILE what was skipped, as JSON lines."),
+        typer.Option(metavar="FILE", dir_okay=False, help="Write what was skipped to FILE, as JSON lines."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Index a source of pages. Its kind is detected.
+    """Index a folder, website, vault, wiki or file.
 
-    Creates the store if it does not exist. The next run updates what changed and removes what is gone; after
-    an interrupted run, it continues from there. Pages that cannot be read are named and skipped. Stored pages
-    of a part of the source that cannot be read are kept.
+    Recognizes the kind of source. Creates the store if it does not exist. A second run updates changed pages
+    and removes deleted ones. An interrupted run continues where it stopped. Pages that cannot be read are
+    listed and skipped. If a part of the source cannot be read, the stored pages of that part are kept.
     """
     found = kind_of(source, kind)
     crawling = {

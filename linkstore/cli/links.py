@@ -26,16 +26,19 @@ def links(
     store: StoreOption,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="URL_OR_ID", help="A document's id, a page's URL, or how only that URL ends."),
+        typer.Argument(
+            metavar="URL_OR_ID",
+            help="The id of a document, the URL of a page, or a unique end of such a URL.",
+        ),
     ] = None,
     broken: Annotated[
-        bool, typer.Option("--broken", help="Instead, list the hyperlinks that lead nowhere, by page.")
+        bool, typer.Option("--broken", help="List hyperlinks without a target instead, by page.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Show what a document or page points at, and what points at it."""
+    """Show the links of a document or page, in both directions."""
     if broken == (name is not None):
-        raise UsageError("give a document's id or a page's URL, or --broken for what leads nowhere")
+        raise UsageError("give the id of a document or the URL of a page, or --broken")
     with opened(store) as opened_store:
         if name is None:
             show_broken(opened_store, json=json)

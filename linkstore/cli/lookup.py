@@ -58,7 +58,7 @@ def documents_meant(store: LinkStore, name: str) -> list[Document]:
     if len(pages) > 1:
         listed = "".join(f"\n  {one}" for one in pages[:_NAMED])
         more = f"\n  and {len(pages) - _NAMED:,} more" if len(pages) > _NAMED else ""
-        raise UsageError(f"{name!r} may be any of {len(pages):,} pages; name one of them:{listed}{more}")
+        raise UsageError(f"{name!r} matches {len(pages):,} pages; name one of them:{listed}{more}")
     return documents_named(store, with_fragment(pages[0], fragment) if pages else name)
 
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def verify(store: StoreOption, json: JsonOption = False) -> None:
-    """Check a store; changes nothing.
+    """Check a store without changing it.
 
-    Compares everything derived with the documents. Exit code 5 if they do not match.
+    Compares all derived data with the documents. The exit code is 5 if they do not match.
     """
     with opened(store) as opened_store:
         report = opened_store.verify()
@@ -29,16 +29,17 @@ def verify(store: StoreOption, json: JsonOption = False) -> None:
 
 
 def repair(store: StoreOption, json: JsonOption = False) -> None:
-    """Mend what verify finds."""
+    """Repair the problems that verify finds."""
     with opened(store) as opened_store:
         report = opened_store.repair()
     _show(report, json=json, verb="mended")
 
 
 def compact(store: StoreOption, json: JsonOption = False) -> None:
-    """Leave nothing of what was deleted in any file, and no file larger than need be.
+    """Remove all traces of deleted documents from the files of a store.
 
-    A store keeps its size in proportion to its content without this. Takes time with the size of the store.
+    A store does not need this to keep its size in proportion to its content. The time depends on the size of
+    the store.
     """
     with opened(store) as opened_store:
         opened_store.compact()

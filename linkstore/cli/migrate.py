@@ -29,13 +29,14 @@ def migrate(
         ),
     ],
     target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="A folder or URL; the store is made if it is not there.")
+        str,
+        typer.Argument(metavar="TARGET", help="A folder or URL; the store is created if it does not exist."),
     ],
     embedding_name: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="What the vectors of langchain-community's table are from, such as"
+            help="Embedding of the vectors in a table of langchain-community, such as"
             " openai:text-embedding-3-small [a linkstore's own].",
         ),
     ] = None,
@@ -43,8 +44,8 @@ def migrate(
 ) -> None:
     """Copy a store with its vectors and links.
 
-    Nothing is embedded again. Interrupted, the same command goes on where it was. Documents that cannot be
-    taken are named with the reason, and skipped.
+    Nothing is embedded again. To continue an interrupted migration, run the same command again. Documents
+    that cannot be copied are listed with the reason, and skipped.
     """
     check_places(source, target)
     from linkstore.migration import migrate as copy

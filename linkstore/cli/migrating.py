@@ -20,7 +20,7 @@ _SCHEME: Final = "cassandra://"
 
 
 def check_places(source: str, target: str) -> None:
-    """Refuse what is no place, and a place that is both.
+    """Refuse an invalid place, and equal places.
 
     Raises:
         UsageError: Saying which.

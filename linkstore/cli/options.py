@@ -31,7 +31,7 @@ def weighted(values: Iterable[str]) -> dict[str, float] | None:
     """Link kinds such as ``hyperlink,section=0.5``, each with its weight; None if none is named.
 
     Raises:
-        UsageError: If a weight is no number.
+        UsageError: If a weight is not a number.
     """
     weights = {}
     for item in listed(values):
@@ -47,7 +47,7 @@ def json_object(text: str | None, option: str) -> dict[str, Any] | None:
     """A JSON object given as an option.
 
     Raises:
-        UsageError: If it is no JSON object.
+        UsageError: If it is not a JSON object.
     """
     import orjson
 
@@ -56,7 +56,7 @@ def json_object(text: str | None, option: str) -> dict[str, Any] | None:
     try:
         value = orjson.loads(text)
     except ValueError as error:
-        raise UsageError(f"{option} is no JSON: {error}") from error
+        raise UsageError(f"{option} is not valid JSON: {error}") from error
     if not isinstance(value, dict):
         raise UsageError(f'{option} must be a JSON object such as \'{{"lang": "en"}}\', not {text}')
     return value

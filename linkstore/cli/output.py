@@ -39,7 +39,7 @@ def ready_streams() -> None:
 
 
 def stdout() -> Console:
-    """The console for results; plain text when stdout is no terminal."""
+    """The console for results; plain text when stdout is not a terminal."""
     return _console(stderr=False)
 
 

@@ -21,18 +21,20 @@ def profile(
         typer.Option(metavar="FILE", help='JSON Lines of {"question", "gold": [pages, sections or ids]}.'),
     ] = None,
     plot: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Also draw it, as .png or .svg; needs the extra plot.")
+        str | None,
+        typer.Option(metavar="FILE", help="Also write a plot, as .png or .svg; needs the extra plot."),
     ] = None,
     gold: Gold = None,
     json: JsonOption = False,
 ) -> None:
-    """Say whether a store will profit from links.
+    """Show whether the links of a store can improve results.
 
-    Links by kind, link groups by size, hubs, dangling links, documents that links leave alone or reach;
-    with questions whose answers are known, how often links join the answers, and what that could bring.
+    Prints links by kind, link groups by size, hubs, dangling links, and how many documents links reach. With
+    questions and their answers, also prints how often links join the answers, and how much they can improve
+    results.
     """
     if questions is not None and not Path(questions).is_file():
-        raise UsageError(f"--questions: there is no file {questions}")
+        raise UsageError(f"--questions: the file {questions} does not exist")
     from linkstore.evaluation import profile as profiled
     from linkstore.evaluation import read_questions
     from linkstore.evaluation.picture import draw_profile, require_picture

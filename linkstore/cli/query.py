@@ -22,42 +22,49 @@ DEEPEST: Final = 32
 
 Kinds = Annotated[
     list[str] | None,
-    typer.Option(metavar="KINDS", help="Link kinds to follow, such as hyperlink,section=0.5; default all."),
+    typer.Option(
+        metavar="KINDS", help="Kinds of links to follow, such as hyperlink,section=0.5; default all."
+    ),
 ]
 
 
 def query(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The question.", show_default=False)],
     store: StoreOption,
-    k: Annotated[int, typer.Option("-k", min=1, max=MOST, help="Documents to return.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, max=MOST, help="Number of documents to return.")] = 10,
     start_k: Annotated[
         int | None,
-        typer.Option(min=0, max=MOST, help="Documents to start from [eager 4, pagerank 16, mmr 100]."),
+        typer.Option(
+            min=0, max=MOST, help="Number of documents to start from; default: eager 4, pagerank 16, mmr 100."
+        ),
     ] = None,
     depth: Annotated[
         int | None,
-        typer.Option(min=0, max=DEEPEST, help="Links to follow in a row [eager 1, mmr 2]."),
+        typer.Option(min=0, max=DEEPEST, help="Number of hops; default: eager 1, mmr 2."),
     ] = None,
     strategy: Annotated[
-        StrategyName | None, typer.Option(help="How to search [pagerank; with --depth eager].")
+        StrategyName | None, typer.Option(help="How to search; default pagerank, with --depth eager.")
     ] = None,
     kinds: Kinds = None,
     direction: Annotated[
-        Direction | None, typer.Option(help="Which way links are followed [pagerank both, else forward].")
+        Direction | None,
+        typer.Option(help="Direction in which to follow links; default: pagerank both, else forward."),
     ] = None,
     filter: Annotated[
-        str | None, typer.Option(metavar="JSON", help="Only documents with such metadata, at every stage.")
+        str | None, typer.Option(metavar="JSON", help="Filter on metadata, for the whole search.")
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Say what was left out, and why.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also print what was left out, and why.")
+    ] = False,
     chunks: Annotated[
-        bool, typer.Option("--chunks", help="Print every hit by itself instead of by page.")
+        bool, typer.Option("--chunks", help="Print each hit separately instead of by page.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Ask a store.
+    """Search a store.
 
-    Finds the documents most similar to the question, follows their links, and ranks all it reached. Prints
-    each page once with up to 3 of its sections; --chunks and --json give every hit.
+    Finds the documents most similar to the question, follows their links, and ranks all documents reached.
+    Prints each page once with up to 3 of its sections; --chunks and --json print every hit.
     """
     _require_words(text)
     default: StrategyName = "pagerank" if depth is None else "eager"
@@ -89,7 +96,7 @@ def query(
 
 def _require_words(text: str) -> None:
     if not text.strip():
-        raise UsageError("the query is empty; ask with at least one word")
+        raise UsageError("the query is empty; give at least one word")
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -16,14 +16,14 @@ from linkstore.cli.stores import opened
 def relink(
     store: StoreOption,
     links: Annotated[
-        list[str] | None, typer.Option(metavar="NAMES", help="Link extractors [mention,entity].")
+        list[str] | None, typer.Option(metavar="NAMES", help="Link extractors; default mention,entity.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Link what is in a store by what its texts name.
+    """Link the documents of a store by the names in their texts.
 
-    Finds titles that texts mention and names that two or three texts share, for all documents, however
-    they came into the store. Replaces all links of these kinds; embeds nothing.
+    Finds titles that texts mention, and names that two or three texts share, in all documents, whichever way
+    they were added. Replaces all links of these kinds; embeds nothing.
     """
     from linkstore.ingest import CORPUS_LINKS, link_corpus
 

@@ -177,15 +177,15 @@ def kind_of(place: str, named: str | None = None) -> SourceKind:
         named: What ``--as`` says, if anything.
 
     Raises:
-        UsageError: If there is nothing, or nothing that can be indexed.
+        UsageError: If it does not exist, or its kind is unknown.
     """
     kind = _named(named) if named else next((kind for kind in KINDS if kind.fits(place)), None)
     if kind is None:
         known = "; ".join(f"{kind.title} ({kind.name})" for kind in KINDS)
-        found = "cannot tell what it is" if Path(place).exists() else "there is nothing"
+        found = "the kind of source is not recognized" if Path(place).exists() else "it does not exist"
         raise UsageError(f"{place}: {found}; give one of: {known}")
     if kind.there and not Path(place).exists():
-        raise UsageError(f"there is no {place}; give {kind.title}")
+        raise UsageError(f"{place} does not exist; give {kind.title}")
     return kind
 
 
@@ -212,4 +212,4 @@ def _named(name: str) -> SourceKind:
     for kind in KINDS:
         if kind.name == name:
             return kind
-    raise UsageError(f"--as {name}: no such kind; known: {', '.join(kind.name for kind in KINDS)}")
+    raise UsageError(f"--as {name}: unknown kind; known: {', '.join(kind.name for kind in KINDS)}")

@@ -17,10 +17,10 @@ from linkstore.cli.output import note, quiet
 from linkstore.display import printable
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say on stderr what is done, page by page.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log each step to stderr, page by page.")]
 LogFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", dir_okay=False, help="Append to FILE what --verbose says, with time."),
+    typer.Option(metavar="FILE", dir_okay=False, help="Append the log of --verbose to FILE, with times."),
 ]
 _LINE: Final = "%(asctime)s %(levelname)s %(message)s"
 
@@ -53,7 +53,7 @@ def speaking(command: Callable[..., None]) -> Callable[..., None]:
 @contextmanager
 def _said(*, quietly: bool, verbose: bool, log_file: Path | None) -> Iterator[None]:
     if quietly and verbose:
-        raise UsageError("--quiet and --verbose exclude each other")
+        raise UsageError("--quiet and --verbose cannot be used together")
     before = quiet.set(quietly)
     with ExitStack() as stack:
         stack.callback(quiet.reset, before)

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 
 def stats(store: StoreOption, json: JsonOption = False) -> None:
-    """Count what a store holds.
+    """Count the contents of a store.
 
-    Documents, pages, links by kind, link groups, and hyperlinks that lead to nothing in the store.
+    Prints the number of documents, pages, links by kind and link groups, and of hyperlinks without a target
+    in the store.
     """
     with opened(store) as opened_store:
         counts = survey_to_dict(opened_store.survey())

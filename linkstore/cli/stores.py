@@ -26,7 +26,7 @@ def opened(place: str, *, create: bool = False, embedding: str | None = None) ->
 
     Raises:
         UsageError: If ``place`` is empty, of an unknown scheme, or a URL of another form.
-        StoreNotFoundError: If there is no store and none shall be made.
+        StoreNotFoundError: If the store does not exist and ``create`` is False.
         StoreUnavailableError: If no server answers.
         MissingExtraError: If ``place`` needs an extra that is not installed.
     """

@@ -72,7 +72,7 @@ def _heading(measure: str) -> str:
 
 
 def wide(console: Console) -> Console:
-    """The console, wide enough for a table also where it is no terminal."""
+    """The console, wide enough for a table even if it is not a terminal."""
     if not console.is_terminal:
         console.width = max(console.width, _WIDTH)
     return console

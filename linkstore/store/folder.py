@@ -15,7 +15,7 @@ def backend_in(path: str | Path, *, create: bool = True) -> EmbeddedBackend:
         create: Create the store if it does not exist.
 
     Raises:
-        StoreNotFoundError: If there is no store and none shall be made.
+        StoreNotFoundError: If the store does not exist and ``create`` is False.
         StoreFormatError: If the folder contains something else, or a store of a newer version.
     """
     return EmbeddedBackend(path, create=create)

@@ -195,7 +195,7 @@ def test_no_hit_is_said_with_its_reason_and_is_no_error(store, tmp_path):
     [
         (("query", " ", "--store", "STORE"), exits.USAGE, "the query is empty"),
         (("query", "\udcff", "--store", "STORE"), exits.USAGE, "not valid UTF-8"),
-        (("query", "x", "--store", "STORE", "--filter", "{"), exits.USAGE, "--filter is no JSON"),
+        (("query", "x", "--store", "STORE", "--filter", "{"), exits.USAGE, "--filter is not valid JSON"),
         (("query", "x", "--store", "STORE", "--filter", "[]"), exits.USAGE, "must be a JSON object"),
         (("query", "x", "--store", "STORE", "--filter", '{"a": {"$x": 1}}'), exits.USAGE, "unknown operator"),
         (("query", "x", "--store", "STORE", "--kinds", "a=b"), exits.USAGE, "must be a number"),

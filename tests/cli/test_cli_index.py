@@ -124,7 +124,7 @@ def test_the_most_linked_pages_are_named(folder):
 
 @pytest.mark.parametrize(
     ("place", "words"),
-    [("site.txt", "cannot tell what it is"), ("missing", "there is nothing"), ("missing.jsonl", "no ")],
+    [("site.txt", "is not recognized"), ("missing", "does not exist"), ("missing.jsonl", "does not exist")],
 )
 def test_what_is_no_source_is_refused_with_what_is(folder, place, words):
     (folder.parent / "site.txt").write_text("x")

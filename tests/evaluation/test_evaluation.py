@@ -425,8 +425,11 @@ class TestCommand:
             ((), "either --corpus or --store"),
             (("--corpus", "CORPUS", "--store", "kb"), "either --corpus or --store"),
             (("--store", "kb", "--links", "mention"), "--links chooses the links of a --corpus"),
-            (("--corpus", "nowhere"), "--corpus: there is no file nowhere"),
-            (("--corpus", "CORPUS", "--questions", "nowhere"), "--questions: there is no file"),
+            (("--corpus", "nowhere"), "--corpus: the file nowhere does not exist"),
+            (
+                ("--corpus", "CORPUS", "--questions", "nowhere"),
+                "--questions: the file nowhere",
+            ),
             (("--corpus", "CORPUS", "--strategies", "x"), "--strategies: unknown x; known: dense,"),
             (("--corpus", "CORPUS", "--links", "x"), "no document carries links of kind x"),
             (("--corpus", "QUESTIONS"), "line 1: the row has no 'id'"),

@@ -257,7 +257,7 @@ class TestCommand:
         ("words", "says"),
         [
             (("--plot", "p.bmp"), ".png or .svg, not p.bmp"),
-            (("--questions", "nowhere"), "there is no file nowhere"),
+            (("--questions", "nowhere"), "the file nowhere does not exist"),
         ],
     )
     def test_what_makes_no_sense_is_a_usage_error(self, kb, words, says):

@@ -59,7 +59,7 @@ def set_up(tables: Tables, *, create: bool, buckets: int, lexical: bool) -> Oper
         lexical: Whether a new store indexes words.
 
     Raises:
-        StoreNotFoundError: If there is no store and none shall be made.
+        StoreNotFoundError: If the store does not exist and ``create`` is False.
         StoreFormatError: If it is of a version that this linkstore does not know.
     """
     there = yield from _there(tables)

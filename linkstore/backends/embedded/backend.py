@@ -89,10 +89,11 @@ class EmbeddedBackend(Backend):
         settings: See :class:`EmbeddedSettings`.
 
     Raises:
-        StoreNotFoundError: If there is no store and ``create`` is False.
-        StoreFormatError: If the path is no folder, or the database is not ours, or damaged.
+        StoreNotFoundError: If the store does not exist and ``create`` is False.
+        StoreFormatError: If the path is not a folder, or the database is damaged or not a linkstore database.
         StorePermissionError: If its files may not be read.
-        StoreReadOnlyError: If there is no store and none can be made, or one that needs to be written first.
+        StoreReadOnlyError: If the store does not exist and cannot be created, or must be written to before
+            it can be read.
     """
 
     def __init__(

@@ -40,13 +40,13 @@ def rows_of(connection: apsw.Connection, query: str, bindings: Sequence[Any] = (
     """All rows of a query: tuples, as untyped as SQLite.
 
     Raises:
-        StoreFormatError: If there is text that is no UTF-8.
+        StoreFormatError: If a text is not valid UTF-8.
     """
     try:
         return connection.execute(query, tuple(bindings)).fetchall()
     except UnicodeDecodeError as error:
         raise StoreFormatError(
-            f"{connection.filename}: there is text that is no UTF-8 ({error}); run verify, or restore the"
+            f"{connection.filename}: a text is not valid UTF-8 ({error}); run verify, or restore the"
             " store from a copy"
         ) from error
 

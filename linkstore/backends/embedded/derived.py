@@ -147,7 +147,7 @@ def _in_index(view: View, index: SavedIndex, place: str) -> Iterator[Finding]:
             wrong[part] = (abs(held - mirror.vectors.take(rows[part])) > _HALF).any(axis=1)
     yield from _finding(f"documents that the index {place} lacks or differs in", mirror.ids.take(rows[wrong]))
     if len(keys) != len(np.unique(keys)) or (len(keys) and keys[-1] > index.covered):
-        yield Finding(problem=f"entries of the index {place} that are no documents", count=1)
+        yield Finding(problem=f"entries of the index {place} without documents", count=1)
 
 
 def _finding(problem: str, places: list[str]) -> Iterator[Finding]:

@@ -165,4 +165,4 @@ def load_groups(connection: apsw.Connection, after: int, last: int) -> GroupRows
 def _check_text(values: Iterable[object]) -> None:
     for value in values:
         if type(value) is not str:
-            raise TypeError(f"{value!r} is no text")
+            raise TypeError(f"{value!r} is not a text")

@@ -45,7 +45,7 @@ class Place:
         """Check what lies there, and make the folder if a store shall be made.
 
         Raises:
-            StoreNotFoundError: If there is no store and ``create`` is False.
+            StoreNotFoundError: If the store does not exist and ``create`` is False.
             StoreFormatError: If the path is a file, or the database is empty or missing beside its files.
             StorePermissionError: If the folder may not be looked into.
             StoreReadOnlyError: If the store cannot be made because the folder can only be read.

@@ -76,12 +76,12 @@ def read_metadata(metadata: str, links: str | None) -> dict[str, Any]:
     """A document's metadata as its author gave it.
 
     Raises:
-        ValueError: If it is no JSON.
-        TypeError: If it is no JSON object.
+        ValueError: If it is not valid JSON.
+        TypeError: If it is not a JSON object.
     """
     fields: Any = orjson.loads(metadata) if metadata != "{}" else {}
     if not isinstance(fields, dict):
-        raise TypeError(f"metadata {metadata!r} is no JSON object")
+        raise TypeError(f"metadata {metadata!r} is not a JSON object")
     if links is not None:
         fields[LINKS_KEY] = orjson.loads(links)
     return fields

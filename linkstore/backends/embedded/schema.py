@@ -86,7 +86,7 @@ def create_or_migrate(connection: apsw.Connection, path: str) -> None:
     """Bring the database to the current format, in one transaction.
 
     Raises:
-        StoreFormatError: If the file is no linkstore database, or newer than this linkstore.
+        StoreFormatError: If the file is not a linkstore database, or newer than this linkstore.
     """
     if _format_of(connection, path) == FORMAT_VERSION:
         return
@@ -104,7 +104,7 @@ def check_format(connection: apsw.Connection, path: str) -> None:
     """Refuse a database that this linkstore cannot read as it is.
 
     Raises:
-        StoreFormatError: If the file is no linkstore database, or of another format.
+        StoreFormatError: If the file is not a linkstore database, or of another format.
     """
     version = _format_of(connection, path)
     if version != FORMAT_VERSION:

@@ -85,7 +85,7 @@ class Snapshot:
         if not all(type(one) is int and one >= 0 for one in numbers) or not all(
             type(one) is str for one in names
         ):
-            raise StoreFormatError(f"the setting {SETTING!r} is no record of a snapshot: {text!r}")
+            raise StoreFormatError(f"the setting {SETTING!r} is not a record of a snapshot: {text!r}")
         return made
 
     def to_json(self) -> str:

@@ -100,7 +100,7 @@ class Sender:
         values = [UNSET_VALUE if value is UNSET else value for value in statement.values]
         try:
             return _Routed(prepared, statement.routing).bind(values)
-        except AttributeError as error:  # what the driver raises for a text that is no str
+        except AttributeError as error:  # what the driver raises for a text that is not a str
             raise TypeError(str(error)) from error
 
 
