@@ -125,9 +125,10 @@ class RandomGraph:
     def _link(self) -> Link:
         random = self._random
         directions: Sequence[Direction] = ("in", "out", "bidir")
+        kind = random.choice(_KINDS)
         return Link(
-            kind=random.choice(_KINDS),
-            tag=self._tag(),
+            kind=kind,
+            tag=self._section() if kind == "section" else self._tag(),
             direction=random.choice(directions),
             label=random.choice((None, None, "a label", "another")),
             weight=random.choice(_WEIGHTS),
@@ -139,13 +140,17 @@ class RandomGraph:
             return f"hub {self._random.randrange(2)}"
         return f"tag {self._random.randrange(max(1, len(self._ids) // 2))}"
 
+    def _section(self) -> str:
+        """A section of one of a few pages, each with more chunks than ``per_page`` leaves."""
+        return f"/page{self._random.randrange(max(1, len(self._ids) // 6))}#{self._random.randrange(4)}"
+
     def _strategy(self) -> Strategy:
         random = self._random
         chosen = random.random()
         if self._words and chosen < 0.05:
-            return Words(k=random.choice((1, 5, 40)))
+            return Words(k=random.choice((1, 5, 40)), per_page=self._per_page())
         if chosen < 0.1:
-            return Similarity(k=random.choice((1, 5, 40)))
+            return Similarity(k=random.choice((1, 5, 40)), per_page=self._per_page())
         if chosen < 0.25:
             return PageRank(
                 start_k=random.choice((0, 1, 3, 16)),
@@ -190,12 +195,16 @@ class RandomGraph:
             "beam": random.choice((1, 3, 32)),
             "max_nodes": random.choice((4, 20, 1000)),
             "direction": random.choice(("forward", "backward", "both")),
+            "per_page": self._per_page(),
         }
 
     def _wide(self) -> dict[str, Any]:
         """Bounds as they are by themselves, so that several chains lead to one document."""
         wide = {"min_similarity": -1.0, "kinds": None, "hub_cap": 200, "beam": 32, "max_nodes": 1000}
         return wide if self._random.random() < 0.7 else {}
+
+    def _per_page(self) -> int | None:
+        return self._random.choice((None, None, 1, 2))
 
     def _search(self, strategy: Strategy) -> Search:
         scope = self._condition()

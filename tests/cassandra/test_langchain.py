@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
+from datetime import date
+from enum import Enum
+from pathlib import PurePosixPath
+from uuid import UUID
 
 import pytest
 from indexing_cases import IndexingCases
@@ -11,8 +17,9 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests, Vector
 from space_needle import NEIGHBORHOOD, QUESTION, articles, posts
 from stores import documents, embedding
 
-from linkstore import LinkRetriever, LinkStore
-from linkstore.strategies import Eager
+from linkstore import Link, LinkRetriever, LinkStore, add_links
+from linkstore.errors import CapabilityError, FilterError
+from linkstore.strategies import Eager, Mmr, PageRank, Similarity, Words
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +29,18 @@ def opening(cassandra_session):
 
     with own_keyspace(cassandra_session, "langchain") as name:
         yield {"session": cassandra_session, "keyspace": name}
+
+
+class Color(Enum):
+    RED = "red"
+
+
+def paged(start: int, stop: int) -> list[Document]:
+    """Documents of pages with three chunks each."""
+    made = documents(start, stop)
+    for number, one in enumerate(made):
+        add_links(one, Link.incoming(kind="section", tag=f"/page{number // 3}#{number % 3}"))
+    return made
 
 
 def emptied(store: LinkStore) -> LinkStore:
@@ -100,14 +119,27 @@ ASKS = [
     ("max_marginal_relevance_search_by_vector", (embedding().embed_query("doc 5 v0"),), {}),
     ("traversal_search", ("doc 5 v0",), {"k": 2, "depth": 2}),
     ("mmr_traversal_search", ("doc 5 v0",), {"k": 5}),
+    ("search", ("doc 5 v0",), {"k": 7, "filter": {"c": {"$lte": 1}}}),
+    *(
+        ("search", ("doc 5 v0",), {"strategy": strategy(k=6, per_page=1)})
+        for strategy in (PageRank, Eager, Mmr, Similarity, Words)
+    ),
+]
+RETRIEVERS = [
+    lambda store: store.as_retriever(),
+    lambda store: store.as_retriever(search_type="traversal", search_kwargs={"k": 3, "depth": 1}),
+    lambda store: store.as_retriever(search_type="mmr_traversal", search_kwargs={"k": 3, "per_page": 1}),
+    lambda store: store.as_retriever(search_type="mmr"),
+    lambda store: store.as_retriever(search_kwargs={"strategy": PageRank(k=5, per_page=1)}, with_links=True),
+    lambda store: LinkRetriever(store=store, k=3, filter={"c": 1}),
 ]
 
 
 def test_every_method_gives_what_the_embedded_store_gives_sync_and_async(store):
     """On 60 linked documents, where both search exactly."""
-    store.add_documents(documents(0, 60))
+    store.add_documents(paged(0, 60))
     embedded = LinkStore(embedding=embedding())
-    embedded.add_documents(documents(0, 60))
+    embedded.add_documents(paged(0, 60))
 
     async def all_async():
         return [await getattr(store, f"a{name}")(*words, **options) for name, words, options in ASKS]
@@ -116,6 +148,45 @@ def test_every_method_gives_what_the_embedded_store_gives_sync_and_async(store):
     assert [getattr(store, name)(*words, **options) for name, words, options in ASKS] == expected
     assert asyncio.run(all_async()) == expected
     assert all(expected)
+
+
+def test_retrievers_give_what_those_of_the_embedded_store_give(store):
+    store.add_documents(paged(0, 40))
+    with LinkStore(embedding()) as embedded:
+        embedded.add_documents(paged(0, 40))
+        for made in RETRIEVERS:
+            expected = made(embedded).invoke("doc 5 v0")
+            assert made(store).invoke("doc 5 v0") == expected
+            assert asyncio.run(made(store).ainvoke("doc 5 v0")) == expected
+            assert expected
+    assert store.count() == asyncio.run(store.acount()) == 40
+    with pytest.raises(TypeError, match="depth belongs to"):
+        store.as_retriever(search_kwargs={"depth": 1})
+    with pytest.raises(FilterError):
+        store.as_retriever(search_kwargs={"filter": {"c": {"$nope": 1}}})
+
+
+def test_a_store_in_a_cluster_says_what_it_is_and_that_it_cannot_be_copied(store):
+    assert repr(store).startswith("LinkStore(CassandraBackend(")
+    for copied in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(CapabilityError, match="Cassandra"):
+            copied(store)
+
+
+def test_metadata_of_usual_kinds_is_stored_as_in_an_embedded_store(store):
+    given = {
+        "day": date(2024, 2, 29),
+        "id": UUID(int=7),
+        "path": PurePosixPath("/a/b"),
+        "kind": Color.RED,
+        "pair": (1, "two"),
+        "several": {3, 1, 2},
+    }
+    with LinkStore(embedding()) as embedded:
+        for one in (store, embedded):
+            one.add_documents([Document(id="a", page_content="x", metadata=given)])
+        assert store.get_by_ids(["a"]) == embedded.get_by_ids(["a"])
+        assert store.get_by_ids(["a"])[0].metadata["day"] == "2024-02-29"
 
 
 def test_metadata_comes_back_exactly_as_given(store):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from linkstore.hits import Hits, Triple
-from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity
+from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity, Strategy
 from linkstore.testing.conformance.base import Cases
 from linkstore.testing.conformance.probe import Probe, at, record, to
 from linkstore.testing.congruence import assert_congruent
@@ -122,6 +124,37 @@ class TraversalCases(Cases):
         hits = probe.search(Mmr(k=2, depth=1, fetch_k=2, lambda_mult=0.3))
         assert shown(hits) == ["0 a", "1 a —[k b]→ b"]
         assert hits[0].score > hits[1].score
+
+    @pytest.mark.parametrize(
+        "strategy",
+        [
+            Similarity(),
+            Eager(start_k=9, depth=0),
+            Mmr(depth=0, lambda_mult=1.0),
+            PageRank(lexical=0.0, damping=0.0, named=0, page_weight=0.0, page_fade=1.0),
+        ],
+        ids=lambda strategy: type(strategy).__name__,
+    )
+    def test_per_page(self, probe: Probe, strategy: Strategy) -> None:
+        """[T-1] Of each page the best; incoming ``section`` links say which page a document is of."""
+        for page, similarities in {"/a": (0.9, 0.8, 0.7), "/b": (0.85, 0.4)}.items():
+            probe.put(
+                *(
+                    record(f"{page}{n}", value, at(f"{page}#{n}", kind="section"))
+                    for n, value in enumerate(similarities)
+                )
+            )
+        probe.put(record("of no page", 0.6), record("of none either", 0.5, to("/a#0", kind="section")))
+        found = {
+            per_page: probe.search(replace(strategy, k=4, per_page=per_page)) for per_page in (None, 2, 1)
+        }
+        ids = {per_page: [str(hit.document.id) for hit in hits] for per_page, hits in found.items()}
+        assert ids[1] == ["/a0", "/b0", "of no page", "of none either"]
+        assert sorted(ids[2]) == ["/a0", "/a1", "/b0", "of no page"]
+        assert sorted(ids[None]) == ["/a0", "/a1", "/a2", "/b0"]
+        reasons = {per_page: {cut.reason for cut in hits.cuts} for per_page, hits in found.items()}
+        assert "per_page" in reasons[1] & reasons[2]
+        assert "per_page" not in reasons[None]
 
     def test_no_hit_has_a_reason(self, probe: Probe) -> None:
         """[T-1] An empty store, a filter that none passes, a floor that none reaches."""
