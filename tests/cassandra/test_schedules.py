@@ -13,7 +13,7 @@ from functools import partial
 
 import pytest
 from broken_writers import BROKEN
-from cassandra_schedules import CLIENTS, DIMENSION, VECTORS, WORDS, Schedule, wrong_winner
+from cassandra_schedules import CLIENTS, DIMENSION, VECTORS, WORDS, Schedule, Skewed, wrong_winner
 from cassandra_tables import own_keyspace
 from stores import LONG
 
@@ -74,6 +74,23 @@ def test_overlapping_clients_leave_what_is_right(opened, clients, emptied, seeds
     assert store.run(store.verify()).findings == (), "a repaired store is not sound"
     wrong = wrong_answers(store, schedules, scores=True)
     assert wrong == [], "searches are wrong after the store was repaired"
+
+
+@pytest.mark.parametrize(
+    "seeds", PARTS[: max(1, len(PARTS) // 10)], ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}"
+)
+def test_clients_whose_clocks_differ_leave_what_is_right(opened, emptied, seeds) -> None:
+    """By less than is refused when a store is opened; whoever checks has the latest clock."""
+    clients = [opened() for _ in range(CLIENTS)]
+    for client, ahead in zip(clients, (0.0, 20.0, -20.0), strict=True):
+        client._clock = Skewed(client._clock, ahead)
+    schedules = played(clients, seeds)
+    store = opened(**settled())
+    store._clock = Skewed(store._clock, 40.0)
+    assert undone(store, schedules) == []
+    store.run(store.repair())
+    assert store.run(store.verify()).findings == ()
+    assert wrong_answers(store, schedules, scores=True) == []
 
 
 @pytest.mark.parametrize("name", BROKEN)

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from linkstore.backends.base import Change, Record
 from linkstore.backends.cassandra.backend import CassandraBackend
+from linkstore.backends.cassandra.clock import Clock
 from linkstore.errors import StoreBusyError
 from linkstore.links import Link, links_in
 from linkstore.vectors import Floats, unit_vector
@@ -31,6 +32,23 @@ WORDS: Final = ("zebra", "quagga", "okapi")
 VECTORS: Final[Sequence[Floats]] = [
     unit_vector([random.Random(n).gauss(0, 1) for _ in range(DIMENSION)]) for n in range(2)
 ]
+
+
+class Skewed:
+    """A clock that is ahead of the others, or behind them.
+
+    Args:
+        clock: A right one.
+        ahead: By so many seconds.
+    """
+
+    def __init__(self, clock: Clock, ahead: float) -> None:
+        self._clock = clock
+        self._ahead = round(ahead * 1e6)
+
+    def now(self, after: int = 0) -> int:
+        """See :meth:`Clock.now`."""
+        return self._clock.now(after=max(0, after - self._ahead)) + self._ahead
 
 
 @dataclass(slots=True, kw_only=True)
