@@ -9,7 +9,7 @@ from typing import Any, Final
 from linkstore.errors import StrategyError
 from linkstore.filters import parse_filter
 from linkstore.operations import SearchOptions
-from linkstore.strategies import DEFAULT_STRATEGY, Eager, Mmr, PageRank, Similarity, Strategy
+from linkstore.strategies import DEFAULT_STRATEGY, AllPaths, Eager, Mmr, PageRank, Similarity, Strategy
 
 LINKS: Final = "links"
 """The search type of the default strategy, or of one that is given."""
@@ -39,7 +39,7 @@ _STRATEGY_OF: Final[Mapping[str, type[Strategy]]] = {
     "mmr": Mmr,
     "similarity_score_threshold": Similarity,
 }
-_OFFERED: Final = (Eager, Mmr, PageRank)
+_OFFERED: Final = (Eager, Mmr, PageRank, AllPaths)
 """Whose settings a message suggests, in this order."""
 
 

@@ -48,7 +48,7 @@ class AllPaths(Traversing):
 
     Args:
         k: Maximum number of documents to return; default 10.
-        per_page: At most so many documents of one page are returned; default None, any number.
+        per_page: Maximum number of documents of one page to return; default None, no maximum.
         start_k: How many documents of the first stage to start from; default 4.
         depth: Maximum number of links in a chain; default 3.
         chains: Maximum number of chains of each hit; default 8. Among the chains to one document that have

@@ -68,9 +68,9 @@ class Strategy(ABC):
 
     Args:
         k: Maximum number of documents to return; default 10.
-        per_page: At most so many documents of one page are returned, the best of it; default None, any
-            number. The page of a document is told by its incoming ``section`` link; a document
-            without one is a page of its own.
+        per_page: Maximum number of documents of one page to return, the best ones; default None, no
+            maximum. The incoming ``section`` link of a document names its page; a document without one is
+            a page of its own.
     """
 
     k: int = DEFAULT_K

@@ -15,16 +15,16 @@ from linkstore.strategies.walk import carried, hop, seeds, within_nodes
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Eager(Traversing):
-    """Follow the link groups of the ``start_k`` nearest documents to ``depth``; rank all that was reached.
+    """Follow the links of the ``start_k`` nearest documents for ``depth`` hops; rank all documents reached.
 
     Every document reached is scored by its similarity to the query, damped by the weights of the
     links that led to it: ``(1 + similarity) * weight - 1``.
 
     Args:
         k: Maximum number of documents to return; default 10.
-        per_page: At most so many documents of one page are returned; default None, any number.
-        start_k: How many documents to start from, found by similarity; default 4.
-        depth: How many hops to follow; 0 is plain search; default 1.
+        per_page: Maximum number of documents of one page to return; default None, no maximum.
+        start_k: Number of documents to start from, found by similarity; default 4.
+        depth: Number of hops; 0 is plain search; default 1.
     """
 
     start_k: int = DEFAULT_SEEDS

@@ -36,12 +36,12 @@ class Mmr(Traversing):
 
     Args:
         k: Maximum number of documents to return; default 10.
-        per_page: At most so many documents of one page are returned; default None, any number.
-        depth: How many links away from a seed to go; 0 is plain MMR; default 2.
+        per_page: Maximum number of documents of one page to return; default None, no maximum.
+        depth: Maximum number of hops from a seed; 0 is plain MMR; default 2.
         fetch_k: How many documents to start from, found by similarity; 0 to start from
             ``initial_roots`` or ``initial_links`` alone; default 100.
         lambda_mult: From 0, most diverse, to 1, most similar; default 0.5.
-        score_threshold: Stop when the best score is below this; default none.
+        score_threshold: Stop when the best score is below this value; default none.
     """
 
     depth: int = 2

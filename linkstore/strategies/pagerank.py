@@ -36,50 +36,49 @@ TRUST: Final[Mapping[str, float]] = {"section": 0.05, "mention": 0.3}
 """Default weights of kinds that lead to answers less often than hyperlinks; other kinds count 1."""
 
 PAGE_POOL: Final = 100
-"""So many documents, the best before pages are looked at, and those of the first stage are told by page."""
+"""Number of best documents, before page evidence, whose pages are looked up, beside the first stage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PageRank(Traversing):
-    """Personalised PageRank around the documents that meaning, words and names find.
+    """Personalised PageRank around the documents found by similarity, by words and by names.
 
-    A first stage joins dense and lexical search. Its best ``start_k`` documents, those whose names the query
-    contains, and ``initial_roots`` and ``initial_links`` are where a walker starts; it follows links one
-    hop, both ways, and jumps back to the start by how well documents match. A document's score is its
-    share of the walker's time, with a little of the first stage. Chunks of one page share their evidence:
-    a document gains when other chunks of its page match too, and stands back behind a better chunk of
-    the same page. A score is a number from 0 to 1, the sum of ``walk``, ``meaning``, ``words`` and
+    A first stage joins dense and lexical search. A random walk starts from its best ``start_k`` documents,
+    from the documents whose names the query contains, and from ``initial_roots`` and ``initial_links``. It
+    follows links one hop in both directions, and jumps back to a start in proportion to how well it matches.
+    The score of a document is its share of the walk, plus a small part of its first-stage score. Chunks of
+    one page share their evidence: a document gains if other chunks of its page match too, and loses if a
+    chunk of the same page is better. A score is from 0 to 1, the sum of ``walk``, ``meaning``, ``words`` and
     ``page`` in :attr:`~linkstore.hits.Hit.contributions`.
 
-    Where the backend has no lexical search, meaning alone makes the first stage; ``explain()`` says so.
+    If the backend has no lexical search, the first stage uses only similarity, and ``explain()`` says so.
 
     Args:
         k: Maximum number of documents to return; default 10.
-        per_page: At most so many documents of one page are returned; default None, any number.
-        start_k: How many documents of the first stage the walk starts from; default 16.
+        per_page: Maximum number of documents of one page to return; default None, no maximum.
+        start_k: Number of first-stage documents that the walk starts from; default 16.
         direction: As for every traversal; default both.
-        kinds: As for every traversal; None, the default, follows all kinds with weight 1, but for those
-            in :data:`TRUST`.
-        pool: How many documents each search of the first stage gives; default 100.
-        lexical: How much words count beside meaning; 0 leaves them out; default 1.
-        damping: How likely the walker follows a link, from 0 to 1; default 0.6.
-        sharpness: The power to which first-stage scores are raised for jumps; default 20.
-        decay: Each start counts this much less than the one before, from 0 to 1; default 0.65.
-        backward: How much a link counts against its direction, above 0 to 1; default 0.25.
-        first_stage_weight: How much the first stage counts, where the walk counts 1; default 0.1.
-        walk_power: The power to which the walker's share of time is raised, above 0 to 1; less evens the
-            shares out; default 0.5.
-        page_weight: How much a document's score gains when other chunks of its page match as well;
+        kinds: As for every traversal; None, the default, follows all kinds with weight 1, except those in
+            :data:`TRUST`.
+        pool: Number of documents that each search of the first stage returns; default 100.
+        lexical: Weight of the search by words, where the search by similarity has weight 1; 0 disables it;
             default 1.
-        page_fade: The second chunk of a page counts this share of its score, the third this share of
-            that, and so on, above 0 to 1; default 0.4.
-        named: How many documents that the query names join the start; default 5.
+        damping: Probability that the walk follows a link, from 0 to 1; default 0.6.
+        sharpness: Power to which first-stage scores are raised for jumps; default 20.
+        decay: Factor by which each start weighs less than the one before, from 0 to 1; default 0.65.
+        backward: Weight of a link followed against its direction, above 0 to 1; default 0.25.
+        first_stage_weight: Weight of the first-stage score, where the walk has weight 1; default 0.1.
+        walk_power: Power to which a document's share of the walk is raised, above 0 to 1; a smaller power
+            makes the shares more equal; default 0.5.
+        page_weight: How much a document's score gains if other chunks of its page match too; default 1.
+        page_fade: Factor for the score of the second chunk of a page, and again for each further chunk, above
+            0 to 1; default 0.4.
+        named: Maximum number of starts whose names the query contains; default 5.
         named_kinds: Kinds of link whose tags are names; default ``("mention", "heading")``.
-        named_cap: A name that more documents bear names none of them; default 3.
-        reranker: Reads the query and the texts of the first hits, and gives each a score that joins the
-            sum; default none.
-        rerank: How much that score counts, where the walk and the first stage count 1; default 1.
-        rerank_k: How many hits the reranker reads; default 20.
+        named_cap: A name that more documents than this have is ignored; default 3.
+        reranker: Function that scores the texts of the first hits for the query; default none.
+        rerank: Weight of the reranker's score, where the other parts together have weight 1; default 1.
+        rerank_k: Number of hits that the reranker scores; default 20.
     """
 
     start_k: int = 16
@@ -129,7 +128,7 @@ class PageRank(Traversing):
         return frozenset(self.kinds or ()) | others
 
     def plan(self, question: Question) -> Plan[Hits]:
-        """The first stage, what the query leads to itself, one hop around both, one walk."""
+        """The first stage, the documents that the query names, one hop around both, one walk."""
         trail = Trail()
         stage = yield from first_stage(trail, question, self, self.pool, self.lexical)
         own = yield from asked(
@@ -161,7 +160,7 @@ class PageRank(Traversing):
     def _teleport(
         self, trail: Trail, stage: FirstStage, seeds: Ints, own: Asked, around: Surroundings
     ) -> Doubles:
-        """(n,) where the walker jumps to, by share: what matches, seeds by rank, and what was asked for."""
+        """(n,) the share of jumps to each document: by match, by rank of seeds, by names in the query."""
         teleport = stage.scores(trail.refs, trail.similarity).astype(np.float64) ** self.sharpness
         for rank, ref in enumerate(seeds.tolist()):
             teleport[trail.refs == ref] *= self.decay**rank
@@ -189,7 +188,7 @@ class PageRank(Traversing):
         return (yield from hits_of(trail, chosen, self, question, scores[chosen], taken))
 
     def _by_page(self, trail: Trail, stage: FirstStage, parts: dict[str, Floats]) -> Plan[dict[str, Floats]]:
-        """The parts of scores, with what other chunks of its page add to a document or take from it."""
+        """The parts of scores, with ``page``, which other chunks of the same page add or take."""
         if not self.page_weight and self.page_fade == 1:
             return parts
         own = _sum(parts)
@@ -208,7 +207,7 @@ class PageRank(Traversing):
         return {**scaled, "page": own * factor / whole - _sum(scaled)}
 
     def _parts(self, trail: Trail, stage: FirstStage, time: Doubles) -> dict[str, Floats]:
-        """What scores are the sums of, (n,) each: the walk, and of the first stage meaning and words."""
+        """The parts of scores, (n,) each: the walk, and meaning and words of the first stage."""
         whole = np.float32(1 + self.first_stage_weight)
         walk = ((time / time.max()) ** self.walk_power).astype(np.float32) / whole
         share = np.float32(self.first_stage_weight) / whole

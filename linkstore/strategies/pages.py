@@ -1,4 +1,4 @@
-"""Chunks of one page: which page a document belongs to, and what its chunks say for it together."""
+"""Chunks of one page: the page of each document, and the joint evidence of a page's chunks."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from linkstore.vectors import Floats, Ints
 SECTIONS: Final = frozenset({"section"})
 """The kind of link that names a chunk by its page and section: ``/guide#install``."""
 POWER: Final = 3.0
-"""Of the first-stage scores that are added up: weak matches, of which a long page has many, hardly count."""
+"""Power of the first-stage scores that are added: the many weak matches of long pages hardly count."""
 MOST: Final = 20
-"""How many chunks of a page are added up."""
+"""Maximum number of chunks of a page that are added."""
 SPREAD: Final = 4
-"""First so many times the documents wanted are asked for their page, then each time so many times more."""
+"""Pages are looked up for this many times ``k`` documents, then for this many times more, and so on."""
 
 
 def pages_of(refs: Ints) -> Plan[Ints]:
-    """(n,) the number of each document's page; a document that no page claims is a page of its own.
+    """(n,) the number of each document's page; a document without a page is a page of its own.
 
-    A chunk is named by an incoming ``section`` link; its page is the tag before the ``#``. Numbers follow
-    the order of the names, so they are the same on every engine.
+    An incoming ``section`` link names a chunk; its page is the tag up to the ``#``. Numbers follow the order
+    of the names, so they are the same on every engine.
 
     Args:
         refs: (n,) documents.
@@ -57,12 +57,12 @@ def evidence(pages: Ints, matches: Floats) -> Floats:
 def spread(refs: Ints, k: int, per_page: int) -> Plan[Ints]:
     """(m,) positions of the first ``k`` of ranked documents, in order, at most ``per_page`` of one page.
 
-    Only as many documents are asked for their page as it takes to find ``k``.
+    Looks up the pages of only as many documents as needed to find ``k``.
 
     Args:
         refs: (n,) documents, best first.
-        k: How many at most.
-        per_page: How many of one page at most.
+        k: Maximum number of positions.
+        per_page: Maximum number of one page.
     """
     looked = SPREAD * k
     while True:

@@ -27,16 +27,16 @@ def reranked(
 ) -> Generator[Judge, Sequence[float], Hits]:
     """Rerank the first ``count`` hits, and return the best ``k``.
 
-    What the reranker says is put on a scale from 0, the worst of those it read, to 1, the best; the score
-    is the weighted mean of both. Hits that it did not read keep their place behind those it did.
+    The reranker's scores are scaled from 0, the lowest, to 1, the highest. The new score is the weighted mean
+    of both scores. Hits that the reranker did not score follow in their order.
 
     Args:
         hits: Best first.
         question: In words.
-        reranker: What judges.
-        weight: How much it counts beside the score so far, which counts 1.
-        count: How many hits it reads.
-        k: How many are returned.
+        reranker: Scores texts.
+        weight: Weight of its scores, where the scores before have weight 1.
+        count: Number of hits that it scores.
+        k: Maximum number of hits to return.
 
     Raises:
         StrategyError: If the question has no text, or a score is missing or not finite.

@@ -1,4 +1,4 @@
-"""What of all that a search reached is returned, and why nothing is."""
+"""Which of the documents reached are returned, and why none is."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _empty_reason(
 
 
 def none_found(trail: Trail, question: Question, k: int, controls: Traversing, best: float | None) -> Hits:
-    """What a search gives that found no document to start from, of ``k``; ``best`` is the top similarity."""
+    """The result if none of ``k`` documents to start from is found; ``best`` is the top similarity."""
     reason = _empty_reason(question, k, controls, best, trail.cuts)
     return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(controls))
 
@@ -103,6 +103,6 @@ def first_found(
 
 
 def none_returned(trail: Trail, strategy: Traversing) -> Hits:
-    """What a search gives of whose documents none may be returned."""
+    """The result of a search that may not return any of the documents reached."""
     reason = f"none of the {len(trail)} documents reached passes result_filter"
     return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(strategy))

@@ -17,7 +17,7 @@ from linkstore.vectors import Ints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What lies around the frontier.
+    """The links around the frontier.
 
     Args:
         found: Documents that links lead to, some of which may be of the frontier.

@@ -26,7 +26,7 @@ class Words(Strategy):
 
     Args:
         k: Maximum number of documents to return; default 10.
-        per_page: At most so many documents of one page are returned; default None, any number.
+        per_page: Maximum number of documents of one page to return; default None, no maximum.
     """
 
     def plan(self, question: Question) -> Plan[Hits]:

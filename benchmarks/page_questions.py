@@ -1,0 +1,89 @@
+"""Plain questions on a documentation site, each answered by one page: what share finds the page.
+
+Run: ``python benchmarks/page_questions.py --data DIR``, where DIR (or LINKSTORE_EVAL_DATA) holds
+``docs_site/peps_html.tar.xz`` and ``pep_questions/questions.json``. The site is indexed as by
+``linkstore index``. For each strategy: the share of questions whose page is among the first 1, 5 and 10 hits,
+and among the first 1, 5 and 10 distinct pages of its hits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tarfile
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from _report import listed
+
+from linkstore import LinkStore
+from linkstore.embeddings import get_embedding
+from linkstore.ingest import index_folder
+from linkstore.strategies import Eager, PageRank, Similarity, Strategy, Words
+
+DEPTH: Final = 200
+"""So many hits are looked at for ten distinct pages."""
+AMONG: Final = (1, 5, 10)
+CONTENDERS: Final[Mapping[str, Strategy]] = {
+    "dense": Similarity(),
+    "BM25": Words(),
+    "dense+BM25": PageRank(kinds=(), named=0, page_weight=0.0, page_fade=1.0),
+    "first stage with pages, no walk": PageRank(damping=0.0),
+    "default without pages": PageRank(page_weight=0.0, page_fade=1.0),
+    "Eager": Eager(),
+    "default": PageRank(),
+}
+Asked = Sequence[tuple[str, frozenset[str]]]
+
+
+def main() -> None:
+    """Index the site, ask every contender, print the table."""
+    options = _options()
+    with tempfile.TemporaryDirectory(prefix="linkstore-pages-") as folder:
+        site = Path(folder) / "site"
+        with tarfile.open(Path(options.data) / "docs_site" / "peps_html.tar.xz") as tar:
+            tar.extractall(site, filter="data")
+        with LinkStore.open(Path(folder) / "kb", get_embedding(options.embedding)) as store:
+            index_folder(store, site / "html", source="site")
+            asked = _questions(Path(options.data))
+            rows = [_row(name, store, one, asked) for name, one in CONTENDERS.items()]
+    listed(f"{len(asked)} questions, {options.embedding}: % found", rows, as_json=options.json)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    data = os.environ.get("LINKSTORE_EVAL_DATA")
+    parser.add_argument("--data", default=data, required=data is None, help="folder of data sets")
+    parser.add_argument("--embedding", default="wordllama", help="default wordllama")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser.parse_args()
+
+
+def _questions(data: Path) -> Asked:
+    rows = json.loads((data / "pep_questions" / "questions.json").read_text())
+    return [(row["question"], frozenset(row["gold"])) for row in rows]
+
+
+def _row(name: str, store: LinkStore, strategy: Strategy, asked: Asked) -> dict[str, str]:
+    ranks = [_ranks(store, strategy.returning(DEPTH), *one) for one in asked]
+    shares = [
+        " / ".join(f"{100 * sum(rank[of] < among for rank in ranks) / len(ranks):.1f}" for among in AMONG)
+        for of in (0, 1)
+    ]
+    return {"strategy": name, "hits": shares[0], "pages": shares[1]}
+
+
+def _ranks(store: LinkStore, strategy: Strategy, question: str, gold: frozenset[str]) -> tuple[int, int]:
+    """The place of the first gold page among the hits, and among their distinct pages."""
+    pages = [hit.document.metadata["page"] for hit in store.search(question, strategy=strategy)]
+    return tuple(
+        next((place for place, page in enumerate(some) if page in gold), DEPTH)
+        for some in (pages, list(dict.fromkeys(pages)))
+    )  # type: ignore[return-value]
+
+
+if __name__ == "__main__":
+    main()
