@@ -17,6 +17,7 @@ ORDER = (
     "linkstore.strategies",
     "linkstore.filters",
     "linkstore.retriever",
+    "linkstore.context",
     "linkstore.ingest",
     "linkstore.extraction",
     "linkstore.embeddings",

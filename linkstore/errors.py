@@ -12,6 +12,7 @@
     ├── EmbeddingError          an embedding that is missing, unknown, or not the recorded one
     ├── ExtractionError         an extractor that is missing or failed
     ├── EvaluationError         a corpus or a question set that cannot be used
+    ├── BudgetError             a token budget too small for what must be in a context
     ├── MissingExtraError       an optional dependency that is not installed
     └── BackendError            the storage engine failed
         ├── StoreNotFoundError  no store at this path
@@ -112,6 +113,10 @@ class ExtractionError(LinkStoreError):
 
 class EvaluationError(LinkStoreError, ValueError):
     """A corpus, or questions with gold answers, cannot be used; the message names the file and line."""
+
+
+class BudgetError(LinkStoreError, ValueError):
+    """A token budget is smaller than what must be in a context; the message says by how much."""
 
 
 class MissingExtraError(LinkStoreError, ImportError):

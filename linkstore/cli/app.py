@@ -10,6 +10,7 @@ import typer
 
 from linkstore._version import __version__
 from linkstore.cli import (
+    context,
     delete,
     demo,
     evaluate,
@@ -42,6 +43,7 @@ app = typer.Typer(
 for _command in (
     index.index,
     query.query,
+    context.context,
     links.links,
     stats.stats,
     profile.profile,

@@ -62,6 +62,9 @@ def evaluate(
     strategies: Strategies = None,
     links: Links = None,
     gold: Gold = None,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Print coefficients for linkstore context instead.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Measure how well strategies find the documents that answer questions.
@@ -79,6 +82,9 @@ def evaluate(
     if unknown:
         raise UsageError(f"--strategies: unknown {', '.join(unknown)}; known: {', '.join(STRATEGIES)}")
     asked = read_questions(questions)
+    if calibrate:
+        write_json(_calibrated(corpus, store, links, asked, embedding, gold))
+        return
     if corpus is not None:
         found = _on_corpus(_linked(corpus, links), asked, names, embedding, gold)
     else:
@@ -90,6 +96,25 @@ def evaluate(
         from linkstore.cli.tables import show_evaluation
 
         show_evaluation(found, comparison)
+
+
+def _calibrated(
+    corpus: str | None,
+    place: str | None,
+    links: Sequence[str] | None,
+    questions: Sequence[GoldQuestion],
+    embedding: str | None,
+    gold: GoldKind | None,
+) -> dict[str, float]:
+    """The coefficients of the value of candidates, fitted to the questions."""
+    from linkstore.embeddings import DEFAULT_EMBEDDING, get_embedding
+    from linkstore.evaluation import calibrate
+
+    if corpus is not None:
+        chosen = get_embedding(embedding or DEFAULT_EMBEDDING)
+        return calibrate(_linked(corpus, links), questions, gold=gold, embedding=chosen)
+    with opened(str(place), embedding=embedding) as store:
+        return calibrate(store, questions, gold=gold)
 
 
 def _require_one_source(corpus: str | None, store: str | None, links: Sequence[str] | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from linkstore.errors import (
+    BudgetError,
     EmbeddingError,
     EvaluationError,
     FilterError,
@@ -61,6 +62,7 @@ _CODES: Final[tuple[tuple[type[LinkStoreError], int], ...]] = (
     (UnknownNameError, USAGE),
     (StrategyError, USAGE),
     (EvaluationError, USAGE),
+    (BudgetError, USAGE),
     (UsageError, USAGE),
     (UnavailableError, UNAVAILABLE),
 )

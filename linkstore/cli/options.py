@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -60,3 +61,16 @@ def json_object(text: str | None, option: str) -> dict[str, Any] | None:
     if not isinstance(value, dict):
         raise UsageError(f'{option} must be a JSON object such as \'{{"lang": "en"}}\', not {text}')
     return value
+
+
+def json_file(path: str, option: str) -> dict[str, Any]:
+    """A JSON object in a file.
+
+    Raises:
+        UsageError: If there is no such file, or it does not hold a JSON object.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{option}: {path} cannot be read: {error}") from error
+    return json_object(text, option) or {}

@@ -66,7 +66,7 @@ def query(
     Finds the documents most similar to the question, follows their links, and ranks all documents reached.
     Prints each page once with up to 3 of its sections; --chunks and --json print every hit.
     """
-    _require_words(text)
+    require_words(text)
     default: StrategyName = "pagerank" if depth is None else "eager"
     search = Search(
         name=strategy or default,
@@ -94,7 +94,12 @@ def query(
         show_explanation(hits, to_stderr=json)
 
 
-def _require_words(text: str) -> None:
+def require_words(text: str) -> None:
+    """Check that a question can be asked.
+
+    Raises:
+        UsageError: If it is empty or cannot be encoded.
+    """
     if not text.strip():
         raise UsageError("the query is empty; give at least one word")
     try:

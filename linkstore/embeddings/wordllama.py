@@ -67,11 +67,22 @@ def _model() -> tuple[Tokenizer, Matrix]:
     """
     import numpy as np
     from safetensors.numpy import load_file
-    from tokenizers import Tokenizer
 
     tensors = load_file(_file(_WEIGHTS))
     weights = np.ascontiguousarray(tensors["embedding.weight"], dtype=np.float32)
-    return Tokenizer.from_file(str(_file(_TOKENIZER))), weights
+    return wordllama_tokenizer(), weights
+
+
+@cache
+def wordllama_tokenizer() -> Tokenizer:
+    """The tokenizer of the model, which is that of Llama 2; offline, without the token vectors.
+
+    Raises:
+        EmbeddingError: If the package wordllama is not installed, or lacks the file.
+    """
+    from tokenizers import Tokenizer
+
+    return Tokenizer.from_file(str(_file(_TOKENIZER)))
 
 
 def _file(name: str) -> Path:

@@ -2,11 +2,13 @@
 
 :func:`evaluate` compares strategies on a corpus or a store. :func:`read_corpus` and :func:`read_questions`
 read their JSON Lines; :func:`with_links` gives a corpus the links to compare. :func:`profile` says what the
-links of a store look like and whether they help; :func:`draw_profile` draws it.
+links of a store look like and whether they help; :func:`draw_profile` draws it. :func:`calibrate` fits the
+value of candidates for :mod:`linkstore.context`.
 """
 
 from __future__ import annotations
 
+from linkstore.evaluation.calibrating import calibrate
 from linkstore.evaluation.comparison import Comparison, compared
 from linkstore.evaluation.contenders import STRATEGIES
 from linkstore.evaluation.linking import with_links
@@ -34,6 +36,7 @@ __all__ = [
     "Outcome",
     "Profile",
     "Progress",
+    "calibrate",
     "compared",
     "draw_profile",
     "evaluate",

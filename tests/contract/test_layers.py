@@ -32,7 +32,7 @@ FLOORS = (
     {"strategies", "backends.base", "neighbours"},
     {"backends.cassandra", "backends.embedded", "operations"},
     {"store", "retriever", "tracing"},
-    {"ingest", "evaluation", "migration"},
+    {"context", "ingest", "evaluation", "migration"},
     {"testing"},
     {"demo", "cli"},
 )

@@ -1,0 +1,204 @@
+"""Gold documents in contexts that fit a budget of tokens: the compiler, filling by rank, and others.
+
+Run: ``python benchmarks/context.py --data DIR``, where DIR (or LINKSTORE_EVAL_DATA) holds the folders
+``hotpotqa_train``, ``musique_train``, ``ottqa_links``, ``pep_questions`` with ``docs_site``, and
+``locomo_open``, as their SOURCE.txt describes. Recall is the share of a question's gold documents that are in
+the context, averaged over questions, in percent. Every context counts tokens and separators in the same way:
+
+- ``compiled``: :class:`linkstore.context.ContextCompiler` with its defaults;
+- ``rank``: the hits of the default search by rank, skipping what does not fit;
+- ``topk``: the most similar documents, until one does not fit;
+- ``published``: 50 · similarity + 10 · PageRank, those of most value for their length first (ContextOS);
+- ``redundancy``: LangChain's EmbeddingsRedundantFilter over the most similar documents, until one does not
+fit.
+  (Its EmbeddingsFilter and LongContextReorder take the documents that ``topk`` takes.)
+
+``--corpus X.jsonl --questions Y.jsonl`` measures any other set in the formats of ``linkstore eval``;
+``--links`` chooses its links as there. ``--fit`` prints the coefficients of the calibrated value, fitted to
+all sets. ``--parts`` names what else to measure: ``needle``, ``ablation``, ``decay``, ``time``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from _context_parts import PARTS
+from _context_sets import SETS, ContextSet, file_set
+from _report import listed
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+
+from linkstore import LinkStore
+from linkstore.context import ContextCompiler, counter_of
+from linkstore.context.settings import CANDIDATES
+from linkstore.embeddings import get_embedding
+from linkstore.evaluation.calibrating import fitted, sampled
+from linkstore.evaluation.units import gold_units
+from linkstore.strategies import PageRank, Similarity
+
+BUDGETS: Final = "200,400,800,1600"
+METHODS: Final = ("compiled", "rank", "topk", "published", "redundancy")
+SEPARATOR: Final = "\n\n"
+Recalls = dict[str, dict[str, float]]
+
+
+def main() -> None:
+    """Measure the sets; print a table, or JSON."""
+    options = _options()
+    embedding = get_embedding(options.embedding)
+    if options.fit:
+        samples = [
+            sampled(store, questions)
+            for name in options.sets.split(",")
+            for store, questions in SETS[name](Path(options.data)).stores(embedding, options.every)
+        ]
+        sys.stdout.write(json.dumps(fitted(samples), indent=2) + "\n")
+        return
+    if options.corpus:
+        found = measured(file_set(options), embedding, options.budgets, options)
+        _print(options, [found])
+    else:
+        for name in filter(None, options.sets.split(",")):
+            made = SETS[name](Path(options.data))
+            _print(options, [measured(made, embedding, made.budgets or options.budgets, options)])
+    for part in filter(None, options.parts.split(",")):
+        listed(part, PARTS[part](embedding), as_json=options.json)
+
+
+def measured(
+    one: ContextSet, embedding: Embeddings, budgets: Sequence[int], options: argparse.Namespace
+) -> dict[str, Any]:
+    """Recall of every method at every budget."""
+    methods = options.methods.split(",")
+    shares: dict[str, dict[int, list[float]]] = {name: {b: [] for b in budgets} for name in methods}
+    for store, questions in one.stores(embedding, options.every):
+        units = gold_units(store, questions, None).documents
+        compilers = {budget: ContextCompiler(store, budget=budget) for budget in budgets}
+        filling = _Filling(store, methods)
+        for question in questions:
+            gold = [units[name] for name in question.gold]
+            others = filling.contexts(question.question, budgets)
+            for budget, compiler in compilers.items():
+                contexts = {**others[budget], "compiled": _taken(compiler.compile(question.question))}
+                for name in methods:
+                    found = sum(not contexts[name].isdisjoint(unit) for unit in gold)
+                    shares[name][budget].append(found / len(gold))
+    recall = {
+        name: {str(budget): round(100 * float(np.mean(values)), 2) for budget, values in by_budget.items()}
+        for name, by_budget in shares.items()
+    }
+    questions = len(next(iter(shares[methods[0]].values())))
+    return {"set": one.name, "embedding": options.embedding, "questions": questions, "recall": recall}
+
+
+def _taken(compiled: Any) -> frozenset[str]:
+    """The documents in a context; a near-duplicate is in it by the document that says the same."""
+    return frozenset(name for item in compiled.items for name in (item.id, *item.repeats))
+
+
+class _Filling:
+    """Contexts without a compiler, from one search of each kind."""
+
+    def __init__(self, store: LinkStore, methods: Sequence[str]) -> None:
+        self._store = store
+        self._methods = methods
+        self._counter = counter_of(None)
+        single, both = self._counter.count(("x", f"x{SEPARATOR}x"))
+        self._separator = both - 2 * single
+
+    def contexts(self, question: str, budgets: Sequence[int]) -> dict[int, dict[str, frozenset[str]]]:
+        """By budget, then method, the ids taken."""
+        hits = self._store.search(question, strategy=PageRank(k=CANDIDATES))
+        near = [hit.document for hit in self._store.search(question, strategy=Similarity(k=CANDIDATES))]
+        ranked = [hit.document for hit in hits]
+        costs = dict(zip((d.id for d in ranked), self._costs(ranked), strict=True))
+        ratio = [
+            (50 * hit.similarity + 10 * hit.contributions.get("walk", 0.0)) / costs[hit.document.id]
+            for hit in hits
+        ]
+        dense_first = [ranked[at] for at in np.argsort(-np.array(ratio), kind="stable")]
+        distinct = self._distinct(near) if "redundancy" in self._methods else []
+        return {
+            budget: {
+                "rank": self._filled(ranked, budget),
+                "topk": self._filled(near, budget, skipping=False),
+                "published": self._filled(dense_first, budget),
+                "redundancy": self._filled(distinct, budget, skipping=False),
+            }
+            for budget in budgets
+        }
+
+    def _costs(self, documents: Sequence[Document]) -> list[int]:
+        counts = self._counter.count([one.page_content for one in documents])
+        return [count + self._separator for count in counts]
+
+    def _filled(self, documents: Sequence[Document], budget: int, *, skipping: bool = True) -> frozenset[str]:
+        free = budget + self._separator
+        taken = set()
+        for document, cost in zip(documents, self._costs(documents), strict=True):
+            if cost <= free:
+                taken.add(str(document.id))
+                free -= cost
+            elif not skipping:
+                break
+        return frozenset(taken)
+
+    def _distinct(self, documents: Sequence[Document]) -> Sequence[Document]:
+        from langchain_community.document_transformers import EmbeddingsRedundantFilter
+
+        kept = EmbeddingsRedundantFilter(embeddings=self._store.embeddings).transform_documents(
+            documents[:60]
+        )
+        texts = {one.page_content for one in kept}
+        return [one for one in documents[:60] if one.page_content in texts]
+
+
+def _print(options: argparse.Namespace, found: Sequence[Mapping[str, Any]]) -> None:
+    for one in found:
+        if options.json:
+            sys.stdout.write(json.dumps(one) + "\n")
+            continue
+        rows = [
+            {"method": name, **{budget: f"{value:.1f}" for budget, value in values.items()}}
+            for name, values in one["recall"].items()
+        ]
+        listed(
+            f"{one['set']}, {options.embedding}: {one['questions']} questions, recall in %",
+            rows,
+            as_json=False,
+        )
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    data = os.environ.get("LINKSTORE_EVAL_DATA")
+    parser.add_argument("--data", default=data, help="folder of data sets")
+    parser.add_argument("--sets", default=",".join(SETS), help=f"some of {','.join(SETS)} (default all)")
+    parser.add_argument("--corpus", help="documents in JSON Lines, instead of --sets")
+    parser.add_argument("--questions", help="questions in JSON Lines, for --corpus")
+    parser.add_argument("--links", help="link kinds and extractors for --corpus (default as linkstore eval)")
+    parser.add_argument("--budgets", default=BUDGETS, help=f"in tokens (default {BUDGETS})")
+    parser.add_argument("--embedding", default="wordllama", help="name of an embedding (default wordllama)")
+    parser.add_argument("--methods", default=",".join(METHODS), help="which to compare (default all)")
+    parser.add_argument("--every", type=int, default=1, help="ask only every n-th question (default 1)")
+    parser.add_argument("--parts", default="", help=f"some of {','.join(PARTS)} (default none)")
+    parser.add_argument("--fit", action="store_true", help="fit the calibrated value to the sets")
+    parser.add_argument("--json", action="store_true", help="print JSON, a line for each set")
+    options = parser.parse_args()
+    options.budgets = [int(budget) for budget in options.budgets.split(",")]
+    if bool(options.corpus) != bool(options.questions):
+        parser.error("--corpus and --questions belong together")
+    if not options.corpus and not options.data and options.sets:
+        parser.error("give --data, or --corpus and --questions")
+    return options
+
+
+if __name__ == "__main__":
+    main()

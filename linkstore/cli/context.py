@@ -1,0 +1,79 @@
+"""``linkstore context``: the best context for a question that fits a budget of tokens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from linkstore.cli.options import JsonOption, StoreOption, json_file, json_object
+from linkstore.cli.output import note, printable, stderr, stdout, write_json
+from linkstore.cli.query import MOST, require_words
+from linkstore.cli.stores import opened
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Order = Literal["precedence", "relevance", "document", "edges"]
+
+
+def context(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The question.", show_default=False)],
+    store: StoreOption,
+    budget: Annotated[
+        int, typer.Option("--budget", "-b", min=1, help="The most tokens that the context may have.")
+    ] = 2000,
+    order: Annotated[
+        Order,
+        typer.Option(help="What links say is read first, best first, page by page, or best first and last."),
+    ] = "precedence",
+    candidates: Annotated[
+        int, typer.Option(min=1, max=MOST, help="How many hits of the search to choose from.")
+    ] = 200,
+    filter: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Only documents with such metadata, at every stage.")
+    ] = None,
+    calibration: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Coefficients that linkstore eval --calibrate printed."),
+    ] = None,
+    headers: Annotated[bool, typer.Option("--headers", help="Name the source above each text.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print the bill on stderr: what was taken, left out, and why.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Compile the best context for a question that fits a budget of tokens.
+
+    Prints the texts of documents in the order they are to be read. Tokens are counted by the tokenizer of
+    Llama 2, without a network.
+    """
+    require_words(text)
+    condition = json_object(filter, "--filter")
+    from linkstore.context import Calibrated, ContextCompiler, source_header
+
+    coefficients = None if calibration is None else json_file(calibration, "--calibration")
+
+    with opened(store) as opened_store:
+        compiled = ContextCompiler(
+            opened_store,
+            budget=budget,
+            order=order,
+            candidates=candidates,
+            filter=condition,
+            value=Calibrated(coefficients=coefficients),
+            header=source_header if headers else None,
+        ).compile(text)
+    if json:
+        write_json(compiled.to_dict())
+    elif compiled.text:
+        _show(stdout(), compiled.text)
+    if not compiled.items:
+        note(f"the context is empty: {compiled.reason}")
+    if explain:
+        _show(stderr(), compiled.explain())
+
+
+def _show(console: Console, text: str) -> None:
+    for line in text.split("\n"):
+        console.print(printable(line))

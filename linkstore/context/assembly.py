@@ -1,0 +1,320 @@
+"""From entries to a context that fits: select, order, write, count; select again where counts differ."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from linkstore.backends.base import PageEntry
+from linkstore.context.compiled import Compiled, Item, LeftOut
+from linkstore.context.entries import Entries, Entry
+from linkstore.context.joining import Piece, continued, joined
+from linkstore.context.order import best_at_edges, topological
+from linkstore.context.selection import Candidate, Rules, Selection, selected
+from linkstore.context.settings import Settings, source_of
+from linkstore.context.surroundings import Surroundings
+from linkstore.errors import BudgetError
+from linkstore.hits import Hits, Path, page_of
+
+_AGAIN = 2
+"""So often tokens that joining saved are spent on another selection."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """Selected documents as text."""
+
+    selection: Selection
+    pieces: tuple[Piece, ...]
+    text: str
+    tokens: int
+
+
+class Assembly:
+    """Makes one context.
+
+    Args:
+        settings: Of the compiler.
+        question: What was asked.
+        hits: What was found.
+        entries: What may be taken.
+        around: Links among the entries.
+        pages: The pages that entries belong to.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        question: str,
+        hits: Hits,
+        entries: Entries,
+        around: Surroundings,
+        pages: Sequence[PageEntry],
+    ) -> None:
+        self._settings = settings
+        self._question = question
+        self._hits = hits
+        self._entries = entries
+        self._around = around
+        self._always = _with_required(
+            [name for name, entry in entries.by_id.items() if entry.role == "pinned"], entries
+        )
+        self._place = {name: at for page in pages for at, name in enumerate(page.ids)}
+        self._follows = _follows(pages, entries.overlaps)
+
+    def compiled(self) -> Compiled:
+        """The context.
+
+        Raises:
+            BudgetError: If what is pinned exceeds the budget.
+        """
+        draft = self._fitting()
+        taken = {piece.id for piece in draft.pieces}
+        return Compiled(
+            question=self._question,
+            text=draft.text,
+            tokens=draft.tokens,
+            budget=self._settings.budget,
+            tokenizer=self._settings.counter.name,
+            items=tuple(self._item(piece) for piece in draft.pieces),
+            left_out=tuple(self._left_out(taken, draft)),
+            value=draft.selection.value,
+            gap=draft.selection.gap,
+            method=draft.selection.by,
+            order=self._settings.order,
+            notes=tuple(self._notes(taken)),
+            reason=None if taken else self._empty(),
+        )
+
+    def _fitting(self) -> _Draft:
+        """The best draft that fits: selected by the parts' costs, then counted as a whole."""
+        settings = self._settings
+        none = Selection(ids=frozenset(), value=0.0, by="rank")
+        alone = self._draft(none)
+        if alone.tokens > settings.budget:
+            over = alone.tokens - settings.budget
+            raise BudgetError(
+                f"the {len(alone.pieces)} pinned documents need {alone.tokens} tokens, {over} more than the"
+                f" budget of {settings.budget}; raise the budget, or pin fewer documents"
+            )
+        candidates = list(self._candidates())
+        capacity = settings.budget - alone.tokens
+        if not self._always:
+            capacity += settings.separator_cost  # each cost has one, and the first text needs none
+        draft, step = alone, 1
+        while capacity > 0:
+            draft = self._draft(self._selected(candidates, capacity))
+            if draft.tokens <= settings.budget:
+                return self._extended(candidates, self._spent(candidates, capacity, draft))
+            capacity -= step * (draft.tokens - settings.budget)
+            step *= 2
+        return alone
+
+    def _spent(self, candidates: Sequence[Candidate], capacity: int, draft: _Draft) -> _Draft:
+        """A draft that spends what joining saved, if that makes it better."""
+        for _ in range(_AGAIN):
+            free = self._settings.budget - draft.tokens
+            rest = [one.cost for one in candidates if one.id not in draft.selection.ids]
+            if not rest or min(rest) > free:
+                return draft
+            used = sum(self._entries.by_id[name].cost for name in draft.selection.ids)
+            other = self._draft(self._selected(candidates, max(capacity, used + free)))
+            if other.tokens > self._settings.budget or other.selection.value <= draft.selection.value:
+                return draft
+            draft = other
+        return draft
+
+    def _extended(self, candidates: Sequence[Candidate], draft: _Draft) -> _Draft:
+        """A draft with neighbours of what is taken that fit because they are joined to it."""
+        beside = self._follows.keys() | {name for others in self._follows.values() for name in others}
+        waiting = [
+            one
+            for one in candidates
+            if one.id in beside and one.value > 0 and one.id not in draft.selection.ids
+        ]
+        while True:
+            chosen = draft.selection.ids
+            free = self._settings.budget - draft.tokens
+            for one in waiting:
+                if one.requires <= chosen and self._least_cost(one, chosen) <= free:
+                    worth = draft.selection.value + one.value
+                    other = self._draft(replace(draft.selection, ids=chosen | {one.id}, value=worth))
+                    if other.tokens <= self._settings.budget:
+                        break
+            else:
+                return draft
+            waiting.remove(one)
+            draft = other
+
+    def _least_cost(self, one: Candidate, chosen: Collection[str]) -> int:
+        """The cost of a candidate if it is joined to a neighbour that is taken."""
+        before = self._follows.get(one.id, frozenset()) & set(chosen)
+        pairs = [(name, one.id) for name in sorted(before)]
+        pairs += [(one.id, name) for name in sorted(chosen) if one.id in self._follows.get(name, ())]
+        by_id = self._entries.by_id
+        costs = [one.cost]
+        for first, second in pairs:
+            text = continued(by_id[first].document.page_content, by_id[second].document.page_content)
+            costs.append(one.cost - by_id[second].cost + self._settings.counter.count([text])[0])
+        return min(costs)
+
+    def _selected(self, candidates: Sequence[Candidate], capacity: int) -> Selection:
+        value = self._settings.value
+        rules = Rules(
+            least_gain=value.least_gain,
+            rank_bonus=value.rank_bonus,
+            exact_classes=self._settings.exact_candidates,
+        )
+        return selected(candidates, capacity, rules)
+
+    def _candidates(self) -> Sequence[Candidate]:
+        """What may be taken beside what is always in, best ranked first, then what is only required."""
+        entries = self._entries
+        return [
+            Candidate(
+                id=name,
+                cost=entry.cost,
+                value=entry.value,
+                requires=entries.requires.get(name, frozenset()) - self._always,
+            )
+            for name, entry in entries.by_id.items()
+            if name not in entries.same and name not in entries.refused and name not in self._always
+        ]
+
+    def _draft(self, selection: Selection) -> _Draft:
+        ordered = self._ordered({*self._always, *selection.ids})
+        documents = {name: self._entries.by_id[name].document for name in ordered}
+        texts = {name: document.page_content for name, document in documents.items()}
+        pieces = [
+            piece
+            if piece.joined
+            else Piece(piece.id, self._settings.head_of(documents[piece.id]) + piece.text, joined=False)
+            for piece in joined(ordered, texts, self._follows)
+        ]
+        text = ""
+        for at, piece in enumerate(pieces):
+            text += piece.text if piece.joined or not at else self._settings.separator + piece.text
+        tokens = self._settings.counter.count([text])[0] if text else 0
+        return _Draft(selection, tuple(pieces), text, tokens)
+
+    def _ordered(self, chosen: Collection[str]) -> list[str]:
+        by_id = self._entries.by_id
+        first = [name for name in by_id if name in self._always and name in chosen]
+        rest = [name for name in by_id if name in chosen and name not in self._always]
+        rest.sort(key=lambda name: (-by_id[name].value, by_id[name].rank or len(by_id), name))
+        match self._settings.order:
+            case "relevance":
+                return [*first, *rest]
+            case "edges":
+                return [*first, *best_at_edges(rest)]
+            case "document":
+                return [*first, *self._by_page(rest)]
+            case "precedence":
+                continued = {
+                    name: min(before & set(chosen))
+                    for name, before in self._follows.items()
+                    if name in chosen and before & set(chosen)
+                }
+                return topological([*first, *rest], self._before(chosen), continued)
+
+    def _by_page(self, names: Sequence[str]) -> list[str]:
+        """Pages by their best document, the documents of each as they stand on it."""
+        pages: dict[str, list[str]] = {}
+        for name in names:
+            pages.setdefault(page_of(self._entries.by_id[name].document), []).append(name)
+        last = len(self._place)
+        return [
+            name
+            for page in pages.values()
+            for name in sorted(page, key=lambda one: self._place.get(one, last))
+        ]
+
+    def _before(self, chosen: Collection[str]) -> Mapping[str, frozenset[str]]:
+        """For each document those that must come before it, by the links among them."""
+        before: dict[str, set[str]] = {}
+        for edge in self._around.links.among(chosen):
+            first = self._settings.precedence.get(edge.kind)
+            if first == "source":
+                before.setdefault(edge.target, set()).add(edge.source)
+            elif first == "target":
+                before.setdefault(edge.source, set()).add(edge.target)
+        return {name: frozenset(others) for name, others in before.items()}
+
+    def _item(self, piece: Piece) -> Item:
+        entry = self._entries.by_id[piece.id]
+        hit = entry.hit
+        return Item(
+            document=entry.document,
+            text=piece.text,
+            role=entry.role,
+            cost=entry.cost,
+            value=entry.value,
+            strength=entry.strength,
+            score=hit.score if hit else 0.0,
+            similarity=hit.similarity if hit else 0.0,
+            rank=entry.rank,
+            source=source_of(entry.document),
+            path=hit.path if hit else Path(()),
+            repeats=self._entries.repeats_of(piece.id),
+        )
+
+    def _left_out(self, taken: Collection[str], draft: _Draft) -> Sequence[LeftOut]:
+        return [
+            LeftOut(
+                id=name, cost=entry.cost, value=entry.value, rank=entry.rank, reason=self._why(entry, draft)
+            )
+            for name, entry in self._entries.by_id.items()
+            if name not in taken and entry.rank is not None
+        ]
+
+    def _why(self, entry: Entry, draft: _Draft) -> str:
+        """Why a candidate was left out."""
+        entries = self._entries
+        if entry.id in entries.same:
+            return f"says the same as {entries.same[entry.id]}"
+        if entry.id in entries.refused:
+            return entries.refused[entry.id]
+        if entry.value <= 0:
+            return "its value is not above 0"
+        needed = entries.requires.get(entry.id, frozenset()) - self._always
+        cost = entry.cost + sum(entries.by_id[name].cost for name in needed)
+        free = self._settings.budget - draft.tokens
+        if cost > self._settings.budget:
+            return "longer than the budget" + (" with what it requires" if needed else "")
+        if cost > free:
+            return (
+                f"needs {cost} tokens" + (" with what it requires" if needed else "") + f", {free} are free"
+            )
+        return "what was taken is worth more"
+
+    def _notes(self, taken: Collection[str]) -> Sequence[str]:
+        unresolved = [
+            f"{name}: {text}"
+            for name, texts in sorted(self._around.unresolved.items())
+            if name in taken
+            for text in texts
+        ]
+        return [*unresolved, *(str(cut) for cut in self._hits.cuts)]
+
+    def _empty(self) -> str:
+        if not self._hits:
+            return self._hits.reason or "nothing was found"
+        if all(one.value <= 0 for one in self._candidates()):
+            return "no candidate has a value above 0"
+        least = min(one.cost for one in self._entries.by_id.values())
+        return (
+            f"no document fits into the budget of {self._settings.budget} tokens; the shortest needs {least}"
+        )
+
+
+def _with_required(names: Sequence[str], entries: Entries) -> frozenset[str]:
+    return frozenset(names).union(*(entries.requires.get(name, frozenset()) for name in names))
+
+
+def _follows(pages: Sequence[PageEntry], overlaps: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    """For each document those that it continues: the one before it on its page, one it overlaps with."""
+    follows = {name: {before} for name, before in overlaps.items()}
+    for page in pages:
+        for before, name in zip(page.ids, page.ids[1:], strict=False):
+            follows.setdefault(name, set()).add(before)
+    return {name: frozenset(others) for name, others in follows.items()}

@@ -1,0 +1,281 @@
+"""ContextCompiler: the best context that fits a budget of tokens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from linkstore.backends.base import Manifest
+from linkstore.context.assembly import Assembly
+from linkstore.context.compiled import Compiled
+from linkstore.context.decay import Decay, LastAccess
+from linkstore.context.entries import entries_of
+from linkstore.context.knapsack import EXACT_CLASSES
+from linkstore.context.order import PRECEDENCE, First, Order
+from linkstore.context.settings import CANDIDATES, PINNED, REQUIRES, Header, Settings
+from linkstore.context.surroundings import PINNED as MOST_PINNED
+from linkstore.context.surroundings import Surroundings, pinned_documents, surroundings
+from linkstore.context.tokens import Tokenizer, counter_of
+from linkstore.context.value import Calibrated, Value
+from linkstore.drivers import arun, run
+from linkstore.errors import BudgetError
+from linkstore.filters import Filter, parse_filter
+from linkstore.hits import Hits
+from linkstore.operations import Engine
+from linkstore.plans import Operation, Stored
+from linkstore.store import LinkStore
+from linkstore.strategies import DEFAULT_STRATEGY, Strategy
+from linkstore.vectors import Floats
+
+if TYPE_CHECKING:
+    from linkstore.context.middleware import ContextMiddleware
+    from linkstore.context.retrieving import ContextRetriever
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Asks for the hits of a question."""
+
+    question: str
+    strategy: Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class _Wider:
+    """Asks for a strategy to search again with, if the budget holds more than the search started from."""
+
+    hits: Hits
+
+
+@dataclass(frozen=True, slots=True)
+class _Gathered:
+    """All that a context is made from; asks for the context, which may take some time to compute."""
+
+    question: str
+    hits: Hits
+    pinned: list[Stored]
+    around: Surroundings
+    pages: list[Any]
+    now: datetime
+
+
+class ContextCompiler(Runnable[str, Compiled]):
+    """Compiles the best context for a question that fits a budget of tokens.
+
+    The hits of a search are valued by how likely each is evidence, selected so that the sum is highest within
+    the budget, and ordered so that what others build upon is read first. Near-duplicates are merged,
+    neighbouring chunks of a page are joined. Documents with ``metadata["memory"] == "procedural"`` are always
+    in. A document with an outgoing link of the kind ``requires`` is taken only together with the documents it
+    leads to.
+
+    A compiler is a LangChain Runnable from a question to a :class:`Compiled`. It holds no state but its
+    settings, and may be used by any number of threads and tasks. The same store, question, settings and time
+    give the same context.
+
+    Args:
+        store: What is searched.
+        budget: The most tokens that the text may have, at least 1.
+        strategy: How to search; its ``k`` becomes ``candidates``. Default
+            :data:`~linkstore.strategies.DEFAULT_STRATEGY`; where the budget holds more documents than that
+            starts from, the search is repeated with as many starts, at most 64.
+        tokenizer: What counts tokens; default that of the default embedding (Llama 2's), offline. See
+            :func:`~linkstore.context.counter_of`.
+        value: What a candidate is worth; default :class:`Calibrated`.
+        decay: How memories fade; default :class:`Decay`.
+        order: ``"precedence"`` (default): what links say is read first; ``"relevance"``: best first;
+            ``"document"``: page by page; ``"edges"``: the best first and last.
+        precedence: Which end of a link is read first, by kind; default :data:`PRECEDENCE`.
+        requires: Kinds of link that lead to what a document requires; default ``{"requires"}``.
+        pinned: Filter of the documents that are always in; None pins none.
+        filter: Metadata filter for the whole compilation, pinned and required documents included.
+        candidates: How many hits are considered; default 200.
+        exact_candidates: Up to so many the knapsack is exact; default 200. Beyond, it is greedy and
+            :attr:`Compiled.gap` bounds what it may lack.
+        separator: Stands between texts; default an empty line.
+        header: Gives the line above a document's text; default none. See
+            :func:`~linkstore.context.source_header`.
+        last_access: When documents were last accessed, as a dict or a function of the id; default
+            ``metadata["last_access"]``.
+
+    Raises:
+        StrategyError: If a setting is out of range.
+        FilterError: If a filter is invalid.
+        TypeError: If the tokenizer is not one.
+    """
+
+    def __init__(
+        self,
+        store: LinkStore,
+        *,
+        budget: int,
+        strategy: Strategy | None = None,
+        tokenizer: Tokenizer | None = None,
+        value: Value | None = None,
+        decay: Decay | None = None,
+        order: Order = "precedence",
+        precedence: Mapping[str, First] = PRECEDENCE,
+        requires: frozenset[str] | set[str] = REQUIRES,
+        pinned: Filter | None = PINNED,
+        filter: Filter | None = None,
+        candidates: int = CANDIDATES,
+        exact_candidates: int = EXACT_CLASSES,
+        separator: str = "\n\n",
+        header: Header | None = None,
+        last_access: LastAccess | None = None,
+    ) -> None:
+        self.store = store
+        self.settings = Settings(
+            budget=budget,
+            strategy=strategy,
+            counter=counter_of(tokenizer),
+            value=value or Calibrated(),
+            decay=decay or Decay(),
+            order=order,
+            precedence=precedence,
+            requires=frozenset(requires),
+            pinned=pinned,
+            filter=filter,
+            candidates=candidates,
+            exact_candidates=exact_candidates,
+            separator=separator,
+            header=header,
+            last_access=last_access,
+        )
+
+    def compile(self, question: str, *, now: datetime | None = None) -> Compiled:
+        """Compile the context for a question.
+
+        Args:
+            question: In words.
+            now: The time that the ages of memories are counted to; default the current time.
+
+        Raises:
+            BudgetError: If the pinned documents exceed the budget; the message says by how much.
+            StrategyError: If a document's half-life or last access cannot be read.
+            EmbeddingError: If the question cannot be embedded.
+            BackendError: If the storage engine fails.
+        """
+        return run(self._compiling(question, now), self._wait)
+
+    async def acompile(self, question: str, *, now: datetime | None = None) -> Compiled:
+        """Compile without blocking the event loop: see :meth:`compile`."""
+        return await arun(self._compiling(question, now), self._await)
+
+    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Compiled:
+        """Compile the context for a question, traced by LangChain's callbacks."""
+        return self._call_with_config(lambda question: self.compile(question, **kwargs), input, config)
+
+    async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Compiled:
+        """Compile the context for a question: see :meth:`invoke`."""
+
+        async def compiled(question: str) -> Compiled:
+            return await self.acompile(question, **kwargs)
+
+        return await self._acall_with_config(compiled, input, config)
+
+    def as_retriever(self, **kwargs: Any) -> ContextRetriever:
+        """A LangChain retriever that returns the documents of the context, in their order.
+
+        Args:
+            kwargs: Fields of LangChain's retrievers, such as ``tags``.
+        """
+        from linkstore.context.retrieving import ContextRetriever
+
+        return ContextRetriever(compiler=self, **kwargs)
+
+    def as_middleware(self) -> ContextMiddleware:
+        """Middleware for LangChain's ``create_agent``: adds the context to the system message of model calls.
+
+        Raises:
+            MissingExtraError: If the extra ``agents`` is not installed.
+        """
+        from linkstore.context.middleware import ContextMiddleware
+
+        return ContextMiddleware(self)
+
+    def __repr__(self) -> str:
+        return f"ContextCompiler({self.store!r}, budget={self.settings.budget})"
+
+    def _compiling(self, question: str, now: datetime | None) -> Operation[Compiled]:
+        """Search, look around, and assemble."""
+        settings, backend = self.settings, self.store.backend
+        hits: Hits = yield _Search(question, settings.strategy or DEFAULT_STRATEGY)
+        wider: Strategy | None = yield _Wider(hits)
+        if wider is not None:
+            hits = yield _Search(question, wider)
+        manifest: Manifest = yield Engine(backend.manifest())
+        pinned: list[Stored] = []
+        around = Surroundings()
+        if manifest.dimension is not None:
+            any_vector = _unit(manifest.dimension)
+            scope = parse_filter(settings.filter)
+            if settings.pinned is not None:
+                plan = pinned_documents(parse_filter(settings.pinned), any_vector)
+                pinned = yield Engine(backend.answer(plan, scope))
+                _refuse_too_many(pinned)
+            ids = dict.fromkeys([*(one.id for one in pinned), *(str(hit.document.id) for hit in hits)])
+            looking = surroundings(list(ids), settings.requires, settings.kinds, any_vector)
+            around = yield Engine(backend.answer(looking, scope))
+        metadata = [*(hit.document.metadata for hit in hits), *(one.metadata for one in pinned)]
+        named = (one.get("page") for one in metadata)
+        urls = list(dict.fromkeys(url for url in named if isinstance(url, str) and url))
+        pages = (yield Engine(backend.pages(None, urls))) if urls else []
+        gathered = _Gathered(question, hits, pinned, around, pages, now or datetime.now(UTC))
+        return (yield gathered)  # type: ignore[no-any-return]
+
+    def _assembled(self, given: _Gathered) -> Compiled:
+        entries = entries_of(self.settings, given.hits, given.pinned, given.around, given.now)
+        return Assembly(
+            self.settings, given.question, given.hits, entries, given.around, given.pages
+        ).compiled()
+
+    def _wait(self, request: object) -> Any:
+        settings = self.settings
+        match request:
+            case _Search(question, strategy):
+                return self.store.search(
+                    question, k=settings.candidates, strategy=strategy, filter=settings.filter
+                )
+            case _Wider(hits):
+                return settings.wider(hits)
+            case Engine(operation):
+                return self.store.backend.run(operation)
+            case _Gathered():
+                return self._assembled(request)
+        raise TypeError(f"no way to answer {request!r}")
+
+    async def _await(self, request: object) -> Any:
+        settings = self.settings
+        match request:
+            case _Search(question, strategy):
+                return await self.store.asearch(
+                    question, k=settings.candidates, strategy=strategy, filter=settings.filter
+                )
+            case _Wider(hits):
+                return await asyncio.to_thread(settings.wider, hits)
+            case Engine(operation):
+                return await self.store.backend.arun(operation)
+            case _Gathered():
+                return await asyncio.to_thread(self._assembled, request)
+        raise TypeError(f"no way to answer {request!r}")
+
+
+def _unit(dimension: int) -> Floats:
+    vector = np.zeros(dimension, dtype=np.float32)
+    vector[0] = 1.0
+    return vector
+
+
+def _refuse_too_many(pinned: list[Stored]) -> None:
+    if len(pinned) > MOST_PINNED:
+        raise BudgetError(
+            f"more than {MOST_PINNED} documents are pinned; pin fewer, by another filter: pinned={{…}}"
+        )

@@ -1,0 +1,86 @@
+"""Middleware for LangChain's agents: each model call gets the context of the user's last message.
+
+Imported late; needs the extra ``agents``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
+
+from linkstore.context.compiler import ContextCompiler
+from linkstore.errors import MissingExtraError
+
+try:
+    from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+except ImportError as error:
+    raise MissingExtraError("the middleware of a context compiler", "agents") from error
+
+
+class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Adds the compiled context of the user's last message to the system message of every model call.
+
+    The messages of the agent's state stay as they are, so that contexts do not pile up in it. A call without
+    a message of the user, or with one that has no text, is passed on as it is.
+
+    Args:
+        compiler: Compiles the contexts.
+        introduction: Stands above the context.
+    """
+
+    def __init__(
+        self, compiler: ContextCompiler, introduction: str = "Use this context where it helps:"
+    ) -> None:
+        super().__init__()
+        self.compiler = compiler
+        self.introduction = introduction
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Add the context, then call the model."""
+        question = last_question(request.messages)
+        if not question:
+            return handler(request)
+        return handler(self._with_context(request, self.compiler.invoke(question).text))
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        """Add the context, then call the model: see :meth:`wrap_model_call`."""
+        question = last_question(request.messages)
+        if not question:
+            return await handler(request)
+        compiled = await self.compiler.ainvoke(question)
+        return await handler(self._with_context(request, compiled.text))
+
+    def _with_context(self, request: ModelRequest[Any], text: str) -> ModelRequest[Any]:
+        if not text:
+            return request
+        added = f"{self.introduction}\n\n{text}" if self.introduction else text
+        return request.override(system_message=_extended(request.system_message, added))
+
+
+def last_question(messages: Sequence[AnyMessage]) -> str:
+    """The text of the user's last message; empty if there is none."""
+    for message in reversed(messages):
+        if isinstance(message, HumanMessage):
+            return str(message.text).strip()
+    return ""
+
+
+def _extended(message: SystemMessage | None, text: str) -> SystemMessage:
+    """The system message with a text at its end; its other parts, such as cache marks, stay."""
+    if message is None:
+        return SystemMessage(text)
+    if isinstance(message.content, str):
+        content: str | list[str | dict[Any, Any]] = (
+            f"{message.content}\n\n{text}" if message.content else text
+        )
+    else:
+        content = [*message.content, {"type": "text", "text": text}]
+    return message.model_copy(update={"content": content})

@@ -1,0 +1,106 @@
+"""The settings of a compiler, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from langchain_core.documents import Document
+
+from linkstore.context.decay import MEMORY_KEY, Decay, LastAccess
+from linkstore.context.knapsack import EXACT_CLASSES
+from linkstore.context.order import ORDERS, PRECEDENCE, First, Order
+from linkstore.context.tokens import TokenCounter
+from linkstore.context.value import Calibrated, Value
+from linkstore.errors import StrategyError
+from linkstore.filters import Filter, parse_filter
+from linkstore.hits import Hits
+from linkstore.strategies import DEFAULT_STRATEGY, PageRank, Strategy
+from linkstore.strategies.base import require_at_least
+
+CANDIDATES: Final = 200
+"""How many hits are candidates, by default."""
+MOST_STARTS: Final = 64
+"""From so many documents at most a search starts."""
+REQUIRES: Final = frozenset({"requires"})
+PINNED: Final[Filter] = {MEMORY_KEY: "procedural"}
+Header = Callable[[Document], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How contexts are compiled; see :class:`~linkstore.context.ContextCompiler`."""
+
+    budget: int
+    counter: TokenCounter
+    strategy: Strategy | None = None
+    value: Value = field(default_factory=Calibrated)
+    decay: Decay = field(default_factory=Decay)
+    order: Order = "precedence"
+    precedence: Mapping[str, First] = field(default_factory=lambda: PRECEDENCE)
+    requires: frozenset[str] = REQUIRES
+    pinned: Filter | None = field(default_factory=lambda: PINNED)
+    filter: Filter | None = None
+    candidates: int = CANDIDATES
+    exact_candidates: int = EXACT_CLASSES
+    separator: str = "\n\n"
+    header: Header | None = None
+    last_access: LastAccess | None = None
+
+    def __post_init__(self) -> None:
+        require_at_least(1, budget=self.budget, candidates=self.candidates)
+        require_at_least(0, exact_candidates=self.exact_candidates)
+        if self.order not in ORDERS:
+            raise StrategyError(f"order must be one of {', '.join(ORDERS)}, not {self.order!r}")
+        for kind, first in self.precedence.items():
+            if first not in {"source", "target"}:
+                raise StrategyError(f"precedence[{kind!r}] must be 'source' or 'target', not {first!r}")
+        parse_filter(self.filter)
+        parse_filter(self.pinned)
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of link that order or requirements depend on."""
+        return frozenset(self.precedence) | self.requires
+
+    def wider(self, hits: Hits) -> Strategy | None:
+        """The default strategy with as many starts as the budget holds of the hits; None if it has so many.
+
+        A walk reaches the surroundings of its starts, so that a large context of short documents needs more.
+        """
+        default = DEFAULT_STRATEGY
+        if self.strategy is not None or not isinstance(default, PageRank) or len(hits) <= default.start_k:
+            return None
+        free, held = self.budget, 0
+        for cost in self.counter.count([hit.document.page_content for hit in hits]):
+            free -= cost
+            held += free >= 0
+        return replace(default, start_k=min(held, MOST_STARTS)) if held > default.start_k else None
+
+    def head_of(self, document: Document) -> str:
+        """What stands above a document's text, with its line break; empty without headers."""
+        head = self.header(document) if self.header is not None else ""
+        return f"{head}\n" if head else ""
+
+    @property
+    def separator_cost(self) -> int:
+        """How many tokens a separator adds between two texts."""
+        single, both = self.counter.count(("x", f"x{self.separator}x"))
+        return max(0, both - 2 * single)
+
+
+def source_header(document: Document) -> str:
+    """A header that names the source of a document: its title, and its URL, page or id in angle brackets."""
+    title = document.metadata.get("title")
+    named = f"{title} " if isinstance(title, str) and title else ""
+    return f"[{named}<{source_of(document)}>]"
+
+
+def source_of(document: Document) -> str:
+    """The URL of a document, else its page, else its id."""
+    for name in ("url", "page"):
+        value = document.metadata.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return str(document.id)

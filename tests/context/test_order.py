@@ -1,0 +1,71 @@
+"""The order of reading."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkstore.context.order import best_at_edges, condensed, topological
+
+NODES = range(12)
+GRAPHS = st.dictionaries(st.sampled_from(NODES), st.frozensets(st.sampled_from(NODES), max_size=4))
+FOLLOWS = st.dictionaries(st.sampled_from(NODES), st.sampled_from(NODES))
+
+
+def reaches(before, start):
+    seen, stack = set(), [start]
+    while stack:
+        for other in before.get(stack.pop(), ()):
+            if other not in seen:
+                seen.add(other)
+                stack.append(other)
+    return seen
+
+
+@given(GRAPHS, FOLLOWS, st.permutations(NODES))
+def test_every_precedence_that_is_on_no_cycle_is_honoured(before, follows, nodes):
+    """Whatever is preferred otherwise."""
+    ordered = topological(nodes, before, follows)
+    assert sorted(ordered) == sorted(nodes)
+    place = {node: at for at, node in enumerate(ordered)}
+    for node, others in before.items():
+        for other in others:
+            if node not in reaches(before, other):
+                assert place[other] < place[node]
+
+
+@given(GRAPHS, st.permutations(NODES))
+def test_cycles_stay_together(before, nodes):
+    ordered = topological(nodes, before)
+    number = condensed(nodes, {node: list(before.get(node, ())) for node in nodes})
+    groups = [number[node] for node in ordered]
+    changes = [one for one, last in zip(groups, [None, *groups], strict=False) if one != last]
+    assert len(changes) == len(set(groups))
+
+
+@given(GRAPHS)
+def test_two_nodes_are_in_one_component_exactly_if_they_reach_each_other(before):
+    number = condensed(list(NODES), {node: list(before.get(node, ())) for node in NODES})
+    for one in NODES:
+        for other in NODES:
+            together = one == other or (other in reaches(before, one) and one in reaches(before, other))
+            assert (number[one] == number[other]) == together
+
+
+def test_ties_are_resolved_by_worth():
+    assert topological(["b", "c", "a"], {}) == ["b", "c", "a"]
+    assert topological(["b", "c", "a"], {"b": frozenset("a")}) == ["c", "a", "b"]
+
+
+def test_what_continues_a_text_comes_right_after_it():
+    assert topological(["a", "x", "b"], {}, {"b": "a"}) == ["a", "b", "x"]
+    assert topological(["b", "x", "a"], {}, {"b": "a"}) == ["a", "b", "x"]
+    assert topological(["b", "x", "a"], {"a": frozenset("x")}, {"b": "a"}) == ["b", "x", "a"]
+
+
+def test_a_long_chain_needs_no_recursion():
+    chain = {number + 1: frozenset((number,)) for number in range(20_000)}
+    assert topological(list(range(20_001))[::-1], chain) == list(range(20_001))
+
+
+def test_the_best_stand_at_the_edges():
+    assert best_at_edges([1, 2, 3, 4, 5]) == [1, 3, 5, 4, 2]
+    assert best_at_edges([]) == []

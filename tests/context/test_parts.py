@@ -1,0 +1,288 @@
+"""Tokens, decay, values, classification, middleware and calibration."""
+
+import asyncio
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from context_cases import compiler, document, named, words
+from langchain_core.documents import Document
+from langchain_core.language_models import FakeListChatModel, GenericFakeChatModel
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import RunnableLambda
+
+from linkstore import LinkStore, get_links
+from linkstore.context import (
+    Calibrated,
+    Classified,
+    ContextCompiler,
+    Decay,
+    Ingestor,
+    Related,
+    counter_of,
+)
+from linkstore.errors import EvaluationError, ExtractionError, StrategyError
+from linkstore.evaluation import GoldQuestion, calibrate
+
+
+class TestTokens:
+    def test_a_text_is_counted_once(self):
+        counted = []
+        counter = counter_of(lambda text: counted.append(text) or words(text))
+        assert counter.count(["a b", "c", "a b"]) == [2, 1, 2]
+        assert counter.count(["c", "d e f"]) == [1, 3]
+        assert counted == ["a b", "c", "d e f"]
+
+    def test_the_default_needs_no_network_and_is_shared(self):
+        assert counter_of(None) is counter_of(None)
+        assert counter_of(None).count(["", "Hello", "\ud800", "日本語"])[:2] == [0, 1]
+
+    def test_any_tokenizer_will_do(self):
+        from tokenizers import Tokenizer, models, pre_tokenizers
+
+        made = Tokenizer(models.WordLevel({"a": 0, "[UNK]": 1}, unk_token="[UNK]"))
+        made.pre_tokenizer = pre_tokenizers.Whitespace()
+
+        class Encoding:
+            name = "o200k"
+
+            def encode_ordinary(self, text):
+                return text.split()
+
+        class Encodes:
+            def encode(self, text):
+                return list(text)
+
+        class Model:
+            def get_num_tokens(self, text):
+                return 7
+
+        for tokenizer, expected in ((made, 2), (Encoding(), 2), (Encodes(), 3), (Model(), 7), (len, 3)):
+            assert counter_of(tokenizer).count(["a a"]) == [expected]
+        assert counter_of(Encoding()).name == "o200k"
+
+    @pytest.mark.parametrize("count", [-1, 1.5, None, True])
+    def test_a_tokenizer_must_count(self, count):
+        with pytest.raises(TypeError, match="must return a number of tokens"):
+            counter_of(lambda text: count).count(["a"])
+        with pytest.raises(TypeError, match="tokenizer must be"):
+            counter_of(7)
+
+
+class TestDecay:
+    def test_after_a_half_life_half_is_left(self):
+        decay = Decay(half_life={"episodic": timedelta(hours=6)})
+        ages = {0: 1.0, 6: 0.5, 12: 0.25, -5: 1.0}
+        for hours, expected in ages.items():
+            assert decay.strength("episodic", timedelta(hours=hours)) == pytest.approx(expected)
+        assert decay.strength("semantic", timedelta(days=999)) == 1.0
+        assert decay.strength(None, timedelta(days=999)) == 1.0
+        assert decay.strength("episodic", None) == 1.0
+
+    def test_what_many_links_lead_to_resists(self):
+        decay = Decay(half_life={"episodic": timedelta(hours=1)}, resistance=0.3)
+        assert decay.strength("episodic", timedelta(days=30), centrality=1.0) == pytest.approx(0.3)
+        assert decay.strength("episodic", timedelta(0), centrality=1.0) == 1.0
+
+    def test_the_published_factors_are_half_lives_in_hours_and_days(self):
+        decay = Decay.published()
+        assert decay.strength("episodic", timedelta(hours=1)) == pytest.approx(0.90, abs=0.001)
+        assert decay.strength("semantic", timedelta(hours=1)) == pytest.approx(0.9995, abs=0.0001)
+
+    def test_times_may_be_written_in_several_ways(self):
+        now = datetime(2026, 1, 8, tzinfo=UTC)
+        for written in ("2026-01-01", "2026-01-01T00:00:00+00:00", "2026-01-01T01:00:00+01:00", 1767225600):
+            metadata = {"memory": "episodic", "last_access": written}
+            assert Decay().strength_of("d", metadata, now) == pytest.approx(0.5)
+        own = {"half_life_hours": 24, "last_access": "2026-01-07"}
+        assert Decay().strength_of("d", own, now) == pytest.approx(0.5)
+
+    @pytest.mark.parametrize("life", [timedelta(0), timedelta(-1), 7])
+    def test_a_half_life_is_a_time_above_0(self, life):
+        with pytest.raises(StrategyError, match="half-life of 'semantic' must be"):
+            Decay(half_life={"semantic": life})
+        with pytest.raises(StrategyError, match="resistance"):
+            Decay(resistance=2)
+
+
+def test_coefficients_are_checked():
+    with pytest.raises(StrategyError, match="coefficients must give a finite number for each of one"):
+        Calibrated(coefficients={"one": 1.0})
+
+
+class TestIngestor:
+    def test_rules_tell_facts_events_and_orders(self):
+        texts = {
+            "semantic": "A hub is a link group with many members.",
+            "episodic": "Melanie: I went to the museum yesterday.",
+            "procedural": "Always answer in English. Never guess.",
+        }
+        made = Ingestor().classify([Document(id=name, page_content=text) for name, text in texts.items()])
+        assert [one.metadata["memory"] for one in made] == list(texts)
+
+    def test_what_a_document_has_is_kept(self):
+        given = document("d", "Never.", named("x", "y"), memory="semantic")
+        (made,) = Ingestor().classify([given])
+        assert made.metadata["memory"] == "semantic"
+        assert get_links(made)[0].kind == "x"
+        assert given.metadata.keys() == {"memory", "links"}
+
+    def test_a_model_answers_in_structured_output(self):
+        found = Classified(
+            memory="procedural",
+            half_life_hours=5,
+            relations=[
+                Related(kind="requires", target="b"),
+                Related(kind="requires", target="unknown"),
+                Related(kind="other", target="b"),
+                Related(kind="causes", target="a"),
+            ],
+        )
+        documents = [Document(id="a", page_content="x"), Document(id="b", page_content="y")]
+        made = Ingestor(Structured(lambda _: found)).classify(documents)
+        assert made[0].metadata["memory"] == "procedural"
+        assert made[0].metadata["half_life_hours"] == 5
+        out = [link for document in made for link in get_links(document) if link.leads_out]
+        assert [(link.kind, link.tag) for link in out] == [("requires", "b"), ("causes", "a")]
+        again = asyncio.run(Ingestor(Structured(lambda _: found), pinning=False).aclassify(documents))
+        assert again[0].metadata["memory"] == "semantic"
+
+    @pytest.mark.parametrize("answer", [None, {"memory": "other"}, "text"])
+    def test_an_answer_of_another_form_is_an_error_that_names_the_document(self, answer):
+        with pytest.raises(ExtractionError, match="document 'a'"):
+            Ingestor(Structured(lambda _: answer)).classify([Document(id="a", page_content="x")])
+
+    def test_a_model_that_fails_is_an_error(self):
+        def fail(_):
+            raise ValueError("no quota")
+
+        with pytest.raises(ExtractionError, match="could not classify documents: no quota"):
+            Ingestor(Structured(fail)).classify([Document(id="a", page_content="x")])
+
+    def test_relations_become_requirements_of_contexts(self):
+        def judged(messages):
+            relations = [Related(kind="requires", target="def")] if "uses" in messages[-1].content else []
+            return Classified(memory="semantic", relations=relations)
+
+        documents = [
+            Document(id="use", page_content="the text uses a hub"),
+            Document(id="def", page_content="many members"),
+        ]
+        with LinkStore() as store:
+            store.add_documents(Ingestor(Structured(judged)).classify(documents))
+            assert [i.id for i in compiler(store, candidates=1).compile("uses hub").items] == ["def", "use"]
+
+
+class Structured:
+    """A model with structured output."""
+
+    def __init__(self, answer):
+        self._answer = answer
+
+    def with_structured_output(self, schema):
+        return RunnableLambda(self._answer)
+
+
+class TestMiddleware:
+    @pytest.fixture
+    def store(self):
+        with LinkStore() as store:
+            store.add_documents([document("d", "The vault opens at noon."), document("e", "Cats sleep.")])
+            yield store
+
+    def test_an_agent_gets_the_context_of_the_last_question(self, store):
+        from langchain.agents import create_agent
+
+        seen = []
+
+        class Model(GenericFakeChatModel):
+            def _generate(self, messages, *args, **kwargs):
+                seen.append(messages)
+                return super()._generate(messages, *args, **kwargs)
+
+        model = Model(messages=iter([AIMessage("noon"), AIMessage("noon")]))
+        agent = create_agent(
+            model, system_prompt="Be brief.", middleware=[compiler(store, 5).as_middleware()]
+        )
+        asked = {"messages": [HumanMessage("When does the vault open?")]}
+        for state in (agent.invoke(asked), asyncio.run(agent.ainvoke(asked))):
+            assert [message.type for message in state["messages"]] == ["human", "ai"]
+        for messages in seen:
+            assert messages[0].text == (
+                "Be brief.\n\nUse this context where it helps:\n\nThe vault opens at noon."
+            )
+
+    def test_parts_of_a_system_message_stay(self, store):
+        from langchain.agents.middleware import ModelRequest
+
+        middleware = compiler(store, 5).as_middleware()
+        parts = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
+        request = ModelRequest(
+            model=FakeListChatModel(responses=["x"]),
+            messages=[HumanMessage("vault")],
+            system_message=SystemMessage(parts),
+        )
+        passed = []
+        middleware.wrap_model_call(request, passed.append)
+        assert passed[0].system_message.content[0] == parts[0]
+        assert "noon" in passed[0].system_message.content[1]["text"]
+        middleware.wrap_model_call(request.override(messages=[AIMessage("hi")]), passed.append)
+        assert passed[1].system_message.content == parts
+
+    def test_without_the_extra_the_error_names_it(self):
+        code = (
+            "import sys; sys.modules['langchain.agents.middleware'] = None\n"
+            "from linkstore import LinkStore\nfrom linkstore.context import ContextCompiler\n"
+            "ContextCompiler(LinkStore(), budget=9).as_middleware()"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert "MissingExtraError" in done.stderr
+        assert "langchain-linkstore[agents]" in done.stderr
+
+    def test_contexts_do_not_import_langchain(self):
+        code = "import sys, linkstore.context; print('langchain' in sys.modules, 'langgraph' in sys.modules)"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout == "False False\n"
+
+
+class TestCalibration:
+    def test_coefficients_are_fitted_to_questions(self):
+        documents = [document(f"d{n}", f"hub {n} {'x ' * (n % 5)}") for n in range(40)]
+        questions = [GoldQuestion(question=f"hub {n}", gold=(f"d{n}",)) for n in range(40)]
+        found = calibrate(documents, questions)
+        assert found["log_rank"] < 0
+        with LinkStore() as store:
+            store.add_documents(documents)
+            assert calibrate(store, questions) == found
+            compiled = ContextCompiler(store, budget=50, value=Calibrated(coefficients=found)).compile(
+                "hub 3"
+            )
+        best = max(compiled.items, key=lambda item: item.value)
+        assert best.id == "d3"
+        assert best.value > 0.5
+
+    def test_without_evidence_nothing_can_be_fitted(self):
+        with pytest.raises(EvaluationError, match="cannot be fitted"):
+            calibrate([document("d", "hub")], [GoldQuestion(question="hub", gold=("d",))])
+        with pytest.raises(EvaluationError, match="no question"):
+            calibrate([document("d", "hub")], [])
+
+
+class Watched(LinkStore):
+    """A store that remembers from how many documents its searches start."""
+
+    starts: list[int]
+
+    def search(self, *args, strategy, **options):
+        self.starts.append(strategy.start_k)
+        return super().search(*args, strategy=strategy, **options)
+
+
+@pytest.mark.parametrize(("budget", "starts"), [(20, [16]), (90, [16, 30]), (900, [16, 64])])
+def test_the_walk_starts_from_more_documents_when_the_budget_holds_more(budget, starts):
+    with Watched() as store:
+        store.add_documents([document(f"d{n}", f"hub number {n}") for n in range(120)])
+        store.starts = []
+        compiler(store, budget).compile("hub")
+        assert store.starts == starts

@@ -1,0 +1,361 @@
+"""What holds of compiled contexts on every engine."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from langchain_core.documents import Document
+
+from linkstore import Link, add_links
+from linkstore.backends.base import PageEntry
+from linkstore.context import ContextCompiler, Decay, WeightedSum, source_header
+from linkstore.errors import BudgetError, FilterError, StrategyError
+from linkstore.operations import PageDocuments
+from linkstore.strategies import Similarity
+
+NOW = datetime(2026, 1, 31, tzinfo=UTC)
+
+
+def words(text: str) -> int:
+    """A tokenizer with which costs can be counted by hand."""
+    return len(text.split())
+
+
+def document(name: str, text: str, *links: Link, **metadata: object) -> Document:
+    """A document with links."""
+    made = Document(id=name, page_content=text, metadata=dict(metadata))
+    add_links(made, *links)
+    return made
+
+
+def leads(kind: str, tag: str) -> Link:
+    """A link out of a document."""
+    return Link.outgoing(kind=kind, tag=tag)
+
+
+def named(kind: str, tag: str) -> Link:
+    """A link into a document."""
+    return Link.incoming(kind=kind, tag=tag)
+
+
+def ids(compiled) -> list[str]:
+    """The ids of a context in their order."""
+    return [item.id for item in compiled.items]
+
+
+def compiler(store, budget=100, **settings):
+    """A compiler that counts words."""
+    return ContextCompiler(store, budget=budget, **({"tokenizer": words} | settings))
+
+
+def reasons(compiled) -> dict[str, str]:
+    """Why documents were left out."""
+    return {one.id: one.reason for one in compiled.left_out}
+
+
+class ContextCases:
+    """Tests of compilers; subclasses have a fixture ``store``, an empty store with wordllama."""
+
+    def test_an_empty_store_gives_an_empty_context_with_a_reason(self, store):
+        compiled = compiler(store).compile("What is a hub?")
+        assert (compiled.text, compiled.items, compiled.tokens) == ("", (), 0)
+        assert compiled.reason == "the store is empty"
+        assert "the store is empty" in compiled.explain()
+        assert [message.type for message in compiled.messages()] == ["human"]
+
+    @pytest.mark.parametrize("budget", [0, -1, True, 1.5, "100", None])
+    def test_a_budget_is_a_number_of_tokens(self, store, budget):
+        with pytest.raises(StrategyError, match="budget must be an integer of at least 1"):
+            ContextCompiler(store, budget=budget)
+
+    def test_what_is_most_like_evidence_is_taken_until_the_budget_is_spent(self, store):
+        texts = {f"d{n}": f"hub number {n} of link groups with {'many ' * n}members" for n in range(20)}
+        store.add_documents([document(name, text) for name, text in texts.items()])
+        for budget in (1, 7, 8, 30, 60, 1000):
+            compiled = compiler(store, budget).compile("hubs of link groups")
+            assert compiled.tokens == words(compiled.text) <= budget
+            assert sorted(ids(compiled) + list(reasons(compiled))) == sorted(texts)
+            free = budget - compiled.tokens
+            assert all(one.cost > free for one in compiled.left_out)
+        assert compiled.text.split("\n\n") == [texts[name] for name in ids(compiled)]
+
+    def test_what_does_not_fit_is_skipped_and_the_bill_says_so(self, store):
+        store.add_documents([document("long", "hub " * 50), document("short", "A hub has many members.")])
+        compiled = compiler(store, 10).compile("hub")
+        assert ids(compiled) == ["short"]
+        assert reasons(compiled) == {"long": "longer than the budget"}
+        compiled = compiler(store, 3).compile("hub")
+        assert compiled.reason == "no document fits into the budget of 3 tokens; the shortest needs 5"
+
+    def test_the_budget_includes_headers_and_separators(self, store):
+        made = [
+            document(f"d{n}", f"hub {n} 中文 \u202e é 👩‍👩‍👧", title=f"T{n}", url=f"/p{n}") for n in range(30)
+        ]
+        store.add_documents(made)
+        for budget in (1, 13, 40, 77, 200, 333):
+            compiled = ContextCompiler(
+                store, budget=budget, header=source_header, separator="\n\n---\n\n"
+            ).compile("hub")
+            assert compiled.tokens <= budget
+            parts = compiled.text.split("\n\n---\n\n") if compiled.text else []
+            assert [part.split("\n")[0] for part in parts] == [
+                f"[T{name[1:]} </p{name[1:]}>]" for name in ids(compiled)
+            ]
+
+    def test_a_tokenizer_whose_counts_do_not_add_up_never_exceeds_the_budget(self, store):
+        """Such as one that finds more tokens in a whole than in its parts."""
+        store.add_documents([document(f"d{n}", f"hub number {n}") for n in range(12)])
+        for budget in (1, 10, 20, 60, 200):
+            compiled = compiler(store, budget, tokenizer=lambda text: words(text) ** 2).compile("hub")
+            assert compiled.tokens == words(compiled.text) ** 2 <= budget
+
+    def test_procedural_documents_are_always_in_and_come_first(self, store):
+        store.add_documents(
+            [
+                document("rule", "Answer in English.", memory="procedural"),
+                document("other", "Name your sources.", memory="procedural"),
+                *(document(f"d{n}", f"hub number {n}") for n in range(300)),
+            ]
+        )
+        compiled = compiler(store, 20, candidates=5).compile("hub")
+        assert ids(compiled)[:2] == ["other", "rule"]
+        assert [item.role for item in compiled.items[:3]] == ["pinned", "pinned", "found"]
+        assert compiled.tokens <= 20
+        assert ids(compiler(store, 20, pinned=None, candidates=5).compile("hub"))[0].startswith("d")
+
+    def test_a_budget_too_small_for_what_is_pinned_says_by_how_much(self, store):
+        rule = document("rule", "Answer in English, and name all of your sources.", memory="procedural")
+        store.add_documents([rule])
+        with pytest.raises(BudgetError, match="need 9 tokens, 4 more than the budget of 5"):
+            compiler(store, 5).compile("hub")
+        assert ids(compiler(store, 9).compile("hub")) == ["rule"]
+
+    def test_a_document_is_taken_only_with_what_it_requires(self, store):
+        store.add_documents(
+            [
+                document("use", "Traversal skips a hub", leads("requires", "hub")),
+                document("hub", "many members group crowd", named("requires", "hub"), leads("requires", "g")),
+                document("group", "documents that share a tag", named("requires", "g")),
+            ]
+        )
+        for budget in range(1, 20):
+            compiled = compiler(store, budget, strategy=Similarity(), candidates=1).compile("skips traversal")
+            assert ids(compiled) in ([], ["group", "hub", "use"]), budget
+            assert bool(compiled.items) == (budget >= 13)
+        assert [item.role for item in compiled.items] == ["required", "required", "found"]
+        assert reasons(compiler(store, 12, candidates=1).compile("Traversal skips a hub")) != {}
+
+    def test_requirements_may_run_in_a_circle(self, store):
+        ring = [
+            document(
+                f"d{n}", f"hub number {n}", named("requires", f"r{n}"), leads("requires", f"r{(n + 1) % 5}")
+            )
+            for n in range(5)
+        ]
+        store.add_documents([*ring, document("alone", "a hub alone")])
+        assert ids(compiler(store, 14).compile("hub")) == ["alone"]
+        assert sorted(ids(compiler(store, 15, candidates=1).compile("hub number 3"))) == [
+            f"d{n}" for n in range(5)
+        ]
+
+    def test_a_requirement_that_leads_nowhere_is_noted(self, store):
+        store.add_documents([document("use", "Traversal skips a hub", leads("requires", "gone"))])
+        compiled = compiler(store).compile("hub")
+        assert ids(compiled) == ["use"]
+        assert compiled.notes == ("use: requires 'gone' leads to no document",)
+
+    def test_requirements_beyond_all_bounds_leave_a_document_out(self, store):
+        chain = [
+            document(f"d{n:02}", f"step {n}", named("requires", f"r{n}"), leads("requires", f"r{n + 1}"))
+            for n in range(40)
+        ]
+        store.add_documents(chain)
+        compiled = compiler(store, 1000, candidates=1).compile("step 0")
+        assert len(compiled.items) in {0, 40}
+        assert compiled.items or "links away" in next(iter(reasons(compiled).values()))
+
+    def test_pinned_documents_bring_what_they_require(self, store):
+        store.add_documents(
+            [
+                document("rule", "Follow the guide.", leads("requires", "guide"), memory="procedural"),
+                document("guide", "Write plainly.", named("requires", "guide")),
+            ]
+        )
+        assert ids(compiler(store, 5).compile("hub")) == ["guide", "rule"]
+        with pytest.raises(BudgetError, match="need 5 tokens, 1 more"):
+            compiler(store, 4).compile("hub")
+
+    def test_near_duplicates_are_merged(self, store):
+        text = "A hub is a link group with more members than the cap, and it is not followed in a search."
+        store.add_documents(
+            [
+                document("a", text),
+                document("b", text.upper()),
+                document("c", f"{text} Never."),
+                document("d", "hub"),
+            ]
+        )
+        compiled = compiler(store).compile("hub cap members")
+        kept = next(item for item in compiled.items if item.repeats)
+        assert sorted((kept.id, *kept.repeats)) == ["a", "b", "c"]
+        assert sorted(ids(compiled)) == sorted((kept.id, "d"))
+        assert set(reasons(compiled).values()) == {f"says the same as {kept.id}"}
+
+    def test_chunks_that_follow_each_other_are_joined(self, store):
+        self._add_page(
+            store, ["A > B\n\nThe first part of it", "A > B\n\nthe second part of it", "A > C\n\nother"]
+        )
+        compiled = compiler(store).compile("part")
+        assert compiled.text == "A > B\n\nThe first part of it\n\nthe second part of it\n\nA > C\n\nother"
+        assert ids(compiled) == ["p#0", "p#1", "p#2"]
+
+    def test_joining_frees_tokens_for_more(self, store):
+        """The heading that two chunks share is counted once."""
+        heading = "one two three four five six"
+        self._add_page(store, [f"{heading}\n\nhub part {n}" for n in range(3)])
+        compiled = compiler(store, 15).compile("hub part")
+        assert len(compiled.items) == 3
+        assert compiled.tokens == 15
+
+    def test_overlapping_chunks_are_written_once(self, store):
+        shared = "the end of the first chunk, which the second one begins with again"
+        store.add_documents(
+            [document("a", f"A hub. {shared}"), document("b", f"{shared}, and more on hubs.")]
+        )
+        compiled = compiler(store).compile("hub")
+        assert compiled.text == f"A hub. {shared}, and more on hubs."
+        assert ids(compiled) == ["a", "b"]
+
+    @pytest.mark.parametrize("kind", ["hyperlink", "mention", "citation"])
+    def test_what_a_link_leads_to_is_read_first(self, store, kind):
+        self._add_pair(store, kind)
+        assert ids(compiler(store).compile("hub traversal")) == ["target", "source"]
+
+    @pytest.mark.parametrize("kind", ["causes", "next", "next_turn"])
+    def test_causes_and_earlier_turns_are_read_first(self, store, kind):
+        self._add_pair(store, kind)
+        assert ids(compiler(store).compile("hub traversal")) == ["source", "target"]
+
+    def test_other_kinds_have_the_precedence_that_is_given(self, store):
+        self._add_pair(store, "explains")
+        first, second = (
+            ids(compiler(store, precedence={"explains": end}).compile("hub traversal"))
+            for end in ("source", "target")
+        )
+        assert (first, second) == (["source", "target"], ["target", "source"])
+
+    def test_orders_without_links(self, store):
+        self._add_page(store, [f"part {n}{' hub' * n}" for n in range(5)])
+        by_relevance = ids(compiler(store, order="relevance").compile("hub"))
+        assert by_relevance == [
+            item.id for item in sorted(compiler(store).compile("hub").items, key=lambda one: -one.value)
+        ]
+        assert ids(compiler(store, order="document").compile("hub")) == [f"p#{n}" for n in range(5)]
+        best = by_relevance
+        assert ids(compiler(store, order="edges").compile("hub")) == [
+            best[0],
+            best[2],
+            best[4],
+            best[3],
+            best[1],
+        ]
+        with pytest.raises(StrategyError, match="order must be one of"):
+            compiler(store, order="random")
+
+    def test_memories_fade_with_the_time_since_their_last_access(self, store):
+        days = {"new": 0, "week": 7, "old": 70}
+        store.add_documents(
+            [
+                document(
+                    name,
+                    f"met a hub, {name}",
+                    memory="episodic",
+                    last_access=(NOW - timedelta(days=age)).isoformat(),
+                )
+                for name, age in days.items()
+            ]
+        )
+        compiled = compiler(store).compile("hub", now=NOW)
+        strength = {item.id: item.strength for item in compiled.items}
+        assert strength == pytest.approx({"new": 1.0, "week": 0.5, "old": 0.5**10})
+        plain = compiler(store, decay=Decay(half_life={})).compile("hub", now=NOW)
+        assert {item.strength for item in plain.items} == {1.0}
+        accessed = compiler(store, last_access={"old": NOW}).compile("hub", now=NOW)
+        assert {item.id: item.strength for item in accessed.items}["old"] == 1.0
+
+    @pytest.mark.parametrize(
+        "field", [{"last_access": "soon"}, {"half_life_hours": -1}, {"half_life_hours": "x"}]
+    )
+    def test_an_unreadable_time_is_an_error_that_names_the_document(self, store, field):
+        store.add_documents([document("d", "hub", memory="episodic", **field)])
+        with pytest.raises(StrategyError, match="document 'd': metadata"):
+            compiler(store).compile("hub")
+
+    def test_the_filter_holds_for_all_that_is_taken(self, store):
+        store.add_documents(
+            [
+                document("mine", "my hub", leads("requires", "r"), who="me"),
+                document("yours", "your hub", named("requires", "r"), who="you"),
+                document("rule", "Obey.", who="you", memory="procedural"),
+            ]
+        )
+        compiled = compiler(store, filter={"who": "me"}).compile("hub")
+        assert ids(compiled) == ["mine"]
+        with pytest.raises(FilterError):
+            compiler(store, filter={"who": {"$no": 1}})
+
+    def test_the_published_formula_takes_what_adds_up_to_most(self, store):
+        store.add_documents([document(f"d{n}", f"hub {'x ' * n}") for n in range(1, 12)])
+        compiled = compiler(store, 20, value=WeightedSum()).compile("hub")
+        assert compiled.method in {"exact", "rank"}
+        assert compiled.tokens <= 20
+
+    def test_sync_async_runnable_and_retriever_agree(self, store):
+        store.add_documents(
+            [document(f"d{n}", f"hub number {n}", leads("hyperlink", "x")) for n in range(40)]
+        )
+        made = compiler(store, 50)
+        expected = made.compile("hub number 7", now=NOW)
+        assert asyncio.run(made.acompile("hub number 7", now=NOW)) == expected
+        assert made.invoke("hub number 7", now=NOW) == expected
+        assert asyncio.run(made.ainvoke("hub number 7", now=NOW)) == expected
+        documents = made.as_retriever().invoke("hub number 7")
+        assert [one.id for one in documents] == ids(expected)
+        assert all("links" not in one.metadata for one in documents)
+        assert documents[0].metadata["linkstore"]["cost"] == expected.items[0].cost
+        assert asyncio.run(made.as_retriever(with_links=True).ainvoke("hub number 7")) == expected.documents
+
+    def test_threads_may_share_a_compiler(self, store):
+        store.add_documents([document(f"d{n}", f"hub number {n} {'x ' * (n % 7)}") for n in range(60)])
+        made = compiler(store, 40)
+        questions = [f"hub number {n}" for n in range(8)] * 3
+        expected = [made.compile(question, now=NOW) for question in questions]
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(lambda one: made.compile(one, now=NOW), questions)) == expected
+
+    def test_a_needle_is_found_without_being_pinned(self, store):
+        needle = document("needle", "The password of the vault in Oslo is winter-4711.")
+        rest = [f"Meeting {n} was about budget item {n * 7 % 31}, and ended at noon." for n in range(100)]
+        store.add_documents([needle, *(document(f"m{n}", text) for n, text in enumerate(rest))])
+        compiled = ContextCompiler(store, budget=200).compile("What is the password of the vault?")
+        assert "needle" in ids(compiled)
+        assert compiled.items[ids(compiled).index("needle")].role == "found"
+
+    @staticmethod
+    def _add_page(store, texts):
+        documents = tuple(document(f"p#{n}", text, page="p", url=f"p#{n}") for n, text in enumerate(texts))
+        store.put_pages("site", [PageDocuments(url="p", digest="1", documents=documents)])
+        entries = store.backend.run(store.backend.pages(None, ["p"]))
+        assert entries == [PageEntry(source="site", url="p", digest="1", ids=tuple(d.id for d in documents))]
+
+    @staticmethod
+    def _add_pair(store, kind):
+        store.add_documents(
+            [
+                document("source", "traversal of a hub", leads(kind, "t")),
+                document("target", "a hub in traversal", named(kind, "t")),
+            ]
+        )
