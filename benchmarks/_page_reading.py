@@ -83,13 +83,14 @@ def paragraphs(path: Path) -> Iterator[str]:
                     yield found
 
 
-def links(path: Path) -> Iterator[str]:
-    """The ``href`` of each link of a page, by lxml."""
+def links(path: Path) -> Iterator[tuple[str, str | None]]:
+    """The ``href`` of each link of a page, with that of its ``<base>``, by lxml."""
     root = lxml.html.document_fromstring(decoded(path.read_bytes()).encode(), parser=_parser())
+    base = next((node.get("href") for node in root.iter("base") if node.get("href")), None)
     for node in root.iter("a"):
         href = node.get("href")
         if href:
-            yield href
+            yield href, base
 
 
 def decoded(content: bytes) -> str:

@@ -284,9 +284,9 @@ def _sampled(targets: list[str], seed: random.Random) -> Iterator[str]:
 
 def _targets(files: dict[str, Path]) -> Iterator[str]:
     for page, path in files.items():
-        for href in links(path) if path.suffix != ".md" else ():
+        for href, base in links(path) if path.suffix != ".md" else ():
             if "#" in href:
-                tag = Site().tag(href, page=page)
+                tag = Site().tag(href, page=page, base=base)
                 if tag is not None and tag.startswith("/") and split_tag(tag)[1]:
                     yield tag
 

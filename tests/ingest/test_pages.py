@@ -20,6 +20,25 @@ def test_headings_of_the_same_name_take_time_with_their_number_and_no_more():
     assert grows_with_length(read, 6_000, times=8)
 
 
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<h1 id=z>",
+        "<h1 id=z></table>",
+        "<a name=x></a><div></div>",
+        "<h1><a href=x></a></h1>",
+        "<h1><a href=#x></a></h1>",
+        "<a href=#x name=y>a</a> <a href=#y>b</a><div></div>",
+        "<section id=a><p id=b></p></section>",
+    ],
+)
+def test_anchors_and_links_without_text_take_time_with_their_number_and_no_more(piece):
+    def read(length):
+        return chunks(piece * (length // len(piece)) + "</h1><p>text")
+
+    assert grows_with_length(read, 3_000)
+
+
 @pytest.mark.parametrize("below", ["", "<p>x"])
 def test_a_page_with_many_headings_and_nothing_below_them_is_divided_as_a_list(below):
     found = chunks("<h1>Names</h1>" + "".join(f"<h2 id=n{n}>name {n}</h2>{below}" for n in range(2000)))

@@ -27,6 +27,7 @@ from linkstore.extraction.texts import (
     unmarked,
 )
 from linkstore.ingest.html.blocks import Block, joined
+from linkstore.ingest.html.waiting import AT_START, Waiting
 
 _HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
 _HEADING: Final = ", ".join(_HEADINGS)
@@ -50,7 +51,6 @@ _EMPTY_ANCHORS: Final = ":is(a, span):is([id], [name]):empty"
 _MOST_IN_NOISE: Final = 8
 _BRIEF: Final = 120
 """A text of this length is not divided, so that the places of what is in it do not matter."""
-_AT_START: Final = -1
 _LONGEST_LEAD: Final = 200
 
 
@@ -104,7 +104,7 @@ def _without_permalinks(tree: Tree) -> dict[int, str]:
 class _Reader:
     """Walks a page; anchors and links wait until the block they belong to is complete.
 
-    What waits has a number: its mark in the text of the block, or _AT_START.
+    What waits has a number: its mark in the text of the block, or AT_START.
     """
 
     def __init__(self, noise: set[int], permalinks: dict[int, str], watched: frozenset[int]) -> None:
@@ -115,9 +115,7 @@ class _Reader:
         self._line: list[str] = []
         self._blank = True
         self._marks = 0
-        self._anchors: list[tuple[str, int]] = []
-        self._links: list[tuple[Hyperlink, int]] = []
-        self._starts = False
+        self._waiting = Waiting()
         self._lead: str | None = None
         self._headed: list[int | None] = []
         self.ranges: dict[int, tuple[int, int]] = {}
@@ -126,16 +124,17 @@ class _Reader:
     def finished(self) -> list[Block]:
         """All blocks; what still waits belongs to the last one."""
         self._flush()
-        if self._blocks and (self._anchors or self._links):
+        waiting = self._waiting
+        if self._blocks and (waiting.anchors or waiting.links):
             last = self._blocks[-1]
             end = letters(last.text)
             places = last.places or (0,) * (len(last.anchors) + len(last.links))
             anchors, links = places[: len(last.anchors)], places[len(last.anchors) :]
             self._blocks[-1] = replace(
                 last,
-                anchors=(*last.anchors, *(name for name, _ in self._anchors)),
-                links=(*last.links, *(link for link, _ in self._links)),
-                places=(*anchors, *(end for _ in self._anchors), *links, *(end for _ in self._links)),
+                anchors=(*last.anchors, *(name for name, _ in waiting.anchors)),
+                links=(*last.links, *(link for link, _ in waiting.links)),
+                places=(*anchors, *(end for _ in waiting.anchors), *links, *(end for _ in waiting.links)),
             )
         return self._blocks
 
@@ -191,9 +190,9 @@ class _Reader:
         """Count what noise says; anchors on it, and empty ones in it, lead to what follows."""
         self.left_out += letters(node.text())
         if node.id:
-            self._anchors.append((node.id, _AT_START))
+            self._waiting.anchors.append((node.id, AT_START))
         for element in node.css(_EMPTY_ANCHORS)[:_MOST_IN_NOISE]:
-            self._anchors.extend((anchor, _AT_START) for anchor in node_anchors(element))
+            self._waiting.anchors.extend((anchor, AT_START) for anchor in node_anchors(element))
 
     def _block(self, node: Node, tag: str, depth: int) -> None:
         if tag in _HEADINGS and not _names_a_box(node):
@@ -204,7 +203,7 @@ class _Reader:
             self._row(node, depth)
         elif node.mem_id in self._watched:
             start = len(self._blocks)
-            self._links = []
+            self._waiting.drop_links()
             self._container(node, tag, depth)
             self.ranges[node.mem_id] = (start, len(self._blocks))
         else:
@@ -240,16 +239,17 @@ class _Reader:
         self._blocks[at] = replace(heading, fragment=heading.fragment or section.id or None)
 
     def _heading(self, node: Node, level: int) -> None:
-        nearest = self._anchors[-1][0] if self._anchors else None
+        waiting = self._waiting
+        nearest, before = waiting.anchors[-1][0] if waiting.anchors else None, len(waiting.links)
         text, counts = self._collected(node)
         if not text or text.isspace():
             text, _ = inner_text(node, silent=SILENT - {"button"})
         text = squeezed(text.replace(BREAK, " "))
         # A link from a heading to a place on its own page leads to itself or to the contents.
-        self._links = [link for link in self._links if not link[0].href.startswith("#")]
+        waiting.drop_links_to_own_page(before)
         fragment = self._permalinks.get(node.mem_id) or node.id or nearest
-        if fragment is None and self._anchors:
-            fragment = self._anchors[0][0]
+        if fragment is None and waiting.anchors:
+            fragment = waiting.anchors[0][0]
         if text and self._headed and self._headed[-1] is None:
             self._headed[-1] = len(self._blocks)
         self._emit(text, counts, level=level, fragment=fragment)
@@ -302,22 +302,22 @@ class _Reader:
         else:
             text, numbers = inner_text(node, {element.mem_id for element, _, _ in noted})
         for element, tag, begins in noted:
-            self._note(element, tag, numbers.get(element.mem_id, _AT_START), begins=begins)
+            self._note(element, tag, numbers.get(element.mem_id, AT_START), begins=begins)
         return unmarked(text, len(numbers))
 
-    def _note(self, node: Node, tag: str | None, number: int = _AT_START, *, begins: bool = True) -> None:
+    def _note(self, node: Node, tag: str | None, number: int = AT_START, *, begins: bool = True) -> None:
         """Keep an element's anchors and link for the block in the making."""
         if tag != "a" and not node.id:
             return
         anchors = tuple(node_anchors(node))
         if anchors:
-            self._anchors.extend((anchor, number) for anchor in anchors)
-            self._starts = self._starts or (begins and self._blank)
+            self._waiting.anchors.extend((anchor, number) for anchor in anchors)
+            self._waiting.starts = self._waiting.starts or (begins and self._blank)
         if tag == "a":
             attributes = node.attributes
             href = link_target(attributes)
             if href and not is_backlink(attributes):
-                self._links.append((Hyperlink(href=href, label=link_label(node)), number))
+                self._waiting.links.append((Hyperlink(href=href, label=link_label(node)), number))
 
     def _flush(self) -> None:
         if self._line:
@@ -328,7 +328,7 @@ class _Reader:
 
     def _is_contents(self, text: str) -> bool:
         """Whether a line is only links to places on its own page."""
-        links = [link for link, _ in self._links]
+        links = [link for link, _ in self._waiting.links]
         return (
             len(text) <= _LONGEST_LEAD
             and all(link.href.startswith("#") for link in links)
@@ -336,14 +336,14 @@ class _Reader:
         )
 
     def _emit(self, text: str, counts: Sequence[int], *, level: int = 0, fragment: str | None = None) -> None:
+        waiting = self._waiting
         if not text:
-            self._anchors = [(anchor, _AT_START) for anchor, _ in self._anchors]
-            self._links = [(link, _AT_START) for link, _ in self._links]
+            waiting.settle()
             return
-        if not level and len(self._links) > 1 and self._lead is None and self._is_contents(text):
+        if not level and len(waiting.links) > 1 and self._lead is None and self._is_contents(text):
             self.left_out += letters(text)
-            self._emit("", ())
-            self._links = []
+            waiting.settle()
+            waiting.drop_links()
             return
         tight = self._lead is not None and not level
         if tight:
@@ -351,22 +351,22 @@ class _Reader:
                 text, counts = f"{self._lead}{text}", [count + letters(self._lead) for count in counts]
             self._lead = None
         anchors: dict[str, int] = {}
-        for anchor, number in self._anchors:
+        for anchor, number in waiting.anchors:
             anchors.setdefault(anchor, number)
-        numbers = (*anchors.values(), *(number for _, number in self._links)) if counts else ()
+        numbers = (*anchors.values(), *(number for _, number in waiting.links)) if counts else ()
         self._blocks.append(
             Block(
                 text=text,
                 level=level,
                 anchors=tuple(anchors),
-                links=tuple(link for link, _ in self._links),
-                starts=self._starts,
+                links=tuple(link for link, _ in waiting.links),
+                starts=waiting.starts,
                 fragment=fragment,
                 tight=tight,
                 places=tuple(0 if number < 0 else counts[number] for number in numbers),
             )
         )
-        self._anchors, self._links, self._starts = [], [], False
+        waiting.clear()
 
 
 def _signs(text: str) -> int:

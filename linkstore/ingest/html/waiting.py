@@ -1,0 +1,48 @@
+"""Anchors and links that wait until the block they belong to is complete."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from linkstore.extraction import Hyperlink
+
+AT_START: Final = -1
+"""Stands for the start of the block."""
+
+
+class Waiting:
+    """Anchors and links of the next block, each with the number of its mark in the text, or AT_START.
+
+    Each is looked at a bounded number of times, however many blocks without text come before the next one.
+
+    Attributes:
+        starts: Whether one of the anchors stands at the start of the block.
+    """
+
+    def __init__(self) -> None:
+        self.anchors: list[tuple[str, int]] = []
+        self.links: list[tuple[Hyperlink, int]] = []
+        self.starts = False
+        self._settled = [0, 0]
+
+    def settle(self) -> None:
+        """Move all to the start, as the block they were in has no text."""
+        for at in range(self._settled[0], len(self.anchors)):
+            self.anchors[at] = (self.anchors[at][0], AT_START)
+        for at in range(self._settled[1], len(self.links)):
+            self.links[at] = (self.links[at][0], AT_START)
+        self._settled = [len(self.anchors), len(self.links)]
+
+    def drop_links(self) -> None:
+        """Forget the links."""
+        self.links = []
+        self._settled[1] = 0
+
+    def drop_links_to_own_page(self, start: int) -> None:
+        """Forget those of the links from a position on that lead to a place on their own page."""
+        self.links[start:] = [link for link in self.links[start:] if not link[0].href.startswith("#")]
+
+    def clear(self) -> None:
+        """Forget all, once the block is complete."""
+        self.anchors, self.links, self.starts = [], [], False
+        self._settled = [0, 0]
