@@ -80,6 +80,25 @@ def test_what_a_client_ahead_wrote_others_can_change(opened, ahead) -> None:
     assert b.do(second.verify()).sound
 
 
+def test_what_a_client_ahead_removed_others_can_add_again(opened) -> None:
+    """The deletion is later than the clock of who adds, and cannot be read."""
+    first, second = opened(), opened()
+    a, b = Probe(first, by_run), Probe(second, by_run)
+    a.do(first.claim(CLAIM))
+    a.write(put=[record("a", 0.9, on("old"), text="old zebra"), record("b", 0.5, on("old"))])
+    first._clock._last = time.time_ns() // 1000 + 3_500_000
+    a.write(remove=["a", "b"])
+    again = [record("a", 0.2, on("new"), text="new quagga"), record("c", 0.1, on("new"))]
+    assert b.write(put=again) == Written(added=2)
+    assert b.ids() == ["a", "c"]
+    assert b.met(["old", "new"]).of == {"old": [], "new": ["a", "c"]}
+    assert b.do(second.verify()).sound
+    assert b.write(put=[record("d", 0.2)]) == Written(added=1)
+    assert second._clock._last < time.time_ns() // 1000 + 1_000, "this client is not ahead from now on"
+    b.do(second.write(Change(remove=["a"])))
+    assert b.ids() == ["c", "d"]
+
+
 def test_clients_that_write_after_one_that_is_ahead_do_so_at_different_times() -> None:
     """They all read its timestamp; with equal ones, each column would be of one or the other."""
     ahead = time.time_ns() // 1000 + 60_000_000

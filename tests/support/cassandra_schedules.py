@@ -50,6 +50,10 @@ class Skewed:
         """See :meth:`Clock.now`."""
         return self._clock.now(after=max(0, after - self._ahead)) + self._ahead
 
+    def past(self, moment: int) -> int:
+        """See :meth:`Clock.past`."""
+        return self._clock.past(moment)
+
 
 @dataclass(slots=True, kw_only=True)
 class Done:

@@ -37,3 +37,7 @@ class Clock:
                 after += _STEP * secrets.randbelow(_SPREAD)
             self._last = max(self._last + _STEP, after + _STEP, time_of_day)
             return self._last
+
+    def past(self, moment: int) -> int:
+        """A timestamp later than a moment that may lie ahead; those that come next are not moved there."""
+        return moment + _STEP * (1 + secrets.randbelow(_SPREAD))

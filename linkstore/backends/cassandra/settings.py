@@ -41,7 +41,9 @@ class CassandraSettings:
             anything is written; default 15,728,640 (15 MiB). A server as delivered takes no write of more
             than 16 MiB: half a ``commitlog_segment_size``, and one ``native_transport_max_frame_size``.
         max_clock_skew: How far this machine's clock and a node's may differ when a store is opened, in
-            seconds; default 2. Of two writes the later wins, by the clocks of the clients.
+            seconds; default 2. Of two writes the later wins, by the clocks of the clients. A document that
+            was added and then is not there was removed before by a client whose clock is ahead, by twice as
+            much at most; it is added again, later than that.
         ttl: Seconds until documents written through this store expire, with their links. None, the
             default: never.
 
@@ -62,6 +64,12 @@ class CassandraSettings:
     max_document_bytes: int = 15 << 20
     max_clock_skew: float = 2.0
     ttl: int | None = None
+
+    @property
+    def reads_see_writes(self) -> bool:
+        """Whether each read asks a node that has what was acknowledged before."""
+        levels = self.read_consistency, self.write_consistency
+        return "ALL" in levels or all(level.endswith("QUORUM") for level in levels)
 
     def __post_init__(self) -> None:
         _check_level("read_consistency", self.read_consistency, READ_LEVELS)

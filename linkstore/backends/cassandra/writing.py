@@ -140,6 +140,7 @@ class ChangeWriter:
         self._clock = clock
         self._derived = derived
         self._lifetime = settings.ttl
+        self._skew = round(settings.max_clock_skew * 1e6) if settings.reads_see_writes else 0
         self._in_time = max(settings.settle / 2, settings.deadline)
         self._corpus = corpus
         self._at = 0
@@ -162,11 +163,29 @@ class ChangeWriter:
         digests = yield from self._digests([item.record.id for item in prepared])
         changed = [item for item in prepared if self._differs(item, digests)]
         self._begin(digests.values())
-        new = {item.record.id: self._derived.state(item.record, item.code) for item in changed}
-        yield from self._run("write members and words", self._derived.add(new.values(), self._at))
-        yield from self._finish((yield from self._put(changed, new)))
+        yield from self._store(changed)
+        added = [item for item in changed if item.record.id not in digests]
+        if hidden := (yield from self._hidden(added)):
+            self._at = self._clock.past(self._at + 2 * self._skew)
+            yield from self._store(hidden)
         updated = sum(item.record.id in digests for item in changed)
         return Counter(added=len(changed) - updated, updated=updated, unchanged=len(prepared) - len(changed))
+
+    def _store(self, items: Sequence[Prepared]) -> Operation[None]:
+        new = {item.record.id: self._derived.state(item.record, item.code) for item in items}
+        yield from self._run("write members and words", self._derived.add(new.values(), self._at))
+        yield from self._finish((yield from self._put(items, new)))
+
+    def _hidden(self, added: Sequence[Prepared]) -> Operation[list[Prepared]]:
+        """Which of the documents that were added are not there.
+
+        They were removed before, by a client whose clock is ahead, and what it removed cannot be read. (Or
+        they are being removed at this moment: then either may come last.)
+        """
+        if not added or not self._skew:
+            return []
+        there = yield from self._digests([item.record.id for item in added])
+        return [item for item in added if item.record.id not in there]
 
     def _remove_part(self, ids: Sequence[str]) -> Operation[Counter[str]]:
         digests = yield from self._digests(ids)
