@@ -13,8 +13,7 @@ from linkstore.filters import parse_filter
 from linkstore.hits import Hits
 from linkstore.links import without_links
 from linkstore.store import LinkStore
-from linkstore.store.options import check_names, chosen_strategy
-from linkstore.store.searching import DEFAULT_RETURNED
+from linkstore.store.options import DEFAULT_RETURNED, check_names, chosen_strategy
 from linkstore.strategies import Strategy
 from linkstore.tracing import atraced, traced
 

@@ -10,7 +10,10 @@ from linkstore.errors import StrategyError
 from linkstore.filters import parse_filter
 from linkstore.operations import SearchOptions
 from linkstore.strategies import DEFAULT_STRATEGY, AllPaths, Eager, Mmr, PageRank, Similarity, Strategy
+from linkstore.strategies.base import DEFAULT_MAX_NODES, DEFAULT_SEEDS
 
+DEFAULT_RETURNED: Final = 4
+"""Number of documents that LangChain's methods return by default."""
 LINKS: Final = "links"
 """The search type of the default strategy, or of one that is given."""
 
@@ -32,9 +35,9 @@ TAKES: Final[Mapping[str, frozenset[str]]] = {
     "similarity_score_threshold": _PLAIN | {"k", "score_threshold"},
 }
 """For each search type of a retriever, the arguments it takes."""
+TRAVERSALS: Final = ("traversal", "mmr_traversal")
+"""The search types of langchain-community's former GraphVectorStore."""
 _STRATEGY_OF: Final[Mapping[str, type[Strategy]]] = {
-    "traversal": Eager,
-    "mmr_traversal": Mmr,
     "similarity": Similarity,
     "mmr": Mmr,
     "similarity_score_threshold": Similarity,
@@ -62,8 +65,33 @@ def check_options(search_type: str, options: Mapping[str, Any]) -> None:
         parse_filter(options.get(name))
     if search_type == LINKS:
         chosen_strategy(options.get("strategy"), options.get("k"))
+    elif search_type in TRAVERSALS:
+        traversing(search_type, options)
     else:
-        _check_settings(search_type, options)
+        kind = _STRATEGY_OF[search_type]
+        kind(**{name: value for name, value in options.items() if name in settings_of(kind)})
+
+
+def traversing(search_type: str, options: Mapping[str, Any]) -> tuple[Strategy, dict[str, Any]]:
+    """The strategy of a traversal as the former GraphVectorStore has it, and the options of its search.
+
+    Args:
+        search_type: One of :data:`TRAVERSALS`.
+        options: Arguments of the method of this name; the ``k`` of ``"traversal"`` counts documents to start
+            from, and all documents reached are returned.
+
+    Raises:
+        TypeError: If the method does not take one of them.
+        StrategyError: If a setting is invalid.
+    """
+    check_names(f"{search_type}_search()", options, TAKES[search_type])
+    of_search = {name: value for name, value in options.items() if name in SEARCH_OPTIONS}
+    settings = {name: value for name, value in options.items() if name not in SEARCH_OPTIONS}
+    if search_type == "traversal":
+        start_k = settings.pop("k", DEFAULT_SEEDS)
+        most = settings.get("max_nodes", DEFAULT_MAX_NODES)
+        return Eager(**{**settings, "start_k": start_k, "k": most}), of_search
+    return Mmr(**{"k": DEFAULT_RETURNED, **settings}), of_search
 
 
 def search_options(method: str, options: Mapping[str, Any]) -> SearchOptions:
@@ -116,14 +144,6 @@ def _misplaced(name: str, search_type: str) -> str:
     if owners:
         return f"{name} belongs to {_either(owners)}, not to {where}"
     return f"{where} has no argument {name!r}; {_advice(name, TAKES[search_type])}"
-
-
-def _check_settings(search_type: str, options: Mapping[str, Any]) -> None:
-    kind = _STRATEGY_OF[search_type]
-    given = {name: value for name, value in options.items() if name in settings_of(kind)}
-    if search_type == "traversal" and "k" in given:
-        given["start_k"] = given.pop("k")
-    kind(**given)
 
 
 def _either(names: Iterable[str]) -> str:

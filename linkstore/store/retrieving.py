@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -12,9 +12,19 @@ from langchain_core.vectorstores import VectorStoreRetriever
 from linkstore.hits import Hits
 from linkstore.links import without_links
 from linkstore.store import LinkStore
-from linkstore.store.options import LINKS, TAKES, check_names, check_options
-from linkstore.store.searching import DEFAULT_RETURNED
+from linkstore.store.options import (
+    DEFAULT_RETURNED,
+    LINKS,
+    TAKES,
+    TRAVERSALS,
+    check_names,
+    check_options,
+    traversing,
+)
 from linkstore.tracing import atraced, traced
+
+_FOLLOWING: Final = (LINKS, *TRAVERSALS)
+"""The search types that follow links; their traces say how."""
 
 
 class StoreRetriever(VectorStoreRetriever):
@@ -43,15 +53,10 @@ class StoreRetriever(VectorStoreRetriever):
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
         options = self._options(kwargs)
-        match self.search_type:
-            case "links":
-                hits: Hits = self.vectorstore.search(query, None, **options)
-                traced(run_manager, hits)
-                return self._given(hits.documents())
-            case "traversal":
-                return self._given(self.vectorstore.traversal_search(query, **options))
-            case "mmr_traversal":
-                return self._given(self.vectorstore.mmr_traversal_search(query, **options))
+        if self.search_type in _FOLLOWING:
+            hits: Hits = self.vectorstore.search(query, None, **self._of_search(options))
+            traced(run_manager, hits)
+            return self._given(hits.documents())
         found = super()._get_relevant_documents(query, run_manager=run_manager, **kwargs)
         return self._given(found)
 
@@ -59,15 +64,10 @@ class StoreRetriever(VectorStoreRetriever):
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
         options = self._options(kwargs)
-        match self.search_type:
-            case "links":
-                hits: Hits = await self.vectorstore.asearch(query, None, **options)
-                await atraced(run_manager, hits)
-                return self._given(hits.documents())
-            case "traversal":
-                return self._given(await self.vectorstore.atraversal_search(query, **options))
-            case "mmr_traversal":
-                return self._given(await self.vectorstore.ammr_traversal_search(query, **options))
+        if self.search_type in _FOLLOWING:
+            hits: Hits = await self.vectorstore.asearch(query, None, **self._of_search(options))
+            await atraced(run_manager, hits)
+            return self._given(hits.documents())
         found = await super()._aget_relevant_documents(query, run_manager=run_manager, **kwargs)
         return self._given(found)
 
@@ -77,6 +77,13 @@ class StoreRetriever(VectorStoreRetriever):
         check_options(self.search_type, options)
         own = self.search_type == LINKS and options.get("strategy") is None
         return {"k": DEFAULT_RETURNED, **options} if own else options
+
+    def _of_search(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The same search as arguments of :meth:`LinkStore.search`."""
+        if self.search_type == LINKS:
+            return options
+        strategy, of_search = traversing(self.search_type, options)
+        return {"strategy": strategy, **of_search}
 
     def _given(self, documents: list[Document]) -> list[Document]:
         return documents if self.with_links else [without_links(document) for document in documents]

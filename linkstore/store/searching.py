@@ -15,12 +15,10 @@ from linkstore.operations import SearchOptions
 from linkstore.plans import Operation
 from linkstore.store.driving import Driven
 from linkstore.store.names import check_known
-from linkstore.store.options import SEARCH_OPTIONS, TAKES, check_names, chosen_strategy, search_options
-from linkstore.strategies import Eager, Mmr, Similarity, Strategy
-from linkstore.strategies.base import DEFAULT_MAX_NODES, DEFAULT_SEEDS
+from linkstore.store.options import DEFAULT_RETURNED, chosen_strategy, search_options, traversing
+from linkstore.strategies import Mmr, Similarity, Strategy
+from linkstore.strategies.base import DEFAULT_SEEDS
 
-DEFAULT_RETURNED = 4
-"""Number of documents that LangChain's methods return by default."""
 _MMR = Mmr(k=DEFAULT_RETURNED)
 _FORMER = ("k", "depth", "fetch_k", "adjacent_k", "lambda_mult", "score_threshold")
 Scored = list[tuple[Document, float]]
@@ -143,7 +141,8 @@ class Searching(Driven):
         Returns:
             Copies of the documents with score, depth and path under ``metadata["linkstore"]``, best first.
         """
-        return self._run(self._walked(Eager, query, _everything(k, depth, filter, kwargs)))
+        options = {"k": k, "depth": depth, "filter": filter, **kwargs}
+        return self._run(self._traversed("traversal", query, options))
 
     async def atraversal_search(
         self,
@@ -155,7 +154,8 @@ class Searching(Driven):
         **kwargs: Any,
     ) -> list[Document]:
         """Follow links from the nearest documents: see :meth:`traversal_search`."""
-        return await self._arun(self._walked(Eager, query, _everything(k, depth, filter, kwargs)))
+        options = {"k": k, "depth": depth, "filter": filter, **kwargs}
+        return await self._arun(self._traversed("traversal", query, options))
 
     def mmr_traversal_search(
         self,
@@ -190,8 +190,8 @@ class Searching(Driven):
             in which MMR selected them.
         """
         settings = (k, depth, fetch_k, adjacent_k, lambda_mult, score_threshold)
-        options = _diversified(settings, initial_roots, filter, kwargs)
-        return self._run(self._walked(Mmr, query, options))
+        options = {**_named(settings), "initial_roots": initial_roots, "filter": filter, **kwargs}
+        return self._run(self._traversed("mmr_traversal", query, options))
 
     async def ammr_traversal_search(
         self,
@@ -209,8 +209,8 @@ class Searching(Driven):
     ) -> list[Document]:
         """Follow links and select by MMR: see :meth:`mmr_traversal_search`."""
         settings = (k, depth, fetch_k, adjacent_k, lambda_mult, score_threshold)
-        options = _diversified(settings, initial_roots, filter, kwargs)
-        return await self._arun(self._walked(Mmr, query, options))
+        options = {**_named(settings), "initial_roots": initial_roots, "filter": filter, **kwargs}
+        return await self._arun(self._traversed("mmr_traversal", query, options))
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
         """The ``k`` most similar documents, as stored; takes ``filter``."""
@@ -272,11 +272,9 @@ class Searching(Driven):
         yield from check_known(self.backend, strategy, options)
         return (yield from operations.search(self.backend, query, strategy, options, self._max_depth))
 
-    def _walked(self, kind: type[Strategy], query: str, options: dict[str, Any]) -> Operation[list[Document]]:
-        of_search = {name: value for name, value in options.items() if name in SEARCH_OPTIONS}
-        of_strategy = {name: value for name, value in options.items() if name not in SEARCH_OPTIONS}
-        hits = yield from self._hits(query, kind(**of_strategy), SearchOptions(**of_search))
-        return hits.documents()
+    def _traversed(self, search_type: str, query: str, options: dict[str, Any]) -> Operation[list[Document]]:
+        strategy, of_search = traversing(search_type, options)
+        return (yield from self._hits(query, strategy, SearchOptions(**of_search))).documents()
 
     def _plain(
         self, query: str | list[float], strategy: Strategy, options: dict[str, Any]
@@ -295,20 +293,9 @@ def _given(k: int | None) -> dict[str, int]:
     return {} if k is None else {"k": k}
 
 
-def _everything(start_k: int, depth: int, filter: Filter | None, others: dict[str, Any]) -> dict[str, Any]:
-    """Options of an Eager search that returns every document reached."""
-    check_names("traversal_search()", others, TAKES["traversal"])
-    most = others.get("max_nodes", DEFAULT_MAX_NODES)
-    return {"start_k": start_k, "k": most, "depth": depth, "filter": filter, **others}
-
-
-def _diversified(
-    settings: tuple[float, ...], roots: Sequence[str], filter: Filter | None, others: dict[str, Any]
-) -> dict[str, Any]:
-    """Options of an Mmr search, from the settings that the former GraphVectorStore's method names."""
-    check_names("mmr_traversal_search()", others, TAKES["mmr_traversal"])
-    named = zip(_FORMER, settings, strict=True)
-    return {**dict(named), "initial_roots": roots, "filter": filter, **others}
+def _named(settings: tuple[float, ...]) -> dict[str, Any]:
+    """The settings of the former GraphVectorStore's method by name."""
+    return dict(zip(_FORMER, settings, strict=True))
 
 
 def _diverse(k: int, fetch_k: int, lambda_mult: float) -> Mmr:

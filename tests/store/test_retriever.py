@@ -204,6 +204,16 @@ async def test_a_trace_says_how_it_was_searched(store) -> None:
         assert any("ranked below the first 4" in cut for cut in told["cuts"])
 
 
+@pytest.mark.parametrize(("search_type", "strategy"), [("traversal", "Eager"), ("mmr_traversal", "Mmr")])
+async def test_a_trace_of_a_traversal_says_how_it_was_searched(store, search_type, strategy) -> None:
+    retriever = store.as_retriever(search_type=search_type, search_kwargs={"k": 3, "depth": 1})
+    events = [event async for event in retriever.astream_events(QUERY)]
+    (told,) = [event["data"] for event in events if event["event"] == "on_custom_event"]
+    assert told["strategy"].startswith(f"{strategy}(")
+    assert told["hits"] == len(retriever.invoke(QUERY))
+    assert sum(told["hits_by_depth"].values()) == told["hits"]
+
+
 def test_k_counts_what_is_returned(store) -> None:
     every = LinkRetriever(store=store, strategy=Eager(start_k=2, depth=2)).invoke(QUERY)
     retriever = LinkRetriever(store=store, strategy=Eager(start_k=2, depth=2), k=6)

@@ -23,7 +23,7 @@ class Robots:
 
     Args:
         client: Asks for the files, and is slowed down as they wish.
-        user_agent: Whom they speak to.
+        user_agent: The user agent that they apply to.
         ports: Ports that may be asked beside 80 and 443.
     """
 
