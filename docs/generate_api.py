@@ -16,6 +16,7 @@ ORDER = (
     "linkstore.hits",
     "linkstore.strategies",
     "linkstore.filters",
+    "linkstore.schema",
     "linkstore.retriever",
     "linkstore.context",
     "linkstore.ingest",

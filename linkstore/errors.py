@@ -7,6 +7,7 @@
     ├── FilterError             an invalid metadata filter
     ├── UnknownNameError        a link kind or metadata field that no document has
     ├── StrategyError           a strategy with invalid settings
+    ├── SchemaError             an invalid schema, or documents that the store's schema does not allow
     ├── DocumentError           a document, id or vector that cannot be stored
     ├── SourceConflictError     two sources have a page of the same name
     ├── EmbeddingError          an embedding that is missing, unknown, or not the recorded one
@@ -93,6 +94,22 @@ class UnknownNameError(LinkStoreError, ValueError):
 def _shown(name: str) -> str:
     """A name as errors quote it."""
     return repr(name if len(name) <= _LONG else f"{name[:_LONG]}…")
+
+
+class SchemaError(LinkStoreError, ValueError):
+    """A schema is invalid, or documents were refused because the schema of the store does not allow them.
+
+    Args:
+        message: The cause and the remedy.
+        problems: For documents that were refused, the id of each and what is wrong with it.
+    """
+
+    def __init__(self, message: str, problems: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
+
+    def __reduce__(self) -> tuple[type[SchemaError], tuple[str, tuple[tuple[str, str], ...]]]:
+        return type(self), (self.message, self.problems)
 
 
 class DocumentError(LinkStoreError, ValueError):

@@ -20,6 +20,8 @@ from linkstore.hits import Hits
 from linkstore.links import LINKS_KEY, AnyLink, Link, as_link, links_in, merge_links
 from linkstore.metadata import stored_metadata
 from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
+from linkstore.requests import EmbedDocuments, EmbedQuery, Engine
+from linkstore.schemacheck import check_documents, check_links
 from linkstore.strategies import Question, Strategy
 from linkstore.strategies.ceiling import check_depth, within_depth
 from linkstore.vectors import Floats, unit_vector, unit_vectors
@@ -31,27 +33,6 @@ CONTENT_ID: Final = "content_id"
 """The metadata key under which langchain-community's graph stores keep the id of a document."""
 INCOMPLETE: Final = ""
 """Digest of a page that lost documents; it matches no source, so the next run indexes the page again."""
-
-
-@dataclass(frozen=True, slots=True)
-class EmbedQuery:
-    """Asks for the embedding of a question: a vector."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class EmbedDocuments:
-    """Asks for the embeddings of texts: (n, d) vectors."""
-
-    texts: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """Asks the backend to carry out one of its operations: its result."""
-
-    operation: Operation[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +108,7 @@ def add(
 ) -> Operation[list[str]]:
     """Add documents, replacing those with the same id; write none if one is invalid."""
     prepared = _prepared(documents, ids)
+    yield from check_documents(backend, prepared)
     for start in range(0, len(prepared), batch_size):
         records = yield from _embedded(backend, embedding, prepared[start : start + batch_size])
         yield Engine(backend.write(Change(put=records)))
@@ -160,7 +142,9 @@ def put_pages(
     _refuse_others(entries, source)
     before = {one for entry in entries for one in entry.ids}
     documents = [document for page in pages for document in page.documents]
-    records = yield from _embedded(backend, embedding, _prepared(documents, [d.id for d in documents]))
+    prepared = _prepared(documents, [document.id for document in documents])
+    yield from check_documents(backend, prepared)
+    records = yield from _embedded(backend, embedding, prepared)
     change = Change(
         put=records,
         remove=sorted(before - {record.id for record in records}),
@@ -253,6 +237,7 @@ def replace_links(
                     f"document {id!r}: the kind of {link} is not among the kinds to replace"
                     f" ({', '.join(sorted(wanted)) or 'none'}); add it to kinds"
                 )
+    yield from check_links(backend, merged)
     return (yield Engine(backend.relink(wanted, merged)))  # type: ignore[no-any-return]
 
 

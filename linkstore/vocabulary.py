@@ -74,6 +74,11 @@ def unknown_name(missing: Vocabulary, known: Vocabulary) -> UnknownNameError:
     return UnknownNameError("metadata field", name, _nearest(name, known.fields), sorted(known.fields))
 
 
+def unknown_type(name: str, types: Iterable[str]) -> UnknownNameError:
+    """The error for a document type that is not among those of a schema."""
+    return UnknownNameError("type", name, _nearest(name, types), sorted(types))
+
+
 def _nearest(name: str, known: Iterable[str]) -> list[str]:
     """The known names most like ``name``, whatever their case; best first."""
     if len(name) > _READABLE:

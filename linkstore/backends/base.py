@@ -330,6 +330,14 @@ class Backend(ABC):
         """The names asked for (None: all) that a document has, and maybe some that only a former one had."""
 
     @abstractmethod
+    def note(self, name: str) -> Operation[str | None]:
+        """The text that was last noted under a name; None if there is none."""
+
+    @abstractmethod
+    def set_note(self, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
+        """Note a text (None: none) where ``expected`` is noted now; returns what is noted then."""
+
+    @abstractmethod
     def flush(self) -> Operation[None]:
         """Bring everything derived up to date with the documents."""
 

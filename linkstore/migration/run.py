@@ -14,6 +14,7 @@ from linkstore.migration.checkpoint import Journal
 from linkstore.migration.report import MigrationReport, Step, Tally
 from linkstore.migration.source import BackendSource, Batch, Source
 from linkstore.plans import Candidates, Find, Plan
+from linkstore.schemacheck import SCHEMA_NOTE
 
 BATCH: Final = 500
 
@@ -34,9 +35,10 @@ def migrate(
     batch: int = BATCH,
     checkpoint: str | Path | None = None,
 ) -> MigrationReport:
-    """Copy all documents of a source, with their vectors and links, and its entries of indexed pages.
+    """Copy all documents of a source, with their vectors and links, its page entries, and its schema.
 
-    Nothing is embedded again. What the target holds besides stays; documents with the same ids are
+    Nothing is embedded again, and documents are not checked against a schema. A schema that the target has
+    stays. What the target holds besides stays; documents with the same ids are
     replaced. Writes to the source during the run may or may not be copied: run it again afterwards, which
     writes only what changed.
 
@@ -73,6 +75,8 @@ def migrate(
         if progress is not None:
             progress(done, len(tally.refused))
     pages = _copy_pages(origin, target, batch)
+    if isinstance(source, Backend):
+        _copy_schema(source, target)
     target.run(target.flush())
     journal.remove()
     return tally.report(pages=pages, resumed=resumed)
@@ -173,3 +177,10 @@ def _copy_pages(source: Source, target: Backend, limit: int) -> int:
     for start in range(0, len(entries), limit):
         target.run(target.write(Change(put_pages=entries[start : start + limit])))
     return len(entries)
+
+
+def _copy_schema(source: Backend, target: Backend) -> None:
+    """Record the schema of the source in a target that has none."""
+    text = source.run(source.note(SCHEMA_NOTE))
+    if text is not None:
+        target.run(target.set_note(SCHEMA_NOTE, text, None))

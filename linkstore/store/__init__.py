@@ -14,6 +14,7 @@ from linkstore.backends.base import Backend
 from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.embeddings import MiniLMEmbeddings, WordLlamaEmbeddings, get_embedding
 from linkstore.store.pages import Pages
+from linkstore.store.schemas import Schemas
 from linkstore.store.searching import Searching
 from linkstore.store.upkeep import Upkeep
 from linkstore.store.writing import Writing
@@ -27,7 +28,7 @@ _OF_CASSANDRA: Final = frozenset({"session", "keyspace", "table"})
 """Arguments that only :meth:`LinkStore.cassandra` takes."""
 
 
-class LinkStore(Searching, Writing, Pages, Upkeep):
+class LinkStore(Searching, Writing, Pages, Schemas, Upkeep):
     """A vector store that stores links between documents and follows them in searches.
 
     Open a store with :meth:`open` or :meth:`cassandra`. Any number of threads and processes may use it.

@@ -12,8 +12,8 @@ from linkstore import operations
 from linkstore.backends.base import Backend
 from linkstore.drivers import arun, run
 from linkstore.embeddings import embedding_name, get_embedding
-from linkstore.operations import EmbedDocuments, EmbedQuery, Engine
 from linkstore.plans import Operation
+from linkstore.requests import EmbedDocuments, EmbedQuery, Engine
 from linkstore.strategies.ceiling import check_ceiling
 from linkstore.strategies.reranking import Judge
 

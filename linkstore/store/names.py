@@ -11,11 +11,13 @@ from linkstore.backends.base import Backend, Manifest
 from linkstore.errors import FilterError
 from linkstore.filters import Condition, Filter, parse_filter
 from linkstore.links import LINKS_KEY
-from linkstore.operations import Engine, SearchOptions
+from linkstore.operations import SearchOptions
 from linkstore.plans import Candidates, Documents, Nearest, Operation, Plan, Stored
+from linkstore.requests import Engine
+from linkstore.schemacheck import recorded_schema
 from linkstore.strategies import Strategy
 from linkstore.vectors import Floats, unit_vector
-from linkstore.vocabulary import Vocabulary, names_in, unknown_name
+from linkstore.vocabulary import Vocabulary, names_in, unknown_name, unknown_type
 
 SAMPLE: Final = 200
 """In a search with a filter, names are suggested from so many of the documents that pass it."""
@@ -36,6 +38,22 @@ def check_known(backend: Backend, strategy: Strategy, options: SearchOptions) ->
     missing = asked - (yield Engine(backend.vocabulary(asked.storable)))
     if missing and (yield Engine(backend.scan(None, 1))):
         raise unknown_name(missing, (yield from _suggested(backend, options.filter, missing.fields)))
+
+
+def check_types(backend: Backend, options: SearchOptions) -> Operation[None]:
+    """Check that the schema of the store, if it has one, has the document types that filters ask for.
+
+    Raises:
+        UnknownNameError: For the first that it lacks, with the nearest that it has.
+    """
+    filters = (options.filter, options.seed_filter, options.hop_filter, options.result_filter)
+    asked = [pair for one in filters for pair in parse_filter(one).equalities]
+    recorded = (yield from recorded_schema(backend)) if asked else None
+    if recorded is not None:
+        schema = recorded.schema
+        for field, value in asked:
+            if field == schema.type_field and isinstance(value, str) and value not in schema.types:
+                raise unknown_type(value, schema.types)
 
 
 def _suggested(

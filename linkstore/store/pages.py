@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from linkstore import operations
 from linkstore.backends.base import LinkedPage, Written
 from linkstore.links import Link
-from linkstore.operations import Engine, PageDocuments
+from linkstore.operations import PageDocuments
 from linkstore.plans import Operation
+from linkstore.requests import Engine
 from linkstore.store.driving import Driven
 
 

@@ -14,7 +14,7 @@ from linkstore.links import AnyLink
 from linkstore.operations import SearchOptions
 from linkstore.plans import Operation
 from linkstore.store.driving import Driven
-from linkstore.store.names import check_known
+from linkstore.store.names import check_known, check_types
 from linkstore.store.options import DEFAULT_RETURNED, chosen_strategy, search_options, traversing
 from linkstore.strategies import Mmr, Similarity, Strategy
 from linkstore.strategies.base import DEFAULT_SEEDS
@@ -270,7 +270,10 @@ class Searching(Driven):
 
     def _hits(self, query: str | list[float], strategy: Strategy, options: SearchOptions) -> Operation[Hits]:
         yield from check_known(self.backend, strategy, options)
-        return (yield from operations.search(self.backend, query, strategy, options, self._max_depth))
+        hits = yield from operations.search(self.backend, query, strategy, options, self._max_depth)
+        if not hits or options.hop_filter is not None:
+            yield from check_types(self.backend, options)
+        return hits
 
     def _traversed(self, search_type: str, query: str, options: dict[str, Any]) -> Operation[list[Document]]:
         strategy, of_search = traversing(search_type, options)

@@ -10,8 +10,8 @@ from linkstore import operations
 from linkstore.backends.base import Report, Survey
 from linkstore.errors import DocumentError
 from linkstore.neighbours import Neighbours, neighbours
-from linkstore.operations import Engine
 from linkstore.plans import Operation
+from linkstore.requests import Engine
 from linkstore.store.driving import Driven
 
 

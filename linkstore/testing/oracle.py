@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -64,11 +64,13 @@ class State:
         manifest: The embedding.
         records: By id.
         pages: By source and url.
+        notes: By name.
     """
 
     manifest: Manifest
     records: Mapping[str, Record]
     pages: Mapping[Tag, PageEntry]
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 class OracleReader(LexicalReader):
@@ -320,6 +322,20 @@ class OracleBackend(Backend):
         for record in self._open().records.values():
             found |= names_in(record.metadata, (link.kind for link in record.links))
         return found if asked is None else asked & found
+
+    @immediate
+    def note(self, name: str) -> str | None:
+        """From the dict."""
+        return self._open().notes.get(name)
+
+    @immediate
+    def set_note(self, name: str, value: str | None, expected: str | None) -> str | None:
+        """Into the dict."""
+        state = self._open()
+        if state.notes.get(name) == expected:
+            others = {key: text for key, text in state.notes.items() if key != name}
+            self._state = replace(state, notes=others if value is None else {**others, name: value})
+        return self._state.notes.get(name)
 
     @immediate
     def flush(self) -> None:

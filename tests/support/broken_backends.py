@@ -503,6 +503,17 @@ class TestNamesIgnoreAccents(Suite, part_with("test_all_names_can_be_listed")):
     backend_class = Backend
 
 
+class TestNotesAreSetWhateverIsExpected(Suite, part_with("test_a_note_is_set_where_it_is_as_expected")):
+    case = "test_a_note_is_set_where_it_is_as_expected"
+
+    class Backend(BrokenBackend):
+        @immediate
+        def set_note(self, name, value, expected):
+            return now(super().set_note(name, value, self._open().notes.get(name)))
+
+    backend_class = Backend
+
+
 class TestPagesComeAsWritten(Suite, part_with("test_entries_are_sorted")):
     case = "test_entries_are_sorted"
 

@@ -19,7 +19,7 @@ from linkstore.backends.base import (
     Written,
     check_dimension,
 )
-from linkstore.backends.cassandra import schema
+from linkstore.backends.cassandra import notes, schema
 from linkstore.backends.cassandra.clock import Clock
 from linkstore.backends.cassandra.corpus import Corpus
 from linkstore.backends.cassandra.cql import Tables
@@ -189,6 +189,16 @@ class CassandraBackend(Backend):
         """From the table of settings, unless this client knows the names."""
         self._check_open()
         return (yield from self._names.among(asked))
+
+    def note(self, name: str) -> Operation[str | None]:
+        """From the table of settings."""
+        self._check_open()
+        return (yield from notes.read(self._tables, name))
+
+    def set_note(self, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
+        """Into the table of settings, by a lightweight transaction."""
+        self._check_open()
+        return (yield from notes.exchange(self._tables, name, value, expected))
 
     def flush(self) -> Operation[None]:
         """Nothing is late: the server keeps its index with the documents."""

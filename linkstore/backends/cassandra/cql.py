@@ -160,6 +160,11 @@ def exchange_setting(tables: Tables) -> str:
     return f"UPDATE {tables.settings} SET value = ? WHERE name = ? IF value = ?"
 
 
+def remove_setting(tables: Tables) -> str:
+    """Remove a setting, if it has a certain value: (whether it was, …); values: name, old value."""
+    return f"DELETE FROM {tables.settings} WHERE name = ? IF value = ?"
+
+
 def settle_setting(tables: Tables) -> str:
     """One setting, unless there is one of that name: (whether it was written, else name, value).
 

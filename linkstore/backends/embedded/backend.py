@@ -29,7 +29,7 @@ from linkstore.backends.base import (
     check_dimension,
     immediate,
 )
-from linkstore.backends.embedded import cleaning, derived, inspection, snapshot, tallies
+from linkstore.backends.embedded import cleaning, derived, inspection, notes, snapshot, tallies
 from linkstore.backends.embedded.database import Database
 from linkstore.backends.embedded.pages import page_digests, page_entries
 from linkstore.backends.embedded.place import Place
@@ -230,6 +230,16 @@ class EmbeddedBackend(Backend):
         """From the tables of link groups and documents."""
         known = self._opened.get().fields
         return self._current().read(lambda connection: look_up(connection, known, asked))
+
+    @immediate
+    def note(self, name: str) -> str | None:
+        """From the table of settings."""
+        return self._current().read(lambda connection: notes.read(connection, name))
+
+    @immediate
+    def set_note(self, name: str, value: str | None, expected: str | None) -> str | None:
+        """Into the table of settings, in one transaction."""
+        return self._current().write(lambda connection: notes.exchange(connection, name, value, expected))
 
     @immediate
     def flush(self) -> None:

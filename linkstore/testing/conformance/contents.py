@@ -162,6 +162,46 @@ class ContentsCases(Cases):
             kinds=frozenset({"other"}), fields=frozenset({"new"})
         )
 
+    def test_notes_are_kept_as_given(self, probe: Probe) -> None:
+        """[S-10] Each by its name; also in a store without documents."""
+        backend = probe.backend
+        assert probe.do(backend.note("a")) is None
+        texts = {
+            "a": "",
+            "A": "é 🜁\n",
+            "a b": '{"x": "\'"}',
+            "note": "x" * 100_000,
+            "e\u0301": "nfd",
+            "é": "nfc",
+        }
+        for name, text in texts.items():
+            assert probe.do(backend.set_note(name, text, None)) == text
+        assert {name: probe.do(backend.note(name)) for name in texts} == texts
+        before = probe.do(backend.survey())
+        assert (before.documents, before.links) == (0, {})
+
+    def test_a_note_is_set_where_it_is_as_expected(self, probe: Probe) -> None:
+        """[S-11] Else nothing is set, and what is noted is told."""
+        backend = probe.backend
+        assert probe.do(backend.set_note("a", "new", "old")) is None
+        assert probe.do(backend.set_note("a", "one", None)) == "one"
+        assert probe.do(backend.set_note("a", "two", None)) == "one"
+        assert probe.do(backend.set_note("a", "two", "one")) == "two"
+        assert probe.do(backend.set_note("a", "three", "one")) == "two"
+        assert probe.do(backend.set_note("a", None, "one")) == "two"
+        assert probe.do(backend.set_note("a", None, "two")) is None
+        assert probe.do(backend.note("a")) is None
+        assert probe.do(backend.set_note("a", None, None)) is None
+
+    def test_notes_change_nothing_else(self, probe: Probe) -> None:
+        """[S-11] No answer, no count; and they are sound."""
+        probe.put(record("a", 0.5, on("x")), record("b", 0.25, on("x")))
+        before = (probe.near_scored(5), probe.met(["x"]).of, probe.do(probe.backend.survey()))
+        assert probe.do(probe.backend.set_note("a", "b", None)) == "b"
+        assert (probe.near_scored(5), probe.met(["x"]).of, probe.do(probe.backend.survey())) == before
+        assert probe.do(probe.backend.verify()) == probe.do(probe.backend.repair()) == Report()
+        assert probe.do(probe.backend.note("a")) == "b"
+
     @staticmethod
     def _scan(probe: Probe, after: str | None, limit: int) -> list[str]:
         return [scanned.id for scanned in probe.do(probe.backend.scan(after, limit))]

@@ -1,0 +1,39 @@
+"""Texts that a store keeps for whoever uses it, in the table of settings."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from linkstore.backends.cassandra import cql
+from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.transport.requests import Requests, Statement
+from linkstore.plans import Operation
+
+_PREFIX: Final = "note "
+
+
+def read(tables: Tables, name: str) -> Operation[str | None]:
+    """The note of a name; None if there is none."""
+    statement = Statement(cql=cql.read_named_settings(tables), values=([_PREFIX + name],))
+    (rows,) = yield Requests(statements=(statement,), what="read a note")
+    return rows[0][1] if rows else None
+
+
+def exchange(tables: Tables, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
+    """Note a text (None: none) if ``expected`` is noted; returns what is noted then.
+
+    A lightweight transaction. One that the driver repeats, though the server had carried it out, does not
+    find what was expected; what is noted then is the value, and it has succeeded.
+    """
+    if value == expected:
+        return (yield from read(tables, name))
+    key = _PREFIX + name
+    if expected is None:
+        statement = Statement(cql=cql.settle_setting(tables), values=(key, value), level="write")
+    elif value is None:
+        statement = Statement(cql=cql.remove_setting(tables), values=(key, expected), level="write")
+    else:
+        values = (value, key, expected)
+        statement = Statement(cql=cql.exchange_setting(tables), values=values, level="write")
+    yield Requests(statements=(statement,), what="write a note")
+    return (yield from read(tables, name))

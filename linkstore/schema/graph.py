@@ -1,0 +1,207 @@
+"""The documents of a store as a graph of types and kinds: what is checked and drafted over all of them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from linkstore.errors import SchemaError
+from linkstore.links import Link
+from linkstore.schema.model import Problem, Relation, Schema
+
+Tag = tuple[str, str]
+SHOWN: Final = 1_000
+"""How many problems, and how many ids, a report lists at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaReport:
+    """What a schema does not allow in a store.
+
+    Args:
+        problems: The first of them, by document.
+        count: How many there are.
+        documents: How many documents there are of each type; None stands for those without one.
+        links: How many links there are of each kind.
+    """
+
+    problems: tuple[Problem, ...]
+    count: int
+    documents: Mapping[str | None, int]
+    links: Mapping[str, int]
+
+    @property
+    def sound(self) -> bool:
+        """Whether the schema allows everything."""
+        return not self.count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """Which documents links lead to from the documents of a type.
+
+    Args:
+        type: The type that was started from.
+        reached: How many documents of each type links lead to, those of ``type`` included.
+        unreached: How many of each type they do not lead to.
+        ids: Ids of the first documents that they do not lead to.
+    """
+
+    type: str
+    reached: Mapping[str | None, int]
+    unreached: Mapping[str | None, int]
+    ids: tuple[str, ...]
+
+
+class TypedGraph:
+    """Documents by type and link group, gathered one by one.
+
+    Args:
+        type_field: The metadata field that holds the type of a document.
+    """
+
+    def __init__(self, type_field: str) -> None:
+        self._type_field = type_field
+        self._ids: list[str] = []
+        self._types: list[str | None] = []
+        self._links: Counter[str] = Counter()
+        self._out: dict[Tag, list[int]] = defaultdict(list)
+        self._in: dict[Tag, list[int]] = defaultdict(list)
+        self._both: dict[Tag, list[int]] = defaultdict(list)
+
+    def add(self, id: str, metadata: Mapping[str, Any], links: Iterable[Link]) -> None:
+        """Take in a document."""
+        number, found = len(self._ids), metadata.get(self._type_field)
+        self._ids.append(id)
+        self._types.append(found if isinstance(found, str) else None)
+        for link in links:
+            self._links[link.kind] += 1
+            side = {"out": self._out, "in": self._in}.get(link.direction, self._both)
+            side[link.kind, link.tag].append(number)
+
+    def counts(self) -> tuple[Mapping[str | None, int], Mapping[str, int]]:
+        """How many documents there are of each type, and links of each kind."""
+        return _counted(self._types), dict(sorted(self._links.items()))
+
+    def wrong_ends(self, schema: Schema) -> Iterator[Problem]:
+        """Links that lead to no document, or to one of a type that the schema does not allow there."""
+        for (kind, tag), sources in self._out.items():
+            ends = self._ends((kind, tag))
+            for number in sources:
+                source = self._types[number]
+                if source not in schema.types or kind not in schema.kinds:
+                    continue  # reported for the document already
+                text = self._wrong_end(schema, source, kind, tag, ends)
+                if text:
+                    yield Problem(id=self._ids[number], text=text)
+
+    def _ends(self, tag: Tag) -> dict[str | None, str]:
+        """The types of the documents that a tag leads to, with the id of one of each."""
+        found: dict[str | None, str] = {}
+        for side in (self._in, self._both):
+            for number in side.get(tag, ()):
+                found.setdefault(self._types[number], self._ids[number])
+        return found
+
+    def _wrong_end(
+        self, schema: Schema, type: str, kind: str, tag: str, ends: Mapping[str | None, str]
+    ) -> str | None:
+        link = Link.outgoing(kind=kind, tag=tag)
+        if not ends:
+            return missing_end(link) if schema.leads_on(type, link) else None
+        allowed = schema.ends_of(type, kind)
+        for other, id in ends.items():
+            if other in schema.types and other not in allowed and allowed:
+                return (
+                    f"its link of kind {kind!r} leads to {id!r} of type {other!r}; from type {type!r} it may"
+                    f" lead to {', '.join(sorted(allowed))}"
+                )
+        return None
+
+    def reach(self, type: str, depth: int | None = None) -> Reach:
+        """Follow links forward from all documents of a type, at most ``depth`` (None: any number).
+
+        Raises:
+            SchemaError: If no document has the type.
+        """
+        reached = {number for number, of in enumerate(self._types) if of == type}
+        if not reached:
+            known = ", ".join(sorted(one for one in set(self._types) if one)) or "none"
+            raise SchemaError(f"no document has the type {type!r}; the types in the store are {known}")
+        leaving = self._leaving()
+        frontier, followed, hops = reached, set[Tag](), 0
+        while frontier and (depth is None or hops < depth):
+            tags = {tag for number in frontier for tag in leaving.get(number, ())} - followed
+            followed |= tags
+            found = {end for tag in tags for side in (self._in, self._both) for end in side.get(tag, ())}
+            frontier = found - reached
+            reached = reached | frontier
+            hops += 1
+        left = [number for number in range(len(self._ids)) if number not in reached]
+        return Reach(
+            type=type,
+            reached=_counted(self._types[number] for number in reached),
+            unreached=_counted(self._types[number] for number in left),
+            ids=tuple(sorted(self._ids[number] for number in left)[:SHOWN]),
+        )
+
+    def relations(self) -> tuple[Relation, ...]:
+        """The relations that the links of typed documents have, with those to no document as dangling."""
+        pairs: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+        dangling: set[str] = set()
+        for tag, sources in self._out.items():
+            ends = self._types_of([*self._in.get(tag, ()), *self._both.get(tag, ())])
+            dangling |= set() if ends else {tag[0]}
+            for source in self._types_of(sources):
+                pairs[tag[0]][source] |= ends
+        found = [
+            Relation(kind, froms, to, may_dangle=kind in dangling)
+            for kind, by_type in sorted(pairs.items())
+            for to, froms in _by_ends(by_type)
+        ]
+        both: dict[str, set[str]] = defaultdict(set)
+        for tag, members in self._both.items():
+            both[tag[0]] |= self._types_of(members)
+        found += [
+            Relation(kind, types, types, both_ways=True) for kind, types in sorted(both.items()) if types
+        ]
+        return tuple(found)
+
+    def types(self) -> frozenset[str]:
+        """The types that documents have."""
+        return frozenset(one for one in self._types if one is not None)
+
+    def _types_of(self, numbers: Iterable[int]) -> set[str]:
+        return {found for number in numbers if (found := self._types[number]) is not None}
+
+    def _leaving(self) -> dict[int, list[Tag]]:
+        leaving: dict[int, list[Tag]] = defaultdict(list)
+        for side in (self._out, self._both):
+            for tag, numbers in side.items():
+                for number in numbers:
+                    leaving[number].append(tag)
+        return leaving
+
+
+def missing_end(link: Link) -> str:
+    """What is said of a link that leads to no document."""
+    return (
+        f"its link of kind {link.kind!r} leads to no document: none has an incoming link with the tag"
+        f" {link.tag!r}"
+    )
+
+
+def _by_ends(by_type: Mapping[str, set[str]]) -> list[tuple[frozenset[str], frozenset[str]]]:
+    """Types that lead to the same types, together: (to, from)."""
+    joined: dict[frozenset[str], set[str]] = defaultdict(set)
+    for source, ends in by_type.items():
+        if ends:
+            joined[frozenset(ends)].add(source)
+    return sorted(((to, frozenset(froms)) for to, froms in joined.items()), key=lambda one: sorted(one[1]))
+
+
+def _counted(types: Iterable[str | None]) -> Mapping[str | None, int]:
+    counts = Counter(types)
+    return {one: counts[one] for one in sorted(counts, key=lambda one: (one is None, one or ""))}

@@ -1,0 +1,330 @@
+"""A schema of a store: types of documents, and which kinds of link lead from which types to which.
+
+A schema is optional. A store that has one checks documents before it writes them. ``describe()`` is its text
+for the prompt of a model.
+
+The type of a document is the value of a metadata field, ``"type"`` unless the schema says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+import orjson
+
+from linkstore.errors import SchemaError
+from linkstore.links import Link
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+    from linkstore.schema.inferring import Scanned
+
+Mode = Literal["strict", "warn"]
+"""What a store does with documents that its schema does not allow: refuse them, or write and record them."""
+MODES: Final[tuple[Mode, ...]] = ("strict", "warn")
+TYPE_FIELD: Final = "type"
+"""The metadata field that holds the type of a document, by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A kind of link, and the types of the documents that it joins.
+
+    Args:
+        kind: Kind of the links.
+        from_types: Types of the documents that links lead from: one, or several.
+        to_types: Types of the documents that they lead to.
+        both_ways: Whether links may be bidirectional; default False. Then documents of all these types may
+            have them.
+        may_dangle: Whether a link may lead to a document that is not in the store yet; default False.
+    """
+
+    kind: str
+    from_types: frozenset[str]
+    to_types: frozenset[str]
+    both_ways: bool = field(default=False, kw_only=True)
+    may_dangle: bool = field(default=False, kw_only=True)
+
+    def __init__(
+        self,
+        kind: str,
+        from_types: str | Iterable[str],
+        to_types: str | Iterable[str],
+        *,
+        both_ways: bool = False,
+        may_dangle: bool = False,
+    ) -> None:
+        object.__setattr__(self, "kind", _name("kind", kind))
+        object.__setattr__(self, "from_types", _names(kind, from_types))
+        object.__setattr__(self, "to_types", _names(kind, to_types))
+        object.__setattr__(self, "both_ways", bool(both_ways))
+        object.__setattr__(self, "may_dangle", bool(may_dangle))
+
+    @property
+    def types(self) -> frozenset[str]:
+        """All types that it joins."""
+        return self.from_types | self.to_types
+
+    def __str__(self) -> str:
+        arrow = f"←[{self.kind}]→" if self.both_ways else f"—[{self.kind}]→"
+        return f"{_listed(self.from_types)} {arrow} {_listed(self.to_types)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The relation as a plain JSON dict."""
+        return {
+            "kind": self.kind,
+            "from_types": sorted(self.from_types),
+            "to_types": sorted(self.to_types),
+            "both_ways": self.both_ways,
+            "may_dangle": self.may_dangle,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something in a document that a schema does not allow.
+
+    Args:
+        id: The document.
+        text: What is wrong.
+    """
+
+    id: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"document {self.id!r}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """Types of documents, and the relations between them.
+
+    Args:
+        types: Names of the document types.
+        relations: What links them. Several relations may have the same kind.
+        version: A number that grows when the schema of a store is replaced; default 1.
+        type_field: The metadata field that holds the type of a document; default ``"type"``.
+
+    Raises:
+        SchemaError: If a relation names a type that is not among ``types``, or the version is less than 1.
+    """
+
+    types: frozenset[str]
+    relations: tuple[Relation, ...] = ()
+    version: int = 1
+    type_field: str = TYPE_FIELD
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "types", _names("types", self.types))
+        object.__setattr__(self, "relations", tuple(self.relations))
+        if isinstance(self.version, bool) or not isinstance(self.version, int) or self.version < 1:
+            raise SchemaError(
+                f"the version of a schema must be an integer of at least 1, not {self.version!r}"
+            )
+        _name("type_field", self.type_field)
+        for relation in self.relations:
+            if not isinstance(relation, Relation):
+                raise SchemaError(
+                    f"a schema takes relations such as Relation('cites', 'paper', 'paper'), not {relation!r}"
+                )
+            for missing in sorted(relation.types - self.types):
+                raise SchemaError(
+                    f"the relation {relation} names the type {missing!r}, which is not among the types"
+                    f" {_listed(self.types)} of the schema; add it to types"
+                )
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of link that it allows."""
+        return frozenset(relation.kind for relation in self.relations)
+
+    def next(self, **changes: Any) -> Self:
+        """A copy with the next version number and other fields as given."""
+        return replace(self, **{"version": self.version + 1, **changes})
+
+    def type_of(self, metadata: Mapping[str, Any]) -> str | None:
+        """The type of a document; None if it has none."""
+        value = metadata.get(self.type_field)
+        return value if isinstance(value, str) else None
+
+    def of_kind(self, kind: str) -> tuple[Relation, ...]:
+        """The relations of a kind."""
+        return tuple(relation for relation in self.relations if relation.kind == kind)
+
+    def problems(self, id: str, metadata: Mapping[str, Any], links: Iterable[Link]) -> Iterator[Problem]:
+        """What the schema does not allow in one document, told from the document alone."""
+        own = self.type_of(metadata)
+        if own is None:
+            yield Problem(
+                id=id, text=f"it has no type: metadata[{self.type_field!r}] is missing or not a string"
+            )
+        elif own not in self.types:
+            yield Problem(id=id, text=f"its type {own!r} is unknown; the types are {_listed(self.types)}")
+        else:
+            yield from (Problem(id=id, text=text) for link in links if (text := self._wrong(own, link)))
+
+    def _wrong(self, type: str, link: Link) -> str | None:
+        """What is wrong with a link of a document of this type."""
+        relations = self.of_kind(link.kind)
+        if not relations:
+            return f"{_told(link)} has an unknown kind; the kinds are {_listed(self.kinds) or 'none'}"
+        if any(_allows(relation, type, link) for relation in relations):
+            return None
+        known = "; ".join(map(str, relations))
+        if any(type in relation.types for relation in relations):
+            return f"{_told(link)} has the wrong direction for the type {type!r}; the schema has {known}"
+        return f"{_told(link)} joins other types than {type!r}; the schema has {known}"
+
+    def leads_on(self, type: str, link: Link) -> bool:
+        """Whether an outgoing link of a document of this type must lead to a document in the store."""
+        return link.direction == "out" and not any(
+            relation.may_dangle for relation in self.of_kind(link.kind) if type in relation.from_types
+        )
+
+    def ends_of(self, type: str, kind: str) -> frozenset[str]:
+        """The types that links of a kind lead to from documents of a type."""
+        found = frozenset[str]()
+        for relation in self.of_kind(kind):
+            if type in relation.from_types:
+                found |= relation.to_types
+            if relation.both_ways and type in relation.to_types:
+                found |= relation.from_types
+        return found
+
+    def reachable(self, type: str) -> frozenset[str]:
+        """The types that links can lead to from documents of a type, itself included."""
+        found, new = {type}, {type}
+        while new:
+            new = {end for one in new for kind in self.kinds for end in self.ends_of(one, kind)} - found
+            found |= new
+        return frozenset(found)
+
+    def describe(self) -> str:
+        """The schema as text for the prompt of a model."""
+        lines = [
+            f"Document types (metadata field {self.type_field!r}): {_listed(self.types)}",
+            "Links between documents:",
+        ]
+        lines += [f"- {relation}" for relation in sorted(self.relations, key=str)] or ["- none"]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The schema as a plain JSON dict."""
+        return {
+            "version": self.version,
+            "type_field": self.type_field,
+            "types": sorted(self.types),
+            "relations": [relation.to_dict() for relation in self.relations],
+        }
+
+    @classmethod
+    def infer(cls, source: Scanned | Iterable[Document], type_field: str = TYPE_FIELD) -> Schema:
+        """Draft a schema from the documents of a store.
+
+        Relations join the types that links join now. A kind some of whose links lead nowhere may dangle.
+        Documents without a type are left out. The time and memory grow with the number of links.
+
+        Args:
+            source: A store, or documents.
+            type_field: The metadata field that holds the type of a document.
+
+        Raises:
+            SchemaError: If no document has a type.
+        """
+        from linkstore.schema.inferring import infer
+
+        return infer(source, type_field)
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        """The schema that :meth:`to_dict` made.
+
+        Raises:
+            SchemaError: If it is not one.
+        """
+        try:
+            relations = tuple(Relation(**relation) for relation in given.get("relations", ()))
+            return cls(**{**given, "relations": relations})
+        except (TypeError, AttributeError) as error:
+            raise SchemaError(f"not a schema: {error}; see Schema.to_dict") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A schema as a store records it.
+
+    Args:
+        schema: The schema.
+        mode: What is done with documents that it does not allow.
+    """
+
+    schema: Schema
+    mode: Mode
+
+    def to_json(self) -> str:
+        """As text."""
+        return orjson.dumps({"schema": self.schema.to_dict(), "mode": self.mode}).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what :meth:`to_json` made.
+
+        Raises:
+            SchemaError: If it is something else.
+        """
+        try:
+            found = orjson.loads(text)
+            mode = found["mode"]
+            schema = Schema.from_dict(found["schema"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise SchemaError(
+                f"the schema that the store records cannot be read: {error}; set it again"
+            ) from error
+        return cls(schema=schema, mode=checked_mode(mode))
+
+
+def checked_mode(mode: str) -> Mode:
+    """The mode, if it is one.
+
+    Raises:
+        SchemaError: If it is not.
+    """
+    for known in MODES:
+        if mode == known:
+            return known
+    raise SchemaError(f"the mode of a schema must be {' or '.join(map(repr, MODES))}, not {mode!r}")
+
+
+def _allows(relation: Relation, type: str, link: Link) -> bool:
+    match link.direction:
+        case "out":
+            return type in relation.from_types
+        case "in":
+            return type in relation.to_types
+        case _:
+            return relation.both_ways and type in relation.types
+
+
+def _told(link: Link) -> str:
+    return f"its link ({link.direction}, kind {link.kind!r}, tag {link.tag!r})"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _names(what: str, names: str | Iterable[str]) -> frozenset[str]:
+    given = [names] if isinstance(names, str) else list(names)
+    if not given:
+        raise SchemaError(f"{what}: name at least one type")
+    return frozenset(_name("type", name) for name in given)
+
+
+def _name(what: str, name: object) -> str:
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise SchemaError(f"a {what} must be a non-empty printable string, not {name!r}")
+    return name

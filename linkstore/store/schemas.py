@@ -1,0 +1,150 @@
+"""The schema of a store: its document types, and the kinds of link between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from linkstore import schemachange, schemacheck
+from linkstore.backends.base import Written
+from linkstore.errors import SchemaError
+from linkstore.plans import Operation
+from linkstore.schema import Mode, Problem, Reach, Schema, SchemaReport
+from linkstore.store.driving import Driven
+
+
+class Schemas(Driven):
+    """Methods that set a schema, and hold documents against it."""
+
+    def schema(self) -> Schema | None:
+        """The schema that the store records; None without one."""
+        return self._run(self._schema())
+
+    async def aschema(self) -> Schema | None:
+        """The schema that the store records: see :meth:`schema`."""
+        return await self._arun(self._schema())
+
+    def set_schema(self, schema: Schema | None, mode: Mode = "strict") -> SchemaReport | None:
+        """Record a schema in the store; from then on every client checks what it writes.
+
+        All stored documents are checked first; the time and memory grow with the size of the store. Writes
+        that other clients have begun meanwhile are not checked.
+
+        Args:
+            schema: The schema; None removes the recorded one. To replace a schema, raise its version:
+                ``store.schema().next(relations=...)``.
+            mode: ``"strict"`` refuses whole calls that write documents which the schema does not allow.
+                ``"warn"`` writes them, and records the problems: see :meth:`schema_problems`.
+
+        Returns:
+            What the schema does not allow in the store; None when it was removed.
+
+        Raises:
+            SchemaError: If the version is not higher than the recorded one, or in the mode ``"strict"`` if
+                the schema does not allow all stored documents. Then the recorded schema stays.
+        """
+        return self._run(schemachange.set_schema(self.backend, schema, mode))
+
+    async def aset_schema(self, schema: Schema | None, mode: Mode = "strict") -> SchemaReport | None:
+        """Record a schema: see :meth:`set_schema`."""
+        return await self._arun(schemachange.set_schema(self.backend, schema, mode))
+
+    def migrate_schema(
+        self,
+        schema: Schema,
+        *,
+        kinds: Mapping[str, str] | None = None,
+        types: Mapping[str, str] | None = None,
+        mode: Mode = "strict",
+    ) -> Written:
+        """Rename kinds and types in all documents, without embedding them again, and record the schema.
+
+        The documents are checked as they will be before the first one is written. Call it while nothing
+        else writes: an update that another client makes meanwhile may be lost. If it is interrupted, call it
+        again.
+
+        Args:
+            schema: The next version of the recorded schema.
+            kinds: New names of link kinds, by the old ones.
+            types: New names of document types, by the old ones.
+            mode: See :meth:`set_schema`.
+
+        Returns:
+            How many documents were changed, as ``updated``.
+
+        Raises:
+            SchemaError: As for :meth:`set_schema`, or if a name is an old and a new one.
+        """
+        return self._run(self._migrate(schema, kinds, types, mode))
+
+    async def amigrate_schema(
+        self,
+        schema: Schema,
+        *,
+        kinds: Mapping[str, str] | None = None,
+        types: Mapping[str, str] | None = None,
+        mode: Mode = "strict",
+    ) -> Written:
+        """Rename kinds and types: see :meth:`migrate_schema`."""
+        return await self._arun(self._migrate(schema, kinds, types, mode))
+
+    def check_schema(self, schema: Schema | None = None) -> SchemaReport:
+        """Hold all documents against a schema; the time and memory grow with the size of the store.
+
+        Beside what is checked when documents are written, this finds links that lead to a document of a type
+        that the schema does not allow there, and links whose end was deleted.
+
+        Args:
+            schema: None: the recorded one.
+
+        Raises:
+            SchemaError: If none is given and none is recorded.
+        """
+        return self._run(self._check(schema))
+
+    async def acheck_schema(self, schema: Schema | None = None) -> SchemaReport:
+        """Hold all documents against a schema: see :meth:`check_schema`."""
+        return await self._arun(self._check(schema))
+
+    def schema_problems(self) -> list[Problem]:
+        """What the mode ``"warn"`` recorded, oldest first; the last 1,000 problems."""
+        return self._run(schemacheck.recorded_problems(self.backend))
+
+    async def aschema_problems(self) -> list[Problem]:
+        """What the mode ``"warn"`` recorded: see :meth:`schema_problems`."""
+        return await self._arun(schemacheck.recorded_problems(self.backend))
+
+    def reach(self, type: str, depth: int | None = None, *, type_field: str | None = None) -> Reach:
+        """Which documents a traversal from documents of a type can and cannot reach.
+
+        A document type that nothing links to is never found by following links. The time and memory grow with
+        the size of the store.
+
+        Args:
+            type: The type of the documents to start from.
+            depth: How many links to follow forward; None, any number.
+            type_field: The metadata field that holds types; None: that of the recorded schema, else
+                ``"type"``.
+
+        Raises:
+            SchemaError: If no document has the type.
+        """
+        return self._run(schemachange.reach(self.backend, type, depth, type_field))
+
+    async def areach(self, type: str, depth: int | None = None, *, type_field: str | None = None) -> Reach:
+        """Which documents a traversal can reach: see :meth:`reach`."""
+        return await self._arun(schemachange.reach(self.backend, type, depth, type_field))
+
+    def _schema(self) -> Operation[Schema | None]:
+        recorded = yield from schemacheck.recorded_schema(self.backend)
+        return recorded.schema if recorded else None
+
+    def _migrate(
+        self, schema: Schema, kinds: Mapping[str, str] | None, types: Mapping[str, str] | None, mode: Mode
+    ) -> Operation[Written]:
+        return schemachange.migrate(self.backend, schema, mode, kinds=kinds or {}, types=types or {})
+
+    def _check(self, schema: Schema | None) -> Operation[SchemaReport]:
+        chosen = schema or (yield from self._schema())
+        if chosen is None:
+            raise SchemaError("the store records no schema; give one, such as Schema.infer(store)")
+        return (yield from schemachange.check(self.backend, chosen))
