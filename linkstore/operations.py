@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 
 from langchain_core.documents import Document
@@ -241,6 +242,29 @@ def replace_links(
     return (yield Engine(backend.relink(wanted, merged)))  # type: ignore[no-any-return]
 
 
+def touch(backend: Backend, ids: Sequence[str], at: datetime | None) -> Operation[int]:
+    """Record when documents were last accessed; how many of them there are.
+
+    Raises:
+        DocumentError: If ``at`` has no time zone, or lies before 1970.
+    """
+    moment = datetime.now(UTC) if at is None else at
+    if moment.tzinfo is None:
+        raise DocumentError(f"the time of an access needs a time zone: {moment!r}; use datetime.now(UTC)")
+    micros = (moment - _EPOCH) // timedelta(microseconds=1)
+    if micros < 0:
+        raise DocumentError(f"the time of an access must not lie before 1970: {moment!r}")
+    times = dict.fromkeys(filter(is_storable, ids), micros)
+    return (yield Engine(backend.touch(times)))  # type: ignore[no-any-return]
+
+
+def accessed(backend: Backend, ids: Sequence[str]) -> Operation[dict[str, datetime]]:
+    """When documents were last accessed, of those for which it is recorded."""
+    asked = list(dict.fromkeys(filter(is_storable, ids)))
+    times: dict[str, int] = yield Engine(backend.accessed(asked))
+    return {id: _EPOCH + timedelta(microseconds=times[id]) for id in asked if id in times}
+
+
 @dataclass(frozen=True, slots=True)
 class _Draft:
     """A validated document, not embedded yet."""
@@ -366,3 +390,4 @@ def as_document(record: Record) -> Document:
 
 
 _UNASKED: Final = unit_vector([1.0])
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -298,6 +298,17 @@ class Backend(ABC):
         """
 
     @abstractmethod
+    def touch(self, times: Mapping[str, int]) -> Operation[int]:
+        """Record when documents were last accessed, in microseconds since 1970 (UTC).
+
+        Returns how many of them are stored; the others are ignored. The latest time stays.
+        """
+
+    @abstractmethod
+    def accessed(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
+        """When documents were last accessed, of those for which it is recorded."""
+
+    @abstractmethod
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> Operation[list[PageEntry]]:
         """The page entries of one source (None: of all) with these urls (None: all), by source and url.
 

@@ -77,6 +77,7 @@ def migrate(
     pages = _copy_pages(origin, target, batch)
     if isinstance(source, Backend):
         _copy_schema(source, target)
+        _copy_accesses(source, target, batch)
     target.run(target.flush())
     journal.remove()
     return tally.report(pages=pages, resumed=resumed)
@@ -184,3 +185,13 @@ def _copy_schema(source: Backend, target: Backend) -> None:
     text = source.run(source.note(SCHEMA_NOTE))
     if text is not None:
         target.run(target.set_note(SCHEMA_NOTE, text, None))
+
+
+def _copy_accesses(source: Backend, target: Backend, limit: int) -> None:
+    """Record in the target when documents were last accessed."""
+    records = source.run(source.scan(None, limit))
+    while records:
+        times = source.run(source.accessed([record.id for record in records]))
+        if times:
+            target.run(target.touch(times))
+        records = source.run(source.scan(records[-1].id, limit))

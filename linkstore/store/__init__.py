@@ -129,7 +129,7 @@ class LinkStore(Searching, Writing, Pages, Schemas, Upkeep):
         Args:
             embedding: See :class:`LinkStore`.
             table: The store's name in the keyspace: a letter and up to 37 letters, digits and underscores.
-                The store consists of the table of this name and four whose names begin with it.
+                The store consists of the table of this name and five whose names begin with it.
             session: A session of cassandra-driver; None: the one made by ``cassio.init``.
             keyspace: None: the session's own, else the one given to ``cassio.init``.
             create: Create the tables if they do not exist.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from datetime import datetime
 
 from langchain_core.documents import Document
 
@@ -63,6 +64,35 @@ class Upkeep(Driven):
     async def asurvey(self) -> Survey:
         """Count documents, links and pages: see :meth:`survey`."""
         return await self._arun(self._survey())
+
+    def touch(self, ids: Sequence[str], at: datetime | None = None) -> int:
+        """Record that documents were accessed; documents, vectors and indexes are not written.
+
+        The latest access is kept. It stays when a document is updated, and goes when it is removed.
+
+        Args:
+            ids: The documents. Ids that do not exist are ignored.
+            at: When they were accessed, with a time zone; None: now.
+
+        Returns:
+            How many of the documents exist.
+
+        Raises:
+            DocumentError: If ``at`` has no time zone, or lies before 1970.
+        """
+        return self._run(operations.touch(self.backend, ids, at))
+
+    async def atouch(self, ids: Sequence[str], at: datetime | None = None) -> int:
+        """Record that documents were accessed: see :meth:`touch`."""
+        return await self._arun(operations.touch(self.backend, ids, at))
+
+    def accessed(self, ids: Sequence[str]) -> dict[str, datetime]:
+        """When documents were last accessed, in UTC, by id; without those that never were."""
+        return self._run(operations.accessed(self.backend, ids))
+
+    async def aaccessed(self, ids: Sequence[str]) -> dict[str, datetime]:
+        """When documents were last accessed: see :meth:`accessed`."""
+        return await self._arun(operations.accessed(self.backend, ids))
 
     def flush(self) -> None:
         """Bring the indexes up to date now, as closing the store does."""

@@ -65,12 +65,14 @@ class State:
         records: By id.
         pages: By source and url.
         notes: By name.
+        accessed: When documents were last accessed, by id.
     """
 
     manifest: Manifest
     records: Mapping[str, Record]
     pages: Mapping[Tag, PageEntry]
     notes: Mapping[str, str] = field(default_factory=dict)
+    accessed: Mapping[str, int] = field(default_factory=dict)
 
 
 class OracleReader(LexicalReader):
@@ -248,7 +250,8 @@ class OracleBackend(Backend):
         pages = {key: page for key, page in state.pages.items() if key not in set(change.remove_pages)}
         pages |= {(page.source, page.url): page for page in change.put_pages}
         kept = {id: record for id, record in before.items() if id not in removed}
-        self._state = replace(state, records=kept | put, pages=pages)
+        accessed = {id: time for id, time in state.accessed.items() if id not in removed}
+        self._state = replace(state, records=kept | put, pages=pages, accessed=accessed)
         known = [record for id, record in put.items() if id in before]
         unchanged = sum(_content(record) == _content(before[record.id]) for record in known)
         return Written(
@@ -270,6 +273,21 @@ class OracleBackend(Backend):
         }
         self._state = replace(state, records={**state.records, **changed})
         return Written(updated=len(changed), unchanged=len(known) - len(changed))
+
+    @immediate
+    def touch(self, times: Mapping[str, int]) -> int:
+        """The latest time of each document."""
+        state = self._open()
+        known = {id: time for id, time in times.items() if id in state.records}
+        latest = {id: max(time, state.accessed.get(id, time)) for id, time in known.items()}
+        self._state = replace(state, accessed={**state.accessed, **latest})
+        return len(known)
+
+    @immediate
+    def accessed(self, ids: Sequence[str]) -> dict[str, int]:
+        """From the dict."""
+        accessed = self._open().accessed
+        return {id: accessed[id] for id in ids if id in accessed}
 
     @immediate
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> list[PageEntry]:

@@ -514,6 +514,20 @@ class TestNotesAreSetWhateverIsExpected(Suite, part_with("test_a_note_is_set_whe
     backend_class = Backend
 
 
+class TestEarlierAccessesCount(Suite, part_with("test_the_latest_access_stays")):
+    case = "test_the_latest_access_stays"
+
+    class Backend(BrokenBackend):
+        @immediate
+        def touch(self, times):
+            state = self._open()
+            known = {id: time for id, time in times.items() if id in state.records}
+            self._state = replace(state, accessed={**state.accessed, **known})
+            return len(known)
+
+    backend_class = Backend
+
+
 class TestPagesComeAsWritten(Suite, part_with("test_entries_are_sorted")):
     case = "test_entries_are_sorted"
 

@@ -44,6 +44,7 @@ def empty(session: Any, keyspace: str, name: str) -> None:
     if tables.settings_name in there:
         session.execute(f"TRUNCATE {tables.pages}")
         session.execute(f"TRUNCATE {tables.settings}")
+        session.execute(f"TRUNCATE {tables.accesses}")
 
 
 def _delete_partitions(session: Any, table: str, key: str) -> None:

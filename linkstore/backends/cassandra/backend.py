@@ -20,6 +20,7 @@ from linkstore.backends.base import (
     check_dimension,
 )
 from linkstore.backends.cassandra import notes, schema
+from linkstore.backends.cassandra.accesses import Accesses
 from linkstore.backends.cassandra.clock import Clock
 from linkstore.backends.cassandra.corpus import Corpus
 from linkstore.backends.cassandra.cql import Tables
@@ -104,6 +105,7 @@ class CassandraBackend(Backend):
         self._inspection = Inspection(self._tables)
         self._lexical = recorded.lexical
         self._names = Names(self._tables)
+        self._accesses = Accesses(self._tables, self._fetcher, self._settings.ttl)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(keyspace={self._tables.keyspace!r}, table={self._tables.name!r})"
@@ -158,6 +160,18 @@ class CassandraBackend(Backend):
             return Written()
         yield from self._names.learn(names_of_links(links.values()))
         return (yield from Relinker(self._tables, self._fetcher, self._buckets).replace(kinds, links))
+
+    def touch(self, times: Mapping[str, int]) -> Operation[int]:
+        """Into a table of their own."""
+        if not (yield from self._is_claimed()):
+            return 0
+        return (yield from self._accesses.touch(times))
+
+    def accessed(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
+        """From that table."""
+        if not (yield from self._is_claimed()):
+            return {}
+        return (yield from self._accesses.accessed(ids))
 
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> Operation[list[PageEntry]]:
         """From the table of pages."""

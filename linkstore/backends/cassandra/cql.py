@@ -2,10 +2,11 @@
 
 What follows from documents, members and words, is in ``derived_cql``.
 
-A store in Cassandra has five tables. ``T`` holds documents by id and is the truth. ``T_members`` holds, for
+A store in Cassandra has six tables. ``T`` holds documents by id and is the truth. ``T_members`` holds, for
 each side of each link group, who lies there, with a small copy of the vector: a partition for each, so that
 a link group is followed by reading one partition. ``T_words`` holds, for each word, who has it; it is left
-out of stores without lexical search. ``T_pages`` and ``T_settings`` are small.
+out of stores without lexical search. ``T_accesses`` holds when documents were last accessed. ``T_pages`` and
+``T_settings`` are small.
 """
 
 from __future__ import annotations
@@ -67,6 +68,11 @@ class Tables:
         return self._quoted("_settings")
 
     @property
+    def accesses(self) -> str:
+        """The table of when documents were accessed, quoted."""
+        return self._quoted("_accesses")
+
+    @property
     def members_name(self) -> str:
         """The table of members as the schema names it."""
         return f"{self.name}_members"
@@ -101,8 +107,17 @@ def create_small_tables(tables: Tables) -> tuple[str, ...]:
     return (
         f"CREATE TABLE IF NOT EXISTS {tables.pages}"
         " (source text, url text, digest text, ids frozen<list<text>>, PRIMARY KEY ((source), url))",
+        create_accesses(tables),
         f"CREATE TABLE IF NOT EXISTS {tables.settings} (name text PRIMARY KEY, value text)",
     )
+
+
+def create_accesses(tables: Tables) -> str:
+    """The table of when documents were last accessed.
+
+    It is not a column of documents: what is written to their rows, the server's index of vectors sees.
+    """
+    return f"CREATE TABLE IF NOT EXISTS {tables.accesses} (id text PRIMARY KEY, at bigint)"
 
 
 def create_tables(tables: Tables, dimension: int) -> tuple[str, ...]:
@@ -267,6 +282,24 @@ def write_links(tables: Tables, *, lifetime: bool) -> str:
 def delete_document(tables: Tables) -> str:
     """Values: timestamp, id."""
     return f"DELETE FROM {tables.documents} USING TIMESTAMP ? WHERE id = ?"
+
+
+def write_access(tables: Tables, *, lifetime: bool) -> str:
+    """When a document was accessed; values: id, the time, the same as timestamp, lifetime.
+
+    Of several writes the one of the latest access stays, in whatever order they come.
+    """
+    return f"INSERT INTO {tables.accesses} (id, at) VALUES (?, ?) USING TIMESTAMP ?{_lifetime(lifetime)}"
+
+
+def read_accesses(tables: Tables) -> str:
+    """When documents were accessed: (id, time); values: list of ids."""
+    return f"SELECT id, at FROM {tables.accesses} WHERE id IN ?"
+
+
+def delete_access(tables: Tables) -> str:
+    """Values: timestamp, id."""
+    return f"DELETE FROM {tables.accesses} USING TIMESTAMP ? WHERE id = ?"
 
 
 def read_pages(tables: Tables) -> str:

@@ -24,10 +24,12 @@ from linkstore.plans import Operation
 
 _CLAIM: Final = "claim"
 """The setting that settles which embedding a store will have: dimension and name, as JSON."""
-VERSION: Final = 4
+VERSION: Final = 5
 """Since 2 a store may have a table of words; since 3 links lie in a column of their own, and rows of members
-and words hold sets of states; since 4 the names of link kinds and metadata fields are settings."""
+and words hold sets of states; since 4 the names of link kinds and metadata fields are settings; since 5 there
+is a table of accesses."""
 _WITHOUT_NAMES: Final = 3
+_WITHOUT_ACCESSES: Final = 4
 _READ: Final = ["version", "embedding", "dimension", "buckets", "words"]
 """The settings that say what the store is; the others are names, of which there may be thousands."""
 
@@ -73,8 +75,8 @@ def set_up(tables: Tables, *, create: bool, buckets: int, lexical: bool) -> Oper
         values = {"buckets": str(buckets), "words": words, "version": str(VERSION)}
         yield from _settle(tables, values)
         recorded = yield from read(tables)
-    if recorded.version == _WITHOUT_NAMES:
-        yield from _record_names(tables, recorded)
+    if recorded.version in {_WITHOUT_NAMES, _WITHOUT_ACCESSES}:
+        yield from _bring_forward(tables, recorded, recorded.version)
         recorded = yield from read(tables)
     if recorded.version not in {VERSION, None}:
         older = recorded.version is not None and recorded.version < VERSION
@@ -118,14 +120,15 @@ def claim(tables: Tables, manifest: Manifest) -> Operation[Manifest]:
     return (yield from read(tables)).manifest
 
 
-def _record_names(tables: Tables, recorded: Recorded) -> Operation[None]:
-    """Bring a store of version 3 to version 4: record the names that its documents have.
+def _bring_forward(tables: Tables, recorded: Recorded, version: int) -> Operation[None]:
+    """Bring a store of version 3 or 4 to this one: record the names that its documents have, add a table.
 
-    A client that stops on the way leaves version 3, and the next one begins anew.
+    A client that stops on the way leaves the old version, and the next one begins anew.
     """
-    if recorded.manifest.dimension is not None:
+    if version == _WITHOUT_NAMES and recorded.manifest.dimension is not None:
         yield from Names(tables).learn((yield from names_of_documents(tables)))
-    values = (str(VERSION), "version", str(_WITHOUT_NAMES))
+    yield from _schema((cql.create_accesses(tables),))
+    values = (str(VERSION), "version", str(version))
     statement = Statement(cql=cql.exchange_setting(tables), values=values, level="write")
     yield Requests(statements=(statement,), what="record what the store is")
 

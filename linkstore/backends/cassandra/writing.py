@@ -248,6 +248,7 @@ class ChangeWriter:
             before = yield from self._derived.stored(ids[start : start + AT_ONCE], {})
             gone = [state for state in before.values() if state.written < self._at]
             yield from self._run("delete documents", (self._deletion(state.id) for state in gone))
+            yield from self._run("delete accesses", (self._forgetting(state.id) for state in gone))
             steps += [Step(now=None, before=state) for state in gone]
         return steps
 
@@ -278,6 +279,9 @@ class ChangeWriter:
 
     def _deletion(self, id: str) -> Statement:
         return Statement(cql=cql.delete_document(self._tables), values=(self._at, id), level="write")
+
+    def _forgetting(self, id: str) -> Statement:
+        return Statement(cql=cql.delete_access(self._tables), values=(self._at, id), level="write")
 
     def _pages(self, change: Change) -> Iterator[Statement]:
         put = {(page.source, page.url): page for page in change.put_pages}

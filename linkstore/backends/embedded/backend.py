@@ -29,7 +29,7 @@ from linkstore.backends.base import (
     check_dimension,
     immediate,
 )
-from linkstore.backends.embedded import cleaning, derived, inspection, notes, snapshot, tallies
+from linkstore.backends.embedded import access, cleaning, derived, inspection, notes, snapshot, tallies
 from linkstore.backends.embedded.database import Database
 from linkstore.backends.embedded.pages import page_digests, page_entries
 from linkstore.backends.embedded.place import Place
@@ -199,6 +199,16 @@ class EmbeddedBackend(Backend):
         self._groups.learn(writer.epoch, writer.learned)
         self._upkeep.after_write(settings)
         return written
+
+    @immediate
+    def touch(self, times: Mapping[str, int]) -> int:
+        """Into a table of their own, in one transaction that changes nothing else."""
+        return self._current().write(lambda connection: access.touch(connection, times)) if times else 0
+
+    @immediate
+    def accessed(self, ids: Sequence[str]) -> dict[str, int]:
+        """From that table."""
+        return self._current().read(lambda connection: access.accessed(connection, ids))
 
     @immediate
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> list[PageEntry]:

@@ -45,6 +45,10 @@ _CHECKS = {
     "links of documents that are gone": (
         "SELECT DISTINCT document FROM link WHERE document NOT IN (SELECT key FROM document)"
     ),
+    "accesses to documents that are gone": (
+        "SELECT CAST(id AS BLOB) FROM access WHERE typeof(id) != 'text' OR typeof(at) != 'integer'"
+        " OR id NOT IN (SELECT id FROM document)"
+    ),
     "links in link groups that are gone": (
         "SELECT id FROM document WHERE key IN"
         " (SELECT document FROM link WHERE link_group NOT IN (SELECT key FROM link_group))"
@@ -147,6 +151,7 @@ def mend(connection: apsw.Connection) -> None:
     for query in (
         "DELETE FROM link_group WHERE typeof(kind) != 'text' OR typeof(tag) != 'text'",
         "DELETE FROM vector WHERE key NOT IN (SELECT key FROM document)",
+        "DELETE FROM access WHERE typeof(at) != 'integer' OR id NOT IN (SELECT id FROM document)",
         "DELETE FROM link WHERE document NOT IN (SELECT key FROM document)",
         "UPDATE document SET hash = x'' WHERE NOT json_valid(metadata)",  # adding them again is a change
     ):

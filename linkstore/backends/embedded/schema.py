@@ -12,7 +12,7 @@ from linkstore.errors import StoreFormatError
 
 APPLICATION_ID: Final = 0x6C6E6B73
 """``lnks`` in the file header tells a linkstore database from any other."""
-FORMAT_VERSION: Final = 3
+FORMAT_VERSION: Final = 4
 
 TABLES: Final = """
 CREATE TABLE setting (
@@ -57,6 +57,10 @@ CREATE TABLE page (
   ids TEXT NOT NULL,              -- JSON list of document ids
   PRIMARY KEY (source, url)
 ) WITHOUT ROWID;
+CREATE TABLE access (
+  id TEXT PRIMARY KEY,            -- of the document; it outlives updates, which change the key
+  at INTEGER NOT NULL             -- microseconds since 1970, UTC
+) WITHOUT ROWID;
 -- word: the words of each document, for lexical search
 INSERT INTO setting VALUES ('change', 0), ('last_key', 0), ('last_group', 0), ('documents', 0);
 """
@@ -75,9 +79,15 @@ def _unchanged(connection: apsw.Connection) -> None:
     """Format 1 had no words; the migration to format 3 makes them."""
 
 
+def _with_accesses(connection: apsw.Connection) -> None:
+    """Format 3 did not record when documents were accessed."""
+    connection.execute("CREATE TABLE access (id TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID")
+
+
 MIGRATIONS: Final[Mapping[int, Callable[[apsw.Connection], None]]] = {
     1: _unchanged,
     2: _with_new_words,
+    3: _with_accesses,
 }
 """For each older format version, the function that brings a file to the next one."""
 

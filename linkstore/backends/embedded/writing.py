@@ -12,6 +12,7 @@ import xxhash
 
 from linkstore.backends.base import Change, PageEntry, Record, Written
 from linkstore.backends.embedded import words
+from linkstore.backends.embedded.access import FORGET
 from linkstore.backends.embedded.database import rows_of
 from linkstore.backends.embedded.limits import check_keys, check_sizes
 from linkstore.backends.embedded.recorded import settings_of
@@ -165,6 +166,7 @@ class ChangeWriter:
         changed = [p for p in prepared if present.get(p.record.id, (0, b""))[1] != p.digest]
         replaced = [p.record.id for p in changed if p.record.id in present]
         self._remove([present[id][0] for id in (*removed, *replaced)])
+        self._connection.executemany(FORGET, [(id,) for id in removed])
         self._put(changed)
         self._pages(change.put_pages, change.remove_pages)
         added = len(changed) - len(replaced)

@@ -46,9 +46,10 @@ from linkstore.testing.conformance.reading import OrderCases, ReadingCases  # no
 from linkstore.testing.conformance.relinking import RelinkCases  # noqa: E402
 from linkstore.testing.conformance.scope import LexicalScopeCases, ScopeCases  # noqa: E402
 from linkstore.testing.conformance.traversal import TraversalCases  # noqa: E402
-from linkstore.testing.conformance.writing import PageCases, WriteCases  # noqa: E402
+from linkstore.testing.conformance.writing import AccessCases, PageCases, WriteCases  # noqa: E402
 
 __all__ = [
+    "AccessCases",
     "BackendConformance",
     "ConditionCases",
     "ContentsCases",
@@ -85,6 +86,7 @@ class BackendConformance(
     ConditionCases,
     WriteCases,
     RelinkCases,
+    AccessCases,
     PageCases,
     ContentsCases,
     UpkeepCases,

@@ -8,9 +8,12 @@ from typing import Any, overload
 
 import pytest
 
-from linkstore.backends.base import PageEntry, Record, Written
+from linkstore.backends.base import PageEntry, Record, Report, Written
 from linkstore.testing.conformance.base import Cases
 from linkstore.testing.conformance.probe import Probe, at, on, record, to, toward
+
+NOON = 1_700_000_000_000_000
+"""A time in microseconds since 1970."""
 
 
 class WriteCases(Cases):
@@ -191,6 +194,52 @@ class WriteCases(Cases):
         probe.put(record("a"))
         assert probe.write() == Written()
         assert probe.ids() == ["a"]
+
+
+class AccessCases(Cases):
+    """When documents were last accessed."""
+
+    def test_accesses_are_recorded(self, probe: Probe) -> None:
+        """[W-13] Of documents that are stored; the others are ignored."""
+        probe.put(record("a"), record("b"), record("c"))
+        assert probe.do(probe.backend.accessed(["a", "b", "no such id"])) == {}
+        assert probe.do(probe.backend.touch({"a": NOON, "b": NOON + 1, "no such id": NOON})) == 2
+        assert probe.do(probe.backend.accessed(["c", "b", "no such id", "a"])) == {"a": NOON, "b": NOON + 1}
+        assert probe.do(probe.backend.touch({})) == 0
+        assert probe.do(probe.backend.accessed([])) == {}
+
+    def test_nothing_can_be_accessed_before_a_claim(self, unclaimed: Probe) -> None:
+        """[W-13] There is no document."""
+        assert unclaimed.do(unclaimed.backend.touch({"a": NOON})) == 0
+        assert unclaimed.do(unclaimed.backend.accessed(["a"])) == {}
+
+    def test_the_latest_access_stays(self, probe: Probe) -> None:
+        """[W-14] Through updates and other links; not through a removal."""
+        probe.put(record("a"), record("b"))
+        for time in (NOON, NOON - 5, NOON + 7, NOON + 1):
+            probe.do(probe.backend.touch({"a": time, "b": time}))
+        probe.put(record("a", 0.25, text="another"))
+        probe.do(probe.backend.relink({"k"}, {"a": [to("x")]}))
+        assert probe.do(probe.backend.accessed(["a", "b"])) == {"a": NOON + 7, "b": NOON + 7}
+        probe.remove("a")
+        assert probe.do(probe.backend.accessed(["a", "b"])) == {"b": NOON + 7}
+        probe.put(record("a"))
+        assert probe.do(probe.backend.accessed(["a", "b"])) == {"b": NOON + 7}
+
+    def test_an_access_changes_nothing_else(self, probe: Probe) -> None:
+        """[W-15] Neither answers nor counts nor what is scanned."""
+        probe.put(record("a", 0.5, on("x"), n=1), record("b", 0.25, on("x")))
+        before = self._all(probe)
+        probe.do(probe.backend.touch({"a": NOON, "b": NOON}))
+        assert self._all(probe) == before
+        assert probe.do(probe.backend.verify()) == Report()
+        assert probe.put(record("a", 0.5, on("x"), n=1)).unchanged == 1
+
+    @staticmethod
+    def _all(probe: Probe) -> list[object]:
+        scanned = probe.do(probe.backend.scan(None, 9))
+        shown = [(one.id, one.text, dict(one.metadata), one.vector.tobytes(), one.links) for one in scanned]
+        return [shown, probe.near_scored(9), probe.met(["x"]).of, probe.do(probe.backend.survey())]
 
 
 class PageCases(Cases):

@@ -1,0 +1,54 @@
+"""When documents were last accessed: a table of its own, so that recording it rewrites nothing else.
+
+The time of an access is the timestamp of its row, so the latest one stays, in whatever order they arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from linkstore.backends.cassandra import cql
+from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.reading import Fetcher
+from linkstore.backends.cassandra.transport.requests import Requests, Statement
+from linkstore.plans import Operation
+
+
+class Accesses:
+    """Records and reads accesses.
+
+    Args:
+        tables: Of the store.
+        fetcher: Reads which documents there are.
+        lifetime: Seconds until what is written expires; None: never.
+    """
+
+    def __init__(self, tables: Tables, fetcher: Fetcher, lifetime: int | None) -> None:
+        self._tables = tables
+        self._fetcher = fetcher
+        self._lifetime = lifetime
+
+    def touch(self, times: Mapping[str, int]) -> Operation[int]:
+        """Record the times of documents that are stored; how many those are."""
+        there = yield from self._there(list(times))
+        text = cql.write_access(self._tables, lifetime=self._lifetime is not None)
+        lifetime = () if self._lifetime is None else (self._lifetime,)
+        statements = tuple(
+            Statement(cql=text, values=(id, times[id], times[id], *lifetime), level="write") for id in there
+        )
+        if statements:
+            yield Requests(statements=statements, what="record accesses")
+        return len(statements)
+
+    def accessed(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
+        """The times of those documents that are stored and have one."""
+        rows = yield from self._fetcher.by_id(cql.read_accesses(self._tables), ids, "read accesses")
+        times: dict[str, int] = dict(rows)
+        there = yield from self._there(list(times))
+        return {id: times[id] for id in there}
+
+    def _there(self, ids: Sequence[str]) -> Operation[list[str]]:
+        """Those of the documents that are stored: an access may be recorded while its document is removed."""
+        text = cql.read_digests(self._tables)
+        rows = yield from self._fetcher.by_id(text, ids, "read documents")
+        return [row[0] for row in rows if row[1] is not None]

@@ -1,0 +1,78 @@
+"""Accesses on Cassandra: in a table of their own, the latest by the timestamps of its rows."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
+
+from cassandra_tables import new_name, own_keyspace
+
+from linkstore.backends.base import Change, Manifest
+from linkstore.backends.cassandra.backend import CassandraBackend
+from linkstore.testing.conformance.probe import on, record
+
+NOON = 1_700_000_000_000_000
+COUNTED = ("", "_members", "_words", "_pages")
+
+
+@pytest.fixture(scope="module")
+def space(cassandra_session):
+    with own_keyspace(cassandra_session, "accesses") as name:
+        yield name
+
+
+@pytest.fixture
+def opened(cassandra_session, space):
+    name = new_name("t")
+
+    def opened() -> CassandraBackend:
+        return CassandraBackend(cassandra_session, space, name)
+
+    opened.table = f'"{space}"."{name}'
+    return opened
+
+
+@pytest.fixture
+def backend(opened):
+    made = opened()
+    made.run(made.claim(Manifest(embedding="mine", dimension=4)))
+    made.run(made.write(Change(put=[record(f"d{n:03}", 0.5, on(f"{n % 9}")) for n in range(200)])))
+    return made
+
+
+def rows(session, opened) -> dict[str, object]:
+    """All rows of the other tables, with the times when they were written."""
+    written = {"": "WRITETIME(digest), WRITETIME(vector)", "_members": "WRITETIME(states)"}
+    found = {}
+    for suffix in COUNTED:
+        columns = written.get(suffix, "*")
+        found[suffix] = sorted(map(str, session.execute(f'SELECT {columns} FROM {opened.table}{suffix}"')))
+    return found
+
+
+def test_ten_thousand_accesses_write_to_no_other_table(backend, opened, cassandra_session):
+    before = rows(cassandra_session, opened)
+    for turn in range(50):
+        times = {f"d{n:03}": NOON + turn for n in range(200)}
+        assert backend.run(backend.touch(times)) == 200
+    assert rows(cassandra_session, opened) == before
+    found = backend.run(backend.accessed([f"d{n:03}" for n in range(200)]))
+    assert set(found.values()) == {NOON + 49}
+    assert len(found) == 200
+
+
+def test_an_access_that_outlives_its_document_is_not_told(backend, opened, cassandra_session):
+    """As when a client records it while another one removes the document."""
+    insert = f'INSERT INTO {opened.table}_accesses" (id, at) VALUES (%s, %s)'
+    cassandra_session.execute(insert, ("gone", NOON))
+    assert backend.run(backend.accessed(["gone", "d000"])) == {}
+
+
+def test_a_store_of_version_4_gets_the_table(backend, opened, cassandra_session):
+    cassandra_session.execute(f'DROP TABLE {opened.table}_accesses"')
+    step = f"""UPDATE {opened.table}_settings" SET value = '4' WHERE name = 'version' IF value = '5'"""
+    assert cassandra_session.execute(step).one()[0]
+    again = opened()
+    assert again.run(again.touch({"d000": NOON})) == 1
+    assert again.run(again.accessed(["d000"])) == {"d000": NOON}
