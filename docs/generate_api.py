@@ -17,6 +17,7 @@ ORDER = (
     "linkstore.strategies",
     "linkstore.filters",
     "linkstore.schema",
+    "linkstore.variants",
     "linkstore.retriever",
     "linkstore.context",
     "linkstore.ingest",

@@ -1,0 +1,205 @@
+"""Spellings of one name: what meets, what does not, and what is only reported."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from langchain_core.documents import Document
+from stores import embedding
+
+from linkstore import Link, LinkStore, add_links, get_links
+from linkstore.errors import LinkError
+from linkstore.strategies import Eager
+from linkstore.variants import NearMiss, Variants, near_misses, normalized
+
+ALIASES = {"Compound Alpha": ["ALPHA", "CA-1"]}
+
+
+def naming(id: str, *names: str, kind: str = "entity") -> Document:
+    made = Document(id=id, page_content=f"about {id}")
+    add_links(made, *(Link.bidir(kind=kind, tag=name) for name in names))
+    return made
+
+
+@pytest.mark.parametrize(
+    "spellings",
+    [
+        (
+            "Compound Alpha",
+            "compound-alpha",
+            "COMPOUND_ALPHA",
+            " Compound \u2011 Alpha ",
+            "compound\u2014alpha",
+        ),
+        ("Yahoo!", "yahoo", '"Yahoo"', "\u201cYahoo\u201d", "YAHOO."),
+        ("Covid-19", "COVID 19", "covid_19"),
+        ("Stra\u00dfe", "STRASSE", "strasse"),
+        ("\ufb01le", "file", "FILE"),
+        ("\u00e9t\u00e9", "e\u0301te\u0301", "\u00c9T\u00c9"),
+    ],
+)
+def test_spellings_that_meet_by_the_rule(spellings):
+    assert len({normalized(one) for one in spellings}) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("C", "C++"),
+        ("C", "C#"),
+        (".NET", "Net"),
+        ("3.5", "35"),
+        ("A1", "A2"),
+        ("\u00e9t\u00e9", "ete"),
+        ("U.S", "US"),
+    ],
+)
+def test_names_that_do_not_meet(one, other):
+    assert normalized(one) != normalized(other)
+
+
+def test_the_rule_is_idempotent():
+    """On random texts of all that it looks at: what it gives it leaves alone."""
+    rng = random.Random(5)
+    signs = "aB9 -_\u2011\u2014.,!?\"'\u201c\u2018()+#\u00df\u0301\u200b\u00ad\u0130\ufb01"
+    for _ in range(5000):
+        text = "".join(rng.choices(signs, k=rng.randint(1, 8)))
+        try:
+            once = normalized(text)
+        except LinkError:
+            assert not text.strip(" \u200b\u00ad")
+        else:
+            assert normalized(once) == once
+            assert once
+
+
+def test_variants_meet_in_one_group():
+    variants = Variants({"entity"}, ALIASES)
+    documents = [
+        naming("a", "Compound Alpha"),
+        naming("b", "compound-alpha", "ALPHA"),
+        naming("c", "CA-1"),
+        naming("d", "Beta"),
+        naming("e", "ALPHA", kind="keyword"),
+    ]
+    with LinkStore(embedding()) as store:
+        store.add_documents(variants.applied(documents))
+        (met,) = store.neighbours("a").outgoing
+        assert (met.link.tag, sorted(met.ids)) == ("compound alpha", ["b", "c"])
+        assert store.neighbours("e").outgoing[0].link.tag == "ALPHA"  # of another kind
+        found = store.search("about a", strategy=Eager(start_k=0), initial_roots=["c"])
+        assert sorted(hit.document.id for hit in found) == ["a", "b", "c"]
+    assert get_links(documents[1])[0].tag == "compound-alpha", "what was given stays as it was"
+
+
+def test_a_stored_corpus_is_joined_without_embedding_it_again():
+    variants = Variants(["entity"], ALIASES)
+    documents = [
+        naming(f"{n:04}", ("Compound Alpha", "ALPHA", "compound_alpha", "Beta")[n % 4]) for n in range(1100)
+    ]
+    with LinkStore(embedding()) as store:
+        store.add_documents(documents)
+        before = variants.report(store)
+        store.embeddings.__dict__["embed_documents"] = None  # nothing may be embedded
+        assert variants.apply(store) == 1100
+        assert store.survey().groups == 2
+        assert variants.apply(store) == 0
+        assert variants.report(store) == before
+        assert store.get_by_ids(["0001"])[0].metadata["links"][0]["label"] == "ALPHA"
+        assert store.verify().sound
+
+
+def test_the_report_names_merges_with_their_spellings():
+    variants = Variants({"entity"}, ALIASES)
+    documents = [
+        naming("a", "Compound Alpha"),
+        naming("b", "ALPHA"),
+        naming("c", "ALPHA"),
+        naming("d", "Beta"),
+    ]
+    report = variants.report(documents)
+    (merge,) = report.merges
+    assert (merge.name, dict(merge.spellings)) == ("compound alpha", {"ALPHA": 2, "Compound Alpha": 1})
+    assert str(merge) == "compound alpha: 'ALPHA' 2, 'Compound Alpha' 1"
+    assert variants.report(variants.applied(documents)) == report
+
+
+def test_near_misses_are_reported_with_their_reason():
+    found = near_misses(
+        [
+            "compound alpha",
+            "alpha",
+            "zürich",
+            "zurich",
+            "node js",
+            "nodejs",
+            "metformin",
+            "metfornin",
+            "world health organization",
+            "who",
+            "beta",
+        ]
+    )
+    assert found == [
+        NearMiss(names=("alpha", "compound alpha"), reason="part"),
+        NearMiss(names=("metformin", "metfornin"), reason="spelling"),
+        NearMiss(names=("node js", "nodejs"), reason="spacing"),
+        NearMiss(names=("who", "world health organization"), reason="acronym"),
+        NearMiss(names=("zurich", "zürich"), reason="accents"),
+    ]
+    assert str(found[0]) == "'alpha' and 'compound alpha' (part)"
+
+
+def test_what_is_no_near_miss():
+    """Numbers that differ, words that begin many names, short names."""
+    assert near_misses(["compound 11", "compound 12", "type 2 a", "type 3 a"]) == []
+    assert near_misses(["new york", "new jersey", "new"]) == []
+    assert near_misses(["cat", "bat", "a", "b"]) == []
+
+
+def test_a_declared_alias_is_no_near_miss_any_more():
+    documents = [naming("a", "Compound Alpha"), naming("b", "ALPHA")]
+    assert Variants({"entity"}).report(documents).near_misses[0].reason == "part"
+    assert Variants({"entity"}, ALIASES).report(documents).near_misses == ()
+
+
+@pytest.mark.parametrize(
+    "aliases",
+    [
+        {"a": ["x"], "b": ["X"]},
+        {"a": ["b"], "b": ["c"]},
+        {"a": "bc"},
+        {"": ["b"]},
+        {"a": [" \u200b"]},
+    ],
+)
+def test_aliases_that_contradict_each_other_are_refused(aliases):
+    with pytest.raises(LinkError):
+        Variants({"entity"}, aliases)
+
+
+def test_kinds_are_a_list():
+    with pytest.raises(LinkError, match="list of kinds"):
+        Variants("entity")
+
+
+def test_links_that_become_one_are_one():
+    made = Document(id="a", page_content="a")
+    strong, weak = (
+        Link.bidir(kind="entity", tag=tag, weight=weight) for tag, weight in (("X-1", 0.9), ("x 1", 0.4))
+    )
+    add_links(made, weak, strong)
+    (document,) = Variants({"entity"}).applied([made])
+    (link,) = get_links(document)
+    assert (link.tag, link.weight) == ("x 1", 0.9)
+
+
+def test_many_names_and_long_ones_take_little():
+    """Near misses are found by buckets, so ten thousand names are no hundred million comparisons."""
+    rng = random.Random(3)
+    names = {"".join(rng.choices("abcdefghijklmnop", k=9)) for _ in range(10_000)}
+    names |= {"x" * 8000, "x" * 8001}
+    assert len(near_misses(names)) < 1000
+    crowd = [f"name {letter}" for letter in "abcdefghijklmnopqrstuvwxyz"] * 20
+    assert all(one.reason == "spelling" for one in near_misses(crowd))
