@@ -40,7 +40,7 @@ def query(
     ] = None,
     depth: Annotated[
         int | None,
-        typer.Option(min=0, max=DEEPEST, help="Number of hops; default: eager 1, mmr 2."),
+        typer.Option(min=0, max=DEEPEST, help="Number of hops; default: eager 1, mmr 2, all-paths 3."),
     ] = None,
     strategy: Annotated[
         StrategyName | None, typer.Option(help="How to search; default pagerank, with --depth eager.")

@@ -29,6 +29,9 @@ def hit_to_dict(hit: Hit, query: str) -> dict[str, Any]:
         "similarity": hit.similarity,
         "depth": hit.depth,
         "path": [step.to_dict() for step in hit.path],
+        **(
+            {"chains": [[triple.to_dict() for triple in chain] for chain in hit.chains]} if hit.chains else {}
+        ),
         "contributions": dict(hit.contributions),
         "snippet": snippet(body_of(hit.document), query),
     }

@@ -10,7 +10,7 @@ from linkstore.cli.exits import UsageError
 if TYPE_CHECKING:
     from linkstore.strategies import Strategy
 
-StrategyName = Literal["pagerank", "eager", "mmr", "similarity"]
+StrategyName = Literal["pagerank", "eager", "mmr", "all-paths", "similarity"]
 Direction = Literal["forward", "backward", "both"]
 
 
@@ -41,7 +41,7 @@ class Search:
             StrategyError: If a setting is out of range.
             UsageError: If the strategy has no such setting.
         """
-        from linkstore.strategies import Eager, Mmr, PageRank, Similarity
+        from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity
 
         match self.name:
             case "similarity":
@@ -55,10 +55,14 @@ class Search:
                 return PageRank(k=self.k, **self._settings(start_k=self.start_k))
             case "eager":
                 return Eager(k=self.k, **self._settings(start_k=self.start_k, depth=self.depth))
+            case "all-paths":
+                return AllPaths(k=self.k, **self._settings(start_k=self.start_k, depth=self.depth))
 
     def _refuse(self, option: str, value: int | None) -> None:
         if value is not None:
-            owners = "eager and mmr" if option == "--depth" else "eager, mmr and pagerank"
+            owners = (
+                "eager, mmr and all-paths" if option == "--depth" else "eager, mmr, all-paths and pagerank"
+            )
             raise UsageError(f"{option} does not apply to {self.name}; it is an option of {owners}")
 
     def _settings(self, **own: int | None) -> dict[str, Any]:

@@ -170,6 +170,16 @@ def test_explain_says_what_was_left_out(store):
     assert len(json.loads(hits)) == 1
 
 
+def test_chains_are_printed_as_triples(store):
+    options = ("--strategy", "all-paths", "--start-k", "1", "--json", "--explain")
+    code, out, explained = linkstore("query", "a tower", "--store", store, *options)
+    chains = {hit["id"]: hit.get("chains") for hit in json.loads(out)}
+    assert (code, chains["tower"], len(chains["uptown"])) == (0, None, 1)
+    (triple,) = chains["uptown"][0]
+    assert (triple["subject"], triple["kind"], triple["object"]) == ("tower", "hyperlink", "uptown")
+    assert "tower —[hyperlink" in explained
+
+
 def test_a_misspelled_name_is_an_error_of_usage(store):
     for asked in (("--filter", '{"titel": "none"}'), ("--kinds", "hyperlnk")):
         code, out, err = linkstore("query", "x", "--store", store, *asked)
