@@ -346,7 +346,10 @@ class Backend(ABC):
 
     @abstractmethod
     def set_note(self, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
-        """Note a text (None: none) where ``expected`` is noted now; returns what is noted then."""
+        """Note a text (None: none) where ``expected`` is noted now; returns what is noted then.
+
+        Two clients that set the same text at once both see it noted.
+        """
 
     @abstractmethod
     def flush(self) -> Operation[None]:
