@@ -1,4 +1,4 @@
-"""What links join the answers of questions, and what they would bring to dense search."""
+"""Which links join the answers of questions, and how much they can add to dense search."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Edge = tuple[int, int]
 
 
 def gold_profile(store: LinkStore, questions: Sequence[GoldQuestion], units: GoldUnits) -> GoldProfile:
-    """Ask each question of dense search, and look at the links of its gold answers.
+    """Search for each question by similarity, and examine the links of its gold answers.
 
     Args:
         store: Where the documents are.

@@ -1,4 +1,4 @@
-"""Who lies on which link group, read from a store of any size in passes.
+"""The members of link groups, read from a store of any size in passes.
 
 A pass holds the link groups of one part, chosen by a hash of kind and tag, as columns of some 30 bytes a
 link: about 0.5 GiB at most while it is counted. A store with more links is read several times.
@@ -35,7 +35,7 @@ class Part:
         group: (m,) a number for each link group: see :func:`group_key`.
         kind: (m,) positions in ``kinds``.
         document: (m,) documents.
-        leaves: (m,) whether the document lies on the out side.
+        leaves: (m,) whether the document is on the out side.
         arrives: (m,) whether it lies on the in side.
     """
 

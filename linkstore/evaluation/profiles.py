@@ -1,4 +1,4 @@
-"""What a profile says of a store's links: values, and their form in JSON."""
+"""The values of a profile of a store's links, and their form in JSON."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class KindProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkGroup:
-    """A link group and how many documents lie on it.
+    """A link group and how many documents it has.
 
     Args:
         kind: Its kind.

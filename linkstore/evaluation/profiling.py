@@ -1,4 +1,4 @@
-"""Will a corpus profit from links? What its links look like, and what they do for questions with answers."""
+"""Can links improve the results of a corpus? Statistics of its links, and of questions with answers."""
 
 from __future__ import annotations
 

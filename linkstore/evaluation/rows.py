@@ -1,8 +1,9 @@
 """Reading a corpus and questions with gold answers from JSON Lines.
 
-A corpus has one document a line, ``{"id", "title", "text", "links"?}``, where links are a list of
-``{"kind", "tag", "direction", "label"?, "weight"?}``. Questions have one a line, ``{"question", "gold"}``,
-where gold is a list of the ids that answer it. Further keys are ignored, and so are empty lines.
+Each line of a corpus is a document, ``{"id", "title", "text", "links"?}``, where links are a list of
+``{"kind", "tag", "direction", "label"?, "weight"?}``. Each line of questions is ``{"question", "gold"}``,
+where gold is a list of the pages, sections or ids that answer the question. Other keys and empty lines are
+ignored.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldQuestion:
-    """A question, and the documents that answer it.
+    """A question and its gold answers.
 
     Args:
         question: In words.
-        gold: Ids, each once; at least one.
+        gold: URLs of pages or sections, or ids of documents, each once; at least one.
     """
 
     question: str
@@ -35,9 +36,9 @@ class GoldQuestion:
 
 
 def read_corpus(path: str | Path) -> list[Document]:
-    """Documents ready to be stored, from a file of rows.
+    """Read documents from a file of rows.
 
-    A document's text is its title, a line break and its text; that is what is embedded. The title is also
+    The text of a document is its title, a line break and its text; this is embedded. The title is also
     ``metadata["title"]``, the links are ``metadata["links"]``.
 
     Raises:
@@ -58,7 +59,7 @@ def read_corpus(path: str | Path) -> list[Document]:
 
 
 def read_questions(path: str | Path) -> list[GoldQuestion]:
-    """Questions with their gold, from a file of rows; a gold id that comes twice counts once.
+    """Read questions with their gold answers from a file of rows; a repeated answer counts once.
 
     Raises:
         EvaluationError: If a row cannot be used; the message names file and line.
@@ -116,7 +117,7 @@ def _question(row: Mapping[str, Any]) -> GoldQuestion:
         or not gold
         or not all(isinstance(answer, str) and answer for answer in gold)
     ):
-        raise EvaluationError("'gold' must be a list of at least one id, but is " + _shown(gold))
+        raise EvaluationError("'gold' must be a list of at least one answer, but is " + _shown(gold))
     return GoldQuestion(question=question, gold=tuple(dict.fromkeys(gold)))
 
 

@@ -1,4 +1,4 @@
-"""Asking every question of every strategy, and measuring what comes first and how long it takes."""
+"""Run every strategy on every question, and measure ranks and times."""
 
 from __future__ import annotations
 

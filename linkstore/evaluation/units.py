@@ -1,4 +1,4 @@
-"""What a gold answer stands for: all chunks of a page, all chunks of a section, or one document."""
+"""The documents of a gold answer: all chunks of a page, all chunks of a section, or one document."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from linkstore.plans import Candidates, Find, Ids, Plan
 from linkstore.store import LinkStore
 
 GoldKind = Literal["page", "section", "id"]
-"""What the gold of questions names."""
+"""Kinds of gold answers."""
 GOLD_KINDS: Final[tuple[str, ...]] = get_args(GoldKind)
 _AT_ONCE: Final = 1000
 _NAMED: Final = 5
-"""How many missing answers a message names."""
+"""Number of missing answers that a message lists."""
 _FURTHER: Final = re.compile(r"~\d+\Z")
-"""What the ids of further chunks of a section end with."""
+"""The end of the ids of further chunks of a section."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class GoldUnits:
     """The documents that each gold answer stands for.
 
     Args:
-        kind: What the answers name.
+        kind: Kind of the answers.
         documents: By answer, the ids of its documents; finding any of them is finding the answer.
     """
 
@@ -90,7 +90,7 @@ def _section(answer: str, ids: Sequence[str]) -> list[str]:
 
 
 def _known(store: LinkStore, answers: Sequence[str]) -> set[str]:
-    """Those of the names that are ids of documents."""
+    """Those of the answers that are ids of documents."""
     known: set[str] = set()
     for some in _batches(answers):
         known.update(store.backend.run(store.backend.answer(_found(some))))
@@ -98,7 +98,7 @@ def _known(store: LinkStore, answers: Sequence[str]) -> set[str]:
 
 
 def _batches(strings: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    """Those names that a store can hold, some at a time."""
+    """Those strings that may be stored, some at a time."""
     storable = filter(is_storable, strings)
     while some := tuple(islice(storable, _AT_ONCE)):
         yield some

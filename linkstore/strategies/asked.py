@@ -1,4 +1,4 @@
-"""Where a question itself leads: the documents it names, those its links lead to, its roots."""
+"""Documents that a question names, that its links lead to, and its roots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first stage: documents by meaning and by words, on one scale."""
+"""The first stage: documents by similarity and by words, on one scale."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from linkstore.vectors import Floats, Ints, similarities
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstStage:
-    """Documents that meaning or words found.
+    """Documents found by similarity or by words.
 
     Args:
         refs: (n,) documents, ascending.
@@ -74,7 +74,7 @@ def first_stage(
 ) -> Plan[FirstStage]:
     """The ``pool`` nearest and the ``pool`` that match words best, joined; none below the floor.
 
-    Where the backend cannot search by words, meaning alone decides, and the trail says so.
+    If the backend has no lexical search, only similarity counts, and the trail says so.
     """
     near: Candidates = yield Nearest(vector=question.vector, k=pool, filter=question.seed_filter)
     found = yield from _by_words(trail, question, pool if lexical else 0)

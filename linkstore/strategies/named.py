@@ -1,4 +1,4 @@
-"""The query as a document: what it names leads to documents, as its own links would."""
+"""The query as a document: names in it lead to documents, as links of a document do."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ NAMES: Final = ("mention", "heading")
 LONGEST: Final = 12
 """How many words of a query a name may have."""
 WORDS: Final = 256
-"""How many words of a query are read for names."""
+"""Number of words of a query that are searched for names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Documents that a question leads to of itself: by names in it, by its own links, by ids.
+    """Documents that a question leads to by itself: by names in it, by its links, by ids.
 
     Args:
         found: The documents, with the links that led to them.
@@ -88,13 +88,13 @@ def named(question: Question, kinds: Sequence[str], most: int, cap: int) -> Plan
 
 
 def _distinct(refs: Ints) -> Ints:
-    """Each ref once, in the order they came in: of equally rare names the first decides how a path reads."""
+    """Each ref once, in order: of equally rare names the first one makes the path."""
     _, first = np.unique(refs, return_index=True)
     return refs[np.sort(first)]
 
 
 def _longest(grams: list[tuple[int, int]], refs: list[int], borne: set[int]) -> set[int]:
-    """The names found by reading from left to right, each time the longest that stands there."""
+    """The names in the query from left to right, the longest at each place."""
     meant: set[int] = set()
     free = 0
     last = (-1, 0)

@@ -424,7 +424,7 @@ class TestCommand:
         [
             ((), "either --corpus or --store"),
             (("--corpus", "CORPUS", "--store", "kb"), "either --corpus or --store"),
-            (("--store", "kb", "--links", "mention"), "--links chooses the links of a --corpus"),
+            (("--store", "kb", "--links", "mention"), "--links needs --corpus"),
             (("--corpus", "nowhere"), "--corpus: the file nowhere does not exist"),
             (
                 ("--corpus", "CORPUS", "--questions", "nowhere"),
