@@ -297,9 +297,9 @@ def read_accesses(tables: Tables) -> str:
     return f"SELECT id, at FROM {tables.accesses} WHERE id IN ?"
 
 
-def delete_access(tables: Tables) -> str:
-    """Values: timestamp, id."""
-    return f"DELETE FROM {tables.accesses} USING TIMESTAMP ? WHERE id = ?"
+def delete_accesses(tables: Tables) -> str:
+    """Values: timestamp, list of ids."""
+    return f"DELETE FROM {tables.accesses} USING TIMESTAMP ? WHERE id IN ?"
 
 
 def read_pages(tables: Tables) -> str:

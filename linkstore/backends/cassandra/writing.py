@@ -42,6 +42,8 @@ A_PART: Final = 1_000
 """So many documents have one timestamp."""
 _OF_KEYS: Final = 200_000
 """More bytes than an id and a vector have."""
+FORGOTTEN_AT_ONCE: Final = 50
+"""The accesses of so many documents are deleted by one statement."""
 AT_ONCE: Final = 200
 """So many documents are read and then written: few, so that little happens between the two."""
 
@@ -248,7 +250,7 @@ class ChangeWriter:
             before = yield from self._derived.stored(ids[start : start + AT_ONCE], {})
             gone = [state for state in before.values() if state.written < self._at]
             yield from self._run("delete documents", (self._deletion(state.id) for state in gone))
-            yield from self._run("delete accesses", (self._forgetting(state.id) for state in gone))
+            yield from self._run("delete accesses", self._forgetting([state.id for state in gone]))
             steps += [Step(now=None, before=state) for state in gone]
         return steps
 
@@ -280,8 +282,11 @@ class ChangeWriter:
     def _deletion(self, id: str) -> Statement:
         return Statement(cql=cql.delete_document(self._tables), values=(self._at, id), level="write")
 
-    def _forgetting(self, id: str) -> Statement:
-        return Statement(cql=cql.delete_access(self._tables), values=(self._at, id), level="write")
+    def _forgetting(self, ids: Sequence[str]) -> Iterator[Statement]:
+        text = cql.delete_accesses(self._tables)
+        for start in range(0, len(ids), FORGOTTEN_AT_ONCE):
+            part = list(ids[start : start + FORGOTTEN_AT_ONCE])
+            yield Statement(cql=text, values=(self._at, part), level="write")
 
     def _pages(self, change: Change) -> Iterator[Statement]:
         put = {(page.source, page.url): page for page in change.put_pages}
