@@ -128,7 +128,7 @@ class Searching(Driven):
         filter: Filter | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """Follow links from the nearest documents: see :class:`Eager`.
+        """Follow links from the nearest documents: see :class:`~linkstore.strategies.Eager`.
 
         Args:
             query: The question, in words.
@@ -136,7 +136,7 @@ class Searching(Driven):
                 returned.
             depth: Number of hops.
             filter: Metadata filter for the whole search.
-            kwargs: Further settings of :class:`Eager`, and the filters, roots and links of :meth:`search`.
+            kwargs: Further settings of :class:`~linkstore.strategies.Eager`, and the filters, roots and links of :meth:`search`.
 
         Returns:
             Copies of the documents with score, depth and path under ``metadata["linkstore"]``, best first.
