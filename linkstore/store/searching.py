@@ -136,7 +136,8 @@ class Searching(Driven):
                 returned.
             depth: Number of hops.
             filter: Metadata filter for the whole search.
-            kwargs: Further settings of :class:`~linkstore.strategies.Eager`, and the filters, roots and links of :meth:`search`.
+            kwargs: Further settings of :class:`~linkstore.strategies.Eager`, and the filters, roots and links
+                of :meth:`search`.
 
         Returns:
             Copies of the documents with score, depth and path under ``metadata["linkstore"]``, best first.
