@@ -28,7 +28,7 @@ _ROLES: Final = "[role=navigation], [role=banner], [role=contentinfo], [role=com
 _WIDGETS: Final = (
     ".sphinxsidebar, .related, .breadcrumb, .breadcrumbs, .sidebar, .navbar, .navbox, .pagination, .nosearch,"
     " .toc, .table-of-contents, .contents.topic, .contents.local, .mw-editsection, .mw-jump-link,"
-    " .nav, #hd, #ft, #sidebar, #toc, #TOC, #footer, #contents:has(> details)"
+    " .nav, .footer, #hd, #ft, #sidebar, #toc, #TOC, #footer, #contents:has(> details)"
 )
 _CONTENTS: Final = ".toc, .table-of-contents, .contents, #toc, #TOC, #contents"
 _UNSEEN: Final = "span.visually-hidden, span.sr-only, a.visually-hidden, a.sr-only"

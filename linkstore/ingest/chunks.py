@@ -184,13 +184,17 @@ def _level(section: _Section) -> int:
 
 
 def _parts(sections: Sequence[_Section], limits: ChunkLimits) -> Iterator[_Part]:
-    """The parts of all sections; what a heading without text owns goes to its first subsection."""
+    """The parts of all sections.
+
+    What a heading without text owns goes to its first subsection, or to the next section of the same name.
+    """
     waiting: list[Block] = []
     for number, section in enumerate(sections):
         if section.heading is not None:
             waiting.append(section.heading)
-        nested = number + 1 < len(sections) and sections[number + 1].above == number
-        if not section.blocks and nested:
+        following = sections[number + 1] if number + 1 < len(sections) else None
+        goes_on = following and (following.above == number or following.headings == section.headings)
+        if not section.blocks and goes_on:
             continue
         fragment = section.heading.fragment if section.heading is not None else None
         for blocks in _divided(section.blocks, limits):

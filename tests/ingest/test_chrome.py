@@ -59,6 +59,17 @@ def test_few_pages_do_not_tell_what_all_share(store, tmp_path):
     assert sum("write to us" in one.page_content for one in store.scan()) == 5
 
 
+def test_what_all_share_is_told_by_the_small_pages_among_large_ones(store, tmp_path):
+    end = '<p class="f">Copyright of all of these pages, written to us by nobody.</p>'
+    filler = "<p>" + "filler " * 30_000
+    pages = {f"p{n:02}.html": f"<h1>T{n}</h1><p>Page {n}.</p>{filler * (1 - n % 2)}{end}" for n in range(32)}
+    write(tmp_path, pages)
+    index_folder(store, tmp_path, links=())
+    assert not any(
+        "Copyright" in one.page_content for one in store.scan() if one.metadata["page"] != "p00.html"
+    )
+
+
 def test_pages_that_are_all_alike_keep_their_text(store, tmp_path):
     write(tmp_path, {f"p{n}.html": "<h1>Gone</h1><p>There is nothing here.</p>" for n in range(12)})
     index_folder(store, tmp_path, links=())

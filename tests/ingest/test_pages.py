@@ -20,6 +20,12 @@ def test_headings_of_the_same_name_take_time_with_their_number_and_no_more():
     assert grows_with_length(read, 6_000, times=8)
 
 
+def test_a_heading_that_is_repeated_without_text_is_one():
+    (found,) = chunks("<h1 id=a>array</h1><h1 id=b>array</h1><p>Functional arrays.</p>")
+    assert found.anchors == ("a", "b")
+    assert found.text == "array\n\nFunctional arrays."
+
+
 @pytest.mark.parametrize(
     "piece",
     [

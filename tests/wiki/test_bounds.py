@@ -15,6 +15,7 @@ from linkstore.ingest.notes.markdown import to_html
 from linkstore.ingest.notes.notes import Notes
 from linkstore.ingest.web.errors import FetchError
 from linkstore.ingest.web.sitemaps import MOST_URLS, read_sitemap
+from linkstore.ingest.wiki.article import read_article
 from linkstore.ingest.wiki.dump import DumpCutShortError, read_pages
 from linkstore.ingest.wiki.marks import GONE, tidy
 
@@ -97,6 +98,14 @@ def test_what_templates_leave_takes_time_with_its_length_and_no_more(piece):
 )
 def test_brackets_and_spaces_that_templates_leave_go(marked, shown):
     assert tidy(marked) == shown
+
+
+@pytest.mark.parametrize("line", ["a", "a.jpg|b", "a.jpg|[[b]]\nc.jpg|d", "\n\n"])
+def test_galleries_in_galleries_are_no_larger_than_they_are_written(line):
+    inside = f"\n{line}\n"
+    text = "<gallery>" * 40 + inside + f"{inside}</gallery>" * 40
+    article = read_article(text, title="A", resolve=lambda _: None)
+    assert sum(len(block.text) for block in article.blocks) <= len(text)
 
 
 @pytest.mark.parametrize("piece", [" ", "{#", "{# ", " {", "{:", "\u00a0", "}"])

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -139,11 +140,18 @@ class FolderSource:
             self._files = [self._also_without_suffix(file) for file in self._files]
 
     def _sample(self) -> Iterator[tuple[str, PageContent]]:
-        for file in self._files[:: max(1, len(self._files) // SAMPLE)]:
+        """Some pages of the whole folder, and more of them where some are too large."""
+        apart = max(1, len(self._files) // SAMPLE)
+        tried = chain.from_iterable(self._files[start::apart] for start in dict.fromkeys((0, apart // 2)))
+        for _, (file, content) in zip(range(SAMPLE), self._small(tried), strict=False):
+            with suppress(Exception):  # whatever is wrong, the page is read again, and then reported
+                yield file.url, self._read(file, content)
+
+    def _small(self, files: Iterable[PageFile]) -> Iterator[tuple[PageFile, bytes]]:
+        for file in files:
             content = content_of(file, LARGEST)
             if not isinstance(content, BadInput):
-                with suppress(Exception):  # whatever is wrong, the page is read again, and then reported
-                    yield file.url, self._read(file, content)
+                yield file, content
 
     def _is_in_chrome(self, file: PageFile) -> bool:
         """Whether a page is framed by what most share, and not the one that keeps it."""

@@ -42,13 +42,13 @@ def caption(parts: list[str]) -> str:
 
 
 def gallery_captions(text: str) -> list[str]:
-    """The captions of a gallery, which has a file on each line."""
+    """The captions of a gallery, which has a file on each line; none for those without."""
     captions = []
     for line in text.split("\n"):
         _, _, rest = line.partition("|")
         parts = [part for part in rest.split("|") if not _SETTING.fullmatch(part)]
         captions.append(parts[-1].strip() if parts else "")
-    return captions
+    return [caption for caption in captions if caption]
 
 
 def _is_option(part: str, word: str) -> bool:
