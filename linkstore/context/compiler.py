@@ -27,7 +27,7 @@ from linkstore.drivers import arun, run
 from linkstore.errors import BudgetError
 from linkstore.filters import Filter, parse_filter
 from linkstore.hits import Hits
-from linkstore.operations import Engine
+from linkstore.requests import Engine
 from linkstore.plans import Operation, Stored
 from linkstore.store import LinkStore
 from linkstore.strategies import DEFAULT_STRATEGY, Strategy
@@ -85,7 +85,7 @@ class ContextCompiler(Runnable[str, Compiled]):
         budget: The most tokens that the text may have, at least 1.
         strategy: How to search; its ``k`` becomes ``candidates``. Default
             :data:`~linkstore.strategies.DEFAULT_STRATEGY`; where the budget holds more documents than that
-            starts from, the search is repeated with as many starts, at most 64.
+            starts from, the search is repeated with twice as many starts as it holds, at most 64.
         tokenizer: What counts tokens; default that of the default embedding (Llama 2's), offline. See
             :func:`~linkstore.context.counter_of`.
         value: What a candidate is worth; default :class:`Calibrated`.

@@ -15,7 +15,10 @@ from itertools import combinations, pairwise
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import xxhash
+
+Hashes = npt.NDArray[np.uint64]
 
 ALIKE: Final = 0.8
 """Texts with at least this Jaccard index are near-duplicates."""
@@ -78,15 +81,16 @@ def overlap(first: str, second: str) -> int:
     return 0
 
 
-def _may_be_alike(first: frozenset[int], second: frozenset[int]) -> bool:
+def _may_be_alike(first: Hashes, second: Hashes) -> bool:
     """Whether two sketches share half of their hashes, which near-duplicates all but surely do."""
-    return 2 * len(first & second) >= min(len(first), len(second))
+    shared = len(np.intersect1d(first, second, assume_unique=True))
+    return 2 * shared >= min(len(first), len(second))
 
 
-def _pairs(sketches: Sequence[frozenset[int]]) -> list[tuple[int, int]]:
+def _pairs(sketches: Sequence[Hashes]) -> list[tuple[int, int]]:
     """Pairs that share a hash, in order; where many share one, each with the first and with the next."""
     owners = np.repeat(np.arange(len(sketches)), [len(sketch) for sketch in sketches])
-    values = np.fromiter((value for sketch in sketches for value in sketch), np.uint64, len(owners))
+    values = np.concatenate(sketches) if sketches else np.empty(0, dtype=np.uint64)
     order = np.lexsort((owners, values))
     starts = np.flatnonzero(np.concatenate(([True], np.diff(values[order]) != 0))[: len(order)])
     sizes = np.diff(np.append(starts, len(order)))
@@ -107,11 +111,13 @@ def _jaccard(first: str, second: str) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _sketch(text: str) -> frozenset[int]:
-    return frozenset(sorted(_hashes(text))[:_SKETCH])
+def _sketch(text: str) -> Hashes:
+    return np.array(sorted(_hashes(text))[:_SKETCH], dtype=np.uint64)
 
 
 def _hashes(text: str) -> set[int]:
     words = _WORD.findall(text.lower())
-    runs = (" ".join(words[at : at + _RUN]) for at in range(max(1, len(words) - _RUN + 1)))
+    runs = [" ".join(words[at : at + _RUN]) for at in range(len(words) - _RUN + 1)]
+    if not runs:  # a short text is compared with all that it has, such as signs that belong to no word
+        runs = [" ".join(text.lower().split())]
     return {xxhash.xxh3_64_intdigest(run.encode("utf-8", "surrogatepass")) for run in runs}

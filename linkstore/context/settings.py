@@ -65,7 +65,7 @@ class Settings:
         return frozenset(self.precedence) | self.requires
 
     def wider(self, hits: Hits) -> Strategy | None:
-        """The default strategy with as many starts as the budget holds of the hits; None if it has so many.
+        """The default strategy with more starts if the budget holds more hits than it starts from, else None.
 
         A walk reaches the surroundings of its starts, so that a large context of short documents needs more.
         """
@@ -76,7 +76,7 @@ class Settings:
         for cost in self.counter.count([hit.document.page_content for hit in hits]):
             free -= cost
             held += free >= 0
-        return replace(default, start_k=min(held, MOST_STARTS)) if held > default.start_k else None
+        return replace(default, start_k=min(2 * held, MOST_STARTS)) if held > default.start_k else None
 
     def head_of(self, document: Document) -> str:
         """What stands above a document's text, with its line break; empty without headers."""

@@ -204,6 +204,10 @@ class ContextCases:
         assert sorted(ids(compiled)) == sorted((kept.id, "d"))
         assert set(reasons(compiled).values()) == {f"says the same as {kept.id}"}
 
+    def test_short_texts_that_differ_in_signs_are_not_the_same(self, store):
+        store.add_documents([document(f"d{n}", f"hub {sign}") for n, sign in enumerate("😀😁!?")])
+        assert len(compiler(store).compile("hub").items) == 4
+
     def test_chunks_that_follow_each_other_are_joined(self, store):
         self._add_page(
             store, ["A > B\n\nThe first part of it", "A > B\n\nthe second part of it", "A > C\n\nother"]
