@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from linkstore import operations
 from linkstore.backends.base import Manifest
 from linkstore.context.assembly import Assembly
 from linkstore.context.compiled import Compiled
-from linkstore.context.decay import Decay, LastAccess
+from linkstore.context.decay import Decay, LastAccess, accessed_at
 from linkstore.context.entries import entries_of
 from linkstore.context.knapsack import EXACT_CLASSES
 from linkstore.context.order import PRECEDENCE, First, Order
@@ -27,8 +28,8 @@ from linkstore.drivers import arun, run
 from linkstore.errors import BudgetError
 from linkstore.filters import Filter, parse_filter
 from linkstore.hits import Hits
-from linkstore.requests import Engine
 from linkstore.plans import Operation, Stored
+from linkstore.requests import Engine
 from linkstore.store import LinkStore
 from linkstore.strategies import DEFAULT_STRATEGY, Strategy
 from linkstore.vectors import Floats
@@ -64,6 +65,7 @@ class _Gathered:
     pinned: list[Stored]
     around: Surroundings
     pages: list[Any]
+    accessed: Mapping[str, datetime]
     now: datetime
 
 
@@ -102,8 +104,8 @@ class ContextCompiler(Runnable[str, Compiled]):
         separator: Stands between texts; default an empty line.
         header: Gives the line above a document's text; default none. See
             :func:`~linkstore.context.source_header`.
-        last_access: When documents were last accessed, as a dict or a function of the id; default
-            ``metadata["last_access"]``.
+        last_access: When documents were last accessed, as a dict or a function of the id. For others it is
+            what :meth:`~linkstore.LinkStore.touch` recorded, else ``metadata["last_access"]``.
 
     Raises:
         StrategyError: If a setting is out of range.
@@ -228,11 +230,16 @@ class ContextCompiler(Runnable[str, Compiled]):
         named = (one.get("page") for one in metadata)
         urls = list(dict.fromkeys(url for url in named if isinstance(url, str) and url))
         pages = (yield Engine(backend.pages(None, urls))) if urls else []
-        gathered = _Gathered(question, hits, pinned, around, pages, now or datetime.now(UTC))
+        stored = {str(hit.document.id): hit.document.metadata for hit in hits}
+        stored |= {one.id: one.metadata for one in (*pinned, *around.documents.values())}
+        fading = [name for name, one in stored.items() if settings.decay.may_fade(one)]
+        accessed: dict[str, datetime] = (yield from operations.accessed(backend, fading)) if fading else {}
+        gathered = _Gathered(question, hits, pinned, around, pages, accessed, now or datetime.now(UTC))
         return (yield gathered)  # type: ignore[no-any-return]
 
     def _assembled(self, given: _Gathered) -> Compiled:
-        entries = entries_of(self.settings, given.hits, given.pinned, given.around, given.now)
+        settings = replace(self.settings, last_access=_either(self.settings.last_access, given.accessed))
+        entries = entries_of(settings, given.hits, given.pinned, given.around, given.now)
         return Assembly(
             self.settings, given.question, given.hits, entries, given.around, given.pages
         ).compiled()
@@ -272,6 +279,13 @@ def _unit(dimension: int) -> Floats:
     vector = np.zeros(dimension, dtype=np.float32)
     vector[0] = 1.0
     return vector
+
+
+def _either(first: LastAccess | None, second: Mapping[str, datetime]) -> LastAccess:
+    """Times of access from the first, else from the second."""
+    if first is None:
+        return second
+    return lambda name: accessed_at(name, first) or second.get(name)
 
 
 def _refuse_too_many(pinned: list[Stored]) -> None:

@@ -61,6 +61,12 @@ class Decay:
         """
         return cls(half_life={"semantic": timedelta(days=57.8), "episodic": timedelta(hours=6.58)})
 
+    def may_fade(self, metadata: Mapping[str, Any]) -> bool:
+        """Whether a document with this metadata has a half-life."""
+        memory = metadata.get(MEMORY_KEY)
+        known = isinstance(memory, str) and memory in self.half_life
+        return known or metadata.get(HALF_LIFE_KEY) is not None
+
     def strength(
         self,
         memory: str | None,
@@ -101,18 +107,19 @@ class Decay:
         Raises:
             StrategyError: If a field has a value that cannot be read.
         """
+        if not self.may_fade(metadata):
+            return 1.0
         memory = metadata.get(MEMORY_KEY)
         own = _half_life(name, metadata.get(HALF_LIFE_KEY))
-        if own is None and memory not in self.half_life:
-            return 1.0
-        accessed = _accessed(name, last_access)
+        accessed = accessed_at(name, last_access)
         if accessed is None:
             accessed = _time(name, metadata.get(ACCESS_KEY))
         age = None if accessed is None else _aware(now) - _aware(accessed)
         return self.strength(memory if isinstance(memory, str) else None, age, centrality, own)
 
 
-def _accessed(name: str, last_access: LastAccess | None) -> datetime | None:
+def accessed_at(name: str, last_access: LastAccess | None) -> datetime | None:
+    """When a document was last accessed, if that is given."""
     if last_access is None:
         return None
     return last_access.get(name) if isinstance(last_access, Mapping) else last_access(name)

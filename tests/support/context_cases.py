@@ -290,6 +290,15 @@ class ContextCases:
         accessed = compiler(store, last_access={"old": NOW}).compile("hub", now=NOW)
         assert {item.id: item.strength for item in accessed.items}["old"] == 1.0
 
+    def test_what_was_touched_is_strong_again(self, store):
+        old = {"memory": "episodic", "last_access": "2020-01-01"}
+        store.add_documents([document(name, f"met a hub, {name}", **old) for name in "ab"])
+        store.touch(["a"], NOW - timedelta(days=7))
+        compiled = compiler(store).compile("hub", now=NOW)
+        assert {item.id: round(item.strength, 3) for item in compiled.items} == {"a": 0.5, "b": 0.0}
+        given = compiler(store, last_access={"a": NOW}).compile("hub", now=NOW)
+        assert {item.id: item.strength for item in given.items}["a"] == 1.0
+
     @pytest.mark.parametrize(
         "field", [{"last_access": "soon"}, {"half_life_hours": -1}, {"half_life_hours": "x"}]
     )
