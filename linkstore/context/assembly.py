@@ -94,8 +94,8 @@ class Assembly:
         if alone.tokens > settings.budget:
             over = alone.tokens - settings.budget
             raise BudgetError(
-                f"the {len(alone.pieces)} pinned documents need {alone.tokens} tokens, {over} more than the"
-                f" budget of {settings.budget}; raise the budget, or pin fewer documents"
+                f"the {len(alone.pieces)} pinned documents, with those they require, need {alone.tokens}"
+                f" tokens, {over} more than the budget of {settings.budget}; raise the budget, or pin fewer"
             )
         candidates = list(self._candidates())
         capacity = settings.budget - alone.tokens
