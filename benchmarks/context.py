@@ -186,13 +186,17 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--links", help="link kinds and extractors for --corpus (default as linkstore eval)")
     parser.add_argument("--budgets", default=BUDGETS, help=f"in tokens (default {BUDGETS})")
     parser.add_argument("--embedding", default="wordllama", help="name of an embedding (default wordllama)")
-    parser.add_argument("--methods", default=",".join(METHODS), help="which to compare (default all)")
+    parser.add_argument(
+        "--methods", help=f"some of {','.join(METHODS)} (default all; of --corpus, but the last)"
+    )
     parser.add_argument("--every", type=int, default=1, help="ask only every n-th question (default 1)")
     parser.add_argument("--parts", default="", help=f"some of {','.join(PARTS)} (default none)")
     parser.add_argument("--fit", action="store_true", help="fit the calibrated value to the sets")
     parser.add_argument("--json", action="store_true", help="print JSON, a line for each set")
     options = parser.parse_args()
     options.budgets = [int(budget) for budget in options.budgets.split(",")]
+    if options.methods is None:
+        options.methods = ",".join(METHODS[:-1] if options.corpus else METHODS)
     if bool(options.corpus) != bool(options.questions):
         parser.error("--corpus and --questions belong together")
     if not options.corpus and not options.data and options.sets:
