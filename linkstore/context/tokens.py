@@ -90,7 +90,7 @@ def _batch_counts(tokenizer: Any, texts: Sequence[str]) -> list[int]:
     return [len(encoding.ids) for encoding in encodings]
 
 
-def _one_by_one(count: Callable[[str], int]) -> Callable[[Sequence[str]], list[int]]:
+def _one_by_one(count: Callable[[str], object]) -> Callable[[Sequence[str]], list[int]]:
     return lambda texts: [_checked(count(_valid(text))) for text in texts]
 
 
