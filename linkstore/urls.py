@@ -26,6 +26,7 @@ from urllib.parse import quote, unquote_to_bytes, urljoin, urlsplit, urlunsplit
 from w3lib.url import canonicalize_url
 
 from linkstore.errors import LinkError
+from linkstore.letters import readable_url
 from linkstore.links import MAX_TAG_BYTES
 
 SCHEMES: Final = frozenset({"http", "https", "ftp", "file"})
@@ -51,13 +52,6 @@ _UNSAFE_IN_FRAGMENT: Final = re.compile(
 _ABSOLUTE: Final = re.compile(r"\s*[a-z][a-z0-9+.-]*:", re.IGNORECASE | re.ASCII)
 _NOT_IN_HOSTS: Final = re.compile(r'[\x00-\x20"#%/<>?@\\^`{|}\x7f-\xa0]')
 _FROM_ROOT: Final = re.compile(r"[/\\](?![/\\])")
-_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-_ENCODED: Final = re.compile(r"(?:%[89A-Fa-f][0-9A-Fa-f])+")
-_NOT_READABLE: Final = re.compile(
-    r"[\x00-\xa0\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ufff9-\uffff\U000e0000-\U000e007f\s"
-    "\ud800-\udfff]"
-)
-"""Of what is not ASCII: white space, controls, marks of direction, and bytes that are no Unicode."""
 _STRAY_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NOT_IN_URLS: Final = re.compile(r"[\t\r\n]")
 
@@ -134,25 +128,6 @@ def anchor_fragments(anchor: str) -> tuple[str, ...]:
     """
     own = quote_fragment(anchor)
     return (own,) if "%" not in anchor else tuple(dict.fromkeys((own, normalize_fragment(anchor))))
-
-
-def readable_url(url: str) -> str:
-    """A percent-encoded URL in its own letters: ``東京.md`` for ``%E6%9D%B1%E4%BA%AC.md``.
-
-    What is ASCII stays as it is, as do encoded white space, controls, marks of direction, and bytes that are
-    not UTF-8. Both spellings are the same page: :func:`normalize_url` and :class:`Site` give them one tag.
-    """
-    return _ENCODED.sub(_in_letters, url) if "%" in url else url
-
-
-def _in_letters(found: re.Match[str]) -> str:
-    text = unquote_to_bytes(found[0]).decode("utf-8", "surrogateescape")
-    return _NOT_READABLE.sub(lambda one: quote(one[0], errors="surrogateescape"), text)
-
-
-def escaped_controls(name: str) -> str:
-    """A name with control characters and marks of direction percent-encoded, so that it can be an id."""
-    return name if name.isprintable() else _CONTROLS.sub(lambda one: quote(one[0]), name)
 
 
 def with_fragment(page: str, fragment: str | None) -> str:

@@ -64,7 +64,7 @@ def documents_meant(store: LinkStore, name: str) -> list[Document]:
 
 def spellings(name: str) -> list[str]:
     """A URL as it was typed, in its own letters, and percent-encoded."""
-    from linkstore.urls import readable_url
+    from linkstore.letters import readable_url
 
     encoded = [quote(name, safe=kept, errors="replace") for kept in _KEPT]
     return list(dict.fromkeys((name, *map(readable_url, encoded), *encoded)))

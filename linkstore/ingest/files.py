@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.source import BadInput
-from linkstore.urls import readable_url
+from linkstore.letters import readable_url
 
 IsPage = Callable[[PurePosixPath], bool]
 

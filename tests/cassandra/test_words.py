@@ -29,7 +29,7 @@ from linkstore.filters import EVERYTHING, Filter, parse_filter
 from linkstore.plans import Documents, Ids, Lexical, Nearest, Plan, Stored, Worded
 from linkstore.strategies import Question
 from linkstore.strategies.pagerank import PageRank
-from linkstore.testing import OracleBackend, oracle
+from linkstore.testing import OracleBackend, oraclereader
 from linkstore.testing.conformance.probe import ASKED, CLAIM, record
 
 Scored = list[tuple[str, float]]
@@ -181,7 +181,7 @@ class TestRows:
 @pytest.fixture
 def tight(monkeypatch):
     """Few documents may be looked up, so that words are left out of small stores too."""
-    for module in (lexical, wordsearch, oracle):
+    for module in (lexical, wordsearch, oraclereader):
         monkeypatch.setattr(module, "POSTINGS", 300)
     monkeypatch.setattr(wordsearch, "FIRST", 100)
     monkeypatch.setattr(wordsearch, "_SURELY", 0.5)

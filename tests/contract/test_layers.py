@@ -18,6 +18,7 @@ FLOORS = (
         "display",
         "gc_pause",
         "errors",
+        "letters",
         "links",
         "filters",
         "hits",

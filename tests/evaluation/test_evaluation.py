@@ -33,7 +33,7 @@ from linkstore.evaluation.metrics import (
 from linkstore.evaluation.scoring import Run, outcomes_of
 from linkstore.strategies import Eager, Similarity, Words
 from linkstore.testing import OracleBackend
-from linkstore.testing.oracle import OracleReader
+from linkstore.testing.oraclereader import OracleReader
 
 ROWS = (
     {"id": "needle", "title": "Space Needle", "text": "A tower in Seattle, built for the fair of 1962."},

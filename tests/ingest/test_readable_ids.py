@@ -10,7 +10,8 @@ from documented import linkstore
 
 from linkstore import LinkStore, get_links
 from linkstore.ingest import index_folder, index_vault
-from linkstore.urls import Site, normalize_url, readable_url
+from linkstore.letters import readable_url
+from linkstore.urls import Site, normalize_url
 
 LINKS = ("hyperlink",)
 

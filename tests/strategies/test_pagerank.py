@@ -19,7 +19,7 @@ from linkstore.strategies import PageRank, Question
 from linkstore.strategies.pagerank import TRUST
 from linkstore.strategies.walkrank import personalised
 from linkstore.testing.conformance.probe import ASKED, at, on, record, to
-from linkstore.testing.oracle import OracleReader
+from linkstore.testing.oraclereader import OracleReader
 
 NARROW = PageRank(start_k=1, pool=1)
 """Starts from one document by meaning and one by words."""

@@ -20,7 +20,8 @@ from linkstore.filters import EVERYTHING
 from linkstore.lexical import document_terms
 from linkstore.plans import Find
 from linkstore.testing.conformance import BackendConformance, LexicalCases
-from linkstore.testing.oracle import OracleBackend, OracleReader
+from linkstore.testing.oracle import OracleBackend
+from linkstore.testing.oraclereader import OracleReader
 from linkstore.vocabulary import Vocabulary, names_in
 
 

@@ -20,8 +20,9 @@ from linkstore.ingest.records.naming import HYPERLINK, incoming
 from linkstore.ingest.sink import PageStore
 from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.summary import Progress, Summary
+from linkstore.letters import escaped_controls
 from linkstore.links import LINKS_KEY, get_links
-from linkstore.urls import Site, escaped_controls
+from linkstore.urls import Site
 
 _ORIGINS: Final = ("source", "url", "file_path")
 """Where loaders say what a document was loaded from, the most common first."""

@@ -15,7 +15,7 @@ from linkstore.ingest.titles import Titles
 from linkstore.ingest.web.errors import FetchError
 from linkstore.ingest.web.fetching import Response, media_type
 from linkstore.ingest.web.targets import absolute_url
-from linkstore.urls import readable_url
+from linkstore.letters import readable_url
 
 _TITLES: Final = Titles()
 """Pages of a website are read one after another: which of them share a title is not known."""

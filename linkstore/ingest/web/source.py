@@ -15,7 +15,8 @@ from linkstore.ingest.web.memory import Memory, remembered
 from linkstore.ingest.web.pages import is_html, read_web_page, unread
 from linkstore.ingest.web.sitemaps import MAX_BYTES, is_sitemap, listed, resolved
 from linkstore.ingest.web.targets import absolute_url
-from linkstore.urls import Site, readable_url
+from linkstore.letters import readable_url
+from linkstore.urls import Site
 
 
 class WebSource:

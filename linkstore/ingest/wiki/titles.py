@@ -21,7 +21,8 @@ from urllib.parse import quote, unquote, urlsplit
 from linkstore.ingest.wiki.anchors import anchor
 from linkstore.ingest.wiki.interwiki import PLACE, InterwikiMap
 from linkstore.ingest.wiki.siteinfo import CATEGORY, FILE, MAIN, MEDIA, SPECIAL, Namespace, SiteInfo
-from linkstore.urls import quote_fragment, readable_url, with_fragment
+from linkstore.letters import readable_url
+from linkstore.urls import quote_fragment, with_fragment
 
 _CACHED: Final = 65_536
 _LONGEST: Final = 255
