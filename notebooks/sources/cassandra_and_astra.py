@@ -104,6 +104,6 @@ for (kind, tag, side), count in sorted(counts.items(), key=lambda item: -item[1]
 from linkstore.drawing import draw
 
 drawing = draw(store.search(QUESTION, strategy=links), QUESTION)
-for part in ("", "_members", "_words", "_pages", "_settings"):  # leave nothing behind
+for part in ("", "_members", "_words", "_accesses", "_pages", "_settings"):  # leave nothing behind
     session.execute(f"DROP TABLE IF EXISTS {keyspace}.notebook{part}")
 drawing

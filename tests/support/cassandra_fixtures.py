@@ -34,6 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[DESK] = given["cassandra_desk"]
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The tests of the ring go to one worker, which then starts it once."""
     for item in items:
