@@ -52,6 +52,8 @@ _UNSAFE_IN_FRAGMENT: Final = re.compile(
 _ABSOLUTE: Final = re.compile(r"\s*[a-z][a-z0-9+.-]*:", re.IGNORECASE | re.ASCII)
 _NOT_IN_HOSTS: Final = re.compile(r'[\x00-\x20"#%/<>?@\\^`{|}\x7f-\xa0]')
 _FROM_ROOT: Final = re.compile(r"[/\\](?![/\\])")
+_MORE_SLASHES: Final = re.compile(r"^(https?:)/{3,}", re.IGNORECASE)
+"""Browsers take any number of slashes for two."""
 _STRAY_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NOT_IN_URLS: Final = re.compile(r"[\t\r\n]")
 
@@ -291,7 +293,7 @@ def _any_url(url: str, base: str, policy: UrlPolicy) -> str | None:
 
 
 def _canonical(url: str) -> str | None:
-    parts = urlsplit(url)
+    parts = urlsplit(_MORE_SLASHES.sub(r"\1//", url))
     host = parts.hostname or ""
     if parts.scheme not in SCHEMES:
         return None
@@ -305,6 +307,8 @@ def _canonical(url: str) -> str | None:
     path = _STRAY_PERCENT.sub("%25", parts.path).replace(";", "%3B")
     canonical: str = canonicalize_url(urlunsplit((parts.scheme, authority, path, parts.query, "")))
     host = canonical.split("/", 3)[2]
+    if not host:  # of a file: more slashes would be another host's, or none's, when it is read again
+        canonical = f"file:///{canonical[7:].lstrip('/')}"
     return canonical if not _NOT_IN_HOSTS.search(host) and (host or parts.scheme == "file") else None
 
 

@@ -283,3 +283,17 @@ def test_every_anchor_has_a_stable_fragment(anchor):
     assert quote_fragment(anchor) == fragment
     assert "#" not in fragment
     fragment.encode()
+
+
+@pytest.mark.parametrize(
+    ("url", "normal"),
+    [
+        ("file:..//", "file:///"),
+        ("file://\u200b\\\\//~é\\", "file:///~%C3%A9/"),
+        ("http:////~:80", "http://~/"),
+        ("HTTPS:////a.example/c", "https://a.example/c"),
+        ("http://a.example//b", "http://a.example//b"),
+    ],
+)
+def test_slashes_before_the_host_are_two_or_of_a_file_three(url, normal) -> None:
+    assert normalize_url(url) == normalize_url(normal) == normal
