@@ -299,6 +299,8 @@ def _canonical(url: str) -> str | None:
         return None
     if not host.isascii():
         host = _punycode(host)
+    if not host and parts.scheme != "file":
+        return None
     authority = f"[{host}]" if ":" in host else host
     if parts.port not in (None, _DEFAULT_PORTS.get(parts.scheme)):
         authority += f":{parts.port}"

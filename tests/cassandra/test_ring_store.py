@@ -21,11 +21,13 @@ from linkstore.errors import StoreUnavailableError
 from linkstore.strategies import Eager
 from linkstore.testing import OracleBackend, compare_hits
 
+pytestmark = pytest.mark.xdist_group("ring")
 KEYSPACE = "ring_store"
 TIMEOUT, DEADLINE = 1.0, 2.5
 SLACK = 3.0
 """Seconds that an error may come late on a machine with more nodes than cores."""
 PAUSE = times(6, 30)
+LONGEST = 60
 PAGES = 20
 FOLLOWED = Eager(start_k=0, depth=2, direction="both", hub_cap=1000, adjacent_k=100)
 
@@ -191,7 +193,8 @@ def test_a_paused_node_is_got_around(ring, opened, stores) -> None:
     ring.nodes[2].pause()
     try:
         until = time.monotonic() + PAUSE
-        while (began := time.monotonic()) < until:
+        late = until + LONGEST  # on a busy machine it takes some tries until the driver leaves the node out
+        while (began := time.monotonic()) < until or (len(acknowledged) <= refused and began < late):
             try:
                 hurried.add_documents([new])
                 acknowledged.append(new)

@@ -34,14 +34,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[DESK] = given["cassandra_desk"]
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of the ring go to one worker, which then starts it once."""
-    for item in items:
-        if "ring" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("ring"))
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Of pytest-xdist: tell a worker where the desk is."""
@@ -102,7 +94,10 @@ def own_cassandra(cassandra_possible: None) -> Iterator[Callable[..., Server]]:
 
 @pytest.fixture(scope="session")
 def ring(cassandra_possible: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ring]:
-    """Three running nodes, for one process at a time; a test that harms them calls ``ring.heal()`` after."""
+    """Three running nodes, for one process at a time; a test that harms them calls ``ring.heal()`` after.
+
+    Modules whose tests use it are of the xdist group "ring", so that one worker has them all.
+    """
     with FileLock(_session_folder(tmp_path_factory) / "ring.lock"):
         made = _started_ring()
         try:

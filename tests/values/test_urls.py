@@ -285,6 +285,11 @@ def test_every_anchor_has_a_stable_fragment(anchor):
     fragment.encode()
 
 
+def test_a_host_of_characters_that_are_left_out_is_none() -> None:
+    assert normalize_url("//\u200b//x", base="https://a.example/") is None
+    assert normalize_url("https:////\u200b//x") is None
+
+
 @pytest.mark.parametrize(
     ("url", "normal"),
     [
