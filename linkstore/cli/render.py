@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from linkstore.cli.output import printable, stderr, stdout
-from linkstore.cli.snippet import query_spans, snippet
+from linkstore.snippet import query_spans, snippet
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document

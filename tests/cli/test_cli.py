@@ -16,8 +16,8 @@ from langchain_core.documents import Document
 from linkstore import Link, LinkStore, add_links, get_links
 from linkstore._version import __version__
 from linkstore.cli import exits
-from linkstore.cli.snippet import snippet
 from linkstore.errors import StoreBusyError, StoreFullError
+from linkstore.snippet import snippet
 
 TOWER = "The Space Needle is an observation tower in Seattle, built for the fair of 1962."
 UPTOWN = "Small theatres, record shops and bars line its streets."

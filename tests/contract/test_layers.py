@@ -33,9 +33,10 @@ FLOORS = (
     {"strategies", "backends.base", "neighbours"},
     {"backends.cassandra", "backends.embedded", "operations", "requests", "schemachange", "schemacheck"},
     {"store", "retriever", "tracing"},
-    {"context", "ingest", "evaluation", "migration"},
-    {"testing"},
-    {"demo", "cli"},
+    {"context", "ingest", "evaluation", "migration", "snippet", "watch"},
+    {"memory", "testing", "tools"},
+    {"agents"},
+    {"demo", "cli", "server"},
 )
 """Rooms from the ground up; a room imports from its own floor and from those below."""
 EXTRACTORS_MAY_IMPORT = {"links", "urls", "text", "extraction", "errors"}
