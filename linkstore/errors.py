@@ -14,6 +14,7 @@
     ├── ExtractionError         an extractor that is missing or failed
     ├── EvaluationError         a corpus or a question set that cannot be used
     ├── BudgetError             a token budget too small for what must be in a context
+    ├── ScriptError             a scripted model was asked for what its script does not have
     ├── MissingExtraError       an optional dependency that is not installed
     └── BackendError            the storage engine failed
         ├── StoreNotFoundError  no store at this path
@@ -134,6 +135,10 @@ class EvaluationError(LinkStoreError, ValueError):
 
 class BudgetError(LinkStoreError, ValueError):
     """A token budget is smaller than what must be in a context; the message says by how much."""
+
+
+class ScriptError(LinkStoreError):
+    """A scripted chat model has no answer left, or one that does not fit the call."""
 
 
 class MissingExtraError(LinkStoreError, ImportError):
