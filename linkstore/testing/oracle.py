@@ -19,9 +19,10 @@ from linkstore.backends.base import (
     Report,
     Survey,
     Written,
+    check_dimension,
     immediate,
 )
-from linkstore.errors import EmbeddingError, StoreClosedError
+from linkstore.errors import StoreClosedError
 from linkstore.filters import EVERYTHING, Condition
 from linkstore.links import LINKS_KEY, Link, links_in, with_other_links
 from linkstore.plans import (
@@ -77,7 +78,7 @@ class OracleBackend(Backend):
     def write(self, change: Change) -> Written:
         """Check, copy, remove, put, then let the new state take the place of the old."""
         state = self._open()
-        _check_dimension(change.put, state.manifest)
+        check_dimension(change.put, state.manifest.dimension)
         put = {record.id: _own(record) for record in change.put}
         before = state.records
         removed = {id for id in change.remove if id in before and id not in put}
@@ -233,15 +234,6 @@ class OracleBackend(Backend):
         if self._closed:
             raise StoreClosedError("this store was closed; open it again to use it")
         return self._state
-
-
-def _check_dimension(records: Sequence[Record], manifest: Manifest) -> None:
-    for record in records:
-        if len(record.vector) != manifest.dimension:
-            raise EmbeddingError(
-                f"document {record.id!r} has a vector of dimension {len(record.vector)},"
-                f" but {manifest.dimension} is recorded; claim the right dimension first"
-            )
 
 
 def _relinked(record: Record, kinds: Collection[str], links: Sequence[Link]) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ from growing import grows_with_length
 from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
+from trees import depth_of
 
 from linkstore.errors import ExtractionError
 from linkstore.extraction.bounds import DEEPEST, MOST_OPTIONS, UnboundedPageError, bounded
@@ -21,17 +22,6 @@ from linkstore_extractors.html import HtmlLinkExtractor, HtmlSource
 MANY = 2000
 ATTRIBUTES = " ".join(f"a{number}" for number in range(900))
 DISTINCT = "".join(f"<b id={number}>" for number in range(400))
-
-
-def depth_of(html):
-    """How deep the elements of a page lie, and how many there are, once it is parsed."""
-    deepest = count = 0
-    waiting = [(LexborHTMLParser(html).root, 0)]
-    while waiting:
-        node, depth = waiting.pop()
-        deepest, count = max(deepest, depth), count + 1
-        waiting += ((child, depth + 1) for child in node.iter())
-    return deepest, count
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
+from trees import depth_of
 
 from linkstore.demo import site
 from linkstore.extraction.nesting import Nesting
@@ -42,17 +43,6 @@ ELEMENTS = st.recursive(
     ).map(lambda drawn: drawn[0].format(drawn[1], drawn[2])),
     max_leaves=6,
 )
-
-
-def depth_of(html):
-    """How deep the elements of a page lie, and how many there are."""
-    deepest = count = 0
-    waiting = [(LexborHTMLParser(html).root, 0)]
-    while waiting:
-        node, depth = waiting.pop()
-        deepest, count = max(deepest, depth), count + 1
-        waiting += ((child, depth + 1) for child in node.iter())
-    return deepest, count
 
 
 @pytest.mark.parametrize(

@@ -29,12 +29,17 @@ class Accesses:
         self._lifetime = lifetime
 
     def touch(self, times: Mapping[str, int]) -> Operation[int]:
-        """Record the times of documents that are stored; how many those are."""
-        there = yield from self._there(list(times))
+        """Record the times of documents that are stored; how many those are.
+
+        An access may be recorded while its document is removed; it is not read then.
+        """
+        there = yield from self._fetcher.present(list(times))
         text = cql.write_access(self._tables, lifetime=self._lifetime is not None)
         lifetime = () if self._lifetime is None else (self._lifetime,)
         statements = tuple(
-            Statement(cql=text, values=(id, times[id], times[id], *lifetime), level="write") for id in there
+            Statement(cql=text, values=(id, times[id], times[id], *lifetime), level="write")
+            for id in times
+            if id in there
         )
         if statements:
             yield Requests(statements=statements, what="record accesses")
@@ -44,11 +49,5 @@ class Accesses:
         """The times of those documents that are stored and have one."""
         rows = yield from self._fetcher.by_id(cql.read_accesses(self._tables), ids, "read accesses")
         times: dict[str, int] = dict(rows)
-        there = yield from self._there(list(times))
-        return {id: times[id] for id in there}
-
-    def _there(self, ids: Sequence[str]) -> Operation[list[str]]:
-        """Those of the documents that are stored: an access may be recorded while its document is removed."""
-        text = cql.read_digests(self._tables)
-        rows = yield from self._fetcher.by_id(text, ids, "read documents")
-        return [row[0] for row in rows if row[1] is not None]
+        there = yield from self._fetcher.present(list(times))
+        return {id: time for id, time in times.items() if id in there}

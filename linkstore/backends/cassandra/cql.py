@@ -241,6 +241,11 @@ def read_digests(tables: Tables) -> str:
     )
 
 
+def read_presence(tables: Tables) -> str:
+    """Which documents there are: (id, digest); no digest where one was removed. Values: list of ids."""
+    return f"SELECT id, digest FROM {tables.documents} WHERE id IN ?"
+
+
 def read_states(tables: Tables) -> str:
     """What members and words follow from; values: list of ids.
 

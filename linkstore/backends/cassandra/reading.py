@@ -131,6 +131,11 @@ class Fetcher:
         rows = yield from self.by_id(cql.read_documents(self._tables), ids, "read documents")
         return [DocumentRow.of(row) for row in rows if is_whole(row)]
 
+    def present(self, ids: Sequence[str]) -> Operation[set[str]]:
+        """Those of the ids whose documents are stored."""
+        rows = yield from self.by_id(cql.read_presence(self._tables), ids, "read documents")
+        return {id for id, digest in rows if digest is not None}
+
     def by_id(self, statement: str, ids: Sequence[str], what: str) -> Operation[list[tuple[Any, ...]]]:
         """The rows that a statement about a list of ids gives."""
         ids = [id for id in ids if is_possible(id)]

@@ -186,7 +186,7 @@ class ChangeWriter:
         """
         if not added or not self._skew:
             return []
-        there = yield from self._digests([item.record.id for item in added])
+        there = yield from self._fetcher.present([item.record.id for item in added])
         return [item for item in added if item.record.id not in there]
 
     def _remove_part(self, ids: Sequence[str]) -> Operation[Counter[str]]:
