@@ -1,0 +1,268 @@
+"""ConversationMemory: what was said in conversations, about what, and from which source."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from typing import Any, Self, TypeVar
+
+from langchain_core.language_models import BaseLanguageModel
+
+from linkstore.memory.background import Background
+from linkstore.memory.entities import EntityFinder, entities_in
+from linkstore.memory.keys import SessionKey
+from linkstore.memory.listing import listed_sessions, listed_turns
+from linkstore.memory.parts import Parts
+from linkstore.memory.recalled import Recall
+from linkstore.memory.recalling import Asked, recalled
+from linkstore.memory.recording import recorded
+from linkstore.memory.requests import Written, adrive, drive
+from linkstore.memory.turns import Turn
+from linkstore.memory.writing import Said
+from linkstore.plans import Operation
+from linkstore.store import LinkStore
+from linkstore.strategies import DEFAULT_STRATEGY, Reranker, Strategy
+from linkstore.strategies.base import require_at_least
+
+T = TypeVar("T")
+
+
+class ConversationMemory:
+    """Remembers conversations and recalls what answers a question.
+
+    A turn is a query and its response. It is stored as one document, with links to the turn before
+    (``next_turn``), to the entities it mentions (``mentions``), to the chunks of knowledge that its response
+    came from (``sourced_from``), and from its topic segment (``has_turn``).
+
+    A session is named by a :class:`SessionKey`, or by a string where there is neither user nor agent. One
+    session never sees another, unless a caller asks for all sessions of the same user and agent. Any number
+    of threads, tasks and processes may use one memory and one session.
+
+    Args:
+        store: Where conversations are kept. Give it a store of its own: in a store of knowledge, turns would
+            be found as if they were knowledge.
+        knowledge: What the responses are made from; its chunks are recalled beside the turns. None: only
+            turns are recalled.
+        window: How many of the last turns a recall gives and resolves references with; default 10.
+        model: Resolves references and writes summaries; any model of LangChain. None: rules do.
+        reranker: Function that scores the texts found; default none.
+        entities: Gives the entities that a text mentions; default
+            :func:`~linkstore.memory.entities.entities_in`.
+        strategy: How to search turns and knowledge; default
+            :data:`~linkstore.strategies.DEFAULT_STRATEGY`.
+
+    Raises:
+        StrategyError: If ``window`` is not an integer of at least 1.
+    """
+
+    def __init__(
+        self,
+        store: LinkStore,
+        knowledge: LinkStore | None = None,
+        *,
+        window: int = 10,
+        model: BaseLanguageModel[Any] | None = None,
+        reranker: Reranker | None = None,
+        entities: EntityFinder = entities_in,
+        strategy: Strategy = DEFAULT_STRATEGY,
+    ) -> None:
+        require_at_least(1, window=window)
+        self.store = store
+        self.knowledge = knowledge
+        self._parts = Parts(
+            store=store,
+            knowledge=knowledge,
+            window=window,
+            model=model,
+            reranker=reranker,
+            entities=entities,
+            strategy=strategy,
+        )
+        self._background = Background()
+
+    def add(
+        self,
+        session: SessionKey | str,
+        query: str,
+        response: str | None = None,
+        *,
+        entities: Sequence[str] | None = None,
+        sources: Sequence[str] = (),
+        time: datetime | None = None,
+    ) -> Turn:
+        """Write a turn at the end of a session; the first turn makes the session.
+
+        The turn is one document. It is stored whole or not at all, also if the process is killed.
+
+        Args:
+            session: The conversation.
+            query: What the user said.
+            response: What was answered; None if there was no answer.
+            entities: What the turn mentions; default: what the memory finds in the query and the response.
+            sources: Ids of the chunks of knowledge that the response came from.
+            time: When it was said; default now.
+
+        Raises:
+            DocumentError: If the session, a text, an id or the time cannot be stored.
+            BackendError: If the storage engine fails; the turn is then not stored.
+        """
+        said = self._said(session, query, response, entities, sources, time)
+        return drive(self._settled(said.session, recorded(self._parts, said)))
+
+    async def aadd(
+        self,
+        session: SessionKey | str,
+        query: str,
+        response: str | None = None,
+        *,
+        entities: Sequence[str] | None = None,
+        sources: Sequence[str] = (),
+        time: datetime | None = None,
+    ) -> Turn:
+        """Write a turn: see :meth:`add`."""
+        said = self._said(session, query, response, entities, sources, time)
+        return await adrive(self._settled(said.session, recorded(self._parts, said)))
+
+    def add_later(
+        self,
+        session: SessionKey | str,
+        query: str,
+        response: str | None = None,
+        *,
+        entities: Sequence[str] | None = None,
+        sources: Sequence[str] = (),
+        time: datetime | None = None,
+    ) -> Future[Turn]:
+        """Write a turn in the background: see :meth:`add`.
+
+        Every method of this memory that reads or writes the session waits for the turn first. If the write
+        failed, that method raises its error, unless the future's result was asked for before.
+        """
+        said = self._said(session, query, response, entities, sources, time)
+        return self._background.submit(said.session.path, lambda: drive(recorded(self._parts, said)))
+
+    def recall(
+        self, session: SessionKey | str, question: str, *, k: int = 5, everywhere: bool = False
+    ) -> Recall:
+        """Recall the turns and the chunks of knowledge that answer a question.
+
+        Args:
+            session: The conversation that the question is part of; it may be new.
+            question: As the user asked it, before it is written as a turn.
+            k: How many turns and how many chunks to return at most; default 5.
+            everywhere: Whether turns of other sessions of the same user and agent are recalled as well.
+
+        Raises:
+            StrategyError: If ``k`` is not an integer of at least 1.
+            EmbeddingError: If the question is blank.
+            BackendError: If a storage engine fails.
+        """
+        asked = self._asked(session, question, k, everywhere)
+        return drive(self._settled(asked.session, recalled(self._parts, asked)))
+
+    async def arecall(
+        self, session: SessionKey | str, question: str, *, k: int = 5, everywhere: bool = False
+    ) -> Recall:
+        """Recall: see :meth:`recall`."""
+        asked = self._asked(session, question, k, everywhere)
+        return await adrive(self._settled(asked.session, recalled(self._parts, asked)))
+
+    def turns(self, session: SessionKey | str, last: int | None = None) -> list[Turn]:
+        """The turns of a session in order; none for an unknown session.
+
+        Args:
+            session: The conversation.
+            last: Only so many, the latest; default all.
+        """
+        key = SessionKey.of(session)
+        return drive(self._settled(key, listed_turns(self._parts, key, last)))
+
+    async def aturns(self, session: SessionKey | str, last: int | None = None) -> list[Turn]:
+        """The turns of a session: see :meth:`turns`."""
+        key = SessionKey.of(session)
+        return await adrive(self._settled(key, listed_turns(self._parts, key, last)))
+
+    def sessions(self, *, user_id: str | None = None, agent_id: str | None = None) -> list[SessionKey]:
+        """The sessions that have turns, sorted.
+
+        Args:
+            user_id: Only those of this user; default those of all.
+            agent_id: Only those with this agent; default those with any.
+        """
+        return drive(self._settled(None, listed_sessions(self._parts, user_id, agent_id)))
+
+    async def asessions(self, *, user_id: str | None = None, agent_id: str | None = None) -> list[SessionKey]:
+        """The sessions that have turns: see :meth:`sessions`."""
+        return await adrive(self._settled(None, listed_sessions(self._parts, user_id, agent_id)))
+
+    def flush(self) -> None:
+        """Wait for the writes in the background; raise the error of one that failed."""
+        drive(self._settled(None, _nothing()))
+
+    async def aflush(self) -> None:
+        """Wait for the writes in the background: see :meth:`flush`."""
+        await adrive(self._settled(None, _nothing()))
+
+    def close(self) -> None:
+        """Wait for the writes in the background, and end them; the stores stay open."""
+        self._background.close()
+
+    async def aclose(self) -> None:
+        """Wait for the writes in the background: see :meth:`close`."""
+        await asyncio.to_thread(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"ConversationMemory({self.store!r}, knowledge={self.knowledge!r})"
+
+    def _said(
+        self,
+        session: SessionKey | str,
+        query: str,
+        response: str | None,
+        entities: Sequence[str] | None,
+        sources: Sequence[str],
+        time: datetime | None,
+    ) -> Said:
+        """What a caller gave, with entities and time filled in."""
+        texts = [query] if response is None else [query, response]
+        found = [name for text in texts for name in self._parts.entities(text)]
+        return Said(
+            session=SessionKey.of(session),
+            query=query,
+            response=response,
+            time=datetime.now(UTC) if time is None else time,
+            entities=tuple(found if entities is None else entities),
+            sources=tuple(sources),
+        )
+
+    def _asked(self, session: SessionKey | str, question: str, k: int, everywhere: bool) -> Asked:
+        require_at_least(1, k=k)
+        return Asked(session=SessionKey.of(session), question=question, k=k, everywhere=everywhere)
+
+    def _settled(self, session: SessionKey | None, operation: Operation[T]) -> Operation[T]:
+        """An operation after the writes in the background, of one session or of all."""
+        waited_for = self._background.pending(session.path if session else None)
+        if waited_for:
+            try:
+                yield Written(futures=waited_for)
+            finally:
+                self._background.settle(waited_for)
+        return (yield from operation)
+
+
+def _nothing() -> Operation[None]:
+    yield from ()

@@ -1,0 +1,111 @@
+"""Whose conversation a session is, and the ids of all that a session has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from linkstore.errors import DocumentError
+from linkstore.filters import Filter
+from linkstore.text import fold
+
+LONGEST: int = 500
+"""Characters of each part of a key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class SessionKey:
+    """Names a session: a conversation of a user with an agent. The names are those that mem0 uses.
+
+    Sessions that differ in any part are different sessions.
+
+    Args:
+        run_id: The conversation.
+        user_id: Who speaks with the agent; None where there is only one user.
+        agent_id: The agent; None where there is only one.
+
+    Raises:
+        DocumentError: If a part is not a string, is empty, has more than 500 characters, a NUL or a lone
+            surrogate.
+    """
+
+    run_id: str
+    user_id: str | None = None
+    agent_id: str | None = None
+
+    def __post_init__(self) -> None:
+        check_part("run_id", self.run_id)
+        for name, part in (("user_id", self.user_id), ("agent_id", self.agent_id)):
+            if part is not None:
+                check_part(name, part)
+
+    @property
+    def owner(self) -> str:
+        """The user and the agent, whose sessions may be recalled together."""
+        return f"{_quoted(self.user_id)}/{_quoted(self.agent_id)}"
+
+    @property
+    def path(self) -> str:
+        """The id of the session's document: its parts, percent-encoded, joined by slashes."""
+        return f"{self.owner}/{_quoted(self.run_id)}"
+
+    @property
+    def scope(self) -> Filter:
+        """The filter that the turns of this session pass, and nothing else."""
+        return {"session": self.path, "type": "turn"}
+
+    @property
+    def owners_scope(self) -> Filter:
+        """The filter that the turns of all sessions of this user with this agent pass, and nothing else."""
+        return {"owner": self.owner, "type": "turn"}
+
+    def segment(self, number: int) -> str:
+        """The id of a segment of this session."""
+        return f"{self.path}/{number:05d}"
+
+    def turn(self, ordinal: int, writing: str) -> str:
+        """The id of a turn. ``writing`` differs from write to write, so that two writers never collide."""
+        return f"{self.path}/{ordinal:07d}-{writing}"
+
+    def entity(self, segment: int, name: str) -> str:
+        """The id of an entity as a segment of this session mentions it."""
+        return f"{self.segment(segment)}#{_quoted(fold(name)[:LONGEST])}"
+
+    def summary(self, segment: int) -> str:
+        """The id of the summary of a segment."""
+        return f"{self.segment(segment)}/summary"
+
+    @classmethod
+    def of(cls, session: SessionKey | str) -> SessionKey:
+        """A key; a string names a conversation without user and agent."""
+        return session if isinstance(session, SessionKey) else cls(run_id=session)
+
+    @classmethod
+    def from_path(cls, path: str) -> SessionKey:
+        """The key that has this path."""
+        user, agent, run = (unquote(part) or None for part in path.split("/"))
+        return cls(run_id=str(run), user_id=user, agent_id=agent)
+
+    def __str__(self) -> str:
+        return self.path
+
+
+def check_part(name: str, part: object) -> None:
+    """Raise unless a part of a key can be stored.
+
+    Raises:
+        DocumentError: Naming the part.
+    """
+    if not isinstance(part, str) or not 0 < len(part) <= LONGEST:
+        raise DocumentError(f"{name} must be a string of 1 to {LONGEST} characters, not {str(part)[:80]!r}")
+    if "\0" in part or part.encode(errors="replace").decode() != part:
+        raise DocumentError(f"{name} must not have NUL characters or lone surrogates: {part[:80]!r}")
+
+
+def owner_path(user_id: str | None, agent_id: str | None) -> str:
+    """The owner of the sessions of a user with an agent, as :attr:`SessionKey.owner` has it."""
+    return f"{_quoted(user_id)}/{_quoted(agent_id)}"
+
+
+def _quoted(part: str | None) -> str:
+    return "" if part is None else quote(part, safe="")

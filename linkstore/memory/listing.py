@@ -1,0 +1,63 @@
+"""The operations that list sessions and turns."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from linkstore.backends.base import Record
+from linkstore.memory.keys import SessionKey
+from linkstore.memory.parts import Parts, any_vector
+from linkstore.memory.reading import NO_REFS, turns_of
+from linkstore.memory.recording import session_head
+from linkstore.memory.requests import Fetched, OfBackend
+from linkstore.memory.turns import HAS_SEGMENT, Turn
+from linkstore.plans import Ids, Members, Operation, Plan, Reached, Resolve
+from linkstore.vectors import Floats, Ints
+
+_BATCH: Final = 1_000
+_ALL: Final = 2**31 - 1
+
+
+def listed_turns(parts: Parts, session: SessionKey, last: int | None) -> Operation[list[Turn]]:
+    """The turns of a session, in order."""
+    if last is not None:
+        head = yield from session_head(parts, session, last)
+        return list(head.recent)
+    vector = yield from any_vector(parts.store)
+    if vector is None:
+        return []
+    numbers: list[int] = yield Fetched(store=parts.store, plan=segments_of(session, vector))
+    turns: list[Turn] = yield Fetched(store=parts.store, plan=turns_of(session, vector, numbers))
+    return turns
+
+
+def segments_of(session: SessionKey, vector: Floats) -> Plan[list[int]]:
+    """The numbers of a session's segments, ascending."""
+    groups: Ints = yield Resolve(tags=((HAS_SEGMENT, session.path),))
+    reached: Reached = yield Members(
+        groups=groups[groups >= 0], side="in", vector=vector, take=_ALL, cap=_ALL - 1, exclude=NO_REFS
+    )
+    ids: list[str] = yield Ids(refs=reached.refs)
+    return sorted(int(id.rpartition("/")[2]) for id in ids)
+
+
+def listed_sessions(parts: Parts, user_id: str | None, agent_id: str | None) -> Operation[list[SessionKey]]:
+    """The sessions of a user, of an agent, of both, or of all; the cost follows the size of the store."""
+    backend = parts.store.backend
+    found: set[str] = set()
+    after: str | None = None
+    while True:
+        records: list[Record] = yield OfBackend(store=parts.store, operation=backend.scan(after, _BATCH))
+        if not records:
+            break
+        after = records[-1].id
+        found |= {one.metadata["session"] for one in records if one.metadata.get("type") == "turn"}
+    keys = map(SessionKey.from_path, found)
+    return sorted(
+        (
+            key
+            for key in keys
+            if (user_id is None or key.user_id == user_id) and (agent_id is None or key.agent_id == agent_id)
+        ),
+        key=lambda key: key.path,
+    )

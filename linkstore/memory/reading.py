@@ -1,0 +1,108 @@
+"""Plans that read a session: its segments, and the turns of a segment, latest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from linkstore.memory.keys import SessionKey
+from linkstore.memory.turns import HAS_TURN, Turn, turn_of
+from linkstore.plans import Candidates, Documents, Find, Ids, Members, Plan, Reached, Resolve, Stored
+from linkstore.vectors import Floats, Ints
+
+PROBED: Final = 16
+"""How many segments are looked for at once."""
+SEGMENT_CAP: Final = 100_000
+"""More turns than any segment has: writers that open one at the same moment may exceed its limit a little."""
+NO_REFS: Final[Ints] = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """Where a session ends.
+
+    Args:
+        known: Whether the session has a document.
+        recorded: The number of the last segment that its document names; 0 without one.
+        segment: The number of its last segment; 0 if it has none.
+        count: How many turns that segment has.
+        recent: Its latest turns, the last one last; older ones may be of the segments before.
+    """
+
+    known: bool
+    recorded: int
+    segment: int
+    count: int
+    recent: tuple[Turn, ...]
+
+
+def head_of(session: SessionKey, vector: Floats, take: int) -> Plan[Head]:
+    """The end of a session, with up to ``take`` turns.
+
+    Its cost does not depend on the length of the session: the session's document names a late segment, and
+    segments after it are looked for by their tags.
+    """
+    found: Candidates = yield Find(ids=(session.path,))
+    documents: list[Stored] = yield Documents(refs=found.refs)
+    recorded = int(documents[0].metadata["segment"]) if documents else 0
+    last, refs = yield from _last_segment(session, vector, max(recorded, 1))
+    count = len(refs)
+    recent = yield from _latest(refs, take)
+    before = last - 1
+    while len(recent) < take and before > 0 and before > last - PROBED:
+        _, earlier = yield from _members(session, vector, range(before, before + 1))
+        recent = [*(yield from _latest(earlier, take - len(recent))), *recent]
+        before -= 1
+    return Head(
+        known=bool(documents), recorded=recorded, segment=last, count=count, recent=tuple(recent[-take:])
+    )
+
+
+def turns_of(session: SessionKey, vector: Floats, segments: Sequence[int]) -> Plan[list[Turn]]:
+    """All turns of some segments, in order."""
+    _, refs = yield from _members(session, vector, segments)
+    return (yield from _latest(refs, len(refs)))
+
+
+def _last_segment(session: SessionKey, vector: Floats, start: int) -> Plan[tuple[int, Ints]]:
+    """The number of the last segment with turns and the refs of those; 0 if none has."""
+    last, refs = 0, NO_REFS
+    while True:
+        numbers = range(start, start + PROBED)
+        owner, members = yield from _members(session, vector, numbers)
+        if not len(owner):
+            return last, refs
+        last, refs = numbers[int(owner.max())], members[owner == owner.max()]
+        if last != numbers[-1]:
+            return last, refs
+        start = last + 1
+
+
+def _members(session: SessionKey, vector: Floats, segments: Sequence[int]) -> Plan[tuple[Ints, Ints]]:
+    """The turns of segments: positions in ``segments``, and refs."""
+    groups: Ints = yield Resolve(tags=tuple((HAS_TURN, session.segment(number)) for number in segments))
+    there = np.flatnonzero(groups >= 0)
+    reached: Reached = yield Members(
+        groups=groups[there],
+        side="in",
+        vector=vector,
+        take=SEGMENT_CAP,
+        cap=SEGMENT_CAP,
+        exclude=NO_REFS,
+    )
+    return there[reached.group], reached.refs
+
+
+def _latest(refs: Ints, take: int) -> Plan[list[Turn]]:
+    """The ``take`` latest of some turns, in order."""
+    ids: list[str] = yield Ids(refs=refs)
+    order = sorted(range(len(ids)), key=ids.__getitem__)[-take:] if take else []
+    stored: list[Stored] = yield Documents(refs=refs[np.asarray(order, np.int64)])
+    return sorted((turn_of(one.id, one.metadata) for one in stored), key=_order)
+
+
+def _order(turn: Turn) -> Any:
+    return turn.order

@@ -1,0 +1,148 @@
+"""Turns: what was said, as a value and as a document of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from langchain_core.documents import Document
+
+from linkstore.errors import DocumentError
+from linkstore.links import LINKS_KEY, Link
+from linkstore.memory.keys import SessionKey
+
+HAS_SEGMENT: Final = "has_segment"
+HAS_TURN: Final = "has_turn"
+NEXT_TURN: Final = "next_turn"
+MENTIONS: Final = "mentions"
+SOURCED_FROM: Final = "sourced_from"
+RELATED_TO: Final = "related_to"
+SUMMARISES: Final = "summarises"
+WORDLESS: Final = "(nothing was said)"
+"""The text of a turn without any word or sign, which no embedding takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One exchange of a conversation.
+
+    Args:
+        id: Of its document.
+        session: The conversation.
+        ordinal: Its position in the conversation, from 1; two writers at once may give one twice.
+        segment: The number of its topic segment, from 1.
+        query: What the user said.
+        response: What was answered; None if there was no answer.
+        time: When, in UTC.
+        entities: What it mentions, as it is written there.
+        sources: Ids of the chunks of knowledge that the answer came from.
+        follows: The id of the turn before; None for the first of a session.
+    """
+
+    id: str
+    session: SessionKey
+    ordinal: int
+    segment: int
+    query: str
+    response: str | None
+    time: datetime
+    entities: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    follows: str | None = None
+
+    @property
+    def text(self) -> str:
+        """What is searched: the query and the response."""
+        said = self.query if self.response is None else f"{self.query}\n{self.response}"
+        return said if said.strip() else WORDLESS
+
+    @property
+    def order(self) -> tuple[int, datetime, str]:
+        """Turns of a session sort by this."""
+        return self.ordinal, self.time, self.id
+
+    def to_dict(self) -> dict[str, Any]:
+        """The turn as plain JSON."""
+        return {
+            "id": self.id,
+            "ordinal": self.ordinal,
+            "segment": self.segment,
+            "time": written_time(self.time),
+            "query": self.query,
+            "response": self.response,
+            "entities": list(self.entities),
+            "sources": list(self.sources),
+        }
+
+
+def turn_document(turn: Turn) -> Document:
+    """The document that stores a turn, whole."""
+    links = [
+        Link.incoming(kind=HAS_TURN, tag=turn.session.segment(turn.segment)),
+        Link.outgoing(kind=NEXT_TURN, tag=turn.id),
+    ]
+    if turn.follows is not None:
+        links.append(Link.incoming(kind=NEXT_TURN, tag=turn.follows))
+    links += (
+        Link.outgoing(kind=MENTIONS, tag=turn.session.entity(turn.segment, name), label=name)
+        for name in turn.entities
+    )
+    links += (Link.outgoing(kind=SOURCED_FROM, tag=id) for id in turn.sources)
+    metadata = {
+        **common_metadata("turn", turn.session),
+        "segment": turn.segment,
+        "ordinal": turn.ordinal,
+        "time": written_time(turn.time),
+        "query": turn.query,
+        "response": turn.response,
+        LINKS_KEY: [link.to_dict() for link in links],
+    }
+    return Document(id=turn.id, page_content=turn.text, metadata=metadata)
+
+
+def common_metadata(type: str, session: SessionKey) -> dict[str, Any]:
+    """What every document of a session says of itself."""
+    return {
+        "type": type,
+        "session": session.path,
+        "owner": session.owner,
+        "user_id": session.user_id,
+        "agent_id": session.agent_id,
+        "run_id": session.run_id,
+    }
+
+
+def turn_of(id: str, metadata: Mapping[str, Any]) -> Turn:
+    """The turn that a document stores."""
+    links = [(one["kind"], one["tag"], one["direction"], one.get("label")) for one in metadata[LINKS_KEY]]
+    before = [tag for kind, tag, direction, _ in links if kind == NEXT_TURN and direction == "in"]
+    return Turn(
+        id=id,
+        session=SessionKey.from_path(metadata["session"]),
+        ordinal=metadata["ordinal"],
+        segment=metadata["segment"],
+        query=metadata["query"],
+        response=metadata["response"],
+        time=datetime.fromisoformat(metadata["time"]),
+        entities=tuple(label for kind, _, _, label in links if kind == MENTIONS),
+        sources=tuple(tag for kind, tag, _, _ in links if kind == SOURCED_FROM),
+        follows=before[0] if before else None,
+    )
+
+
+def written_time(time: datetime) -> str:
+    """A moment as it is stored: UTC, to the microsecond, so that texts sort as the moments do.
+
+    Raises:
+        DocumentError: If it has no time zone.
+    """
+    if time.tzinfo is None:
+        raise DocumentError(f"the time of a turn needs a time zone: {time!r}; use datetime.now(UTC)")
+    return time.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def distinct(names: Sequence[str]) -> tuple[str, ...]:
+    """Names without repetitions, in order of first appearance."""
+    return tuple(dict.fromkeys(names))
