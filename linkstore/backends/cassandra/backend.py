@@ -107,6 +107,17 @@ class CassandraBackend(Backend):
         self._names = Names(self._tables)
         self._accesses = Accesses(self._tables, self._fetcher, self._settings.ttl)
 
+    def beside(self, name: str, *, create: bool) -> CassandraBackend:
+        """The backend of a further store over the same session: tables whose names end with this name.
+
+        Raises:
+            BackendError: If this store's name is too long for that.
+            StoreNotFoundError: If there is none and ``create`` is False.
+        """
+        session, tables = self._executor.session, self._tables
+        further = f"{tables.name}_{name}"
+        return CassandraBackend(session, tables.keyspace, further, create=create, settings=self._settings)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(keyspace={self._tables.keyspace!r}, table={self._tables.name!r})"
 

@@ -118,6 +118,14 @@ class EmbeddedBackend(Backend):
         )
         self._upkeep.at_open()
 
+    def beside(self, name: str, *, create: bool) -> EmbeddedBackend:
+        """The backend of a further store: the folder of this name within the store's own.
+
+        Raises:
+            StoreNotFoundError: If there is none and ``create`` is False.
+        """
+        return EmbeddedBackend(self.folder / name, create=create, settings=self._settings)
+
     @property
     def _database(self) -> Database:
         return self._opened.get().database

@@ -1,0 +1,66 @@
+"""Key elements as documents: those that facts name, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from linkstore.agents.facts import ELEMENTS, KEY_ELEMENT, element_of_page, element_page
+from linkstore.agents.waiting import Twin, answered_by
+from linkstore.backends.base import Manifest, Survey
+from linkstore.plans import Members, Operation, Plan, Reached, Resolve
+from linkstore.store import LinkStore
+from linkstore.vectors import Floats, Ints
+
+_BATCH: Final = 4096
+_NONE: Final = np.empty(0, dtype=np.int64)
+
+
+def settled(facts: LinkStore) -> Operation[tuple[int, int]]:
+    """Add the key elements that facts name and that are missing, remove those that no fact names.
+
+    Returns:
+        How many were added and removed.
+    """
+    known: dict[str, str] = yield Twin(facts.pages, facts.apages, (ELEMENTS,))
+    unnamed: list[str] = []
+    for batch in _batches(sorted(known)):
+        unnamed += yield from _unnamed(facts, [element_of_page(url) for url in batch])
+    for batch in _batches(unnamed):
+        urls = [element_page(name).url for name in batch]
+        yield Twin(facts.remove_pages, facts.aremove_pages, (ELEMENTS, urls))
+    survey: Survey = yield Twin(facts.survey, facts.asurvey)
+    missing = [tag for kind, tag, _ in survey.dangling if kind == KEY_ELEMENT]
+    for batch in _batches(missing):
+        pages = [element_page(name) for name in batch]
+        yield Twin(facts.put_pages, facts.aput_pages, (ELEMENTS, pages))
+    return len(missing), len(unnamed)
+
+
+def _unnamed(facts: LinkStore, names: Sequence[str]) -> Operation[list[str]]:
+    """Those of the key elements that no fact names."""
+    backend = facts.backend
+    manifest: Manifest = yield Twin(backend.run, backend.arun, (backend.manifest(),))
+    any_vector = np.zeros(manifest.dimension or 1, dtype=np.float32)
+    any_vector[0] = 1.0
+    sizes: Ints = yield answered_by(facts, _sizes(names, any_vector))
+    return [name for name, size in zip(names, sizes.tolist(), strict=True) if not size]
+
+
+def _sizes(names: Sequence[str], vector: Floats) -> Plan[Ints]:
+    """How many facts name each key element, counted to 1."""
+    groups: Ints = yield Resolve(tags=tuple((KEY_ELEMENT, name) for name in names))
+    sizes = np.zeros(len(names), dtype=np.int64)
+    there = np.flatnonzero(groups >= 0)
+    reached: Reached = yield Members(
+        groups=groups[there], side="out", vector=vector, take=1, cap=1, exclude=_NONE
+    )
+    sizes[there] = reached.sizes
+    return sizes
+
+
+def _batches(items: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(items), _BATCH):
+        yield items[start : start + _BATCH]

@@ -1,0 +1,187 @@
+"""Atomic facts and key elements, and how they are stored: ordinary documents with links.
+
+A fact is a document whose outgoing links of the kind :data:`KEY_ELEMENT` name its key elements; a key element
+is a document with the incoming link. Facts are the documents of a page entry that stands for their chunk, so
+the facts of a chunk are replaced, and removed, in one change.
+
+Source: S. Li et al., "GraphReader: Building Graph-based Agent to Enhance Long-Context Abilities of Large
+Language Models", EMNLP Findings 2024, https://arxiv.org/abs/2406.14550.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import xxhash
+from langchain_core.documents import Document
+
+from linkstore.lexical import name_of
+from linkstore.links import LINKS_KEY, Link, merge_links
+from linkstore.operations import PageDocuments
+from linkstore.text import fold
+from linkstore.variants import Variants, normalized
+
+KEY_ELEMENT: Final = "key_element"
+"""The kind of the links from facts to their key elements."""
+FACTS: Final = "linkstore:facts"
+"""The source of the page entries that stand for chunks."""
+ELEMENTS: Final = "linkstore:key elements"
+"""The source of the page entries that stand for key elements."""
+ELEMENT_ID: Final = "element:"
+"""What the id of a key element begins with."""
+CHUNK_KEY: Final = "chunk"
+"""The metadata key of a fact that holds the id of its chunk."""
+MOST_ELEMENTS: Final = 10
+"""So many key elements of a fact are kept, the first ones."""
+_AROUND: Final = re.compile(r"^(?:the|an?)\s+(?=\S{2})|['\u2019]s?$", re.IGNORECASE)
+LONGEST_ELEMENT: Final = 80
+"""Longer key elements, in characters, are phrases and left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """The smallest statement that stands alone.
+
+    Args:
+        text: In a sentence.
+        key_elements: The names, nouns, verbs and adjectives that it cannot do without, as written.
+    """
+
+    text: str
+    key_elements: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """A chunk whose facts could not be extracted; the next run tries again.
+
+    Args:
+        chunk: Its id.
+        reason: What went wrong.
+    """
+
+    chunk: str
+    reason: str
+
+
+Extracted = Sequence[Fact] | Failed
+"""The facts of a chunk, or why there are none."""
+
+
+class FactExtractor(Protocol):
+    """Extracts facts from chunks.
+
+    Facts are extracted anew when ``name`` changes, so it names all that the result depends on.
+    """
+
+    @property
+    def name(self) -> str:
+        """What extracts, with its version."""
+        ...
+
+    @property
+    def calls_model(self) -> bool:
+        """Whether each chunk costs a call of a model."""
+        ...
+
+    def prompt_tokens(self, chunks: Sequence[Document]) -> int:
+        """How many tokens would be sent to a model for these chunks."""
+        ...
+
+    def extract(self, chunks: Sequence[Document]) -> list[Extracted]:
+        """For each chunk its facts, or why there are none."""
+        ...
+
+    async def aextract(self, chunks: Sequence[Document]) -> list[Extracted]:
+        """For each chunk its facts, or why there are none."""
+        ...
+
+
+def digest(chunk: Document, extractor: str) -> str:
+    """A hash of all that the facts of a chunk depend on."""
+    parts = (extractor, chunk.page_content, *_names(chunk.metadata))
+    hashed = xxhash.xxh3_128(b"\0".join(part.encode("utf-8", "surrogatepass") for part in parts))
+    return hashed.hexdigest()
+
+
+def page_of_chunk(id: str) -> str:
+    """The page entry that stands for a chunk."""
+    return f"chunk:{id}"
+
+
+def chunk_of_page(url: str) -> str:
+    """The chunk that a page entry stands for."""
+    return url.removeprefix("chunk:")
+
+
+def fact_page(chunk: Document, digest: str, facts: Sequence[Fact], variants: Variants) -> PageDocuments:
+    """The facts of a chunk as the documents of a page."""
+    written = [fact for fact in facts if fold(fact.text)]
+    documents = tuple(_fact(chunk, number, fact, variants) for number, fact in enumerate(written, 1))
+    return PageDocuments(url=page_of_chunk(chunk.id or ""), digest=digest, documents=documents)
+
+
+def element_page(name: str) -> PageDocuments:
+    """A key element as the document of a page."""
+    id = f"{ELEMENT_ID}{name}"
+    link = Link.incoming(kind=KEY_ELEMENT, tag=name)
+    metadata = {"type": "key element", "page": id, LINKS_KEY: [link.to_dict()]}
+    document = Document(id=id, page_content=name, metadata=metadata)
+    return PageDocuments(url=id, digest="", documents=(document,))
+
+
+def element_of_page(url: str) -> str:
+    """The key element that a page entry stands for."""
+    return url.removeprefix(ELEMENT_ID)
+
+
+def _fact(chunk: Document, number: int, fact: Fact, variants: Variants) -> Document:
+    id = chunk.id or ""
+    kept = {key: chunk.metadata[key] for key in ("title", "headings", "url") if key in chunk.metadata}
+    own = (Link.outgoing(kind=KEY_ELEMENT, tag=name) for name in elements_of(fact))
+    links = merge_links(map(variants.joined, own))
+    return Document(
+        id=f"fact:{id}:{number}",
+        page_content=_with_place(fact.text, chunk.metadata),
+        metadata={
+            **kept,
+            "type": "fact",
+            "page": page_of_chunk(id),
+            CHUNK_KEY: id,
+            LINKS_KEY: [link.to_dict() for link in links],
+        },
+    )
+
+
+def elements_of(fact: Fact) -> list[str]:
+    """The key elements of a fact that are kept: short, with a visible character, each name once.
+
+    Without an article before and a possessive after, so that "the Rhine's" meets "Rhine".
+    """
+    names: dict[str, str] = {}
+    for one in fact.key_elements:
+        spelling = _AROUND.sub("", " ".join(one.split()))
+        if len(spelling) <= LONGEST_ELEMENT and fold(spelling) and _storable(spelling):
+            names.setdefault(normalized(spelling), spelling)
+    return list(names.values())[:MOST_ELEMENTS]
+
+
+def _storable(text: str) -> bool:
+    return "\0" not in text and text.encode("utf-8", "ignore").decode() == text
+
+
+def _with_place(text: str, metadata: Mapping[str, Any]) -> str:
+    """A fact after the title and the heading of its chunk, as far as it does not name them."""
+    said = fold(text)
+    names = [name for name in _names(metadata) if name and fold(name) not in said]
+    return f"{', '.join(names)}: {text}" if names else text
+
+
+def _names(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """Title and innermost heading of a chunk."""
+    title = metadata.get("title")
+    names = (title if isinstance(title, str) else "", name_of(metadata))
+    return tuple(dict.fromkeys(" ".join(name.split()) for name in names))

@@ -1,0 +1,108 @@
+"""index_facts: the facts of a store, in a store of their own beside it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+from linkstore.agents.facts import KEY_ELEMENT, FactExtractor
+from linkstore.agents.indexing import FactSummary, Indexing
+from linkstore.agents.rules import RuleExtractor
+from linkstore.agents.waiting import awaited, wait
+from linkstore.drivers import arun, run
+from linkstore.errors import StoreNotFoundError
+from linkstore.store import LinkStore
+from linkstore.store.beside import store_beside
+from linkstore.variants import Variants
+
+BESIDE: Final = "facts"
+"""The name of the store of facts beside its store."""
+
+
+def fact_store(store: LinkStore, *, create: bool = False) -> LinkStore:
+    """The store that holds the facts of a store: the folder ``facts`` within its folder, or further tables.
+
+    Args:
+        store: Holds the chunks.
+        create: Whether to make it if there is none.
+
+    Raises:
+        StoreNotFoundError: If there is none and ``create`` is False.
+        CapabilityError: If the backend keeps no stores beside it.
+    """
+    return store_beside(store, BESIDE, create=create)
+
+
+def index_facts(
+    store: LinkStore,
+    extractor: FactExtractor | None = None,
+    *,
+    facts: LinkStore | None = None,
+    aliases: Mapping[str, Iterable[str]] | None = None,
+    dry_run: bool = False,
+) -> FactSummary:
+    """Extract the atomic facts of a store's chunks and their key elements, for :func:`graph_reader`.
+
+    Facts and key elements are ordinary documents with links in a store of their own, so that no search of the
+    chunks finds them. Chunks that have not changed cost nothing. Facts of chunks that are gone are removed,
+    and key elements that no fact names. A run that is interrupted goes on where it stopped.
+
+    Args:
+        store: Holds the chunks; every document is one.
+        extractor: Extracts facts; default :class:`RuleExtractor`, which needs no model.
+        facts: Where to keep the facts; default :func:`fact_store`, beside the store.
+        aliases: Other names of key elements by the name that they stand for; see
+            :class:`~linkstore.variants.Variants`. They apply to facts that are extracted from now on.
+        dry_run: Count what would be extracted, with the calls of a model and the tokens sent; write nothing.
+
+    Returns:
+        What was done; ``failed`` lists the chunks whose facts could not be extracted.
+
+    Raises:
+        ExtractionError: If no chunk's facts could be extracted.
+        LinkError: If an alias stands for two names.
+        BackendError: If a storage engine fails; what was written stays.
+    """
+    with _indexing(store, extractor, facts, aliases, dry_run) as indexing:
+        return run(indexing.operation(), wait)
+
+
+async def aindex_facts(
+    store: LinkStore,
+    extractor: FactExtractor | None = None,
+    *,
+    facts: LinkStore | None = None,
+    aliases: Mapping[str, Iterable[str]] | None = None,
+    dry_run: bool = False,
+) -> FactSummary:
+    """Extract facts without blocking the event loop: see :func:`index_facts`."""
+    with ExitStack() as stack:
+        opening = _indexing(store, extractor, facts, aliases, dry_run)
+        indexing = await asyncio.to_thread(stack.enter_context, opening)
+        return await arun(indexing.operation(), awaited)
+
+
+@contextmanager
+def _indexing(
+    store: LinkStore,
+    extractor: FactExtractor | None,
+    facts: LinkStore | None,
+    aliases: Mapping[str, Iterable[str]] | None,
+    dry_run: bool,
+) -> Iterator[Indexing]:
+    """A run, with the store of facts closed in the end if it was opened here."""
+    variants = Variants([KEY_ELEMENT], aliases)
+    with ExitStack() as stack:
+        if facts is None:
+            facts = stack.enter_context(_to_look_at(store) if dry_run else fact_store(store, create=True))
+        yield Indexing(store, facts, extractor or RuleExtractor(), variants, dry_run)
+
+
+def _to_look_at(store: LinkStore) -> LinkStore:
+    """The store of facts, or an empty one where there is none."""
+    try:
+        return fact_store(store)
+    except StoreNotFoundError:
+        return LinkStore()

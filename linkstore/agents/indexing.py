@@ -1,0 +1,186 @@
+"""Bring the facts of a store up to date: one operation, which waits for stores and for an extractor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from langchain_core.documents import Document
+
+from linkstore.agents.elements import settled
+from linkstore.agents.facts import (
+    FACTS,
+    Extracted,
+    FactExtractor,
+    Failed,
+    digest,
+    fact_page,
+    page_of_chunk,
+)
+from linkstore.agents.waiting import Twin
+from linkstore.errors import ExtractionError
+from linkstore.operations import PageDocuments, as_document
+from linkstore.plans import Operation
+from linkstore.store import LinkStore
+from linkstore.variants import Variants
+
+BEGUN: Final = "linkstore:facts begun"
+"""The source of the page entry that says that a run has changed facts and key elements are not settled."""
+_SCANNED: Final = 500
+_BATCH: Final = 256
+"""Chunks whose facts are extracted and written at once without a model."""
+_BATCH_OF_CALLS: Final = 32
+"""The same with a model: what an interrupted run may have to pay again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactSummary:
+    """What indexing facts did, or would do.
+
+    Args:
+        chunks: Chunks in the store.
+        extracted: Chunks whose facts were extracted; in a dry run, those that would be.
+        unchanged: Chunks that have not changed since.
+        removed: Chunks that are gone, with their facts.
+        facts: Facts that were written.
+        elements_added: Key elements that are new.
+        elements_removed: Key elements that no fact has any more.
+        failed: Chunks whose facts could not be extracted.
+        calls: Calls of a model, one for each chunk; a call that is repeated is not counted.
+        prompt_tokens: Tokens sent with these calls, by the tokenizer of Llama 2.
+        dry_run: Whether nothing was done.
+    """
+
+    chunks: int = 0
+    extracted: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    facts: int = 0
+    elements_added: int = 0
+    elements_removed: int = 0
+    failed: tuple[Failed, ...] = ()
+    calls: int = 0
+    prompt_tokens: int = 0
+    dry_run: bool = False
+
+
+@dataclass(slots=True)
+class _Run:
+    """What one run has counted so far."""
+
+    chunks: int = 0
+    extracted: int = 0
+    facts: int = 0
+    prompt_tokens: int = 0
+    failed: list[Failed] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    begun: bool = False
+
+
+class Indexing:
+    """One run.
+
+    Args:
+        store: Holds the chunks.
+        facts: Holds their facts.
+        extractor: Extracts them.
+        variants: Joins spellings of key elements.
+        dry_run: Whether to count only.
+    """
+
+    def __init__(
+        self, store: LinkStore, facts: LinkStore, extractor: FactExtractor, variants: Variants, dry_run: bool
+    ) -> None:
+        self._store, self._facts = store, facts
+        self._extractor, self._variants = extractor, variants
+        self._dry_run = dry_run
+
+    def operation(self) -> Operation[FactSummary]:
+        """Extract the facts of new and changed chunks, remove those of chunks that are gone."""
+        facts = self._facts
+        known: dict[str, str] = yield Twin(facts.pages, facts.apages, (FACTS,))
+        begun: dict[str, str] = yield Twin(facts.pages, facts.apages, (BEGUN,))
+        run = _Run(begun=bool(begun))
+        waiting: list[Document] = []
+        after: str | None = None
+        most = _BATCH_OF_CALLS if self._extractor.calls_model else _BATCH
+        while records := (yield self._scan(after)):
+            after = records[-1].id
+            waiting += self._changed(run, map(as_document, records), known)
+            while len(waiting) >= most:
+                yield from self._written(run, waiting[:most])
+                waiting = waiting[most:]
+        if waiting:
+            yield from self._written(run, waiting)
+        gone = sorted(known.keys() - run.seen)
+        if gone and not self._dry_run:
+            yield from self._begin(run)
+            yield Twin(facts.remove_pages, facts.aremove_pages, (FACTS, gone))
+        return (yield from self._summary(run, len(gone)))
+
+    def _scan(self, after: str | None) -> Twin:
+        backend = self._store.backend
+        return Twin(backend.run, backend.arun, (backend.scan(after, _SCANNED),))
+
+    def _changed(self, run: _Run, chunks: Iterator[Document], known: dict[str, str]) -> list[Document]:
+        """The chunks that are new, or not as they were."""
+        found = []
+        for chunk in chunks:
+            run.chunks += 1
+            url = page_of_chunk(chunk.id or "")
+            run.seen.add(url)
+            if known.get(url) != digest(chunk, self._extractor.name):
+                found.append(chunk)
+        return found
+
+    def _written(self, run: _Run, chunks: Sequence[Document]) -> Operation[None]:
+        """Extract and write the facts of some chunks."""
+        extractor = self._extractor
+        run.prompt_tokens += extractor.prompt_tokens(chunks)
+        run.extracted += len(chunks)
+        if self._dry_run:
+            return
+        found: list[Extracted] = yield Twin(extractor.extract, extractor.aextract, (chunks,))
+        failed = [one for one in found if isinstance(one, Failed)]
+        if failed and len(failed) == len(chunks) and not run.facts:
+            raise ExtractionError(f"no facts could be extracted: {failed[0].reason}")
+        run.failed += failed
+        run.extracted -= len(failed)
+        pages = [
+            self._page(chunk, facts)
+            for chunk, facts in zip(chunks, found, strict=True)
+            if not isinstance(facts, Failed)
+        ]
+        yield from self._begin(run)
+        yield Twin(self._facts.put_pages, self._facts.aput_pages, (FACTS, pages))
+        run.facts += sum(len(page.documents) for page in pages)
+
+    def _page(self, chunk: Document, facts: Sequence[Any]) -> PageDocuments:
+        return fact_page(chunk, digest(chunk, self._extractor.name), facts, self._variants)
+
+    def _begin(self, run: _Run) -> Operation[None]:
+        """Mark the run, so that one that is interrupted is settled by the next."""
+        if not run.begun:
+            mark = PageDocuments(url=BEGUN, digest="begun", documents=())
+            yield Twin(self._facts.put_pages, self._facts.aput_pages, (BEGUN, [mark]))
+            run.begun = True
+
+    def _summary(self, run: _Run, gone: int) -> Operation[FactSummary]:
+        added = removed = 0
+        if run.begun and not self._dry_run:
+            added, removed = yield from settled(self._facts)
+            yield Twin(self._facts.remove_pages, self._facts.aremove_pages, (BEGUN, [BEGUN]))
+        return FactSummary(
+            chunks=run.chunks,
+            extracted=run.extracted,
+            unchanged=run.chunks - run.extracted - len(run.failed),
+            removed=gone,
+            facts=run.facts,
+            elements_added=added,
+            elements_removed=removed,
+            failed=tuple(run.failed),
+            calls=(run.extracted + len(run.failed)) * self._extractor.calls_model,
+            prompt_tokens=run.prompt_tokens,
+            dry_run=self._dry_run,
+        )

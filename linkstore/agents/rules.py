@@ -1,0 +1,62 @@
+"""Facts without a model: the sentences of a chunk, and the phrases in them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from langchain_core.documents import Document
+
+from linkstore.agents.facts import Extracted, Fact
+from linkstore.agents.phrases import key_elements
+from linkstore.agents.pronouns import subject_of, with_subject
+from linkstore.agents.sentences import sentences
+from linkstore.lexical import name_of
+
+SHORTEST: Final = 3
+"""Sentences of fewer words say nothing alone."""
+
+
+class RuleExtractor:
+    """Extracts facts with rules for English, without a model.
+
+    Each sentence of at least three words is a fact. A pronoun that opens it is replaced by the subject of its
+    section: the title of the page, else the heading. Its key elements are names (words with capitals), then
+    the other phrases between stop words, then the subject.
+    """
+
+    @property
+    def name(self) -> str:
+        """The rules, with their version."""
+        return "rules 1"
+
+    @property
+    def calls_model(self) -> bool:
+        """No."""
+        return False
+
+    def prompt_tokens(self, chunks: Sequence[Document]) -> int:
+        """None: no model is called."""
+        return 0
+
+    def extract(self, chunks: Sequence[Document]) -> list[Extracted]:
+        """For each chunk its facts."""
+        return [facts_of(chunk) for chunk in chunks]
+
+    async def aextract(self, chunks: Sequence[Document]) -> list[Extracted]:
+        """For each chunk its facts."""
+        return await asyncio.to_thread(self.extract, chunks)
+
+
+def facts_of(chunk: Document) -> tuple[Fact, ...]:
+    """The facts of a chunk, in order."""
+    subject = subject_of(chunk.metadata)
+    headings = {name_of(chunk.metadata), subject}
+    found = dict.fromkeys(
+        with_subject(sentence, subject)
+        for sentence in sentences(chunk.page_content)
+        if len(sentence.split()) >= SHORTEST and sentence not in headings
+    )
+    own = [subject] if subject else []
+    return tuple(Fact(text=text, key_elements=(*key_elements(text), *own)) for text in found)

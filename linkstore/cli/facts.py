@@ -1,0 +1,80 @@
+"""``linkstore facts``: extract atomic facts for the agent that reads a store."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from linkstore.cli.exits import INCOMPLETE, INTERRUPTED
+from linkstore.cli.options import JsonOption, StoreOption
+from linkstore.cli.output import note, printable, stdout, write_json
+from linkstore.cli.stores import opened
+
+if TYPE_CHECKING:
+    from linkstore.agents import FactExtractor, FactSummary
+
+SHOWN = 10
+"""So many chunks whose facts could not be extracted are named."""
+
+
+def facts(
+    store: StoreOption,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Chat model, such as openai:gpt-4.1-mini; default: rules for English."
+        ),
+    ] = None,
+    max_concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Calls of the model at once.")] = 8,
+    rate: Annotated[
+        float | None, typer.Option(metavar="N", help="Calls of the model per second; default no limit.")
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Count the calls and tokens that it would cost, and write nothing."),
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Extract atomic facts and key elements from the chunks of a store, for linkstore.agents.
+
+    They are kept in a store of their own beside the store, so searches do not find them. A second run
+    extracts the facts of new and changed chunks only. An interrupted run continues where it stopped.
+    """
+    from linkstore.agents import index_facts
+
+    extractor = None if model is None else _model_extractor(model, max_concurrency, rate)
+    with opened(store) as opened_store:
+        try:
+            summary = index_facts(opened_store, extractor, dry_run=dry_run)
+        except KeyboardInterrupt as error:
+            note("stopped; run the same command again to go on")
+            raise typer.Exit(INTERRUPTED) from error
+    if json:
+        write_json(asdict(summary))
+    else:
+        _show(summary)
+    if summary.failed:
+        raise typer.Exit(INCOMPLETE)
+
+
+def _model_extractor(name: str, max_concurrency: int, rate: float | None) -> FactExtractor:
+    from linkstore.agents import ModelExtractor, chat_model
+
+    return ModelExtractor(chat_model(name, rate=rate), max_concurrency=max_concurrency)
+
+
+def _show(summary: FactSummary) -> None:
+    line: Any = stdout().print
+    line(f"chunks    {summary.chunks:,}, {summary.unchanged:,} unchanged, {summary.removed:,} removed")
+    if summary.dry_run:
+        line(f"would extract the facts of {summary.extracted:,} chunks")
+        line(f"calls     {summary.calls:,} of a model, {summary.prompt_tokens:,} tokens in their prompts")
+        return
+    line(f"extracted {summary.facts:,} facts of {summary.extracted:,} chunks")
+    line(f"elements  {summary.elements_added:,} added, {summary.elements_removed:,} removed")
+    for failed in summary.failed[:SHOWN]:
+        note(printable(f"failed: {failed.chunk}: {failed.reason}"))
+    if len(summary.failed) > SHOWN:
+        note(f"and {len(summary.failed) - SHOWN:,} more; run the command again to retry them")

@@ -1,0 +1,47 @@
+"""Further stores beside a store: of the same engine, with the same embedding, named after what they hold."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from linkstore.backends.base import Backend
+from linkstore.errors import CapabilityError
+from linkstore.store import LinkStore
+
+
+@runtime_checkable
+class KeepsBeside(Protocol):
+    """A backend that can keep further stores beside its own."""
+
+    def beside(self, name: str, *, create: bool) -> Backend:
+        """The backend of the store with this name.
+
+        Raises:
+            StoreNotFoundError: If there is none and ``create`` is False.
+        """
+        ...
+
+
+def store_beside(store: LinkStore, name: str, *, create: bool = True) -> LinkStore:
+    """Open a further store that belongs to a store; close it before that one.
+
+    Args:
+        store: Whose engine and embedding it has.
+        name: Lower-case letters.
+        create: Whether to make it if there is none.
+
+    Raises:
+        CapabilityError: If the backend keeps no further stores.
+        StoreNotFoundError: If there is none and ``create`` is False.
+    """
+    backend = store.backend
+    if not isinstance(backend, KeepsBeside):
+        raise CapabilityError(
+            f"{type(backend).__name__} keeps no further stores beside its own; pass one, such as LinkStore()"
+        )
+    further = backend.beside(name, create=create)
+    try:
+        return LinkStore(store.embeddings, backend=further)
+    except BaseException:
+        further.close()
+        raise

@@ -1,0 +1,156 @@
+"""The index of facts, embedded and in memory; and the rules that extract facts without a model."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+from fact_cases import FactCases, chunk, chunks, contents, fresh
+from langchain_core.messages.tool import invalid_tool_call
+
+from linkstore import LinkStore
+from linkstore.agents import ModelExtractor, fact_store, index_facts
+from linkstore.agents.modelled import ExtractedFact, ExtractedFacts
+from linkstore.agents.phrases import key_elements
+from linkstore.agents.pronouns import with_subject
+from linkstore.agents.sentences import LONGEST, sentences
+from linkstore.context import counter_of
+from linkstore.errors import CapabilityError, ExtractionError
+from linkstore.testing import OracleBackend, ScriptedChatModel
+
+MALFORMED = invalid_tool_call(name=None, args="{not json", id=None, error=None)
+
+
+class TestInAFolder(FactCases):
+    @pytest.fixture
+    def store(self, tmp_path):
+        with LinkStore.open(tmp_path / "kb") as store:
+            yield store
+
+
+class TestInMemory(FactCases):
+    @pytest.fixture
+    def store(self):
+        with LinkStore() as store:
+            yield store
+
+
+def test_a_process_that_is_killed_loses_no_more_than_it_was_reading(tmp_path):
+    """The next run reads the other chunks only, and the index is that of one run."""
+    many = [chunk(f"d{n:03}", f"Document {n} tells of Paris.", f"Title {n}") for n in range(600)]
+    with LinkStore.open(tmp_path / "kb") as store:
+        store.add_documents(many)
+    script = f"""
+import os, signal
+from linkstore import LinkStore
+from linkstore.agents import RuleExtractor, index_facts
+
+class Killed(RuleExtractor):
+    def extract(self, chunks):
+        if chunks[0].id != "d000":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().extract(chunks)
+
+with LinkStore.open({str(tmp_path / "kb")!r}) as store:
+    index_facts(store, Killed())
+"""
+    killed = subprocess.run([sys.executable, "-c", script], capture_output=True)
+    assert killed.returncode == -signal.SIGKILL
+
+    with LinkStore.open(tmp_path / "kb") as store:
+        assert index_facts(store).extracted == 600 - 256
+        with fact_store(store) as facts:
+            assert contents(facts) == fresh(many)
+
+
+def test_a_backend_that_keeps_no_further_stores_says_so():
+    with LinkStore(backend=OracleBackend()) as store, pytest.raises(CapabilityError, match="pass one"):
+        index_facts(store)
+
+
+def test_facts_of_a_model_cost_one_call_for_each_new_chunk():
+    model = ScriptedChatModel(script=lambda messages: said(str(messages[-1].text)))
+    with LinkStore() as store:
+        store.add_documents(chunks())
+        counted = index_facts(store, ModelExtractor(model), dry_run=True)
+        calls_before = len(model.calls)
+        index_facts(store, ModelExtractor(model))
+        first = len(model.calls)
+        index_facts(store, ModelExtractor(model))
+
+        with fact_store(store) as facts:
+            texts = {one.page_content for one in facts.get_by_ids(["fact:rouen:1"])}
+    prompts = [str(message.text) for call in model.calls for message in call.messages]
+    assert (calls_before, counted.calls, first, len(model.calls)) == (0, 3, 3, 3)
+    assert counted.prompt_tokens == sum(counter_of(None).count(prompts))
+    assert texts == {"Rouen: All of it."}
+
+
+def said(prompt: str) -> ExtractedFacts:
+    return ExtractedFacts(facts=[ExtractedFact(fact="All of it.", key_elements=[prompt.split()[-1]])])
+
+
+def test_malformed_output_is_asked_for_once_more_and_then_reported():
+    """One chunk at a time, so that the order of calls is known."""
+    model = ScriptedChatModel(script=[MALFORMED, said("x"), MALFORMED, MALFORMED])
+    with LinkStore() as store:
+        store.add_documents(chunks()[:2])
+
+        first = ModelExtractor(model, max_concurrency=1).extract(chunks()[:1])
+        second = ModelExtractor(model, max_concurrency=1).extract(chunks()[1:2])
+
+    assert [fact.text for fact in first[0]] == ["All of it."]
+    assert "malformed twice" in second[0].reason
+
+
+def test_a_model_that_cannot_be_reached_ends_the_run_with_its_error():
+    model = ScriptedChatModel(script=lambda messages: ConnectionError("no route to the model"))
+    with LinkStore() as store:
+        store.add_documents(chunks())
+        with pytest.raises(ExtractionError, match="no route to the model"):
+            index_facts(store, ModelExtractor(model))
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("It rained. Dr. Who came, i.e. he was there. Then J. R. Smith left!", 3),
+        ("Version 3.11 is out. It costs $4.50 today.", 2),
+        ("A list:\n- one thing is here\n- another thing is there", 3),
+        ('"Is it?" she asked. "It is." Nobody moved.', 3),
+        ("no end", 1),
+        ("", 0),
+    ],
+)
+def test_sentences_end_where_readers_would_end_them(text, wanted):
+    assert len(list(sentences(text))) == wanted
+
+
+def test_a_sentence_without_end_is_cut():
+    parts = list(sentences("word " * 10_000))
+    assert max(map(len, parts)) <= LONGEST
+    assert sum(len(part.split()) for part in parts) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("sentence", "wanted"),
+    [
+        ("She was born in Domrémy.", "Joan was born in Domrémy."),
+        ("Her mother taught her.", "Joan's mother taught her."),
+        ("In 1429, she relieved Orléans.", "In 1429, Joan relieved Orléans."),
+        ("It is known that nobody came.", "It is known that nobody came."),
+        ("Joan said she would go.", "Joan said she would go."),
+        ("They and Joan left.", "They and Joan left."),
+        ("Shell was there.", "Shell was there."),
+        ("He's here.", "He's here."),
+    ],
+)
+def test_a_pronoun_that_opens_a_sentence_is_replaced(sentence, wanted):
+    assert with_subject(sentence, "Joan") == wanted
+
+
+def test_names_come_before_phrases_and_common_words_not_at_all():
+    found = key_elements("The University of the West opened a famous reading room near Seattle in 1962.")
+    assert found == ["University of the West", "Seattle", "famous reading room"]

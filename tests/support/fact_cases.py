@@ -1,0 +1,250 @@
+"""What holds of the index of facts on every engine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+
+from linkstore import LinkStore, get_links
+from linkstore.agents import (
+    Fact,
+    Failed,
+    RuleExtractor,
+    aindex_facts,
+    element_report,
+    fact_store,
+    index_facts,
+)
+from linkstore.agents.facts import KEY_ELEMENT
+from linkstore.errors import ExtractionError, LinkStoreError
+
+JOAN = "Joan of Arc is a patron saint of France. She was born in Domrémy. In 1429, she relieved Orléans."
+VOLTAIRE = "Voltaire wrote The Maid of Orleans. It was published in 1762."
+ROUEN = "Rouen is a city in France. It lies on the Seine."
+
+
+def chunk(id: str, text: str, title: str, *headings: str) -> Document:
+    return Document(id=id, page_content=text, metadata={"title": title, "headings": list(headings)})
+
+
+def chunks() -> list[Document]:
+    return [
+        chunk("joan", JOAN, "Joan of Arc", "Joan of Arc", "Life"),
+        chunk("voltaire", VOLTAIRE, "Voltaire"),
+        chunk("rouen", ROUEN, "Rouen"),
+    ]
+
+
+class Counting(RuleExtractor):
+    """Rules that count the chunks they read, and may fail or stop at one."""
+
+    def __init__(self, *, fails: str = "", stops_after: int | None = None) -> None:
+        self.read: list[str] = []
+        self._fails, self._stops_after = fails, stops_after
+
+    def extract(self, chunks: Sequence[Document]) -> list[Sequence[Fact] | Failed]:
+        found: list[Sequence[Fact] | Failed] = []
+        for one, facts in zip(chunks, super().extract(chunks), strict=True):
+            if self._stops_after is not None and len(self.read) == self._stops_after:
+                raise KeyboardInterrupt
+            self.read.append(one.id or "")
+            found.append(Failed(chunk=one.id or "", reason="no reason") if one.id == self._fails else facts)
+        return found
+
+
+def contents(store: LinkStore) -> dict[str, tuple[str, dict[str, Any]]]:
+    """All documents of a store, by id."""
+    return {str(one.id): (one.page_content, one.metadata) for one in store.scan()}
+
+
+def fresh(documents: list[Document]) -> dict[str, tuple[str, dict[str, Any]]]:
+    """What an index of facts of these chunks holds that was made in one go."""
+    with LinkStore() as store, LinkStore() as facts:
+        store.add_documents(documents)
+        index_facts(store, facts=facts)
+        return contents(facts)
+
+
+class _Stopped(LinkStore):
+    """A store that fails at its nth change of pages, before or after it is written."""
+
+    left = 0
+    before = True
+
+    def put_pages(self, *arguments: Any) -> Any:
+        return self._counted(super().put_pages, arguments)
+
+    def remove_pages(self, *arguments: Any) -> Any:
+        return self._counted(super().remove_pages, arguments)
+
+    def _counted(self, change: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        self.left -= 1
+        if self.left == 0 and self.before:
+            raise KeyboardInterrupt
+        done = change(*arguments)
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return done
+
+
+class FactCases:
+    @pytest.fixture
+    def store(self) -> Iterator[LinkStore]:
+        raise NotImplementedError
+
+    def test_facts_are_documents_that_name_their_key_elements(self, store):
+        store.add_documents(chunks())
+
+        summary = index_facts(store)
+
+        with fact_store(store) as facts:
+            born = facts.get_by_ids(["fact:joan:2"])[0]
+            named = {link.tag for link in get_links(born) if link.kind == KEY_ELEMENT}
+            assert born.page_content == "Life: Joan of Arc was born in Domrémy."
+            assert named == {"joan of arc", "domrémy"}
+            assert born.metadata["chunk"] == "joan"
+            assert [one.page_content for one in facts.get_by_ids(["element:domrémy"])] == ["domrémy"]
+            assert facts.survey().dangling == ()
+            assert (summary.chunks, summary.extracted, summary.facts) == (3, 3, 7)
+            assert facts.verify().sound
+
+    def test_no_search_of_the_chunks_finds_a_fact(self, store):
+        store.add_documents(chunks())
+        before = [(hit.document.id, hit.score) for hit in store.search("Who was Joan of Arc?")]
+        survey = store.survey()
+
+        index_facts(store)
+
+        assert [(hit.document.id, hit.score) for hit in store.search("Who was Joan of Arc?")] == before
+        assert store.survey() == survey
+
+    def test_an_unchanged_chunk_is_not_read_again(self, store):
+        store.add_documents(chunks())
+        index_facts(store)
+        store.add_documents([chunk("rouen", "Rouen has a cathedral.", "Rouen")])
+        counting = Counting()
+
+        summary = index_facts(store, counting)
+
+        assert counting.read == ["rouen"]
+        assert (summary.unchanged, summary.extracted) == (2, 1)
+        with fact_store(store) as facts:
+            assert not facts.get_by_ids(["fact:rouen:2", "element:seine"])
+            assert facts.get_by_ids(["element:france"])
+        assert index_facts(store, counting).extracted == 0
+
+    def test_a_chunk_that_is_gone_takes_its_facts_and_elements_with_it(self, store):
+        store.add_documents(chunks())
+        index_facts(store)
+        store.delete(["joan"])
+
+        summary = index_facts(store)
+
+        with fact_store(store) as facts:
+            assert contents(facts) == fresh(chunks()[1:])
+        assert summary.removed == 1
+        assert summary.elements_removed > 0
+
+    def test_a_run_that_was_stopped_goes_on_where_it_was(self, store):
+        """Stopped before and after each of its changes; the result is that of one run."""
+        wanted, stops = fresh(chunks()), 0
+        for before in (True, False):
+            for left in range(1, 9):
+                store.add_documents(chunks())
+                with self.facts() as facts:
+                    facts.left, facts.before = left, before
+                    try:
+                        index_facts(store, facts=facts)
+                    except KeyboardInterrupt:
+                        stops += 1
+                    index_facts(store, facts=facts)
+                    assert contents(facts) == wanted
+                    store.delete(["joan"])
+                    facts.left = left
+                    try:
+                        index_facts(store, facts=facts)
+                    except KeyboardInterrupt:
+                        stops += 1
+                    index_facts(store, facts=facts)
+                    assert contents(facts) == fresh(chunks()[1:])
+        assert stops > 8
+
+    def facts(self) -> _Stopped:
+        """An empty store of facts that can be made to stop."""
+        return _Stopped()
+
+    def test_a_run_that_was_stopped_has_kept_what_was_read(self, store):
+        many = [chunk(f"d{n:03}", f"Document {n} tells of Paris.", f"Title {n}") for n in range(600)]
+        store.add_documents(many)
+        first = Counting(stops_after=500)
+        with pytest.raises(KeyboardInterrupt):
+            index_facts(store, first)
+        second = Counting()
+
+        index_facts(store, second)
+
+        assert len(second.read) == 600 - 256
+        with fact_store(store) as facts:
+            assert contents(facts) == fresh(many)
+
+    def test_a_dry_run_counts_and_writes_nothing(self, store):
+        store.add_documents(chunks())
+
+        summary = index_facts(store, dry_run=True)
+
+        assert (summary.extracted, summary.facts, summary.dry_run) == (3, 0, True)
+        with pytest.raises(LinkStoreError):
+            fact_store(store)
+
+    def test_a_chunk_that_failed_is_tried_again(self, store):
+        store.add_documents(chunks())
+
+        first = index_facts(store, Counting(fails="rouen"))
+        second = Counting()
+        index_facts(store, second)
+
+        assert first.failed == (Failed(chunk="rouen", reason="no reason"),)
+        assert first.extracted == 2
+        assert second.read == ["rouen"]
+
+    def test_if_all_chunks_fail_the_run_does(self, store):
+        store.add_documents(chunks()[2:])
+
+        with pytest.raises(ExtractionError, match="no reason"):
+            index_facts(store, Counting(fails="rouen"))
+
+    def test_async_gives_the_same(self, store):
+        store.add_documents(chunks())
+
+        asyncio.run(aindex_facts(store))
+
+        with fact_store(store) as facts:
+            assert contents(facts) == fresh(chunks())
+
+    def test_spellings_meet_by_rule_and_by_alias_and_are_reported(self, store):
+        store.add_documents(
+            [
+                chunk("a", "The Space Needle stands tall today.", ""),
+                chunk("b", "Tourists love the space-needle and SN-1.", ""),
+            ]
+        )
+        spelt = [[Fact(text="x y", key_elements=("the Space Needle", "a", "\ud800", "x" * 100, " "))]]
+        aliases = {"Space Needle": ["SN-1"]}
+
+        class Spelt(RuleExtractor):
+            def extract(self, chunks: Sequence[Document]) -> list[Any]:
+                return [
+                    [Fact(text=one.page_content, key_elements=("space-needle", "SN-1"))] for one in chunks[1:]
+                ] + spelt
+
+        index_facts(store, Spelt(), aliases=aliases)
+
+        with fact_store(store) as facts:
+            report = element_report(facts, aliases)
+            elements = {id for id in contents(facts) if id.startswith("element:")}
+        assert elements == {"element:space needle", "element:a"}
+        assert [merge.name for merge in report.merges] == ["space needle"]
