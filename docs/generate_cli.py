@@ -31,6 +31,7 @@ folder, or a [store in Cassandra](how-to/use-cassandra.md).
 | 7 | the server of the store, or the website to index, could not be reached or did not answer in time |
 | 8 | part of the source could not be read, or most of its pages are missing; the stored pages were kept |
 | 9 | the source contains nothing that can be indexed |
+| 10 | `doctor` found something that needs attention: an alarm |
 | 130 | interrupted by Ctrl-C |
 
 `make docs` writes this page from `--help`.

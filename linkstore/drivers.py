@@ -35,6 +35,25 @@ def answered(plan: Plan[T], answer: Callable[[Fetch], Operation[Any]]) -> Operat
         plan.close()
 
 
+def overheard(plan: Plan[T], asked: Callable[[Fetch], None], told: Callable[[Fetch, Any], None]) -> Plan[T]:
+    """The plan, with a listener: ``asked`` hears each fetch before it is answered, ``told`` each answer."""
+    try:
+        fetch = next(plan)
+        while True:
+            asked(fetch)
+            try:
+                answer = yield fetch
+            except CapabilityError as error:
+                fetch = plan.throw(error)
+            else:
+                told(fetch, answer)
+                fetch = plan.send(answer)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    finally:
+        plan.close()
+
+
 def run(operation: Operation[T], wait: Callable[[Any], Any]) -> T:
     """Drive an operation, blocking in ``wait`` for whatever it yields."""
     try:

@@ -20,6 +20,7 @@ from linkstore.gc_pause import collection_paused
 from linkstore.hits import Hits
 from linkstore.links import LINKS_KEY, AnyLink, Link, as_link, links_in, merge_links
 from linkstore.metadata import stored_metadata
+from linkstore.observing import counting_reached
 from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
 from linkstore.requests import EmbedDocuments, EmbedQuery, Engine
 from linkstore.schemacheck import check_documents, check_links
@@ -78,8 +79,17 @@ def search(
     strategy: Strategy,
     options: SearchOptions,
     max_depth: int | None = None,
+    reached: list[int] | None = None,
 ) -> Operation[Hits]:
     """Embed the query unless it is a vector, run the strategy's plan, and apply its reranker.
+
+    Args:
+        backend: Where the documents are.
+        query: The question, or its vector.
+        strategy: How to search.
+        options: Filters and additional starting points.
+        max_depth: How many links in a row the search may follow; None, any number.
+        reached: If given, takes the number of documents that each step along links gave.
 
     Raises:
         StrategyError: If the strategy follows more than ``max_depth`` links.
@@ -91,6 +101,8 @@ def search(
     manifest: Manifest = yield Engine(backend.manifest())
     question = options.question(unit_vector(vector, manifest.dimension), text)
     plan = within_depth(strategy.plan(question), max_depth, str(strategy))
+    if reached is not None:
+        plan = counting_reached(plan, reached)
     hits: Hits = yield Engine(backend.answer(plan, options.scope))
     return (yield from strategy.judged(question, hits))
 

@@ -13,6 +13,7 @@ from linkstore.cli import (
     context,
     delete,
     demo,
+    doctor,
     evaluate,
     export,
     facts,
@@ -35,7 +36,8 @@ app = typer.Typer(
     help="Search a hyperlinked site by meaning, and follow its links.",
     epilog="Exit codes: 0 done, 1 other errors, 2 usage, 3 no store, 4 store busy, 5 store damaged or of"
     " another version, 6 embedding or optional dependency missing, 7 server unavailable, 8 part of the"
-    " source unreadable (its stored pages were kept), 9 nothing to index, 130 interrupted.",
+    " source unreadable (its stored pages were kept), 9 nothing to index, 10 an alarm of doctor,"
+    " 130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -55,6 +57,7 @@ for _command in (
     maintain.verify,
     maintain.repair,
     maintain.compact,
+    doctor.doctor,
     migrate.migrate,
     demo.demo,
 ):

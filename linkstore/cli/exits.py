@@ -38,6 +38,8 @@ INCOMPLETE: Final = 8
 """Part of the source could not be seen, or most of it is gone: what is stored of that was kept."""
 NOTHING: Final = 9
 """The source has nothing that can be indexed."""
+ALARMED: Final = 10
+"""A checkup found something that needs attention."""
 INTERRUPTED: Final = 130
 """Stopped by Ctrl-C."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from linkstore.cli.exits import UnavailableError, UsageError
 
 if TYPE_CHECKING:
-    from linkstore.ingest import PageStore, Progress, Summary
+    from linkstore.ingest import PageStore, Progress, Source, Summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +25,8 @@ class SourceKind:
         index: Its function in :mod:`linkstore.ingest`, loaded late; called with store, place and options.
         options: Which options it takes beside those that all take: keyword → how the option is written.
         there: Whether a place of this kind must be on disk.
+        source: Its class in :mod:`linkstore.ingest`, loaded late; called with a place and options. None for
+            one that cannot be looked at without its network.
     """
 
     name: str
@@ -33,36 +35,39 @@ class SourceKind:
     index: Callable[[], Callable[..., Summary]]
     options: Mapping[str, str]
     there: bool = True
+    source: Callable[[], Callable[..., Source]] | None = None
 
 
-def _load(function: str) -> Callable[[], Callable[..., Summary]]:
-    def load() -> Callable[..., Summary]:
+def _load(name: str) -> Callable[[], Callable[..., Any]]:
+    """A function or class of :mod:`linkstore.ingest`."""
+
+    def load() -> Callable[..., Any]:
         from linkstore import ingest
 
-        found: Callable[..., Summary] = getattr(ingest, function)
+        found: Callable[..., Any] = getattr(ingest, name)
         return found
 
     return load
 
 
-def _folder(function: str) -> Callable[[], Callable[..., Summary]]:
-    """A function that takes settings."""
+def _folder(name: str) -> Callable[[], Callable[..., Any]]:
+    """A function or class that takes settings."""
 
-    def load() -> Callable[..., Summary]:
+    def load() -> Callable[..., Any]:
         from linkstore.ingest import IngestSettings
 
-        return partial(_with_settings, _load(function)(), IngestSettings)
+        return partial(_with_settings, _load(name)(), IngestSettings)
 
     return load
 
 
 def _with_settings(
-    run: Callable[..., Summary],
+    run: Callable[..., Any],
     settings: Callable[..., Any],
     *place: Any,
     claims: str = "own",
     **options: Any,
-) -> Summary:
+) -> Any:
     return run(*place, settings=settings(claims=claims), **options)
 
 
@@ -136,6 +141,7 @@ KINDS: Final = (
         fits=_ends(".jsonl", ".ndjson"),
         index=_load("index_jsonl"),
         options={"prefix": "--prefix", "claims": "--trust-claims"},
+        source=_load("JsonlSource"),
     ),
     SourceKind(
         name="zim",
@@ -143,6 +149,7 @@ KINDS: Final = (
         fits=_ends(".zim"),
         index=_load("index_zim"),
         options={"prefix": "--prefix"},
+        source=_load("ZimSource"),
     ),
     SourceKind(
         name="wiki",
@@ -150,6 +157,7 @@ KINDS: Final = (
         fits=_ends(".xml", ".xml.bz2"),
         index=_load("index_wiki"),
         options={"prefix": "--prefix"},
+        source=_load("WikiSource"),
     ),
     SourceKind(
         name="vault",
@@ -157,6 +165,7 @@ KINDS: Final = (
         fits=_is_vault,
         index=_folder("index_vault"),
         options={"prefix": "--prefix", "claims": "--trust-claims"},
+        source=_folder("VaultSource"),
     ),
     SourceKind(
         name="folder",
@@ -164,6 +173,7 @@ KINDS: Final = (
         fits=lambda place: Path(place).is_dir(),
         index=_folder("index_folder"),
         options={"prefix": "--prefix", "claims": "--trust-claims"},
+        source=_folder("FolderSource"),
     ),
 )
 """The first one that fits a place is taken."""

@@ -13,6 +13,7 @@ from linkstore.ingest.relink import CORPUS_LINKS, Relinked, link_corpus
 from linkstore.ingest.sink import PageStore
 from linkstore.ingest.source import BadInput, Source, SourcePage
 from linkstore.ingest.sources import SourceNotFoundError
+from linkstore.ingest.staleness import Staleness, staleness
 from linkstore.ingest.summary import (
     Dangling,
     IndexingError,
@@ -48,6 +49,7 @@ __all__ = [
     "RemovalRefusedError",
     "SourceNotFoundError",
     "SourcePage",
+    "Staleness",
     "Summary",
     "UnreadablePageError",
     "VaultSource",
@@ -62,4 +64,5 @@ __all__ = [
     "index_wiki",
     "index_zim",
     "link_corpus",
+    "staleness",
 ]

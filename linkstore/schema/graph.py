@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -53,6 +53,23 @@ class Reach:
     reached: Mapping[str | None, int]
     unreached: Mapping[str | None, int]
     ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How the documents of a type are joined to others.
+
+    Args:
+        documents: How many there are.
+        reached: To how many of them a link of another document leads.
+        leading: From how many of them a link leads to another document.
+        alone: How many have neither.
+    """
+
+    documents: int
+    reached: int
+    leading: int
+    alone: int
 
 
 class TypedGraph:
@@ -126,12 +143,44 @@ class TypedGraph:
         Raises:
             SchemaError: If no document has the type.
         """
-        reached = {number for number, of in enumerate(self._types) if of == type}
-        if not reached:
+        start = {number for number, of in enumerate(self._types) if of == type}
+        if not start:
             known = ", ".join(sorted(one for one in set(self._types) if one)) or "none"
             raise SchemaError(f"no document has the type {type!r}; the types in the store are {known}")
+        reached = self._reached(start, depth)
+        unreached, ids = self._left(reached)
+        found = _counted(self._types[number] for number in reached)
+        return Reach(type=type, reached=found, unreached=unreached, ids=ids)
+
+    def unreached(self, roots: Collection[str]) -> tuple[Mapping[str | None, int], tuple[str, ...]]:
+        """How many documents of each type are not reached from those of these types; ids of the first."""
+        return self._left(self._reached({at for at, of in enumerate(self._types) if of in roots}, None))
+
+    def standing(self) -> Mapping[str | None, Standing]:
+        """How the documents of each type are joined to others."""
+        leading, led = set[int](), set[int]()
+        for tag in self._out.keys() | self._in.keys() | self._both.keys():
+            both = self._both.get(tag, ())
+            outs, ins = {*self._out.get(tag, ()), *both}, {*self._in.get(tag, ()), *both}
+            if outs and ins:
+                leading |= outs if len(ins) > 1 else outs - ins
+                led |= ins if len(outs) > 1 else ins - outs
+        of = {name: [0, 0, 0, 0] for name in _counted(self._types)}
+        for number, name in enumerate(self._types):
+            counts = of[name]
+            counts[0] += 1
+            counts[1] += number in led
+            counts[2] += number in leading
+            counts[3] += number not in led and number not in leading
+        return {
+            name: Standing(documents=count, reached=to, leading=on, alone=alone)
+            for name, (count, to, on, alone) in of.items()
+        }
+
+    def _reached(self, start: set[int], depth: int | None) -> set[int]:
+        """The documents that links lead to from these, themselves included."""
         leaving = self._leaving()
-        frontier, followed, hops = reached, set[Tag](), 0
+        reached, frontier, followed, hops = start, start, set[Tag](), 0
         while frontier and (depth is None or hops < depth):
             tags = {tag for number in frontier for tag in leaving.get(number, ())} - followed
             followed |= tags
@@ -139,13 +188,13 @@ class TypedGraph:
             frontier = found - reached
             reached = reached | frontier
             hops += 1
+        return reached
+
+    def _left(self, reached: Collection[int]) -> tuple[Mapping[str | None, int], tuple[str, ...]]:
+        """The other documents: how many of each type, and ids of the first."""
         left = [number for number in range(len(self._ids)) if number not in reached]
-        return Reach(
-            type=type,
-            reached=_counted(self._types[number] for number in reached),
-            unreached=_counted(self._types[number] for number in left),
-            ids=tuple(sorted(self._ids[number] for number in left)[:SHOWN]),
-        )
+        ids = sorted(self._ids[number] for number in left)[:SHOWN]
+        return _counted(self._types[number] for number in left), tuple(ids)
 
     def relations(self) -> tuple[Relation, ...]:
         """The relations that the links of typed documents have, with those to no document as dangling."""

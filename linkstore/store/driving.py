@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from threading import Lock
 from typing import Any, Final, TypeVar
 
 from langchain_core.embeddings import Embeddings
@@ -12,6 +14,7 @@ from linkstore import operations
 from linkstore.backends.base import Backend
 from linkstore.drivers import arun, run
 from linkstore.embeddings import embedding_name, get_embedding
+from linkstore.observing import Observer
 from linkstore.plans import Operation
 from linkstore.requests import EmbedDocuments, EmbedQuery, Engine
 from linkstore.strategies.ceiling import check_ceiling
@@ -40,6 +43,8 @@ class Driven(VectorStore):
     ) -> None:
         self.backend = backend
         self._max_depth = check_ceiling(max_depth)
+        self._observers: tuple[Observer, ...] = ()
+        self._observing = Lock()
         manifest = backend.run(backend.manifest())
         self._embedding = embedding or get_embedding(manifest.embedding or DEFAULT_EMBEDDING)
         self._embedding_name = embedding_name(self._embedding)
@@ -54,6 +59,24 @@ class Driven(VectorStore):
     def max_depth(self) -> int | None:
         """How many links in a row a search of this store may follow; None, any number."""
         return self._max_depth
+
+    def observe(self, observer: Observer) -> Callable[[], None]:
+        """Tell an observer of each search from now on, whoever asks: methods, retrievers or tools.
+
+        Args:
+            observer: Such as a :class:`~linkstore.watch.Watch`, which calls this itself.
+
+        Returns:
+            A function that ends it; calling it again does nothing.
+        """
+        with self._observing:
+            self._observers = (*self._observers, observer)
+
+        def end() -> None:
+            with self._observing:
+                self._observers = tuple(one for one in self._observers if one is not observer)
+
+        return end
 
     def _run(self, operation: Operation[T]) -> T:
         return run(operation, self._wait)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from linkstore import operations
-from linkstore.backends.base import LinkedPage, Written
+from linkstore.backends.base import LinkedPage, PageEntry, Written
 from linkstore.links import Link
 from linkstore.operations import PageDocuments
 from linkstore.plans import Operation
@@ -23,6 +24,14 @@ class Pages(Driven):
     async def apages(self, source: str | None = None) -> dict[str, str]:
         """The indexed pages of a source: see :meth:`pages`."""
         return await self._arun(self._digests(source))
+
+    def sources(self) -> dict[str, int]:
+        """The sources that pages were indexed from, each with its number of pages."""
+        return self._run(self._sources())
+
+    async def asources(self) -> dict[str, int]:
+        """The sources that pages were indexed from: see :meth:`sources`."""
+        return await self._arun(self._sources())
 
     def page_ids(self, source: str | None, urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The ids of the documents of indexed pages (source None: of any source), as a dict of URL → ids."""
@@ -98,6 +107,10 @@ class Pages(Driven):
     def _digests(self, source: str | None) -> Operation[dict[str, str]]:
         found: dict[str, str] = yield Engine(self.backend.digests(source))
         return found
+
+    def _sources(self) -> Operation[dict[str, int]]:
+        entries: list[PageEntry] = yield Engine(self.backend.pages(None))
+        return dict(sorted(Counter(entry.source for entry in entries).items()))
 
     def _ids(self, source: str | None, urls: Sequence[str]) -> Operation[dict[str, tuple[str, ...]]]:
         entries = yield Engine(self.backend.pages(source, urls))

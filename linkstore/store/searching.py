@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, overload
 
 from langchain_core.documents import Document
@@ -11,6 +12,7 @@ from linkstore import operations
 from linkstore.filters import Filter
 from linkstore.hits import Hits
 from linkstore.links import AnyLink
+from linkstore.observing import observed
 from linkstore.operations import SearchOptions
 from linkstore.plans import Operation
 from linkstore.store.driving import Driven
@@ -270,8 +272,21 @@ class Searching(Driven):
         return lambda cosine: (1.0 + cosine) / 2.0
 
     def _hits(self, query: str | list[float], strategy: Strategy, options: SearchOptions) -> Operation[Hits]:
+        if not self._observers:
+            return (yield from self._found(query, strategy, options, None))
+        question = query if isinstance(query, str) else ""
+        search = partial(self._found, query, strategy, options)
+        return (yield from observed(self._observers, question, str(strategy), search))
+
+    def _found(
+        self,
+        query: str | list[float],
+        strategy: Strategy,
+        options: SearchOptions,
+        reached: list[int] | None,
+    ) -> Operation[Hits]:
         yield from check_known(self.backend, strategy, options)
-        hits = yield from operations.search(self.backend, query, strategy, options, self._max_depth)
+        hits = yield from operations.search(self.backend, query, strategy, options, self._max_depth, reached)
         if not hits or options.hop_filter is not None:
             yield from check_types(self.backend, options)
         return hits

@@ -7,7 +7,8 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from linkstore.arrays import located
-from linkstore.errors import CapabilityError, StrategyError
+from linkstore.drivers import overheard
+from linkstore.errors import StrategyError
 from linkstore.plans import Fetch, Find, Groups, Lexical, Members, Nearest, Plan, Resolve
 from linkstore.strategies.base import Strategy, require_at_least
 from linkstore.vectors import Ints
@@ -44,25 +45,10 @@ def within_depth(plan: Plan[T], max_depth: int | None, strategy: str) -> Plan[T]
 
     The settings of linkstore's own strategies are checked before; this holds for strategies of others, too.
     """
-    return plan if max_depth is None else _held(plan, _Depths(max_depth, strategy))
-
-
-def _held(plan: Plan[T], depths: _Depths) -> Plan[T]:
-    try:
-        fetch = next(plan)
-        while True:
-            depths.check(fetch)
-            try:
-                answer = yield fetch
-            except CapabilityError as error:
-                fetch = plan.throw(error)
-            else:
-                depths.learn(fetch, answer)
-                fetch = plan.send(answer)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
-    finally:
-        plan.close()
+    if max_depth is None:
+        return plan
+    depths = _Depths(max_depth, strategy)
+    return overheard(plan, depths.check, depths.learn)
 
 
 class _Depths:

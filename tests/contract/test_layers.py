@@ -29,7 +29,7 @@ FLOORS = (
         "vocabulary",
         "embeddings",
     },
-    {"drawing", "drivers", "extraction", "lexical", "plans", "order", "schema", "variants"},
+    {"drawing", "drivers", "extraction", "lexical", "observing", "plans", "order", "schema", "variants"},
     {"strategies", "backends.base", "neighbours"},
     {"backends.cassandra", "backends.embedded", "operations", "requests", "schemachange", "schemacheck"},
     {"store", "retriever", "tracing"},

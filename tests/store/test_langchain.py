@@ -357,7 +357,7 @@ def test_it_is_made_with_the_settings_of_open(tmp_path) -> None:
         LinkStore.from_texts(["x"], embedding(), path=tmp_path / "none", create=False)
 
 
-WITHOUT_TWIN = {"as_retriever"}
+WITHOUT_TWIN = {"as_retriever", "observe"}
 """They wait for nothing, like properties."""
 
 

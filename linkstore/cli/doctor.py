@@ -1,0 +1,168 @@
+"""``linkstore doctor``: what in a store needs attention."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from linkstore.cli.exits import ALARMED, UsageError
+from linkstore.cli.options import JsonOption, listed
+from linkstore.cli.output import note, printable, stdout, write_json
+from linkstore.cli.sources import kind_of
+from linkstore.cli.stores import opened
+
+if TYPE_CHECKING:
+    from linkstore.ingest import Source
+    from linkstore.store import LinkStore
+    from linkstore.watch import Alarm, Checkup, Search, Vitals
+
+_LEAST = 1
+"""A set of questions is asked on purpose, so every one of them counts."""
+
+
+def doctor(
+    place: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="STORE",
+            help="The store: a folder, or cassandra://host:port/keyspace/table.",
+            show_default=False,
+        ),
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option("--store", "-s", metavar="PLACE", envvar="LINKSTORE_STORE", help="The same."),
+    ] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME_OR_PATH",
+            help="A source on disk to compare with what is stored of it; NAME=PATH if its name in the store"
+            " is another; repeatable.",
+        ),
+    ] = None,
+    questions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            dir_okay=False,
+            exists=True,
+            help="Questions to ask, as JSON lines for linkstore eval: how many find nothing, and how long"
+            " they take.",
+        ),
+    ] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KINDS", help="Kinds of link whose tags are names; default entity,mention."),
+    ] = None,
+    trust_claims: Annotated[
+        bool, typer.Option("--trust-claims", help="The sources were indexed with --trust-claims.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Check what a store holds, and say what needs attention.
+
+    Reads all documents. Reports what its schema does not allow, types of documents that no traversal reaches,
+    pages that changed since they were indexed, links that lead to no document, and names whose spellings do
+    not meet. The exit code is 10 if there is an alarm; notes alone do not change it. Writes nothing.
+    """
+    chosen = place or store
+    if chosen is None:
+        raise UsageError("give the store: linkstore doctor STORE")
+    with opened(chosen) as opened_store:
+        sources = dict(_source(opened_store, one, trust_claims=trust_claims) for one in source or ())
+        vitals, alarms, unanswered = _asked(opened_store, questions)
+        from linkstore.watch import examine
+        from linkstore.watch.naming import NAME_KINDS
+
+        kinds = listed(names or ()) or NAME_KINDS
+        checkup = examine(opened_store, sources=sources, names=kinds, alarms=alarms)
+    if json:
+        write_json(_to_dict(checkup, vitals, unanswered))
+    else:
+        _show(checkup, vitals, unanswered)
+    if not checkup.healthy:
+        raise typer.Exit(ALARMED)
+
+
+def _source(store: LinkStore, given: str, *, trust_claims: bool) -> tuple[str, Source]:
+    """A source by its name in the store, opened."""
+    stored = store.sources()
+    name, equals, path = given.partition("=")
+    if not equals or given in stored:
+        name, path = given, given
+    kind = kind_of(path)
+    if kind.source is None:
+        raise UsageError(f"--source {given}: compare {kind.title} with linkstore index {path} --dry-run")
+    options = {"claims": "any"} if trust_claims and "claims" in kind.options else {}
+    named = name if equals or name in stored else Path(path).resolve().as_posix()
+    if named not in stored:
+        known = ", ".join(stored) or "none"
+        raise UsageError(f"--source {given}: the store has no source {named!r}; its sources are: {known}")
+    return named, kind.source()(path, prefix=_prefix(store, named), **options)
+
+
+def _prefix(store: LinkStore, source: str) -> str:
+    """The prefix that a source was indexed with, as its documents say."""
+    pages = store.pages(source)
+    ids = store.page_ids(source, list(pages)[:1])
+    documents = store.get_by_ids([id for found in ids.values() for id in found][:1])
+    return next((str(one.metadata.get("site", "")) for one in documents), "")
+
+
+def _asked(
+    store: LinkStore, questions: Path | None
+) -> tuple[Vitals | None, tuple[Alarm, ...], tuple[Search, ...]]:
+    """Ask questions under a watch; without a file nothing."""
+    if questions is None:
+        return None, (), ()
+    from linkstore.errors import LinkStoreError
+    from linkstore.evaluation import read_questions
+    from linkstore.watch import Limits, Watch
+
+    asked = read_questions(questions)
+    with Watch(store, window=len(asked), kept=len(asked), limits=Limits(least=_LEAST)) as watch:
+        for one in asked:
+            try:
+                store.search(one.question)
+            except LinkStoreError as error:
+                note(f"{one.question}: {error}")
+    return watch.vitals(), watch.alarms(), watch.unanswered()
+
+
+def _to_dict(checkup: Checkup, vitals: Vitals | None, unanswered: tuple[Search, ...]) -> dict[str, object]:
+    said: dict[str, object] = checkup.to_dict()
+    if vitals is not None:
+        said["searches"] = vitals.to_dict()
+        said["unanswered"] = [{"question": one.question, "reason": one.reason} for one in unanswered]
+    return said
+
+
+def _show(checkup: Checkup, vitals: Vitals | None, unanswered: tuple[Search, ...]) -> None:
+    console = stdout()
+    console.print(f"documents     {checkup.documents:>10,}")
+    console.print(f"pages         {checkup.pages:>10,}")
+    for name, one in checkup.types.items():
+        if name is not None:
+            console.print(
+                printable(
+                    f"  {name:<12}{one.documents:>10,}  {one.reached:,} are led to, {one.leading:,} lead on,"
+                    f" {one.alone:,} alone"
+                )
+            )
+    console.print(f"links         {sum(checkup.links.values()):>10,}")
+    for kind, count in checkup.links.items():
+        console.print(printable(f"  {kind:<12}{count:>10,}"))
+    if vitals is not None:
+        console.print(f"searches      {vitals}")
+        for search in unanswered:
+            console.print(printable(f"  no answer: {search.question} ({search.reason})"))
+    for finding in checkup.findings:
+        style = "bold red" if finding.severity == "alarm" else "yellow"
+        console.print(printable(f"{finding.severity:<6}{finding}"), style=style)
+    for check, reason in checkup.skipped.items():
+        console.print(printable(f"not checked: {check}: {reason}"), style="dim")
+    if checkup.healthy:
+        console.print("nothing needs attention" if not checkup.findings else "no alarm", style="green")

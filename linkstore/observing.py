@@ -1,0 +1,100 @@
+"""Observers of searches: what a store tells them when a search begins and when it ends.
+
+Every search of a store is told, whoever asked: its own methods, retrievers, tools, compilers of contexts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Any, Protocol, TypeVar
+
+from linkstore.drivers import overheard
+from linkstore.hits import Hits
+from linkstore.plans import Fetch, Members, Operation, Plan
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """A search that has ended.
+
+    Args:
+        question: In words; empty for a search by a vector.
+        strategy: The strategy, as text.
+        began: When it began, in UTC.
+        seconds: How long it took, with embedding and reranking.
+        reached: How many documents each step along links gave, in the order of the steps.
+        hits: What was found; None if it failed.
+        error: Why it failed; None if it did not. GeneratorExit stands for a search that was interrupted.
+    """
+
+    question: str
+    strategy: str
+    began: datetime
+    seconds: float
+    reached: tuple[int, ...]
+    hits: Hits | None = None
+    error: BaseException | None = None
+
+
+class Observer(Protocol):
+    """Is told of the searches of a store, by the threads and tasks that search."""
+
+    def search_begins(self, question: str, strategy: str) -> Callable[[Searched], None]:
+        """A search begins; what is returned is called once when it ends, by the same thread or task."""
+        ...
+
+
+def observed(
+    observers: Sequence[Observer],
+    question: str,
+    strategy: str,
+    search: Callable[[list[int]], Operation[Hits]],
+) -> Operation[Hits]:
+    """A search that observers are told of.
+
+    Args:
+        observers: Are told in this order.
+        question: In words; empty for a vector.
+        strategy: As text.
+        search: Makes the search; it takes the list that gets the documents reached, step by step.
+    """
+    began, start = datetime.now(UTC), perf_counter()
+    reached: list[int] = []
+    listeners: list[Callable[[Searched], None]] = []
+
+    def ended(hits: Hits | None, error: BaseException | None) -> None:
+        found = Searched(
+            question=question,
+            strategy=strategy,
+            began=began,
+            seconds=perf_counter() - start,
+            reached=tuple(reached),
+            hits=hits,
+            error=error,
+        )
+        for tell in reversed(listeners):
+            tell(found)
+
+    try:
+        listeners.extend(observer.search_begins(question, strategy) for observer in observers)
+        hits = yield from search(reached)
+    except BaseException as error:
+        ended(None, error)
+        raise
+    ended(hits, None)
+    return hits
+
+
+def counting_reached(plan: Plan[T], reached: list[int]) -> Plan[T]:
+    """The plan; each step along links adds the number of documents that it gave."""
+
+    def told(fetch: Fetch, answer: Any) -> None:
+        if isinstance(fetch, Members):
+            reached.append(len(answer.refs))
+
+    return overheard(plan, lambda _: None, told)

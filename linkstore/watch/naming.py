@@ -1,0 +1,91 @@
+"""Names on links: spellings that do not meet, names that look alike, and how sure their extractor was."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
+
+from linkstore.links import Link
+from linkstore.variants import near_misses, normalized
+from linkstore.watch.checkup import EXAMPLES, Finding
+
+NAME_KINDS: Final = ("entity", "mention")
+"""Kinds of link whose tags are names, by default."""
+UNSURE: Final = 0.6
+"""A link is unsure if its weight is below this share of the highest weight of its kind."""
+_SLIPS: Final = frozenset({"accents", "spacing", "spelling"})
+"""Reasons of near misses that speak of one name spelled in two ways; the others often are two names."""
+
+
+class Names:
+    """The names on the links of documents, gathered one by one.
+
+    Args:
+        kinds: Kinds of link whose tags are names.
+    """
+
+    def __init__(self, kinds: Collection[str]) -> None:
+        self._kinds = frozenset(kinds)
+        self._spellings: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        self._weights: dict[str, Counter[float]] = defaultdict(Counter)
+        self._unsure: dict[tuple[str, float], str] = {}
+
+    def add(self, id: str, links: Iterable[Link]) -> None:
+        """Take in the links of a document."""
+        for link in links:
+            if link.kind in self._kinds:
+                self._spellings[link.kind, normalized(link.tag)][link.tag] += 1
+                self._weights[link.kind][link.weight] += 1
+                self._unsure.setdefault((link.kind, link.weight), f"{link.label or link.tag} in {id}")
+
+    def findings(self) -> Iterator[Finding]:
+        """What may be wrong with the names."""
+        for kind in sorted(self._kinds):
+            yield from self._split(kind)
+            yield from self._alike(kind)
+            yield from self._doubtful(kind)
+
+    def _split(self, kind: str) -> Iterator[Finding]:
+        """Names whose spellings are different tags, so they do not meet."""
+        split = [tags for (of, _), tags in sorted(self._spellings.items()) if of == kind and len(tags) > 1]
+        if split:
+            yield Finding(
+                check="names",
+                severity="alarm",
+                text=f"names of the kind {kind!r} with several spellings, which do not meet: {len(split):,};"
+                " join them with linkstore.variants",
+                count=len(split),
+                examples=tuple(" = ".join(map(repr, sorted(tags))) for tags in split[:EXAMPLES]),
+            )
+
+    def _alike(self, kind: str) -> Iterator[Finding]:
+        """Names that look alike."""
+        names = [name for of, name in self._spellings if of == kind]
+        found = [miss for miss in near_misses(names) if miss.reason in _SLIPS]
+        if found:
+            yield Finding(
+                check="names",
+                severity="note",
+                text=f"pairs of names of the kind {kind!r} that look alike: {len(found):,}; declare aliases"
+                " for those that are one",
+                count=len(found),
+                examples=tuple(map(str, found[:EXAMPLES])),
+            )
+
+    def _doubtful(self, kind: str) -> Iterator[Finding]:
+        """Links that their extractor gave a low weight."""
+        weights = self._weights.get(kind, Counter())
+        least = UNSURE * max(weights, default=0.0)
+        low = sorted(weight for weight in weights if weight < least)
+        if low:
+            count = sum(weights[weight] for weight in low)
+            share = count / sum(weights.values())
+            yield Finding(
+                check="confidence",
+                severity="note",
+                text=f"{share:.1%} of the links of the kind {kind!r} have less than {UNSURE:.0%} of its"
+                " highest weight: their extractor was unsure",
+                count=count,
+                examples=tuple(self._unsure[kind, weight] for weight in low[:EXAMPLES]),
+            )

@@ -1,0 +1,138 @@
+"""A watch over the searches of a store: how many find nothing, how long they take, how wide they fan out."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, deque
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, Final, Self
+
+from linkstore.errors import StrategyError
+from linkstore.observing import Searched
+from linkstore.schema.model import TYPE_FIELD
+from linkstore.store import LinkStore
+from linkstore.watch.vitals import Alarm, Limits, Search, Vitals, alarmed, alarms_of, past_limits, vitals_of
+
+KEPT: Final = 200
+"""How many searches that found nothing are kept by default."""
+_LOG: Final = logging.getLogger("linkstore.watch")
+
+
+class Watch:
+    """Watches the searches of a store, whoever asks: methods, retrievers, tools, compilers of contexts.
+
+    It holds figures of the last searches, and the questions of those that found nothing or failed; no
+    documents. Any number of threads and tasks may search. Where a figure passes its limit, a warning is
+    logged once by the logger ``linkstore.watch``, and again when it passes the limit anew.
+
+    Use it as a context manager, or call :meth:`close`, to end it.
+
+    Args:
+        store: The store.
+        window: How many of the last searches are counted.
+        limits: When to raise an alarm; default :class:`Limits`.
+        kept: How many searches that found nothing, or failed, are kept with their questions.
+        type_field: The metadata field that holds the type of a document; None: that of the recorded schema,
+            else ``"type"``.
+
+    Raises:
+        StrategyError: If ``window`` or ``kept`` is less than 1.
+    """
+
+    def __init__(
+        self,
+        store: LinkStore,
+        *,
+        window: int = 1_000,
+        limits: Limits | None = None,
+        kept: int = KEPT,
+        type_field: str | None = None,
+    ) -> None:
+        if window < 1 or kept < 1:
+            raise StrategyError(f"window and kept must be at least 1, not {window} and {kept}")
+        self.store: Final = store
+        self.limits: Final = limits or Limits()
+        schema = store.schema() if type_field is None else None
+        self._type_field = type_field or (schema.type_field if schema else TYPE_FIELD)
+        self._searches: deque[Search] = deque(maxlen=window)
+        self._unanswered: deque[Search] = deque(maxlen=kept)
+        self._past: Counter[str] = Counter()
+        self._raised = frozenset[str]()
+        self._lock = Lock()
+        self._end: Final = store.observe(self)
+
+    def search_begins(self, question: str, strategy: str) -> Callable[[Searched], None]:
+        """Called by the store; see :class:`~linkstore.observing.Observer`."""
+        return self._ended
+
+    def _ended(self, searched: Searched) -> None:
+        if searched.error is not None and not isinstance(searched.error, Exception):
+            return  # interrupted: it says nothing of the store
+        search = _figures(searched, self._type_field)
+        with self._lock:
+            if len(self._searches) == self._searches.maxlen:
+                self._past.subtract(past_limits(self._searches[0], self.limits))
+            self._searches.append(search)
+            self._past.update(past_limits(search, self.limits))
+            if not search.hits:
+                self._unanswered.append(search)
+            raised = alarmed(len(self._searches), self._past, self.limits)
+            new, self._raised = raised - self._raised, raised
+            vitals = vitals_of(self._searches) if new else None
+        for alarm in alarms_of(vitals, self.limits) if vitals else ():
+            if alarm.name in new:
+                _LOG.warning("%s", alarm)
+
+    def vitals(self) -> Vitals:
+        """The figures of the searches in the window."""
+        with self._lock:
+            searches = tuple(self._searches)
+        return vitals_of(searches)
+
+    def alarms(self) -> tuple[Alarm, ...]:
+        """The figures that are past their limits now."""
+        return alarms_of(self.vitals(), self.limits)
+
+    def unanswered(self) -> tuple[Search, ...]:
+        """The last searches that found nothing or failed, oldest first, with their questions."""
+        with self._lock:
+            return tuple(self._unanswered)
+
+    def close(self) -> None:
+        """End the watch; its figures stay. Closing twice is allowed."""
+        self._end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Watch over {self.store!r}: {self.vitals()}>"
+
+
+def _figures(searched: Searched, type_field: str) -> Search:
+    """What is kept of a search."""
+    hits = searched.hits or ()
+    types: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
+    for hit in hits:
+        found: Any = hit.document.metadata.get(type_field)
+        types.update([found] if isinstance(found, str) else [])
+        kinds.update({step.kind for step in hit.path if step.kind is not None})
+    failed = searched.error is not None
+    reason = str(searched.error) if failed else searched.hits.reason if searched.hits is not None else None
+    return Search(
+        question=searched.question,
+        strategy=searched.strategy,
+        began=searched.began,
+        seconds=searched.seconds,
+        reached=sum(searched.reached),
+        hits=len(hits),
+        types=dict(types),
+        kinds=dict(kinds),
+        failed=failed,
+        reason=reason if not hits else None,
+    )

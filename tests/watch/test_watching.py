@@ -1,0 +1,101 @@
+"""Watches and checkups of embedded stores, in memory and on disk."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+from stores import embedding, sql
+from watch_cases import WatchCases, search
+
+from linkstore import LinkStore
+from linkstore.errors import StrategyError
+from linkstore.watch import Limits, Watch, examine
+from linkstore.watch.vitals import Search, alarmed, alarms_of, past_limits, vitals_of
+
+
+class TestOnDisk(WatchCases):
+    @pytest.fixture
+    def store(self, tmp_path):
+        with LinkStore.open(tmp_path / "kb", embedding()) as store:
+            yield store
+
+
+class TestInMemory(WatchCases):
+    @pytest.fixture
+    def store(self):
+        with LinkStore(embedding()) as store:
+            yield store
+
+
+def some(seconds=0.1, reached=5, hits=3, **more):
+    return Search(question="q", strategy="s", began=None, seconds=seconds, reached=reached, hits=hits, **more)
+
+
+@pytest.mark.parametrize("slow", [0, 1, 2, 3])
+@pytest.mark.parametrize("count", [20, 99, 100, 150, 200, 250])
+def test_what_is_counted_search_by_search_raises_the_alarms_of_the_percentiles(count, slow):
+    limits = Limits(seconds=1.0, reached=100)
+    searches = [some(seconds=2.0, reached=900, hits=0)] * slow + [some()] * (count - slow)
+    past = {}
+    for one in searches:
+        for name in past_limits(one, limits):
+            past[name] = past.get(name, 0) + 1
+    expected = {alarm.name for alarm in alarms_of(vitals_of(searches), limits)}
+    assert alarmed(count, past, limits) == expected
+    assert ("seconds" in expected) == (slow > count // 100)
+
+
+def test_percentiles_are_those_of_the_nearest_rank():
+    searches = [some(seconds=n / 1000, reached=n) for n in range(1, 201)]
+    vitals = vitals_of(searches)
+    assert (vitals.seconds_p50, vitals.seconds_p99) == (0.1, 0.198)
+    assert (vitals.reached_p50, vitals.reached_p99, vitals.reached_most) == (100, 198, 200)
+    assert vitals_of([]).seconds_p99 == 0
+
+
+def test_few_searches_raise_no_alarm():
+    assert alarms_of(vitals_of([some(hits=0)] * 19), Limits()) == ()
+    assert alarms_of(vitals_of([some(hits=0)] * 20), Limits())
+
+
+@pytest.mark.parametrize("wrong", [{"empty": 1.1}, {"failed": -0.1}, {"reached": -1}, {"seconds": -1.0}])
+def test_limits_out_of_range_are_refused(wrong):
+    with pytest.raises(StrategyError):
+        Limits(**wrong)
+
+
+def test_a_window_of_nothing_is_refused():
+    with LinkStore(embedding()) as store, pytest.raises(StrategyError, match="at least 1, not 0"):
+        Watch(store, window=0)
+
+
+def test_a_watch_keeps_no_documents():
+    with LinkStore(embedding()) as store:
+        store.add_texts(["a", "b"])
+        watch = Watch(store)
+        hits = store.search("a")
+        held = weakref.ref(hits[0].document)
+        del hits
+        gc.collect()
+        assert held() is None
+        assert watch.vitals().searches == 1
+
+
+def test_several_watches_see_the_same_searches_and_end_alone():
+    with LinkStore(embedding()) as store:
+        store.add_texts(["a", "b"], [{"type": "x"}, {"type": "y"}])
+        one, other = Watch(store), Watch(store)
+        search(store, 2, 1)
+        one.close()
+        search(store, 1, 0)
+        assert (one.vitals().searches, other.vitals().searches) == (3, 4)
+
+
+def test_a_store_whose_derived_data_is_damaged_is_reported(tmp_path):
+    with LinkStore.open(tmp_path / "kb", embedding()) as store:
+        store.add_texts(["a words", "b words"])
+    sql(tmp_path / "kb", "UPDATE setting SET value = 5 WHERE name = 'documents'")
+    with LinkStore.open(tmp_path / "kb", embedding()) as store:
+        assert {one.check for one in examine(store).alarms} == {"sound"}
