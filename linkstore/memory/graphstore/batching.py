@@ -1,0 +1,153 @@
+"""A batch of operations on a LangGraph store: first all reads, then all writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, Result, SearchOp, validate_op_namespace
+
+from linkstore.backends.base import Manifest
+from linkstore.memory.graphstore.expiry import alive, refreshed, swept
+from linkstore.memory.graphstore.filtering import matcher
+from linkstore.memory.graphstore.items import Kept, documents_of
+from linkstore.memory.graphstore.namespaces import listed, prefix_of
+from linkstore.memory.graphstore.places import ITEM_OF, TEXT_OF, item_id, namespace_tag
+from linkstore.memory.graphstore.reading import Ranked, items_linked, kept_items, similar_items
+from linkstore.memory.requests import Add, Delete, Embed, Fetched, OfBackend
+from linkstore.plans import Operation
+from linkstore.store import LinkStore
+from linkstore.strategies.base import require_at_least
+from linkstore.vectors import Floats, unit_vector
+
+_FIRST: Final = 32
+"""So many texts are looked at first, at least, and four times as many each time that too few items match."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Carries out operations on the items of a store.
+
+    Args:
+        store: Where the items are.
+        fields: Paths of the texts to search by meaning.
+        now: The time of the batch.
+    """
+
+    store: LinkStore
+    fields: Sequence[str]
+    now: datetime
+
+    def carried_out(self, ops: Sequence[Op]) -> Operation[list[Result]]:
+        """The results, in the order of the operations.
+
+        Raises:
+            TypeError: If one is no operation of LangGraph.
+        """
+        for op in ops:
+            validate_op_namespace(op)
+        manifest: Manifest = yield OfBackend(store=self.store, operation=self.store.backend.manifest())
+        results: list[Result] = []
+        for op in ops:
+            results += [(yield from self._result(op, manifest.dimension))]
+        puts = {item_id(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
+        if puts:
+            yield from self._written(puts)
+        return results
+
+    def swept(self) -> Operation[int]:
+        """Remove the expired items; how many there were."""
+        manifest: Manifest = yield OfBackend(store=self.store, operation=self.store.backend.manifest())
+        if manifest.dimension is None:
+            return 0
+        return (yield from swept(self.store, manifest.dimension, self.now))
+
+    def _result(self, op: Op, dimension: int | None) -> Operation[Result]:
+        """The result of a read; of a write None. A store without a dimension is empty."""
+        match op:
+            case GetOp():
+                return (yield from self._got(op)) if dimension else None
+            case SearchOp():
+                require_at_least(0, limit=op.limit, offset=op.offset)
+                matches = matcher(op.filter)
+                return (yield from self._found(op, matches, dimension)) if dimension else []
+            case ListNamespacesOp():
+                require_at_least(0, limit=op.limit, offset=op.offset)
+                return (yield from self._namespaces(op, dimension)) if dimension else []
+            case PutOp():
+                return None
+        raise TypeError(f"not an operation of a LangGraph store: {op!r}")
+
+    def _got(self, op: GetOp) -> Operation[Result]:
+        found: dict[str, Kept] = yield self._fetched(kept_items([item_id(op.namespace, op.key)]))
+        items = yield from alive(self.store, list(found.values()), self.now)
+        if op.refresh_ttl:
+            yield from refreshed(self.store, items, self.now)
+        return items[0].item() if items else None
+
+    def _found(self, op: SearchOp, matches: Any, dimension: int) -> Operation[Result]:
+        scored: list[tuple[Kept, float]] = []
+        if op.query:
+            scored = yield from self._similar(op, matches, dimension)
+        page: list[tuple[Kept, float | None]] = [*scored[op.offset : op.offset + op.limit]]
+        if len(page) < op.limit:
+            known = {one.id for one, _ in scored}
+            rest = yield from self._all(op.namespace_prefix, dimension)
+            others = [one for one in rest if one.id not in known and matches(one.value)]
+            start = max(0, op.offset - len(scored))
+            page += ((one, None) for one in others[start : start + op.limit - len(page)])
+        if op.refresh_ttl:
+            yield from refreshed(self.store, [one for one, _ in page], self.now)
+        return [one.found(score) for one, score in page]
+
+    def _similar(self, op: SearchOp, matches: Any, dimension: int) -> Operation[list[tuple[Kept, float]]]:
+        """The items that match, most similar first: as many as the page needs, or all."""
+        given: Any = yield Embed(store=self.store, text=str(op.query))
+        vector: Floats = unit_vector(given, dimension)
+        wanted = op.offset + op.limit
+        take = max(_FIRST, wanted)
+        while True:
+            plan = similar_items(TEXT_OF, namespace_tag(op.namespace_prefix), vector, take)
+            ranked: Ranked = yield self._fetched(plan)
+            living = yield from alive(self.store, [one for one, _ in ranked.items], self.now)
+            ids = {one.id for one in living if matches(one.value)}
+            found = [(one, score) for one, score in ranked.items if one.id in ids]
+            if ranked.complete or len(found) >= wanted:
+                return found
+            take *= 4
+
+    def _all(self, namespace: Sequence[str], dimension: int) -> Operation[list[Kept]]:
+        """The items in a namespace and below it that have not expired, oldest first."""
+        items = yield self._fetched(items_linked(ITEM_OF, namespace_tag(namespace), dimension))
+        return (yield from alive(self.store, items, self.now))
+
+    def _namespaces(self, op: ListNamespacesOp, dimension: int) -> Operation[Result]:
+        items = yield from self._all(prefix_of(op), dimension)
+        return listed(op, {one.namespace for one in items})
+
+    def _written(self, puts: dict[str, PutOp]) -> Operation[None]:
+        """Store and remove items; an item keeps the time when it was first put."""
+        before: dict[str, Kept] = yield self._fetched(kept_items(list(puts)))
+        living = {one.id: one for one in (yield from alive(self.store, list(before.values()), self.now))}
+        documents = []
+        for number, (id, op) in enumerate(puts.items()):
+            if op.value is not None:
+                at = self.now + timedelta(microseconds=number)
+                created = living[id].created if id in living else at
+                documents += documents_of(op, self.fields, created, at)
+        if documents:
+            yield Add(store=self.store, documents=documents)
+        kept = {document.id for document in documents}
+        gone = [id for one in before.values() for id in one.document_ids if id not in kept]
+        if gone:
+            yield Delete(store=self.store, ids=gone)
+
+    def _fetched(self, plan: Any) -> Fetched:
+        return Fetched(store=self.store, plan=plan)
+
+
+def batch_now(store: LinkStore, fields: Sequence[str]) -> Batch:
+    """A batch of this moment."""
+    return Batch(store=store, fields=fields, now=datetime.now(UTC))

@@ -1,0 +1,53 @@
+"""Which items of a LangGraph store have expired.
+
+An item with a time to live expires so many minutes after it was last put or read. Reads are recorded as
+accesses of its document, which rewrites nothing; so the time is derived and not stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from linkstore.memory.graphstore.items import Kept
+from linkstore.memory.graphstore.reading import expiring_items
+from linkstore.memory.requests import Delete, Fetched, OfBackend
+from linkstore.plans import Operation
+from linkstore.store import LinkStore
+
+_DELETED_AT_ONCE: Final = 500
+_MICROS: Final = 1_000_000
+
+
+def alive(store: LinkStore, items: Sequence[Kept], now: datetime) -> Operation[list[Kept]]:
+    """The items that have not expired, in their order."""
+    expired = {one.id for one in (yield from _expired(store, items, now))}
+    return [one for one in items if one.id not in expired]
+
+
+def refreshed(store: LinkStore, items: Sequence[Kept], now: datetime) -> Operation[None]:
+    """Record that items were read, of those that would expire."""
+    times = {one.id: int(now.timestamp() * _MICROS) for one in items if one.ttl is not None}
+    if times:
+        yield OfBackend(store=store, operation=store.backend.touch(times))
+
+
+def swept(store: LinkStore, dimension: int, now: datetime) -> Operation[int]:
+    """Remove all expired items; how many there were."""
+    candidates: list[Kept] = yield Fetched(store=store, plan=expiring_items(dimension))
+    gone = yield from _expired(store, candidates, now)
+    for start in range(0, len(gone), _DELETED_AT_ONCE):
+        ids = [id for one in gone[start : start + _DELETED_AT_ONCE] for id in one.document_ids]
+        yield Delete(store=store, ids=ids)
+    return len(gone)
+
+
+def _expired(store: LinkStore, items: Sequence[Kept], now: datetime) -> Operation[list[Kept]]:
+    doubtful = [one for one in items if (end := one.expires(None)) is not None and end <= now]
+    if not doubtful:
+        return []
+    ids = [one.id for one in doubtful]
+    times: dict[str, int] = yield OfBackend(store=store, operation=store.backend.accessed(ids))
+    accessed = {id: datetime.fromtimestamp(micros / _MICROS, UTC) for id, micros in times.items()}
+    return [one for one in doubtful if (end := one.expires(accessed.get(one.id))) is not None and end <= now]
