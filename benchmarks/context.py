@@ -10,12 +10,13 @@ the context, averaged over questions, in percent. Every context counts tokens an
 - ``topk``: the most similar documents, until one does not fit;
 - ``published``: 50 · similarity + 10 · PageRank, those of most value for their length first (ContextOS);
 - ``redundancy``: LangChain's EmbeddingsRedundantFilter over the most similar documents, until one does not
-fit.
-  (Its EmbeddingsFilter and LongContextReorder take the documents that ``topk`` takes.)
+  fit. (Its EmbeddingsFilter and LongContextReorder take the documents that ``topk`` takes.)
 
 ``--corpus X.jsonl --questions Y.jsonl`` measures any other set in the formats of ``linkstore eval``;
-``--links`` chooses its links as there. ``--fit`` prints the coefficients of the calibrated value, fitted to
-all sets. ``--parts`` names what else to measure: ``needle``, ``ablation``, ``decay``, ``time``.
+``--links`` chooses its links as there. With ``--json`` it prints
+``{"recall": {"compiled": {"400": …}, "rank": {…}, "topk": {…}}}``. ``--fit`` prints the coefficients of the
+calibrated value, fitted to all sets. ``--parts`` names what else to measure: ``needle``, ``ablation``,
+``decay``, ``time``.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ from linkstore.strategies import PageRank, Similarity
 
 BUDGETS: Final = "200,400,800,1600"
 METHODS: Final = ("compiled", "rank", "topk", "published", "redundancy")
+OF_CORPUS: Final = ("compiled", "rank", "topk")
+"""What is measured of a corpus by default."""
 SEPARATOR: Final = "\n\n"
 Recalls = dict[str, dict[str, float]]
 
@@ -63,7 +66,7 @@ def main() -> None:
         return
     if options.corpus:
         found = measured(file_set(options), embedding, options.budgets, options)
-        _print(options, [found])
+        _print(options, [{"recall": found["recall"]} if options.json else found])
     else:
         for name in filter(None, options.sets.split(",")):
             made = SETS[name](Path(options.data))
@@ -187,16 +190,18 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--budgets", default=BUDGETS, help=f"in tokens (default {BUDGETS})")
     parser.add_argument("--embedding", default="wordllama", help="name of an embedding (default wordllama)")
     parser.add_argument(
-        "--methods", help=f"some of {','.join(METHODS)} (default all; of --corpus, but the last)"
+        "--methods", help=f"some of {','.join(METHODS)} (default all; of --corpus, the first three)"
     )
     parser.add_argument("--every", type=int, default=1, help="ask only every n-th question (default 1)")
     parser.add_argument("--parts", default="", help=f"some of {','.join(PARTS)} (default none)")
     parser.add_argument("--fit", action="store_true", help="fit the calibrated value to the sets")
-    parser.add_argument("--json", action="store_true", help="print JSON, a line for each set")
+    parser.add_argument(
+        "--json", action="store_true", help="print JSON, a line for each set; of --corpus its recall alone"
+    )
     options = parser.parse_args()
     options.budgets = [int(budget) for budget in options.budgets.split(",")]
     if options.methods is None:
-        options.methods = ",".join(METHODS[:-1] if options.corpus else METHODS)
+        options.methods = ",".join(OF_CORPUS if options.corpus else METHODS)
     if bool(options.corpus) != bool(options.questions):
         parser.error("--corpus and --questions belong together")
     if not options.corpus and not options.data and options.sets:

@@ -3,9 +3,12 @@
 import itertools
 import random
 
+import numpy as np
 import pytest
+from scipy.optimize import Bounds, LinearConstraint, milp
+from stores import times
 
-from linkstore.context.knapsack import Option, pack
+from linkstore.context.knapsack import EXACT_CLASSES, Option, pack
 
 
 def by_brute_force(classes, capacity):
@@ -25,6 +28,23 @@ def by_dynamic_programming(weights, values, capacity):
         for room in range(capacity, weight - 1, -1):
             best[room] = max(best[room], best[room - weight] + value)
     return best[capacity]
+
+
+def by_integer_programming(classes, capacity):
+    """The highest value of all packings, by the branch and bound of HiGHS."""
+    options = [(owner, option) for owner, own in enumerate(classes) for option in own]
+    if not options:
+        return 0.0
+    weights = np.array([[float(option.weight) for _, option in options]])
+    owners = np.array([[owner == own for own, _ in options] for owner in range(len(classes))], dtype=float)
+    fits = LinearConstraint(np.vstack((weights, owners)), ub=[capacity, *([1.0] * len(classes))])
+    values = np.array([-option.value for _, option in options])
+    exactly = {"mip_rel_gap": 0.0}
+    found = milp(
+        values, constraints=fits, bounds=Bounds(0, 1), integrality=np.ones(len(values)), options=exactly
+    )
+    assert found.status == 0, found.message
+    return -found.fun
 
 
 def weight_of(classes, packing):
@@ -58,6 +78,41 @@ def test_1000_small_instances_with_choices_equal_brute_force():
         assert weight_of(classes, packing) <= capacity
         assert packing.value == pytest.approx(value_of(classes, packing))
         assert packing.value == pytest.approx(by_brute_force(classes, capacity)), (classes, capacity)
+
+
+def test_1000_instances_of_the_whole_exact_range_equal_integer_programming():
+    """Up to 200 classes, weights as of passages, values as of probabilities; 60 of them without LONG."""
+    rng = random.Random(1957)
+    for _ in range(times(60, 1000)):
+        count, options = rng.randint(1, EXACT_CLASSES), rng.choice([1, 1, 3])
+        classes = [
+            [Option(rng.randint(1, 400), rng.random() ** 3) for _ in range(rng.randint(1, options))]
+            for _ in range(count)
+        ]
+        capacity = rng.choice([200, 400, 800, 1600, 4000])
+        packing, best = pack(classes, capacity), by_integer_programming(classes, capacity)
+        assert packing.exact
+        assert packing.gap == 0
+        assert weight_of(classes, packing) <= capacity
+        assert packing.value == pytest.approx(value_of(classes, packing), rel=1e-12)
+        assert packing.value == pytest.approx(best, rel=1e-6), (classes, capacity)
+
+
+def test_the_gap_of_instances_beyond_the_exact_range_covers_what_integer_programming_finds():
+    """More than 200 classes: greedy, with its gap to the upper bound; 10 instances of 100 without LONG."""
+    rng = random.Random(1972)
+    for _ in range(times(10, 100)):
+        classes = [
+            [Option(rng.randint(1, 200), rng.random() ** 3)]
+            for _ in range(rng.randint(EXACT_CLASSES + 1, 600))
+        ]
+        capacity = rng.choice([200, 800, 4000])
+        packing, best = pack(classes, capacity), by_integer_programming(classes, capacity)
+        assert not packing.exact
+        assert weight_of(classes, packing) <= capacity
+        assert packing.value <= best * (1 + 1e-6) <= packing.bound * (1 + 2e-6)
+        assert 1 - packing.value / best <= packing.gap + 1e-6
+        assert packing.gap < 0.1
 
 
 @pytest.mark.parametrize("correlated", [False, True])

@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, HumanMessage
 
 from linkstore import Link, add_links
 from linkstore.backends.base import PageEntry
@@ -340,6 +342,23 @@ class ContextCases:
         assert all("links" not in one.metadata for one in documents)
         assert documents[0].metadata["linkstore"]["cost"] == expected.items[0].cost
         assert asyncio.run(made.as_retriever(with_links=True).ainvoke("hub number 7")) == expected.documents
+
+    def test_an_agent_gets_the_context_sync_and_async(self, store):
+        agents = pytest.importorskip("langchain.agents", reason="the extra 'agents' is not installed")
+        store.add_documents([document("d", "The vault opens at noon."), document("e", "Cats sleep.")])
+        seen = []
+
+        class Model(GenericFakeChatModel):
+            def _generate(self, messages, *args, **kwargs):
+                seen.append(messages[0].text)
+                return super()._generate(messages, *args, **kwargs)
+
+        model = Model(messages=iter([AIMessage("noon"), AIMessage("noon")]))
+        agent = agents.create_agent(model, middleware=[compiler(store, 5).as_middleware()])
+        asked = {"messages": [HumanMessage("When does the vault open?")]}
+        agent.invoke(asked)
+        asyncio.run(agent.ainvoke(asked))
+        assert seen == ["Use this context where it helps:\n\nThe vault opens at noon."] * 2
 
     def test_threads_may_share_a_compiler(self, store):
         store.add_documents([document(f"d{n}", f"hub number {n} {'x ' * (n % 7)}") for n in range(60)])
