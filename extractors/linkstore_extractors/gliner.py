@@ -45,6 +45,8 @@ class GlinerExtractor:
         threshold: The least score of an entity, from 0 to 1.
         weight: Of the links.
         kind: Of the links.
+        scored: Whether the weight of a link is also multiplied by the model's score; default False. Then
+            names of which the model is unsure count less, and ``linkstore doctor`` counts them.
 
     Raises:
         MissingExtraError: If ``model`` is to be loaded and the extra ``gliner`` is not installed.
@@ -61,6 +63,7 @@ class GlinerExtractor:
         threshold: float = 0.5,
         weight: float = 0.3,
         kind: str = "entity",
+        scored: bool = False,
     ) -> None:
         if not labels or not 0 <= threshold <= 1 or not 0 < weight <= 1 or not kind:
             raise ExtractionError(
@@ -71,6 +74,7 @@ class GlinerExtractor:
         self._threshold = threshold
         self._weight = weight
         self._kind = kind
+        self._scored = scored
 
     def extract(self, source: Document) -> tuple[Link, ...]:
         """The entities of the document, in order of appearance."""
@@ -82,15 +86,17 @@ class GlinerExtractor:
 
     def _links(self, text: str) -> tuple[Link, ...]:
         return merge_links(
-            Link.bidir(kind=self._kind, tag=tag, label=name, weight=self._weight)
+            Link.bidir(kind=self._kind, tag=tag, label=name, weight=self._weight * score)
             for window in _windows(text)
-            for name in self._names(window)
+            for name, score in self._names(window)
             if (tag := name_tag(name)) is not None
         )
 
-    def _names(self, window: str) -> list[str]:
+    def _names(self, window: str) -> list[tuple[str, float]]:
+        """The names in a text, each with the model's score, or 1 if scores do not count."""
         found = self._model.predict_entities(window, self._labels, threshold=self._threshold)
-        return [one["text"] for one in sorted(found, key=lambda one: one["start"])]
+        in_order = sorted(found, key=lambda one: one["start"])
+        return [(one["text"], float(one["score"]) if self._scored else 1.0) for one in in_order]
 
 
 def _windows(text: str) -> Iterator[str]:

@@ -149,6 +149,11 @@ def test_gliner_gives_the_entities_its_model_finds_in_order():
     assert extractor.extract_query("Where is Seattle?") == links[:1]
 
 
+def test_gliner_can_weigh_links_by_how_sure_its_model_is():
+    links = GlinerExtractor(FakeModel(), scored=True).extract(text("The Space Needle."))
+    assert [link.weight for link in links] == [pytest.approx(0.3 * 0.9)]
+
+
 def test_gliner_reads_long_texts_in_pieces_cut_between_words():
     model = FakeModel()
     content = "word " * 1000 + "Then. " + "word " * 230 + "Space Needle " + "x" * 3000
