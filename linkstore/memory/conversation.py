@@ -144,7 +144,13 @@ class ConversationMemory:
         return self._background.submit(said.session.path, lambda: drive(recorded(self._parts, said)))
 
     def recall(
-        self, session: SessionKey | str, question: str, *, k: int = 5, everywhere: bool = False
+        self,
+        session: SessionKey | str,
+        question: str,
+        *,
+        k: int = 5,
+        everywhere: bool = False,
+        now: datetime | None = None,
     ) -> Recall:
         """Recall the turns and the chunks of knowledge that answer a question.
 
@@ -153,20 +159,27 @@ class ConversationMemory:
             question: As the user asked it, before it is written as a turn.
             k: How many turns and how many chunks to return at most; default 5.
             everywhere: Whether turns of other sessions of the same user and agent are recalled as well.
+            now: The time that "last week" and the like are counted from; default the current time, in UTC.
 
         Raises:
             StrategyError: If ``k`` is not an integer of at least 1.
             EmbeddingError: If the question is blank.
             BackendError: If a storage engine fails.
         """
-        asked = self._asked(session, question, k, everywhere)
+        asked = self._asked(session, question, k, everywhere, now)
         return drive(self._settled(asked.session, recalled(self._parts, asked)))
 
     async def arecall(
-        self, session: SessionKey | str, question: str, *, k: int = 5, everywhere: bool = False
+        self,
+        session: SessionKey | str,
+        question: str,
+        *,
+        k: int = 5,
+        everywhere: bool = False,
+        now: datetime | None = None,
     ) -> Recall:
         """Recall: see :meth:`recall`."""
-        asked = self._asked(session, question, k, everywhere)
+        asked = self._asked(session, question, k, everywhere, now)
         return await adrive(self._settled(asked.session, recalled(self._parts, asked)))
 
     def turns(self, session: SessionKey | str, last: int | None = None) -> list[Turn]:
@@ -249,9 +262,13 @@ class ConversationMemory:
             sources=tuple(sources),
         )
 
-    def _asked(self, session: SessionKey | str, question: str, k: int, everywhere: bool) -> Asked:
+    def _asked(
+        self, session: SessionKey | str, question: str, k: int, everywhere: bool, now: datetime | None
+    ) -> Asked:
         require_at_least(1, k=k)
-        return Asked(session=SessionKey.of(session), question=question, k=k, everywhere=everywhere)
+        moment = datetime.now(UTC) if now is None else now
+        key = SessionKey.of(session)
+        return Asked(session=key, question=question, k=k, everywhere=everywhere, now=moment)
 
     def _settled(self, session: SessionKey | None, operation: Operation[T]) -> Operation[T]:
         """An operation after the writes in the background, of one session or of all."""

@@ -41,6 +41,14 @@ class Add:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Get:
+    """Asks a store for documents by id: those that it has."""
+
+    store: LinkStore
+    ids: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
     """Asks a store to remove documents by id: True."""
 
@@ -114,6 +122,8 @@ def _wait(request: object) -> Any:
             )
         case Add(store=store, documents=documents):
             return store.add_documents(documents, batch_size=len(documents))
+        case Get(store=store, ids=ids):
+            return store.get_by_ids(ids)
         case Delete(store=store, ids=ids):
             return store.delete(ids)
         case Fetched(store=store, plan=plan, scope=scope):
@@ -146,6 +156,8 @@ async def _await(request: object) -> Any:
             )
         case Add(store=store, documents=documents):
             return await store.aadd_documents(documents, batch_size=len(documents))
+        case Get(store=store, ids=ids):
+            return await store.aget_by_ids(ids)
         case Delete(store=store, ids=ids):
             return await store.adelete(ids)
         case Fetched(store=store, plan=plan, scope=scope):

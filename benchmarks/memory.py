@@ -1,0 +1,200 @@
+"""What a conversation memory recalls: evidence in long conversations, passages in dialogues.
+
+Run: ``python benchmarks/memory.py --data DIR``, where DIR (or LINKSTORE_EVAL_DATA) holds the folders
+``locomo_open``, ``mtrag_open``, ``cast_open`` and ``musique_train``, as their SOURCE.txt describes;
+``--locomo FILE``, ``--mtrag DIR``, ``--cast FILE`` and ``--musique DIR`` measure others of these formats.
+Everything is told to :class:`linkstore.memory.ConversationMemory` turn by turn; one policy serves all sets.
+Recall is the share of a question's gold that is among the first 5 or 10, averaged over questions, in percent,
+with a 95 % interval. Questions are those after the first turn. What it is compared with:
+
+- ``bm25``: search by words for the question alone (LoCoMo: over all turns);
+- ``unlinked``: LoCoMo, the same search over the same turns without following links;
+- ``last``: the default search for the question alone;
+- ``joined``: for the last two queries of the user;
+- ``rewrite``: for the question as people rewrote it, where there are such.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from _memory_sets import Conversation, Dialogues, Question, Told, cast, locomo, mtrag, musique
+from _report import listed
+from langchain_core.embeddings import Embeddings
+
+from linkstore import LinkStore
+from linkstore.embeddings import get_embedding
+from linkstore.evaluation.metrics import resampled_means
+from linkstore.hits import Hit
+from linkstore.memory import ConversationMemory, SessionKey
+from linkstore.strategies import DEFAULT_STRATEGY, PageRank, Strategy, Words
+
+CUTS: Final = (5, 10)
+UNRELATED: Final = (0, 40)
+Scores = dict[str, dict[str, list[float]]]
+"""For each method and measure the values of the questions."""
+
+
+def main() -> None:
+    """Measure the sets that are there; print a table, or JSON."""
+    options = _options()
+    embedding = get_embedding(options.embedding)
+    found: dict[str, Any] = {}
+    for name, scores in _measured(options, embedding):
+        found[name] = {method: _estimates(measures) for method, measures in scores.items()}
+        if not options.json:
+            rows = [{"method": method, **_shown(measures)} for method, measures in found[name].items()]
+            names = list(dict.fromkeys(key for row in rows for key in row))
+            listed(name, [{key: row.get(key, "") for key in names} for row in rows], as_json=False)
+    if options.json:
+        sys.stdout.write(json.dumps({"embedding": options.embedding, **found}, indent=2) + "\n")
+
+
+def _measured(options: argparse.Namespace, embedding: Embeddings) -> Iterator[tuple[str, Scores]]:
+    if options.locomo:
+        yield "locomo", of_evidence(locomo(Path(options.locomo)), embedding, options.every)
+    if options.mtrag:
+        yield "mtrag", of_passages(mtrag(Path(options.mtrag)), embedding, options.every)
+    if options.cast:
+        yield "cast", of_passages(cast(Path(options.cast)), embedding, options.every)
+    for unrelated in UNRELATED if options.musique else ():
+        made = musique(Path(options.musique), unrelated)
+        yield f"musique, {unrelated} unrelated before", of_passages(made, embedding, options.every)
+
+
+def of_evidence(conversations: Iterator[Conversation], embedding: Embeddings, every: int) -> Scores:
+    """Recall of turns, over all questions and by category, and of sessions by their best turn."""
+    scores: Scores = {}
+    for one in conversations:
+        with LinkStore(embedding) as store, ConversationMemory(store) as memory:
+            names = {_tell(memory, turn): turn for turn in one.turns}
+            asked = SessionKey(run_id="asked", user_id="u")
+            for question in one.questions[::every]:
+                recall = memory.recall(asked, question.text, k=50, everywhere=True)
+                ranked = {"memory": [names[turn.id] for turn in recall.turns]}
+                for name, strategy in _RIVALS.items():
+                    hits = store.search(question.text, strategy=strategy, k=50, filter=asked.owners_scope)
+                    ranked[name] = [names[str(hit.document.id)] for hit in hits]
+                for method, turns in ranked.items():
+                    _count(scores, method, question, [turn.name for turn in turns])
+                    sessions = list(dict.fromkeys(turn.run for turn in turns))
+                    gold = {turn.run for turn in one.turns if turn.name in question.gold}
+                    for cut in CUTS:
+                        _note(scores, method, f"sessions@{cut}", len(gold & {*sessions[:cut]}) / len(gold))
+    return scores
+
+
+_RIVALS: Final[Mapping[str, Strategy]] = {
+    "bm25": Words(),
+    "unlinked": PageRank(kinds={"next_turn": 0.0}),
+}
+
+
+def of_passages(dialogues: Dialogues, embedding: Embeddings, every: int) -> Scores:
+    """Recall of passages at turns after the first."""
+    scores: Scores = {}
+    with LinkStore(embedding) as knowledge:
+        knowledge.add_documents(list(dialogues.corpus))
+        questions = [one for told in dialogues.conversations for one in told.questions]
+        for question in questions[::every]:
+            with LinkStore(embedding) as store, ConversationMemory(store, knowledge) as memory:
+                for turn in question.told:
+                    _tell(memory, turn)
+                recall = memory.recall(_key(question.told[-1]), question.text, k=max(CUTS))
+            ranked = {"memory": _ids(recall.chunks)}
+            texts: dict[str, tuple[str | None, Strategy]] = {
+                "bm25": (question.text, Words()),
+                "last": (question.text, DEFAULT_STRATEGY),
+                "joined": (f"{question.told[-1].query}\n{question.text}", DEFAULT_STRATEGY),
+                "rewrite": (question.rewrite, DEFAULT_STRATEGY),
+            }
+            for name, (text, strategy) in texts.items():
+                if text:
+                    ranked[name] = _ids(knowledge.search(text, k=max(CUTS), strategy=strategy))
+            for method, names in ranked.items():
+                _count(scores, method, question, names)
+    return scores
+
+
+def _tell(memory: ConversationMemory, turn: Told) -> str:
+    written = memory.add(_key(turn), turn.query, turn.response, sources=turn.sources, time=turn.time)
+    return written.id
+
+
+def _key(turn: Told) -> SessionKey:
+    return SessionKey(run_id=turn.run, user_id="u")
+
+
+def _ids(hits: Sequence[Hit]) -> list[str]:
+    return [str(hit.document.id) for hit in hits]
+
+
+def _count(scores: Scores, method: str, question: Question, names: Sequence[str]) -> None:
+    gold = set(question.gold)
+    for cut in CUTS:
+        share = len(gold & {*names[:cut]}) / len(gold)
+        _note(scores, method, f"recall@{cut}", share)
+        if question.category:
+            _note(scores, method, f"{question.category} recall@{cut}", share)
+
+
+def _note(scores: Scores, method: str, measure: str, value: float) -> None:
+    scores.setdefault(method, {}).setdefault(measure, []).append(100 * value)
+
+
+def _estimates(measures: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """Means in percent; those over all questions with their 95 % intervals."""
+    found: dict[str, Any] = {}
+    for name, values in measures.items():
+        found[name] = round(float(np.mean(values)), 2)
+        if name == "recall@5":
+            means = resampled_means(np.asarray(values)[:, None], seed=0)
+            found["interval"] = [round(float(end), 2) for end in np.percentile(means, (2.5, 97.5))]
+            found["questions"] = len(values)
+    return found
+
+
+def _shown(measures: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        name: " to ".join(f"{end:.1f}" for end in value) if isinstance(value, list) else f"{value:.1f}"
+        for name, value in measures.items()
+        if name != "questions"
+    }
+
+
+def _options() -> argparse.Namespace:
+    data = os.environ.get("LINKSTORE_EVAL_DATA")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--data", default=data, help="folder of the data sets")
+    parser.add_argument("--locomo", help="a file like locomo_open/locomo.json")
+    parser.add_argument("--mtrag", help="a folder like mtrag_open")
+    parser.add_argument("--cast", help="a file like cast_open/turns.jsonl")
+    parser.add_argument("--musique", help="a folder like musique_train")
+    parser.add_argument("--embedding", default="wordllama")
+    parser.add_argument("--every", type=int, default=1, help="ask only every so many questions")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    if not any((options.locomo, options.mtrag, options.cast, options.musique)):
+        if not options.data:
+            parser.error("give --data DIR, or the files to measure")
+        for name, path in _PLACES.items():
+            setattr(options, name, str(Path(options.data) / path))
+    return options
+
+
+_PLACES: Final[Mapping[str, str]] = {
+    "locomo": "locomo_open/locomo.json",
+    "mtrag": "mtrag_open",
+    "cast": "cast_open/turns.jsonl",
+    "musique": "musique_train",
+}
+
+if __name__ == "__main__":
+    main()

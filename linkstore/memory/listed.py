@@ -1,0 +1,74 @@
+"""Items of a list that was said, and references to them by position: "the second one"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from linkstore.memory.turns import Turn
+
+_POSITIONS: Final = {
+    "first": 0,
+    "second": 1,
+    "third": 2,
+    "fourth": 3,
+    "fifth": 4,
+    "former": 0,
+    "latter": -1,
+    "last": -1,
+}
+_MEANT: Final = re.compile(
+    r"\bthe (first|second|third|fourth|fifth|last)(?: (?:one|option|item|of (?:them|those|these)))?"
+    r"(?=\W*(?:$|[?.!,;]"
+    r"|\b(?:is|was|does|do|did|has|have|can|and|or|in|for|with|work|mean|better)\b))"
+    r"|\bthe (former|latter)\b",
+    re.IGNORECASE,
+)
+_NUMBERED: Final = re.compile(
+    r"(?:^|\s)(?:\d{1,2}[.)]|[-*\u2022])\s+(\S.*?)(?=\s+(?:\d{1,2}[.)]|[-*\u2022])\s|\n|$)"
+)
+_SERIES: Final = re.compile(r"([^,.;:!?\n]+(?:, [^,.;:!?\n]+)*),? (?:and|or) ([^,.;:!?\n]+)")
+_LONGEST: Final = 60
+"""Characters of an item; of a longer one, what stands before its first dash, colon or comma."""
+_MOST_TURNS: Final = 3
+"""How many turns ago the list may have been said."""
+
+
+def item_meant(question: str, before: Sequence[Turn]) -> tuple[str, str] | None:
+    """The phrase of a question that names an item by its position, and the item; None if there is none."""
+    match = _MEANT.search(question)
+    if match is None:
+        return None
+    position = _POSITIONS[(match.group(1) or match.group(2)).lower()]
+    for turn in reversed(before[-_MOST_TURNS:]):
+        for text in (turn.response or "", turn.query):
+            items = items_of(text)
+            if len(items) > max(position, 1):
+                return match.group(), items[position]
+    return None
+
+
+def items_of(text: str) -> list[str]:
+    """The items of the first list in a text: numbered, with bullets, or a series ("A, B and C")."""
+    numbered = [_short(item) for item in _NUMBERED.findall(text)]
+    if len(numbered) > 1:
+        return numbered
+    for match in _SERIES.finditer(text):
+        items = [*match.group(1).split(", "), match.group(2)]
+        head = items[0].split()
+        if len(items) > 1 and all(len(item.split()) <= 6 for item in items[1:-1]):
+            return [" ".join(head[-2:] if len(head) > 3 else head), *map(_series_item, items[1:])]
+    return []
+
+
+def _series_item(item: str) -> str:
+    words = item.split()
+    return " ".join(words[:4])
+
+
+def _short(item: str) -> str:
+    item = item.strip().rstrip(".;,")
+    if len(item) <= _LONGEST:
+        return item
+    return re.split(r"\s[-\u2013]\s|[:,;.]", item, maxsplit=1)[0][:_LONGEST].strip()

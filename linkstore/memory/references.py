@@ -1,0 +1,170 @@
+"""What a question refers to: pronouns, ellipsis and positions in a list, resolved by rules.
+
+The rules go through the last turns in order, as the conversation did, so that a reference to a reference is
+resolved too, and nothing about it has to be stored. They are made for English. The method is a simplified
+salience ranking: S. Lappin and H. Leass, "An Algorithm for Pronominal Anaphora Resolution", Computational
+Linguistics 20(4), 1994.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from linkstore.lexical import terms
+from linkstore.memory.entities import EntityFinder
+from linkstore.memory.listed import item_meant
+from linkstore.memory.turns import Turn
+from linkstore.text import fold
+
+_PRONOUN: Final = re.compile(
+    r"\b(its|it|their|theirs|they|them|his|he|him|hers|her|she|this one|that one|this|that|these|those|"
+    r"the (?:former|latter|same)|such)\b(?!['\u2019]s\s+(?:say|talk|go)\b)",
+    re.IGNORECASE,
+)
+_OTHER_SIGN: Final = re.compile(
+    r"\b(there|one|ones|another|others?|same|first|second|third|former|latter|then|also|too|else)\b",
+    re.IGNORECASE,
+)
+_LEAD: Final = re.compile(
+    r"^\W*(and|but|or|so|what about|how about|why|ok|okay|no|yes|also|really|wow|i see|then)\b", re.IGNORECASE
+)
+_ELLIPSIS: Final = re.compile(r"^\W*(and|but|or|what about|how about|also)\b", re.IGNORECASE)
+_DUMMY: Final = re.compile(
+    r"\b(?:is|was|does|did|will|would|can|could) it"
+    r" (?:possible|true|necessary|important|take|make sense|mean|rain)\b"
+    r"|\bit (?:is|was|seems|looks|sounds)\b(?= (?:that|like|as))",
+    re.IGNORECASE,
+)
+_POSSESSIVE: Final = frozenset({"its", "their", "theirs", "his", "hers"})
+_PERSONAL: Final = frozenset({"he", "him", "his", "she", "her", "hers"})
+_DETERMINERS: Final = frozenset({"this", "that", "these", "those", "such"})
+_FEWEST_WORDS: Final = 3
+"""A question with fewer words that say something depends on what was said before."""
+_SHORT_ANSWER: Final = 8
+"""An answer of so many words at most is a name, and so the likeliest thing to be referred to."""
+_FADING: Final = 0.6
+"""What an entity counts less with each turn since it was mentioned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """A question with its references resolved.
+
+    Args:
+        text: The question; references are replaced, or what they refer to is added.
+        depends: Whether it can only be understood from what was said before.
+        exact: Whether all references were replaced by a thing that was named, so that the text stands alone.
+        focus: What the question is about, as far as its references say; None without any.
+    """
+
+    text: str
+    depends: bool = False
+    exact: bool = False
+    focus: str | None = None
+
+
+def resolve(question: str, recent: Sequence[Turn], entities: EntityFinder) -> Resolved:
+    """Resolve the references of a question in the light of the last turns, in order."""
+    stated, focus = "", None
+    for at, turn in enumerate(recent):
+        seen = _resolved(turn.query, recent[:at], entities, stated, focus)
+        stated = seen.text if not seen.depends or seen.exact else stated or turn.query
+        focus = seen.focus
+    return _resolved(question, recent, entities, stated, focus)
+
+
+def depends_on_history(question: str) -> bool:
+    """Whether a question has a sign that it can only be understood from what was said before."""
+    return bool(
+        _PRONOUN.search(question)
+        or _OTHER_SIGN.search(question)
+        or _LEAD.search(question)
+        or len(terms(question)) < _FEWEST_WORDS
+    )
+
+
+def _resolved(
+    question: str, before: Sequence[Turn], entities: EntityFinder, stated: str, focus: str | None
+) -> Resolved:
+    if not before or not depends_on_history(question):
+        return Resolved(text=question)
+    listed = item_meant(question, before)
+    if listed is not None:
+        phrase, item = listed
+        return Resolved(text=question.replace(phrase, item, 1), depends=True, exact=True, focus=item)
+    pronoun = _referring(question, entities)
+    if pronoun is not None:
+        meant, named = _antecedent(pronoun, before, entities, focus)
+        if meant is not None:
+            text = _substituted(question, meant)
+            return Resolved(text=text, depends=True, exact=named, focus=meant)
+    if stated and (_ELLIPSIS.search(question) or len(terms(question)) < _FEWEST_WORDS):
+        text = f"{stated.rstrip(' ?.!')}: {question.strip()}"
+        return Resolved(text=text, depends=True, focus=focus)
+    return Resolved(text=question, depends=True, focus=focus)
+
+
+def _referring(question: str, entities: EntityFinder) -> str | None:
+    """The first pronoun that refers to something outside of the question."""
+    dummies = [match.span() for match in _DUMMY.finditer(question)]
+    for match in _PRONOUN.finditer(question):
+        if any(start <= match.start() < end for start, end in dummies):
+            continue
+        word = match.group().lower()
+        followed = question[match.end() :].lstrip()[:1].isalpha()
+        if word in _DETERMINERS and followed and word in {"that", "such"}:
+            continue
+        if any(name[:1].isupper() for name in entities(question[: match.start()])):
+            return None  # what it refers to stands before it
+        return word
+    return None
+
+
+def _antecedent(
+    pronoun: str, before: Sequence[Turn], entities: EntityFinder, focus: str | None
+) -> tuple[str | None, bool]:
+    """What a pronoun refers to, and whether it is named for certain: the last answer was nothing else."""
+    answer = (before[-1].response or "").strip().rstrip(".!")
+    if answer and len(answer.split()) <= _SHORT_ANSWER and terms(answer):
+        return answer, True
+    weights: dict[str, float] = {}
+    spelled: dict[str, str] = {}
+    for age, turn in enumerate(reversed(before)):
+        for text, share in ((turn.query, 1.0), (turn.response or "", 0.4)):
+            for name in entities(text):
+                key = fold(name)
+                spelled.setdefault(key, name)
+                repeats = fold(turn.response or "").count(key)
+                proper = 1.5 if name[:1].isupper() else 1.0
+                weights[key] = weights.get(key, 0.0) + share * _FADING**age * proper * (
+                    1 + min(repeats, 3) / 4
+                )
+    if pronoun in _PERSONAL:
+        weights = {key: value for key, value in weights.items() if spelled[key][:1].isupper()} or weights
+    if focus is not None and fold(focus) not in map(fold, entities(before[-1].query)):
+        weights[fold(focus)] = weights.get(fold(focus), 0.0) + 1.0
+        spelled.setdefault(fold(focus), focus)
+    best = max(weights, key=lambda key: weights[key], default=None)
+    return (None if best is None else spelled[best]), False
+
+
+def _substituted(question: str, meant: str) -> str:
+    """A question with its pronouns replaced."""
+    dummies = [match.span() for match in _DUMMY.finditer(question)]
+
+    def replaced(match: re.Match[str]) -> str:
+        word = match.group().lower()
+        if any(start <= match.start() < end for start, end in dummies):
+            return match.group()
+        followed = question[match.end() :].lstrip()[:1].isalpha()
+        if word in _POSSESSIVE or (word == "her" and followed):
+            return f"{meant}'s"
+        if word in _DETERMINERS and followed:
+            return match.group()
+        return meant
+
+    text = _PRONOUN.sub(replaced, question)
+    return text if meant in text else f"{text.rstrip(' ?.!')} ({meant})?"

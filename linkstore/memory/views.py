@@ -1,0 +1,78 @@
+"""How the history of a conversation enters a search.
+
+A question is searched for in several *views*: texts that join it with parts of what was said before. Which
+views depends on the question. Measured on dialogues with gold passages (docs/benchmarks.md), the last turn
+alone loses what a question leaves out, and the whole history drowns it; the views below are better than any
+one text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from linkstore.hits import Hit, Hits
+from linkstore.memory.references import Resolved
+from linkstore.memory.turns import Turn
+
+ANSWER_CHARACTERS: Final = 400
+"""How much of the previous answer a view has: its beginning says what it is about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A text to search for.
+
+    Args:
+        name: For :attr:`~linkstore.hits.Hit.contributions`.
+        text: The text.
+        without: Ids of documents that this view must not find: those that the text was made from.
+    """
+
+    name: str
+    text: str
+    without: frozenset[str] = frozenset()
+
+
+def views_of(question: str, resolved: Resolved, recent: Sequence[Turn]) -> list[View]:
+    """The texts to search for.
+
+    - A question whose references were replaced by what the last answer named stands alone.
+    - A question that depends on the history is searched for behind the previous query, and before the
+      previous answer. The documents that answer came from would find themselves, and are left out there.
+    - Any other question is searched for alone, and behind the previous query: it may go on with its subject.
+    """
+    last = recent[-1] if recent else None
+    if last is None or not last.query.strip():
+        return [View(name="question", text=resolved.text)]
+    if resolved.exact:
+        return [View(name="question", text=resolved.text)]
+    behind = View(name="previous query", text=f"{last.query}\n{question}")
+    if not resolved.depends:
+        return [View(name="question", text=question), behind]
+    if not last.response or not last.response.strip():
+        return [behind]
+    text = f"{question}\n{last.response[:ANSWER_CHARACTERS]}"
+    return [behind, View(name="previous answer", text=text, without=frozenset(last.sources))]
+
+
+def fused(views: Sequence[View], found: Sequence[Hits], k: int) -> tuple[Hit, ...]:
+    """The hits of several views as one list: each view counts the same, scaled to its best hit."""
+    best: dict[str, Hit] = {}
+    parts: dict[str, dict[str, float]] = {}
+    for view, hits in zip(views, found, strict=True):
+        kept = [hit for hit in hits if hit.document.id not in view.without]
+        top = max((hit.score for hit in kept), default=0.0)
+        for hit in kept:
+            id = str(hit.document.id)
+            share = max(hit.score, 0.0) / top / len(views) if top > 0 else 0.0
+            parts.setdefault(id, {})[view.name] = share
+            if id not in best or hit.score > best[id].score:
+                best[id] = hit
+    hits_ = [_joined(hit, parts[id]) for id, hit in best.items()]
+    return tuple(sorted(hits_, key=lambda hit: (-hit.score, str(hit.document.id)))[:k])
+
+
+def _joined(hit: Hit, parts: Mapping[str, float]) -> Hit:
+    return replace(hit, score=sum(parts.values()), contributions=dict(parts))
