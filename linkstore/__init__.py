@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from linkstore._version import __version__
+from linkstore.lazy import lazy
 
 if TYPE_CHECKING:
     from linkstore.errors import LinkStoreError
@@ -43,15 +43,4 @@ _HOME_OF = {
     "get_links": "links",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used, so that the command line starts quickly."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'linkstore' has no attribute {name!r}")
-    value = getattr(import_module(f"linkstore.{_HOME_OF[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(__name__, _HOME_OF)

@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import Final
 from unicodedata import category, normalize
 
+TRAIL: Final = " > "
+"""Stands between the headings above a chunk."""
 _IGNORED: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200c-\u200f\u202a-\u202e\u2060-\u206f"
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"

@@ -11,7 +11,7 @@ from linkstore.cli.output import note, printable, stdout, write_json
 from linkstore.cli.render import indexed_page
 
 if TYPE_CHECKING:
-    from linkstore.store import LinkStore
+    from linkstore.store.core import CoreStore
 
 _KIND: Final = "hyperlink"
 
@@ -33,7 +33,7 @@ class BrokenLink:
     label: str | None
 
 
-def show_broken(store: LinkStore, *, json: bool) -> None:
+def show_broken(store: CoreStore, *, json: bool) -> None:
     """Print the links that lead nowhere, by page; those to other sites are only counted."""
     from linkstore.ingest.summary import count_dangling
     from linkstore.urls import is_internal
@@ -61,7 +61,7 @@ def _show(found: Iterator[BrokenLink]) -> None:
             console.print(printable(f"  {one.tag}{label}"))
 
 
-def _broken(store: LinkStore, missing: frozenset[str]) -> Iterator[BrokenLink]:
+def _broken(store: CoreStore, missing: frozenset[str]) -> Iterator[BrokenLink]:
     """In the order of the documents, in which those of a page stand together."""
     from linkstore.links import get_links
 

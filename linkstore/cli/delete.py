@@ -12,11 +12,11 @@ from linkstore.cli.lookup import documents_named, spellings
 from linkstore.cli.options import StoreOption
 from linkstore.cli.output import note
 from linkstore.cli.render import indexed_page
-from linkstore.cli.stores import opened
+from linkstore.cli.stores import core_opened
 from linkstore.errors import LinkStoreError
 
 if TYPE_CHECKING:
-    from linkstore.store import LinkStore
+    from linkstore.store.core import CoreStore
 
 
 def delete(
@@ -37,7 +37,7 @@ def delete(
     """
     if not pages and not chunks:
         raise UsageError("there is nothing to delete; give pages, or --chunk ID")
-    with opened(store) as opened_store:
+    with core_opened(store) as opened_store:
         whole, single = _found(opened_store, pages or (), chunks or ())
         removed = opened_store.delete_pages(whole).removed
         opened_store.delete(single)
@@ -48,7 +48,7 @@ def delete(
     )
 
 
-def _found(store: LinkStore, pages: Sequence[str], chunks: Sequence[str]) -> tuple[list[str], list[str]]:
+def _found(store: CoreStore, pages: Sequence[str], chunks: Sequence[str]) -> tuple[list[str], list[str]]:
     """Pages to be removed as wholes, and ids of single documents.
 
     Raises:
@@ -63,7 +63,7 @@ def _found(store: LinkStore, pages: Sequence[str], chunks: Sequence[str]) -> tup
     return list(dict.fromkeys(whole)), list(dict.fromkeys(single))
 
 
-def _chunk(store: LinkStore, id: str) -> str:
+def _chunk(store: CoreStore, id: str) -> str:
     """The id that a name spells."""
     found = store.get_by_ids(spellings(id))
     if not found:
@@ -71,7 +71,7 @@ def _chunk(store: LinkStore, id: str) -> str:
     return found[0].id or ""
 
 
-def _page(store: LinkStore, name: str) -> tuple[list[str], list[str]]:
+def _page(store: CoreStore, name: str) -> tuple[list[str], list[str]]:
     """The pages that a name means, and documents of no indexed page."""
     spelled = list(store.page_ids(None, spellings(name)))
     if spelled:

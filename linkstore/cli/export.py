@@ -14,10 +14,10 @@ import typer
 from linkstore.cli.exits import UsageError
 from linkstore.cli.options import StoreOption
 from linkstore.cli.output import note
-from linkstore.cli.stores import opened
+from linkstore.cli.stores import core_opened
 
 if TYPE_CHECKING:
-    from linkstore.store import LinkStore
+    from linkstore.store.core import CoreStore
 
 
 class Format(StrEnum):
@@ -47,11 +47,11 @@ def export(
     """
     from linkstore.cli import exporting
 
-    writers: dict[Format, Callable[[LinkStore], Iterator[bytes]]] = {
+    writers: dict[Format, Callable[[CoreStore], Iterator[bytes]]] = {
         Format.JSONL: exporting.json_lines,
         Format.GRAPHML: exporting.graphml,
     }
-    with opened(store) as opened_store, _file(output) as file:
+    with core_opened(store) as opened_store, _file(output) as file:
         for part in writers[format](opened_store):
             file.write(part)
     if output is not None:

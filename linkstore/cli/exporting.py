@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from linkstore.links import Link
-    from linkstore.store import LinkStore
+    from linkstore.store.core import CoreStore
 
 _KEYS: Final = (
     ("type", "node", "string"),
@@ -40,7 +40,7 @@ _HEAD: Final = (
 _TAIL: Final = "  </graph>\n</graphml>\n"
 
 
-def json_lines(store: LinkStore) -> Iterator[bytes]:
+def json_lines(store: CoreStore) -> Iterator[bytes]:
     """A line for each document, as :func:`linkstore.ingest.index_jsonl` reads it.
 
     ``"answers": false`` says that links lead to the document by what stands in ``links`` alone.
@@ -57,7 +57,7 @@ def json_lines(store: LinkStore) -> Iterator[bytes]:
         yield orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def graphml(store: LinkStore) -> Iterator[bytes]:
+def graphml(store: CoreStore) -> Iterator[bytes]:
     """Documents and link groups as nodes of a directed graph, links as edges.
 
     An outgoing link is an edge from its document to its group, an incoming one an edge from the group to its

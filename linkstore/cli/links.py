@@ -13,7 +13,7 @@ from linkstore.cli.lookup import documents_meant
 from linkstore.cli.options import JsonOption, StoreOption
 from linkstore.cli.output import printable, stdout, write_json
 from linkstore.cli.render import title_of, url_of
-from linkstore.cli.stores import opened
+from linkstore.cli.stores import core_opened
 
 if TYPE_CHECKING:
     from linkstore.neighbours import Neighbour
@@ -39,7 +39,7 @@ def links(
     """Show the links of a document or page, in both directions."""
     if broken == (name is not None):
         raise UsageError("give the id of a document or the URL of a page, or --broken")
-    with opened(store) as opened_store:
+    with core_opened(store) as opened_store:
         if name is None:
             show_broken(opened_store, json=json)
             return

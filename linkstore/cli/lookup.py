@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from linkstore.hits import Hits
-    from linkstore.store import LinkStore
+    from linkstore.store.core import CoreStore
 
 MOST: Final = 1000
 """At most so many documents are looked up at once."""
@@ -27,7 +27,7 @@ _INDEX: Final = frozenset({"index", "readme"})
 _SUFFIX: Final = re.compile(r"\.[a-z][a-z0-9]{0,8}\Z")
 
 
-def documents_named(store: LinkStore, name: str) -> list[Document]:
+def documents_named(store: CoreStore, name: str) -> list[Document]:
     """The document with this id; else those that a hyperlink to this URL leads to, with their pages.
 
     Raises:
@@ -41,7 +41,7 @@ def documents_named(store: LinkStore, name: str) -> list[Document]:
     return found
 
 
-def documents_meant(store: LinkStore, name: str) -> list[Document]:
+def documents_meant(store: CoreStore, name: str) -> list[Document]:
     """As :func:`documents_named`; else those of the only page whose URL ends so, with or without suffix.
 
     Raises:
@@ -70,7 +70,7 @@ def spellings(name: str) -> list[str]:
     return list(dict.fromkeys((name, *map(readable_url, encoded), *encoded)))
 
 
-def _documents(store: LinkStore, name: str) -> list[Document]:
+def _documents(store: CoreStore, name: str) -> list[Document]:
     from linkstore.operations import is_storable
 
     if not is_storable(name):
@@ -79,7 +79,7 @@ def _documents(store: LinkStore, name: str) -> list[Document]:
     return by_id[:1] or _led_to(store, name) or _where(store, "url", spellings(name))
 
 
-def _ending(store: LinkStore, name: str) -> list[str]:
+def _ending(store: CoreStore, name: str) -> list[str]:
     """The pages whose URL ends with a name, which may leave out the suffix; all or last parts of the path."""
     wanted = _folded(name).strip("/")
     return sorted(page for page in store.pages() if _ends(_folded(page), wanted)) if wanted else []
@@ -98,7 +98,7 @@ def _folded(url: str) -> str:
     return posixpath.normpath(text) if text.strip("/") else ""
 
 
-def _led_to(store: LinkStore, url: str) -> list[Document]:
+def _led_to(store: CoreStore, url: str) -> list[Document]:
     from linkstore.links import Link
     from linkstore.strategies import Eager
     from linkstore.urls import Site
@@ -113,7 +113,7 @@ def _led_to(store: LinkStore, url: str) -> list[Document]:
     return _by_id(hits) if "#" in url or not pages else _where(store, "page", pages)
 
 
-def _where(store: LinkStore, field: str, values: list[str]) -> list[Document]:
+def _where(store: CoreStore, field: str, values: list[str]) -> list[Document]:
     from linkstore.errors import UnknownNameError
     from linkstore.strategies import Similarity
 

@@ -10,7 +10,7 @@ import typer
 from linkstore.cli.exits import DAMAGED
 from linkstore.cli.options import JsonOption, StoreOption
 from linkstore.cli.output import printable, stdout, write_json
-from linkstore.cli.stores import opened
+from linkstore.cli.stores import core_opened
 
 if TYPE_CHECKING:
     from linkstore.backends.base import Report
@@ -21,7 +21,7 @@ def verify(store: StoreOption, json: JsonOption = False) -> None:
 
     Compares all derived data with the documents. The exit code is 5 if they do not match.
     """
-    with opened(store) as opened_store:
+    with core_opened(store) as opened_store:
         report = opened_store.verify()
     _show(report, json=json, verb="found")
     if not report.sound:
@@ -30,7 +30,7 @@ def verify(store: StoreOption, json: JsonOption = False) -> None:
 
 def repair(store: StoreOption, json: JsonOption = False) -> None:
     """Repair the problems that verify finds."""
-    with opened(store) as opened_store:
+    with core_opened(store) as opened_store:
         report = opened_store.repair()
     _show(report, json=json, verb="mended")
 
@@ -41,7 +41,7 @@ def compact(store: StoreOption, json: JsonOption = False) -> None:
     A store does not need this to keep its size in proportion to its content. The time depends on the size of
     the store.
     """
-    with opened(store) as opened_store:
+    with core_opened(store) as opened_store:
         opened_store.compact()
     if json:
         write_json({"compacted": True})

@@ -12,7 +12,7 @@ from linkstore.cli.options import JsonOption, StoreOption, json_object, weighted
 from linkstore.cli.output import note, write_json
 from linkstore.cli.paged import BEST_SECTIONS, show_pages
 from linkstore.cli.render import hit_to_dict, show_explanation, show_hits
-from linkstore.cli.stores import opened
+from linkstore.cli.stores import core_opened
 from linkstore.cli.strategies import Direction, Search, StrategyName
 
 MOST: Final = 10_000
@@ -80,7 +80,7 @@ def query(
     chosen = search.strategy()
     if not (chunks or json):
         chosen = replace(chosen, per_page=BEST_SECTIONS)
-    with opened(store) as opened_store:
+    with core_opened(store) as opened_store:
         hits = opened_store.search(text, strategy=chosen, filter=condition)
     if json:
         write_json([hit_to_dict(hit, text) for hit in hits])

@@ -10,7 +10,7 @@ import typer
 from linkstore.cli.index import extractors
 from linkstore.cli.options import JsonOption, StoreOption
 from linkstore.cli.output import printable, stdout, write_json
-from linkstore.cli.stores import opened
+from linkstore.cli.stores import core_opened
 
 
 def relink(
@@ -28,7 +28,7 @@ def relink(
     from linkstore.ingest import CORPUS_LINKS, link_corpus
 
     chosen = extractors(links or CORPUS_LINKS)
-    with opened(store) as opened_store:
+    with core_opened(store) as opened_store:
         done = link_corpus(opened_store, chosen)
     if json:
         write_json(asdict(done))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from linkstore.cli.output import printable, stderr, stdout
 from linkstore.snippet import query_spans, snippet
+from linkstore.text import TRAIL
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -124,13 +125,11 @@ def indexed_page(document: Document) -> str:
 
 def headings_of(document: Document) -> str | None:
     """The title of the document's page and the headings above it, outermost first, where it has any."""
-    return " > ".join(_trail(document)) or None
+    return TRAIL.join(_trail(document)) or None
 
 
 def body_of(document: Document) -> str:
     """The document's text without the headings that ingest puts above it."""
-    from linkstore.ingest.chunks import TRAIL
-
     above, _, body = document.page_content.partition("\n\n")
     return body if body and above == TRAIL.join(_trail(document)) else document.page_content
 

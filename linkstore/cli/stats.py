@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from linkstore.cli.options import JsonOption, StoreOption
 from linkstore.cli.output import printable, stdout, write_json
-from linkstore.cli.stores import opened
+from linkstore.cli.stores import core_opened
 
 if TYPE_CHECKING:
     from linkstore.backends.base import Survey
@@ -20,7 +20,7 @@ def stats(store: StoreOption, json: JsonOption = False) -> None:
     Prints the number of documents, pages, links by kind and link groups, and of hyperlinks without a target
     in the store.
     """
-    with opened(store) as opened_store:
+    with core_opened(store) as opened_store:
         counts = survey_to_dict(opened_store.survey())
     if json:
         write_json(counts)

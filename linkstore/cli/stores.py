@@ -10,9 +10,30 @@ from linkstore.cli.exits import UsageError
 from linkstore.errors import BackendError, StoreNotFoundError
 
 if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
+    from linkstore.backends.base import Backend
     from linkstore.store import LinkStore
+    from linkstore.store.core import CoreStore
+
+
+@contextmanager
+def core_opened(place: str) -> Iterator[CoreStore]:
+    """The existing store at ``place``, without LangChain's base classes, which take long to import.
+
+    Raises:
+        As :func:`opened`.
+    """
+    if _is_url(place):
+        from linkstore.store.core import CoreStore
+
+        with _backend_at(place, create=False) as backend:
+            yield CoreStore(backend)
+    else:
+        from linkstore.store.core import core_in
+
+        with _told_how_to_make(place):
+            in_folder = core_in(place)
+        with in_folder as store:
+            yield store
 
 
 @contextmanager
@@ -32,27 +53,32 @@ def opened(place: str, *, create: bool = False, embedding: str | None = None) ->
     """
     at_url = _is_url(place)
     from linkstore.embeddings import get_embedding
+    from linkstore.store import LinkStore
 
     chosen = None if embedding is None else get_embedding(embedding)
     if at_url:
-        with _at_url(place, chosen, create=create) as store:
-            yield store
+        with _backend_at(place, create=create) as backend:
+            yield LinkStore(chosen, backend=backend)
     else:
-        with _in_folder(place, chosen, create=create) as store:
+        with _told_how_to_make(place):
+            in_folder = LinkStore.open(place, embedding=chosen, create=create)
+        with in_folder as store:
             yield store
 
 
-def _in_folder(place: str, embedding: Embeddings | None, *, create: bool) -> LinkStore:
-    from linkstore.store import LinkStore
+@contextmanager
+def _told_how_to_make(place: str) -> Iterator[None]:
+    """Say how to make a store that does not exist.
 
+    Raises:
+        StoreNotFoundError: In place of the one raised within.
+    """
     try:
-        return LinkStore.open(place, embedding=embedding, create=create)
+        yield
     except StoreNotFoundError as error:
-        raise StoreNotFoundError(_missing(place)) from error
-
-
-def _missing(place: str) -> str:
-    return f"there is no store at {place}; make one with: linkstore index SOURCE --store {place}"
+        raise StoreNotFoundError(
+            f"there is no store at {place}; make one with: linkstore index SOURCE --store {place}"
+        ) from error
 
 
 @contextmanager
@@ -75,17 +101,14 @@ def opened_or_empty(place: str) -> Iterator[LinkStore]:
 
 
 @contextmanager
-def _at_url(url: str, embedding: Embeddings | None, *, create: bool) -> Iterator[LinkStore]:
-    """A store in Cassandra, closed in the end with its connections."""
-    from linkstore.store import LinkStore
+def _backend_at(url: str, *, create: bool) -> Iterator[Backend]:
+    """A backend in Cassandra, closed in the end with its connections."""
     from linkstore.store.cassandra import backend_at
 
-    try:
+    with _told_how_to_make(url):
         backend = backend_at(url, create=create)
-    except StoreNotFoundError as error:
-        raise StoreNotFoundError(_missing(url)) from error
     try:
-        yield LinkStore(embedding, backend=backend)
+        yield backend
     finally:
         backend.close()
 

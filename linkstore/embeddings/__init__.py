@@ -8,10 +8,14 @@ Models are loaded on first use.
 
 from __future__ import annotations
 
-from linkstore.embeddings.base import ArrayEmbeddings
-from linkstore.embeddings.minilm import MiniLMEmbeddings
-from linkstore.embeddings.names import DEFAULT_EMBEDDING, embedding_name, get_embedding
-from linkstore.embeddings.wordllama import WordLlamaEmbeddings
+from typing import TYPE_CHECKING
+
+from linkstore.lazy import lazy
+
+if TYPE_CHECKING:
+    from linkstore.embeddings.base import ArrayEmbeddings
+    from linkstore.embeddings.builtin import MiniLMEmbeddings, WordLlamaEmbeddings
+    from linkstore.embeddings.names import DEFAULT_EMBEDDING, embedding_name, get_embedding
 
 __all__ = [
     "DEFAULT_EMBEDDING",
@@ -21,3 +25,15 @@ __all__ = [
     "embedding_name",
     "get_embedding",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "DEFAULT_EMBEDDING": "names",
+        "ArrayEmbeddings": "base",
+        "MiniLMEmbeddings": "builtin",
+        "WordLlamaEmbeddings": "builtin",
+        "embedding_name": "names",
+        "get_embedding": "names",
+    },
+)

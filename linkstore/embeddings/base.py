@@ -2,91 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from abc import ABC
 
 from langchain_core.embeddings import Embeddings
 
-from linkstore.errors import EmbeddingError
-
-if TYPE_CHECKING:  # numpy takes longer to import than all of this package
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Matrix: TypeAlias = NDArray[np.float32]
-
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+from linkstore.embeddings.encoder import Encoder
 
 
-class ArrayEmbeddings(Embeddings, ABC):
+class ArrayEmbeddings(Encoder, Embeddings, ABC):
     """LangChain embeddings that can also give a float32 array, of vectors of length 1.
 
     A text without any word or sign (empty, or white space only) has no direction: it is refused
     rather than given a zero or an arbitrary vector.
     """
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """What a store records: the same in every process, another one for other vectors."""
-
-    @property
-    @abstractmethod
-    def dimension(self) -> int:
-        """Length of the vectors."""
-
-    def embed_array(self, texts: Sequence[str]) -> Matrix:
-        """Embed texts into one array.
-
-        Args:
-            texts: Any number of texts.
-
-        Returns:
-            float32 of shape (len(texts), dimension), C-contiguous; each row has length 1.
-
-        Raises:
-            EmbeddingError: If a text is blank or not valid Unicode; the message names it.
-        """
-        for position, text in enumerate(texts):
-            _refuse_unusable(text, position)
-        vectors = self._vectors(texts)
-        _normalize(vectors)
-        return vectors
-
-    @abstractmethod
-    def _vectors(self, texts: Sequence[str]) -> Matrix:
-        """A fresh float32 array of shape (len(texts), dimension); rows of any length above zero."""
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts, as LangChain wants it; see :meth:`embed_array`."""
-        return cast("list[list[float]]", self.embed_array(texts).tolist())
-
-    def embed_query(self, text: str) -> list[float]:
-        """Embed one text, as LangChain wants it; see :meth:`embed_array`."""
-        return cast("list[float]", self.embed_array((text,))[0].tolist())
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
-
-
-def package_folder(package: str) -> Path | None:
-    """Where an installed package lies, found without importing it; None if it is not installed."""
-    spec = find_spec(package)
-    return None if spec is None or spec.origin is None else Path(spec.origin).parent
-
-
-def _refuse_unusable(text: str, position: int) -> None:
-    if not text or text.isspace():
-        raise EmbeddingError(f"text {position} is blank and has no embedding; omit it")
-    if not text.isascii() and _SURROGATE.search(text):
-        raise EmbeddingError(f"text {position} is not valid Unicode (it has a lone surrogate): {text[:60]!a}")
-
-
-def _normalize(vectors: Matrix) -> None:
-    import numpy as np
-
-    vectors /= np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]

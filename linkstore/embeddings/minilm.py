@@ -10,13 +10,12 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from linkstore.embeddings.base import ArrayEmbeddings, package_folder
 from linkstore.embeddings.cpp_runtime import cpp_runtime_clashes
+from linkstore.embeddings.encoder import Encoder, package_folder
 from linkstore.errors import EmbeddingError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tokenizers import Encoding, Tokenizer
 
-    from linkstore.embeddings.base import Matrix
+    from linkstore.embeddings.encoder import Matrix
 
 DIMENSION: Final = 384
 MAX_TOKENS: Final = 256
@@ -35,12 +34,8 @@ _SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2
 _TOKENIZER: Final = Path(__file__).parent / "data" / "all-MiniLM-L6-v2-tokenizer.json"
 
 
-class MiniLMEmbeddings(ArrayEmbeddings):
-    """Better than the default where wording differs, some hundred times slower; extra ``minilm``.
-
-    384 dimensions; the first 256 tokens of a text count. Some 50 passages a second on two cores.
-    ONNX Runtime's telemetry is switched off (``ORT_DISABLE_TELEMETRY``), unless you set it otherwise.
-    Safe to use from threads and after a fork.
+class MiniLM(Encoder):
+    """The encoder of :class:`~linkstore.embeddings.MiniLMEmbeddings`.
 
     Raises:
         MissingExtraError: If the extra is not installed.
@@ -61,6 +56,8 @@ class MiniLMEmbeddings(ArrayEmbeddings):
         return DIMENSION
 
     def _vectors(self, texts: Sequence[str]) -> Matrix:
+        from concurrent.futures import ThreadPoolExecutor
+
         import numpy as np
 
         encodings = _tokenizer().encode_batch_fast(list(texts))

@@ -4,25 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from langchain_core.embeddings import Embeddings
-
-from linkstore.embeddings.base import ArrayEmbeddings
-from linkstore.embeddings.minilm import MiniLMEmbeddings
-from linkstore.embeddings.wordllama import WordLlamaEmbeddings
+from linkstore.embeddings.encoder import Encoder
+from linkstore.embeddings.minilm import MiniLM
+from linkstore.embeddings.wordllama import WordLlama
 from linkstore.errors import EmbeddingError, MissingExtraError
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
 
 DEFAULT_EMBEDDING: Final = "wordllama"
 """What a store gets when none is named."""
 
 _OPENAI: Final = "openai:"
-_BUILT_IN: Final[Mapping[str, Callable[[], Embeddings]]] = {
-    "minilm": MiniLMEmbeddings,
-    "minilm-l6-v2-int8": MiniLMEmbeddings,
-    "wordllama": WordLlamaEmbeddings,
-    "wordllama-256": WordLlamaEmbeddings,
+_BUILT_IN: Final[Mapping[str, Callable[[], Encoder]]] = {
+    "minilm": MiniLM,
+    "minilm-l6-v2-int8": MiniLM,
+    "wordllama": WordLlama,
+    "wordllama-256": WordLlama,
 }
+
+
+def get_encoder(name: str) -> Encoder | Embeddings:
+    """As :func:`get_embedding`; the built-in ones without LangChain's base class, which takes long to import.
+
+    Raises:
+        EmbeddingError: See :func:`get_embedding`.
+        MissingExtraError: See :func:`get_embedding`.
+    """
+    return _BUILT_IN[name]() if name in _BUILT_IN else get_embedding(name)
 
 
 def get_embedding(name: str) -> Embeddings:
@@ -38,7 +49,7 @@ def get_embedding(name: str) -> Embeddings:
         MissingExtraError: If the extra it needs is not installed.
     """
     if name in _BUILT_IN:
-        return _BUILT_IN[name]()
+        return _of_langchain(_BUILT_IN[name])
     if name.startswith(_OPENAI) and name != _OPENAI:
         return _openai(name)
     raise EmbeddingError(
@@ -47,14 +58,14 @@ def get_embedding(name: str) -> Embeddings:
     )
 
 
-def embedding_name(embedding: Embeddings) -> str:
+def embedding_name(embedding: Encoder | Embeddings) -> str:
     """The name under which a store records an embedding; the same in every process.
 
     Embeddings that :func:`get_embedding` makes have the name that makes them again. Any other is
     named by its class, as ``module.Class``, followed by ``:MODEL`` if it has a string attribute
     ``model``, ``model_name`` or ``model_id``, and ``/DIMENSION`` if ``dimensions`` is set.
     """
-    if isinstance(embedding, ArrayEmbeddings):
+    if isinstance(embedding, Encoder):
         return embedding.name
     cls = type(embedding)
     qualified = f"{cls.__module__}.{cls.__qualname__}"
@@ -66,6 +77,13 @@ def embedding_name(embedding: Embeddings) -> str:
             break
     dimensions = getattr(embedding, "dimensions", None)
     return f"{name}/{dimensions}" if isinstance(dimensions, int) else name
+
+
+def _of_langchain(encoder: Callable[[], Encoder]) -> Embeddings:
+    """The built-in embedding that this encoder makes."""
+    from linkstore.embeddings.builtin import MiniLMEmbeddings, WordLlamaEmbeddings
+
+    return MiniLMEmbeddings() if encoder is MiniLM else WordLlamaEmbeddings()
 
 
 def _openai(name: str) -> Embeddings:

@@ -13,13 +13,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from linkstore.embeddings.base import ArrayEmbeddings, package_folder
+from linkstore.embeddings.encoder import Encoder, package_folder
 from linkstore.errors import EmbeddingError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from linkstore.embeddings.base import Matrix
+    from linkstore.embeddings.encoder import Matrix
 
 DIMENSION: Final = 256
 _WEIGHTS: Final = "weights/l2_supercat_256.safetensors"
@@ -28,12 +28,8 @@ _BATCH: Final = 512
 """Texts tokenized at once: enough to keep every core busy, little enough to bound memory."""
 
 
-class WordLlamaEmbeddings(ArrayEmbeddings):
-    """The default: 256 dimensions, some thousand passages a second on two cores, no network.
-
-    Good at what a text is about, blind to word order. All instances share one model, loaded on first
-    use (0.2 s, 32 MB). Safe to use from threads and after a fork.
-    """
+class WordLlama(Encoder):
+    """The encoder of :class:`~linkstore.embeddings.WordLlamaEmbeddings`."""
 
     @property
     def name(self) -> str:

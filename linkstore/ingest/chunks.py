@@ -13,16 +13,12 @@ from itertools import accumulate, chain
 from math import ceil
 from typing import Final
 
-from langchain_text_splitters import RecursiveCharacterTextSplitter
-
 from linkstore.extraction import Chunk, Hyperlink, Page
 from linkstore.extraction.texts import letters
 from linkstore.ingest.html.blocks import Block
 from linkstore.links import Link
+from linkstore.text import TRAIL
 from linkstore.urls import anchor_fragments, is_short, quote_fragment
-
-TRAIL: Final = " > "
-"""Stands between the headings above a chunk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,6 +264,8 @@ def _cut(block: Block, limits: ChunkLimits) -> Iterator[Block]:
 
 def _split(text: str, longest: int) -> list[str]:
     """A text in pieces of at most this length: between paragraphs, else lines, words, or where it must be."""
+    from langchain_text_splitters import RecursiveCharacterTextSplitter
+
     splitter = RecursiveCharacterTextSplitter(
         separators=list(_SEPARATORS), keep_separator="end", chunk_size=longest, chunk_overlap=0
     )

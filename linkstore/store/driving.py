@@ -5,27 +5,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from threading import Lock
-from typing import Any, Final, TypeVar
-
-from langchain_core.embeddings import Embeddings
-from langchain_core.vectorstores import VectorStore
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from linkstore import operations
 from linkstore.backends.base import Backend
 from linkstore.drivers import arun, run
-from linkstore.embeddings import embedding_name, get_embedding
+from linkstore.embeddings.encoder import Encoder
+from linkstore.embeddings.names import embedding_name, get_encoder
 from linkstore.observing import Observer
 from linkstore.plans import Operation
 from linkstore.requests import EmbedDocuments, EmbedQuery, Engine
 from linkstore.strategies.ceiling import check_ceiling
 from linkstore.strategies.reranking import Judge
 
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+    Embedding: TypeAlias = Encoder | Embeddings
+
 T = TypeVar("T")
 DEFAULT_EMBEDDING: Final = "wordllama"
 
 
-class Driven(VectorStore):
-    """A vector store whose methods are operations, driven sync or async.
+class Driven:
+    """A store whose methods are operations, driven sync or async.
 
     Args:
         backend: Where everything is kept.
@@ -39,21 +42,21 @@ class Driven(VectorStore):
     """
 
     def __init__(
-        self, backend: Backend, embedding: Embeddings | None = None, max_depth: int | None = None
+        self, backend: Backend, embedding: Embedding | None = None, max_depth: int | None = None
     ) -> None:
         self.backend = backend
         self._max_depth = check_ceiling(max_depth)
         self._observers: tuple[Observer, ...] = ()
         self._observing = Lock()
         manifest = backend.run(backend.manifest())
-        self._embedding = embedding or get_embedding(manifest.embedding or DEFAULT_EMBEDDING)
+        self._embedding = embedding or self._embedding_by_name(manifest.embedding or DEFAULT_EMBEDDING)
         self._embedding_name = embedding_name(self._embedding)
         operations.check_embedding(manifest, self._embedding_name)
 
-    @property
-    def embeddings(self) -> Embeddings:
-        """What turns texts into vectors."""
-        return self._embedding
+    @staticmethod
+    def _embedding_by_name(name: str) -> Embedding:
+        """What embeds in a store that was opened without an embedding."""
+        return get_encoder(name)
 
     @property
     def max_depth(self) -> int | None:
@@ -103,14 +106,20 @@ class Driven(VectorStore):
 
     async def _await(self, request: object) -> Any:
         match request:
-            case EmbedQuery(text):
-                return await self._embedding.aembed_query(text)
-            case EmbedDocuments(texts) if hasattr(self._embedding, "embed_array"):
-                return await asyncio.to_thread(self._embed_documents, texts)
-            case EmbedDocuments(texts):
-                return await self._embedding.aembed_documents(texts)
+            case EmbedQuery() | EmbedDocuments():
+                return await self._embed(request)
             case Engine(operation):
                 return await self.backend.arun(operation)
             case Judge():
                 return await asyncio.to_thread(request.reranker, request.question, request.texts)
         raise TypeError(f"no way to answer {request!r}")
+
+    async def _embed(self, request: EmbedQuery | EmbedDocuments) -> Any:
+        embedding = self._embedding
+        if isinstance(embedding, Encoder) or (
+            isinstance(request, EmbedDocuments) and hasattr(embedding, "embed_array")
+        ):
+            return await asyncio.to_thread(self._wait, request)
+        if isinstance(request, EmbedQuery):
+            return await embedding.aembed_query(request.text)
+        return await embedding.aembed_documents(request.texts)

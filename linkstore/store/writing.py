@@ -5,10 +5,9 @@ from __future__ import annotations
 from asyncio import to_thread
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
 
 from linkstore import operations
 from linkstore.backends.base import Written
@@ -16,6 +15,9 @@ from linkstore.errors import DocumentError
 from linkstore.operations import BATCH_SIZE, is_storable
 from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
 from linkstore.store.driving import Driven
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
 
 Made = TypeVar("Made", bound=Driven)
 

@@ -18,6 +18,7 @@ from linkstore._version import __version__
 from linkstore.cli import exits
 from linkstore.errors import StoreBusyError, StoreFullError
 from linkstore.snippet import snippet
+from linkstore.store.core import CoreStore
 
 TOWER = "The Space Needle is an observation tower in Seattle, built for the fair of 1962."
 UPTOWN = "Small theatres, record shops and bars line its streets."
@@ -290,7 +291,7 @@ def test_errors_of_the_machine_end_in_one_line_too(store, monkeypatch, error, co
     def fail(self):
         raise error
 
-    monkeypatch.setattr(LinkStore, "survey", fail)
+    monkeypatch.setattr(CoreStore, "survey", fail)
 
     assert linkstore("stats", "--store", store) == (code, "", f"linkstore: {error}\n")
 
@@ -581,7 +582,7 @@ def test_ctrl_c_says_that_the_command_stopped(store, monkeypatch):
     def stop(self):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(LinkStore, "survey", stop)
+    monkeypatch.setattr(CoreStore, "survey", stop)
     assert linkstore("stats", "--store", store) == (exits.INTERRUPTED, "", "stopped\n")
 
 

@@ -17,6 +17,7 @@ FLOORS = (
         "arrays",
         "display",
         "gc_pause",
+        "lazy",
         "errors",
         "letters",
         "links",
@@ -37,6 +38,7 @@ FLOORS = (
     {"memory", "testing", "tools"},
     {"agents"},
     {"demo", "cli", "server"},
+    {"__main__"},
 )
 """Rooms from the ground up; a room imports from its own floor and from those below."""
 EXTRACTORS_MAY_IMPORT = {"links", "urls", "text", "extraction", "errors"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from usearch.index import Index
 
-from linkstore.backends.embedded import ann
-from linkstore.backends.embedded.ann import LiveIndex, SavedIndex
+from linkstore.backends.embedded.ann import EXPANSION_SEARCH, LiveIndex, SavedIndex
 from linkstore.backends.embedded.islands import lost_keys
 from linkstore.vectors import unit_vectors
 
@@ -26,7 +26,7 @@ def lost(index, vectors) -> set[int]:
 
 def crowded(vectors):
     """An index built by many more threads than there are processors."""
-    index = ann.Index(ndim=DIMENSION, metric="ip", dtype="f16", expansion_search=ann.EXPANSION_SEARCH)
+    index = Index(ndim=DIMENSION, metric="ip", dtype="f16", expansion_search=EXPANSION_SEARCH)
     index.add(np.arange(len(vectors)), vectors, threads=8)
     return index
 
@@ -45,15 +45,15 @@ def test_those_that_no_search_reaches_are_found_and_added_again(vectors, tmp_pat
     live.start(DIMENSION)
     live._current = SavedIndex(index, COUNT, 0)
     live.save(tmp_path / "after.usearch", lambda keys: vectors[keys])
-    after = ann.Index.restore(str(tmp_path / "after.usearch"))
-    after.expansion_search = ann.EXPANSION_SEARCH
+    after = Index.restore(str(tmp_path / "after.usearch"))
+    after.expansion_search = EXPANSION_SEARCH
     assert len(after) == COUNT
     assert len(lost(after, vectors)) <= len(missing) // 4
     assert not len(lost_keys(tmp_path / "after.usearch"))
 
 
 def test_one_thread_loses_nobody(vectors, tmp_path) -> None:
-    index = ann.Index(ndim=DIMENSION, metric="ip", dtype="f16")
+    index = Index(ndim=DIMENSION, metric="ip", dtype="f16")
     index.add(np.arange(300), vectors[:300], threads=1)
     index.save(str(tmp_path / "one.usearch"))
     assert not len(lost_keys(tmp_path / "one.usearch"))
@@ -61,7 +61,7 @@ def test_one_thread_loses_nobody(vectors, tmp_path) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_tiny_indexes_are_whole(vectors, tmp_path, count) -> None:
-    index = ann.Index(ndim=DIMENSION, metric="ip", dtype="f16")
+    index = Index(ndim=DIMENSION, metric="ip", dtype="f16")
     index.add(np.arange(count), vectors[:count])
     index.save(str(tmp_path / "tiny.usearch"))
     assert not len(lost_keys(tmp_path / "tiny.usearch"))

@@ -61,7 +61,7 @@ def without(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return imported(name, *args, **kwargs)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("linkstore.embeddings.base.find_spec", found)
+    monkeypatch.setattr("linkstore.embeddings.encoder.find_spec", found)
     monkeypatch.setattr("linkstore.embeddings.names.find_spec", found)
     monkeypatch.setattr(builtins, "__import__", importing)
 

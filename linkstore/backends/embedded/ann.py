@@ -22,9 +22,7 @@ from linkstore.embeddings.cpp_runtime import share_cpp_runtime
 from linkstore.errors import BackendError
 from linkstore.vectors import Floats, Ints
 
-share_cpp_runtime()
-from usearch.index import Index  # noqa: E402 - must come after the line above
-
+share_cpp_runtime()  # usearch is imported later, and only for a store that has an index
 T = TypeVar("T")
 PROPOSALS: Final = 64
 """How many candidates are taken for re-scoring at least; usearch looks at as many anyway."""
@@ -126,6 +124,8 @@ class LiveIndex:
 
     def start(self, dimension: int) -> None:
         """Begin with an empty index of half-precision vectors; on unit vectors inner product is cosine."""
+        from usearch.index import Index
+
         _spare(0)
         index = Index(ndim=dimension, metric="ip", dtype="f16", expansion_search=EXPANSION_SEARCH)
         self._current = SavedIndex(index, 0, 0)
@@ -219,6 +219,8 @@ def _spare(size: int) -> None:
 def _load(path: Path, digest: str, *, view: bool) -> Any | None:
     if not matches(path, digest):
         return None
+    from usearch.index import Index
+
     _spare(0 if view else 2 * path.stat().st_size)
     index: Any = Index.restore(str(path), view=view)
     if index is not None:

@@ -1,0 +1,238 @@
+"""LinkStore: a LangChain VectorStore whose searches follow links."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, cast
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStoreRetriever
+
+from linkstore.backends.base import Backend
+from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
+from linkstore.embeddings import MiniLMEmbeddings, WordLlamaEmbeddings, get_embedding
+from linkstore.store.core import CoreStore
+from linkstore.store.vectorsearching import VectorSearching
+
+if TYPE_CHECKING:
+    from linkstore.backends.cassandra.settings import CassandraSettings
+    from linkstore.backends.cassandra.transport.driver import Session
+
+__all__ = ["LinkStore"]
+_OF_CASSANDRA: Final = frozenset({"session", "keyspace", "table"})
+"""Arguments that only :meth:`LinkStore.cassandra` takes."""
+
+
+class LinkStore(VectorSearching, CoreStore):
+    """A vector store that stores links between documents and follows them in searches.
+
+    Open a store with :meth:`open` or :meth:`cassandra`. Any number of threads and processes may use it.
+
+    Args:
+        embedding: Turns texts into vectors. None: the recorded embedding if it is built in, else
+            wordllama.
+        path: Folder of an embedded store; the default keeps the store in memory.
+        backend: The storage engine to use instead of a path.
+        max_depth: How many links in a row a search may follow, whatever its strategy asks for; default None,
+            any number. A search that would follow more raises StrategyError.
+
+    Raises:
+        EmbeddingError: If the store was built with another embedding.
+        StrategyError: If ``max_depth`` is negative or not an integer.
+    """
+
+    def __init__(
+        self,
+        embedding: Embeddings | None = None,
+        *,
+        path: str | Path = ":memory:",
+        backend: Backend | None = None,
+        max_depth: int | None = None,
+    ) -> None:
+        if embedding is not None and not hasattr(embedding, "embed_query"):
+            raise TypeError(
+                f"LinkStore takes an embedding first, not {type(embedding).__name__}:"
+                " LinkStore(embedding, path=...) or LinkStore(embedding, backend=...)"
+            )
+        own = backend is None
+        backend = EmbeddedBackend(path) if backend is None else backend
+        try:
+            super().__init__(backend, embedding, max_depth)
+        except BaseException:
+            if own:
+                backend.close()
+            raise
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        embedding: Embeddings | None = None,
+        create: bool = True,
+        *,
+        max_depth: int | None = None,
+        settings: EmbeddedSettings | None = None,
+    ) -> Self:
+        """Open the embedded store in a folder.
+
+        Args:
+            path: The folder; ``":memory:"`` keeps the store in memory until :meth:`close`.
+            embedding: See :class:`LinkStore`.
+            create: Create the store if it does not exist.
+            max_depth: See :class:`LinkStore`.
+            settings: Advanced settings; see :class:`EmbeddedSettings`.
+
+        Raises:
+            StoreNotFoundError: If the store does not exist and ``create`` is False.
+            StoreFormatError: If the folder contains something else, or a store of a newer version.
+            EmbeddingError: If the store was built with another embedding.
+        """
+        return cls._over(EmbeddedBackend(path, create=create, settings=settings), embedding, max_depth)
+
+    @classmethod
+    async def aopen(
+        cls,
+        path: str | Path,
+        embedding: Embeddings | None = None,
+        create: bool = True,
+        *,
+        max_depth: int | None = None,
+        settings: EmbeddedSettings | None = None,
+    ) -> Self:
+        """Open the embedded store in a folder without blocking the event loop: see :meth:`open`."""
+        return await asyncio.to_thread(
+            cls.open, path, embedding, create, max_depth=max_depth, settings=settings
+        )
+
+    @classmethod
+    def cassandra(
+        cls,
+        embedding: Embeddings | None = None,
+        *,
+        table: str = "linkstore",
+        session: Session | None = None,
+        keyspace: str | None = None,
+        create: bool = True,
+        max_depth: int | None = None,
+        settings: CassandraSettings | None = None,
+    ) -> Self:
+        """Open a store in Apache Cassandra 5.0 or Astra DB; any number of clients may use it.
+
+        Pass a session and a keyspace, or call ``cassio.init(...)`` first. Closing the store leaves the
+        session open. Needs the extra ``cassandra``.
+
+        Args:
+            embedding: See :class:`LinkStore`.
+            table: The store's name in the keyspace: a letter and up to 37 letters, digits and underscores.
+                The store consists of the table of this name and five whose names begin with it.
+            session: A session of cassandra-driver; None: the one made by ``cassio.init``.
+            keyspace: None: the session's own, else the one given to ``cassio.init``.
+            create: Create the tables if they do not exist.
+            max_depth: See :class:`LinkStore`.
+            settings: Consistency, timeouts, lifetime, lexical search or not; see
+                :class:`linkstore.backends.cassandra.settings.CassandraSettings`.
+
+        Raises:
+            MissingExtraError: If the extra is not installed.
+            BackendError: If the session or the keyspace is missing, or the name is not valid for tables.
+            StoreNotFoundError: If the store does not exist and ``create`` is False.
+            StoreFormatError: If this version of linkstore cannot read the store.
+            StoreUnavailableError: If no server answers.
+            EmbeddingError: If the store was built with another embedding.
+        """
+        from linkstore.store.cassandra import backend_on
+
+        backend = backend_on(session, keyspace, table, create=create, settings=settings)
+        return cls._over(backend, embedding, max_depth)
+
+    @classmethod
+    async def acassandra(cls, embedding: Embeddings | None = None, **kwargs: Any) -> Self:
+        """Open a store in Cassandra without blocking the event loop: see :meth:`cassandra`.
+
+        Args:
+            embedding: See :class:`LinkStore`.
+            kwargs: The other arguments of :meth:`cassandra`.
+        """
+        return await asyncio.to_thread(cls.cassandra, embedding, **kwargs)
+
+    @classmethod
+    def _made(cls, embedding: Embeddings | None, **kwargs: Any) -> Self:
+        """A store on the backend, in the cluster or in the folder that the arguments name."""
+        if "backend" in kwargs:
+            return cls(embedding, **kwargs)
+        if not _OF_CASSANDRA.isdisjoint(kwargs):
+            return cls.cassandra(embedding, **kwargs)
+        return cls.open(kwargs.pop("path", ":memory:"), embedding, **kwargs)
+
+    @classmethod
+    def _over(cls, backend: Backend, embedding: Embeddings | None, max_depth: int | None) -> Self:
+        """A store over a backend; closes the backend if opening fails."""
+        try:
+            return cls(embedding, backend=backend, max_depth=max_depth)
+        except BaseException:
+            backend.close()
+            raise
+
+    @classmethod
+    def _reopened(cls, backend: Backend, embedding: Embeddings | str, max_depth: int | None) -> Self:
+        """A store over a reopened backend; an embedding that is built in is made anew by its name."""
+        made = get_embedding(embedding) if isinstance(embedding, str) else embedding
+        return cls._over(backend, made, max_depth)
+
+    @staticmethod
+    def _embedding_by_name(name: str) -> Embeddings:
+        return get_embedding(name)
+
+    @property
+    def embeddings(self) -> Embeddings:
+        """What turns texts into vectors."""
+        return cast("Embeddings", self._embedding)  # made above, or given
+
+    async def aclose(self) -> None:
+        """Close the store: see :meth:`close`."""
+        await asyncio.to_thread(self.close)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.backend!r}, embedding={self._embedding_name!r})"
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """By reopening the store where it is on disk, with the same settings and embedding.
+
+        Raises:
+            CapabilityError: If it is in memory only, or in Cassandra.
+            StoreClosedError: If it is closed.
+        """
+        by_name = type(self._embedding) in {MiniLMEmbeddings, WordLlamaEmbeddings}
+        embedding = self._embedding_name if by_name else self._embedding
+        return self._reopened, (self.backend, embedding, self._max_depth)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
+        """A retriever over this store; by default it uses the default strategy.
+
+        It returns 4 documents, or the number in ``search_kwargs={"k": ...}``. Their metadata omits the links
+        unless ``with_links=True`` is passed.
+
+        Args:
+            kwargs: ``search_type``: ``"links"`` (default), ``"traversal"``, ``"mmr_traversal"``,
+                ``"similarity"``, ``"mmr"`` or ``"similarity_score_threshold"``; ``search_kwargs``: arguments
+                of the search, such as ``{"k": 3, "filter": {"lang": "en"}}``, and for ``"links"`` also
+                ``{"strategy": ...}``; ``tags`` and other fields of LangChain's retrievers.
+
+        Raises:
+            TypeError: If there is no such argument, or the search does not take it.
+            FilterError: If a filter is invalid.
+            StrategyError: If the strategy or one of its settings is invalid.
+        """
+        from linkstore.store.retrieving import StoreRetriever, check_arguments
+
+        check_arguments(kwargs)
+        tags = [*(kwargs.pop("tags", None) or ()), *self._get_retriever_tags()]
+        return StoreRetriever(vectorstore=self, tags=tags, **kwargs)

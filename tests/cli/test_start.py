@@ -1,0 +1,131 @@
+"""What a command imports before it answers: only what it uses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from linkstore import LinkStore
+
+LIST_MODULES = """
+import sys
+from linkstore.cli import main
+try:
+    main(sys.argv[1:])
+except SystemExit as done:
+    assert not done.code, done.code
+print(*sorted(sys.modules), file=sys.stderr)
+"""
+LIBRARIES = {
+    "annotated_doc",
+    "annotated_types",
+    "apsw",
+    "ctypes",
+    "langchain_core",
+    "linkstore",
+    "markdown_it",
+    "mdurl",
+    "numpy",
+    "orjson",
+    "pydantic",
+    "pydantic_core",
+    "pygments",
+    "rich",
+    "shellingham",
+    "typer",
+    "typing_extensions",
+    "typing_inspection",
+    "w3lib",
+    "xxhash",
+}
+"""The packages, beside Python's own, that a command that reads a small store may import."""
+OF_MODEL = {"safetensors", "tokenizers"}
+LANGCHAIN = {"_api", "_import_utils", "documents", "load", "version"}
+"""The parts of langchain-core that documents need; ``runnables`` would bring tracers, and those langsmith."""
+ROOMS = {
+    "_version",
+    "arrays",
+    "backends",
+    "cli",
+    "display",
+    "drivers",
+    "embeddings",
+    "errors",
+    "filters",
+    "gc_pause",
+    "hits",
+    "lazy",
+    "letters",
+    "lexical",
+    "links",
+    "metadata",
+    "neighbours",
+    "observing",
+    "operations",
+    "order",
+    "plans",
+    "requests",
+    "schema",
+    "schemachange",
+    "schemacheck",
+    "snippet",
+    "store",
+    "strategies",
+    "text",
+    "urls",
+    "vectors",
+    "vocabulary",
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A small store in a folder."""
+    place = tmp_path_factory.mktemp("store")
+    with LinkStore.open(place) as store:
+        store.add_texts(["A hub is not followed.", "Links lead on."], ids=["a", "b"])
+    return str(place)
+
+
+def imported(*arguments: str) -> list[str]:
+    run = subprocess.run(
+        [sys.executable, "-c", LIST_MODULES, *arguments], capture_output=True, text=True, check=True
+    )
+    return run.stderr.splitlines()[-1].split()
+
+
+def parts(modules: list[str], package: str) -> set[str]:
+    """The modules and packages directly below a package."""
+    return {name.split(".")[1] for name in modules if name.startswith(f"{package}.")}
+
+
+COMMANDS = [
+    (("query", "What is a hub?"), LIBRARIES | OF_MODEL, ROOMS),
+    (("links", "a"), LIBRARIES, ROOMS),
+    (("stats",), LIBRARIES, ROOMS | {"extraction", "ingest"}),
+]
+
+
+@pytest.mark.parametrize(("command", "libraries", "rooms"), COMMANDS, ids=[one[0][0] for one in COMMANDS])
+def test_a_command_imports_what_it_uses_and_no_tracer_and_no_crawler(place, command, libraries, rooms):
+    modules = imported(*command, "--store", place)
+    tops = {name.split(".")[0] for name in modules}
+    foreign = {name for name in tops - sys.stdlib_module_names if not name.startswith("_")}
+    assert foreign <= libraries
+    assert parts(modules, "langchain_core") <= LANGCHAIN
+    assert parts(modules, "linkstore") <= rooms
+
+
+def test_a_query_imports_nothing_of_cassandra_and_no_index_of_usearch(place):
+    modules = imported("query", "What is a hub?", "--store", place)
+    assert not [name for name in modules if "cassandra" in name or name.startswith(("usearch", "langsmith"))]
+
+
+def test_the_module_is_the_command_line(place):
+    run = subprocess.run(
+        [sys.executable, "-m", "linkstore", "stats", "--json", "--store", place],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert '"documents": 2' in run.stdout
