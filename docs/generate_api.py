@@ -20,6 +20,7 @@ ORDER = (
     "linkstore.variants",
     "linkstore.retriever",
     "linkstore.context",
+    "linkstore.tools",
     "linkstore.watch",
     "linkstore.agents",
     "linkstore.ingest",

@@ -1,11 +1,14 @@
-"""The part of a text that says most about a query."""
+"""What is shown of a document: title, headings, URL, and the part of its text that fits a query best."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from linkstore.text import STOP_WORDS, fold, tokens, written_words
+from linkstore.text import STOP_WORDS, TRAIL, fold, tokens, written_words
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
 
 WIDTH: Final = 200
 """Longest snippet, in characters, ellipses not counted."""
@@ -74,3 +77,37 @@ def _widened(text: str, words: Sequence[Span], core: Span, width: int) -> Span:
     if high < len(text):
         high = max((end for _, end in words if low < end <= high), default=high)
     return low, high
+
+
+def title_of(document: Document) -> str | None:
+    """The title of the document's page, where it has one."""
+    return _string(document, "title")
+
+
+def url_of(document: Document) -> str | None:
+    """The document's URL, where it has one."""
+    return _string(document, "url")
+
+
+def headings_of(document: Document) -> str | None:
+    """The title of the document's page and the headings above it, outermost first, where it has any."""
+    return TRAIL.join(_trail(document)) or None
+
+
+def body_of(document: Document) -> str:
+    """The document's text without the headings that ingest puts above it."""
+    above, _, body = document.page_content.partition("\n\n")
+    return body if body and above == TRAIL.join(_trail(document)) else document.page_content
+
+
+def _trail(document: Document) -> list[str]:
+    """What ingest puts above the text: the headings, and before them the title unless it is one of them."""
+    found = document.metadata.get("headings")
+    headings = [str(one) for one in found] if isinstance(found, list) else []
+    title = title_of(document)
+    return [title, *headings] if title and title not in headings else headings
+
+
+def _string(document: Document, key: str) -> str | None:
+    value = document.metadata.get(key)
+    return value if isinstance(value, str) else None

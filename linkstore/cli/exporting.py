@@ -9,9 +9,9 @@ from xml.sax.saxutils import escape, quoteattr
 import orjson
 import xxhash
 
-from linkstore.cli.render import title_of, url_of
 from linkstore.display import printable
 from linkstore.links import LINKS_KEY, get_links
+from linkstore.snippet import title_of, url_of
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document

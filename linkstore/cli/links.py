@@ -12,8 +12,8 @@ from linkstore.cli.exits import UsageError
 from linkstore.cli.lookup import documents_meant
 from linkstore.cli.options import JsonOption, StoreOption
 from linkstore.cli.output import printable, stdout, write_json
-from linkstore.cli.render import title_of, url_of
 from linkstore.cli.stores import core_opened
+from linkstore.snippet import title_of, url_of
 
 if TYPE_CHECKING:
     from linkstore.neighbours import Neighbour

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from linkstore.cli.output import printable, stdout
-from linkstore.cli.render import body_of, headings_of, indented, path_lines, title_of, url_of, worded
+from linkstore.cli.render import indented, path_lines, worded
+from linkstore.snippet import body_of, headings_of, title_of, url_of
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document

@@ -7,8 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from linkstore.cli.output import printable, stderr, stdout
-from linkstore.snippet import query_spans, snippet
-from linkstore.text import TRAIL
+from linkstore.snippet import body_of, headings_of, query_spans, snippet, title_of, url_of
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -108,40 +107,7 @@ def place(step: Step) -> str:
     return step.url or step.id
 
 
-def title_of(document: Document) -> str | None:
-    """The title of the document's page, where it has one."""
-    return _string(document, "title")
-
-
-def url_of(document: Document) -> str | None:
-    """The document's URL, where it has one."""
-    return _string(document, "url")
-
-
 def indexed_page(document: Document) -> str:
     """The name under which a store lists the document's page; a document without a page is its own page."""
-    return _string(document, "page") or document.id or ""
-
-
-def headings_of(document: Document) -> str | None:
-    """The title of the document's page and the headings above it, outermost first, where it has any."""
-    return TRAIL.join(_trail(document)) or None
-
-
-def body_of(document: Document) -> str:
-    """The document's text without the headings that ingest puts above it."""
-    above, _, body = document.page_content.partition("\n\n")
-    return body if body and above == TRAIL.join(_trail(document)) else document.page_content
-
-
-def _trail(document: Document) -> list[str]:
-    """What ingest puts above the text: the headings, and before them the title unless it is one of them."""
-    found = document.metadata.get("headings")
-    headings = [str(one) for one in found] if isinstance(found, list) else []
-    title = title_of(document)
-    return [title, *headings] if title and title not in headings else headings
-
-
-def _string(document: Document, key: str) -> str | None:
-    value = document.metadata.get(key)
-    return value if isinstance(value, str) else None
+    page = document.metadata.get("page")
+    return page if isinstance(page, str) else document.id or ""

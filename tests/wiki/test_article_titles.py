@@ -9,9 +9,9 @@ from documented import linkstore
 from wikis import Written, dump_text
 
 from linkstore import LinkStore
-from linkstore.cli.render import body_of, headings_of
 from linkstore.ingest import index_wiki
 from linkstore.ingest.wiki.zim import _title
+from linkstore.snippet import body_of, headings_of
 
 TEXT = "A city of gardens and of rain. " * 10 + "\n\n== History ==\nFounded by monks, who built a bridge.\n"
 

@@ -1,0 +1,80 @@
+"""The tools of a store as LangChain's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+
+from linkstore.errors import LinkStoreError
+from linkstore.filters import Filter
+from linkstore.store import LinkStore
+from linkstore.tools.limits import ToolLimits
+from linkstore.tools.specs import ToolSpec, specs_of, told, told_of_arguments
+from linkstore.tools.toolbox import Toolbox
+
+Returned = tuple[str, Mapping[str, Any]]
+
+
+def graph_tools(
+    store: LinkStore,
+    *,
+    limits: ToolLimits | None = None,
+    filter: Filter | None = None,
+    about: str = "",
+    prefix: str = "",
+) -> list[BaseTool]:
+    """Tools with which an agent searches a store and follows its links.
+
+    They are ``search``, ``follow``, ``read``, ``links`` and ``schema``, sync and async. Each returns text
+    for the model, and the same as a JSON object in the ``artifact`` of its message. None of them writes.
+
+    A mistake of the model, such as an unknown id or kind of link, or too many hops, comes back as text that
+    says what to do; so does a store that is busy or cannot be reached. Other errors are raised.
+
+    Args:
+        store: What they read.
+        limits: What they may do, and how much they may return.
+        filter: Only documents with such metadata exist for the tools.
+        about: What the store is about, in a few words; the model reads it in the description of ``search``.
+        prefix: Goes before their names, so that an agent can have the tools of several stores.
+
+    Raises:
+        FilterError: If the filter is invalid.
+    """
+    toolbox = Toolbox(store, limits, filter)
+    return [_tool(toolbox, spec) for spec in specs_of(toolbox, about, prefix)]
+
+
+def _tool(toolbox: Toolbox, spec: ToolSpec) -> BaseTool:
+    def call(**arguments: Any) -> Returned:
+        try:
+            answer = toolbox.answer(spec.operation(**arguments))
+        except LinkStoreError as error:
+            raise _for_model(error) from error
+        return answer.text, answer.data
+
+    async def acall(**arguments: Any) -> Returned:
+        try:
+            answer = await toolbox.aanswer(spec.operation(**arguments))
+        except LinkStoreError as error:
+            raise _for_model(error) from error
+        return answer.text, answer.data
+
+    return StructuredTool.from_function(
+        func=call,
+        coroutine=acall,
+        name=spec.name,
+        description=spec.description,
+        args_schema=spec.arguments,
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+        handle_validation_error=told_of_arguments,
+    )
+
+
+def _for_model(error: LinkStoreError) -> Exception:
+    """The error as LangChain hands it to the model; itself where the model can do nothing about it."""
+    text = told(error)
+    return error if text is None else ToolException(text)

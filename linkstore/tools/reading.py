@@ -1,0 +1,113 @@
+"""The tool ``read``: the text of a document, and which documents stand before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from langchain_core.documents import Document
+
+from linkstore.backends.base import PageEntry
+from linkstore.display import printable
+from linkstore.errors import DocumentError, StrategyError
+from linkstore.hits import page_of
+from linkstore.neighbours import Neighbour, Neighbours, neighbours
+from linkstore.operations import is_storable
+from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
+from linkstore.requests import Engine
+from linkstore.tools.answers import Answer, cited, identified
+from linkstore.tools.limits import ToolLimits
+from linkstore.tools.view import View
+
+NEXT: Final = frozenset({"next", "next_turn"})
+PREVIOUS: Final = frozenset({"previous"})
+"""Kinds and labels of links between what stands beside each other."""
+Around = tuple[str | None, str | None]
+"""The ids of the documents before and after another."""
+
+
+def read(view: View, id: str, offset: int, limits: ToolLimits) -> Operation[Answer]:
+    """The text of a document.
+
+    Args:
+        view: Of the store.
+        id: The document.
+        offset: How many characters of its text to leave out.
+        limits: Of the tools.
+
+    Raises:
+        DocumentError: If there is no such document.
+        StrategyError: If the offset lies outside of the text.
+    """
+    found = yield from documents_of(view, [id])
+    if id not in found:
+        raise unknown_document(id)
+    document = found[id]
+    text = document.page_content
+    if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= max(0, len(text) - 1):
+        raise StrategyError(f"offset must be from 0 to {max(0, len(text) - 1)} for this text, not {offset!r}")
+    previous, following = yield from _around(view, document)
+    part = text[offset : offset + limits.text]
+    end = offset + len(part)
+    lines = [cited(document), "", part, ""]
+    if end < len(text):
+        lines.append(f"{len(text) - end:,} more characters; read on with offset={end}.")
+    lines += [f"Previous: [{printable(previous)}]"] if previous else []
+    lines += [f"Next: [{printable(following)}]"] if following else []
+    data = {
+        **identified(document),
+        "text": part,
+        "offset": offset,
+        "characters": len(text),
+        "next_offset": end if end < len(text) else None,
+        "previous": previous,
+        "next": following,
+    }
+    return Answer(text="\n".join(lines).rstrip("\n"), data=data)
+
+
+def documents_of(view: View, ids: Sequence[str]) -> Operation[dict[str, Document]]:
+    """Documents by id; without those that are not there."""
+    known = tuple(filter(is_storable, ids))
+    stored = yield from view.answer(_stored(known))
+    return {one.id: Document(id=one.id, page_content=one.text, metadata=one.metadata) for one in stored}
+
+
+def unknown_document(id: str) -> DocumentError:
+    """The error for an id that no document has."""
+    return DocumentError(
+        f"no document has the id {id[:200]!r}; take ids from the brackets in the answers of search and follow"
+    )
+
+
+def _stored(ids: tuple[str, ...]) -> Plan[list[Stored]]:
+    found: Candidates = yield Find(ids=ids)
+    return (yield Documents(refs=found.refs))  # type: ignore[no-any-return]
+
+
+def _around(view: View, document: Document) -> Operation[Around]:
+    """The documents before and after, as the page has them, else as links say."""
+    entries: list[PageEntry] = yield Engine(view.backend.pages(None, [page_of(document)]))
+    beside = next((_beside(one.ids, document.id) for one in entries if document.id in one.ids), None)
+    if beside is None:
+        near = yield from view.answer(neighbours(document.id or ""))
+        return _linked(near) if near else (None, None)
+    there = yield from documents_of(view, [id for id in beside if id])
+    previous, following = (id if id in there else None for id in beside)
+    return previous, following
+
+
+def _beside(ids: Sequence[str], id: str | None) -> Around:
+    at = ids.index(id or "")
+    return ids[at - 1] if at else None, ids[at + 1] if at + 1 < len(ids) else None
+
+
+def _linked(near: Neighbours) -> Around:
+    """By links whose kind or label says that they lead to the next or previous one."""
+    previous = _first(near.outgoing, PREVIOUS) or _first(near.incoming, NEXT)
+    return previous, _first(near.outgoing, NEXT) or _first(near.incoming, PREVIOUS)
+
+
+def _first(side: Sequence[Neighbour], names: frozenset[str]) -> str | None:
+    found = (one.ids[0] for one in side if names & {one.link.kind, one.link.label} and one.ids)
+    return next(found, None)

@@ -1,0 +1,128 @@
+"""The tool ``search``: the default search, and the document where most chains of links meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final
+
+from linkstore.display import printable
+from linkstore.errors import StrategyError
+from linkstore.hits import Chain, Hit, Hits, Triple
+from linkstore.links import get_links
+from linkstore.plans import Operation
+from linkstore.strategies import AllPaths, PageRank, Strategy
+from linkstore.tools.answers import Answer, Result, nothing, shown
+from linkstore.tools.limits import ToolLimits
+
+POOL: Final = 50
+"""How many documents chains are looked for."""
+MEETINGS: Final = 5
+"""How many further documents where chains meet are named."""
+QUESTION: Final = 4000
+"""Maximum number of characters of a question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Asks the store for a search: Hits."""
+
+    question: str
+    strategy: Strategy
+
+
+def search(question: str, hops: int, limits: ToolLimits, ceiling: int) -> Operation[Answer]:
+    """Search the store for a question.
+
+    The results are those of the default strategy. If more than one link may be followed, the document where
+    most independent chains meet stands before them: no other search finds it reliably. With none, they are
+    the best by meaning and words.
+
+    Args:
+        question: In words.
+        hops: How many links in a row to follow.
+        limits: Of the tools.
+        ceiling: The most that ``hops`` may be.
+
+    Raises:
+        StrategyError: If ``hops`` exceeds the ceiling, or the question is empty or too long.
+    """
+    _check(question, hops, ceiling)
+    floor = limits.min_similarity
+    if hops:
+        hits: Hits = yield Search(question, PageRank(k=limits.results, min_similarity=floor))
+    else:
+        start = limits.results
+        hits = yield Search(question, AllPaths(k=start, start_k=start, depth=0, min_similarity=floor))
+    linked: Hits | None = None
+    if hops > 1:
+        linked = yield Search(question, AllPaths(k=POOL, depth=hops, min_similarity=floor))
+    found = _joined(hits, linked, limits.results)
+    if not found:
+        return nothing(hits.reason or "no document matches", _remedies(limits))
+    return _shown(question, found, linked, limits)
+
+
+def _check(question: str, hops: int, ceiling: int) -> None:
+    if not question.strip():
+        raise StrategyError("the question is empty; ask for something in words")
+    if len(question) > QUESTION:
+        raise StrategyError(
+            f"the question has {len(question):,} characters; ask one of at most {QUESTION:,} characters"
+        )
+    if isinstance(hops, bool) or not isinstance(hops, int) or hops < 0:
+        raise StrategyError(f"hops must be an integer from 0 to {ceiling}, not {hops!r}")
+    if hops > ceiling:
+        raise StrategyError(f"hops={hops} is more than the ceiling of {ceiling}; ask for at most {ceiling}")
+
+
+def _joined(hits: Hits, linked: Hits | None, most: int) -> list[Hit]:
+    """The document where most chains meet, then the others, each with the chains that lead to it."""
+    chains = {hit.document.id: hit.chains for hit in linked or ()}
+    ordered = {hit.document.id: hit for hit in [*islice(_meeting(linked), 1), *hits]}
+    found = islice(ordered.items(), most)
+    return [replace(hit, chains=chains[id]) if chains.get(id) else hit for id, hit in found]
+
+
+def _meeting(linked: Hits | None) -> Iterator[Hit]:
+    """Those where independent chains meet, best first."""
+    return (hit for hit in linked or () if sum(chain.independent for chain in hit.chains) > 1)
+
+
+def _shown(question: str, found: list[Hit], linked: Hits | None, limits: ToolLimits) -> Answer:
+    results = [
+        Result(
+            document=hit.document,
+            query=question,
+            width=limits.snippet,
+            chains=_chains(hit)[: limits.chains],
+            similarity=hit.similarity,
+        )
+        for hit in found
+    ]
+    known = {hit.document.id for hit in found}
+    others = [hit.document.id or "" for hit in _meeting(linked) if hit.document.id not in known][:MEETINGS]
+    named = ", ".join(f"[{printable(id)}]" for id in others)
+    notes = [f"Independent chains of links also meet at: {named}"] if others else []
+    heading = f"{len(results)} results; cite a document by its id in brackets, or its URL."
+    return shown(heading, results, notes, meeting=others)
+
+
+def _chains(hit: Hit) -> tuple[Chain, ...]:
+    """The chains to a hit; where the search gives a path of one link instead, this as a chain."""
+    if hit.chains or hit.depth != 1:
+        return hit.chains
+    start, step = hit.path
+    link, id = (step.kind, step.tag), hit.document.id or ""
+    forward = any(own.leads_in for own in get_links(hit.document) if (own.kind, own.tag) == link)
+    subject, object_ = (start.id, id) if forward else (id, start.id)
+    triple = Triple(subject=subject, kind=step.kind or "", object=object_, label=step.label)
+    return (Chain(start.id, (triple,)),)
+
+
+def _remedies(limits: ToolLimits) -> list[str]:
+    """What could find more; without a minimum, only an empty store or scope finds nothing."""
+    if limits.min_similarity > -1:
+        return ["ask with other words, closer to those of the documents, or with names that they use"]
+    return ["there is no document that these tools may read, so other questions find nothing either"]

@@ -1,0 +1,145 @@
+"""What a model is told of each tool, and the arguments that it may pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    create_model,
+)
+
+from linkstore.errors import (
+    DocumentError,
+    LinkStoreError,
+    StoreBusyError,
+    StoreUnavailableError,
+    StrategyError,
+    UnknownNameError,
+)
+from linkstore.plans import Operation
+from linkstore.strategies.base import Walk
+from linkstore.tools.answers import Answer
+from linkstore.tools.toolbox import Toolbox
+
+_Kinds = Annotated[
+    list[str] | None, BeforeValidator(lambda given: [given] if isinstance(given, str) else given)
+]
+_Id = Annotated[str, Field(description="The id of a document, without its brackets.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """A tool.
+
+    Args:
+        name: As a model calls it.
+        description: What a model is told of it.
+        arguments: What may be passed.
+        operation: Of the toolbox; takes the arguments.
+    """
+
+    name: str
+    description: str
+    arguments: type[BaseModel]
+    operation: Callable[..., Operation[Answer]]
+
+
+def specs_of(toolbox: Toolbox, about: str = "", prefix: str = "") -> Iterator[ToolSpec]:
+    """The tools of a toolbox.
+
+    Args:
+        toolbox: Carries them out.
+        about: What the store is about, for the description of ``search``.
+        prefix: Goes before the names.
+    """
+    for operation, description, fields in _described(toolbox, about):
+        name = operation.__name__
+        yield ToolSpec(
+            name=f"{prefix}{name}",
+            description=description,
+            arguments=create_model(f"{prefix}{name}", __config__=ConfigDict(extra="forbid"), **fields),
+            operation=operation,
+        )
+
+
+def _described(
+    toolbox: Toolbox, about: str
+) -> Iterator[tuple[Callable[..., Operation[Answer]], str, dict[str, Any]]]:
+    limits, ceiling, usual = toolbox.limits, toolbox.ceiling, toolbox.usual_hops
+    subject = f" Its subject: {about.strip().rstrip('.')}." if about.strip() else ""
+    hops = Annotated[int, WithJsonSchema({"type": "integer", "minimum": 0, "maximum": ceiling})]
+    more = (
+        "How many links in a row to follow. More find documents that are related by way of others, and those"
+        f" where several relations meet. At most {ceiling}."
+    )
+    yield (
+        toolbox.search,
+        f"Search the knowledge store for a question.{subject} Returns at most {limits.results} documents,"
+        " each with its id, its URL, a part of its text, and the links that lead to it.",
+        {
+            "question": (str, Field(description="The question, in words.")),
+            "hops": (hops, Field(default=usual, description=more)),
+        },
+    )
+    yield (
+        toolbox.follow,
+        "Go where the links of a document lead. Returns the documents at their other ends.",
+        {
+            "id": (_Id, ...),
+            "kinds": (
+                _Kinds,
+                Field(default=None, description="Only links of these kinds; the tool schema lists them."),
+            ),
+            "direction": (
+                Walk,
+                Field(default="forward", description="forward: along the links; backward: against them."),
+            ),
+        },
+    )
+    yield (
+        toolbox.read,
+        f"Read the text of a document, at most {limits.text:,} characters at once. Also names the documents"
+        " before and after it.",
+        {
+            "id": (_Id, ...),
+            "offset": (int, Field(default=0, description="The character of the text to begin with.")),
+        },
+    )
+    yield (
+        toolbox.links,
+        "List the links of a document, in both directions, without texts.",
+        {"id": (_Id, ...)},
+    )
+    yield (
+        toolbox.schema,
+        "List the types of document, the kinds of link between them and the metadata fields of the store.",
+        {},
+    )
+
+
+def told(error: LinkStoreError) -> str | None:
+    """What a model is told of an error; None for one that it can do nothing about."""
+    if isinstance(error, StoreBusyError | StoreUnavailableError):
+        return "The store does not answer now. Try again once; then tell the user that it is not available."
+    named_kind = isinstance(error, UnknownNameError) and error.sort == "link kind"
+    if not named_kind and not isinstance(error, DocumentError | StrategyError):
+        return None
+    text = str(error)
+    return f"Error: {text}" if text.endswith("?") else f"Error: {text}."
+
+
+def told_of_arguments(error: ValidationError) -> str:
+    """Arguments that do not fit, as a model is told of them."""
+    wrong = (
+        f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}"
+        for one in error.errors(include_url=False, include_context=False, include_input=False)
+    )
+    return f"Error: the arguments do not fit. {'; '.join(wrong)}. Call the tool again with other arguments."

@@ -1,0 +1,78 @@
+"""The tools for agents on Cassandra: the same cases as on the embedded engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import drugs
+import pytest
+
+pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
+
+from cassandra_tables import own_keyspace
+from langchain_core.tools import BaseTool
+from langchain_tests.integration_tests import ToolsIntegrationTests
+from tool_cases import EXAMPLES, DrugToolCases, OwnToolCases
+
+from linkstore import LinkStore
+from linkstore.tools import graph_tools
+
+
+@pytest.fixture(scope="module")
+def pharmacy(cassandra_session):
+    """The graph of drugs."""
+    with (
+        own_keyspace(cassandra_session, "tools") as space,
+        LinkStore.cassandra(session=cassandra_session, keyspace=space, table="drugs") as store,
+    ):
+        store.add_documents(list(drugs.documents()))
+        yield store
+
+
+class TestDrugsOnCassandra(DrugToolCases):
+    pass
+
+
+class TestOwnGraphsOnCassandra(OwnToolCases):
+    @pytest.fixture
+    def store(self, cassandra_session, keyspace):
+        with LinkStore.cassandra(session=cassandra_session, keyspace=keyspace) as store:
+            yield store
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_answers_are_those_of_the_embedded_engine(pharmacy, name):
+    with LinkStore() as embedded:
+        embedded.add_documents(list(drugs.documents()))
+        for store in (embedded, pharmacy):
+            tool = next(tool for tool in graph_tools(store) if tool.name == name)
+            text = tool.invoke(EXAMPLES[name])
+            assert text == next(one for one in graph_tools(embedded) if one.name == name).invoke(
+                EXAMPLES[name]
+            )
+
+
+class OnCassandra(ToolsIntegrationTests):
+    """langchain-tests' suite for a tool."""
+
+    name: str
+
+    @pytest.fixture
+    def tool(self, pharmacy) -> BaseTool:
+        return next(tool for tool in graph_tools(pharmacy) if tool.name == self.name)
+
+    @property
+    def tool_constructor(self) -> type[BaseTool]:
+        return BaseTool
+
+    @property
+    def tool_invoke_params_example(self) -> dict[str, Any]:
+        return EXAMPLES[self.name]
+
+
+class TestSearchOnCassandra(OnCassandra):
+    name = "search"
+
+
+class TestReadOnCassandra(OnCassandra):
+    name = "read"

@@ -1,0 +1,91 @@
+"""The tools for agents on the embedded engine, and in LangChain's own suites."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import drugs
+import pytest
+from langchain_core.tools import BaseTool
+from langchain_tests.integration_tests import ToolsIntegrationTests
+from langchain_tests.unit_tests import ToolsUnitTests
+from tool_cases import EXAMPLES, DrugToolCases, OwnToolCases
+
+import linkstore.tools
+from linkstore import LinkStore
+from linkstore.errors import FilterError, StrategyError
+from linkstore.tools import ToolLimits, graph_tools
+
+
+@cache
+def filled() -> LinkStore:
+    """One store of drugs for all tests here, which only read."""
+    store = LinkStore()
+    store.add_documents(list(drugs.documents()))
+    return store
+
+
+class TestOnDrugs(DrugToolCases):
+    @pytest.fixture
+    def pharmacy(self):
+        return filled()
+
+
+class TestOnOwnGraphs(OwnToolCases):
+    @pytest.fixture
+    def store(self):
+        with LinkStore() as store:
+            yield store
+
+
+class Example:
+    """One of the tools, and a call of it."""
+
+    name: str
+
+    @property
+    def tool_constructor(self) -> BaseTool:
+        return next(tool for tool in graph_tools(filled()) if tool.name == self.name)
+
+    @property
+    def tool_invoke_params_example(self) -> dict[str, Any]:
+        return EXAMPLES[self.name]
+
+
+def suites() -> Iterator[type]:
+    """langchain-tests' suites for each tool."""
+    for name in EXAMPLES:
+        for suite in (ToolsUnitTests, ToolsIntegrationTests):
+            yield type(f"Test{name.title()}{suite.__name__}", (Example, suite), {"name": name})
+
+
+globals().update({suite.__name__: suite for suite in suites()})
+
+
+def test_the_public_names_are_these():
+    assert set(linkstore.tools.__all__) == {"ToolLimits", "graph_tools"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_depth": -1},
+        {"max_depth": True},
+        {"results": 0},
+        {"snippet": 0},
+        {"chains": 1.5},
+        {"links": "many"},
+        {"text": 0},
+        {"min_similarity": 2},
+    ],
+)
+def test_a_limit_out_of_range_is_an_error_that_names_it(wrong):
+    with pytest.raises(StrategyError, match=next(iter(wrong))):
+        ToolLimits(**wrong)
+
+
+def test_a_filter_that_is_none_is_refused_at_once():
+    with LinkStore() as store, pytest.raises(FilterError):
+        graph_tools(store, filter={"n": {"$like": 1}})
