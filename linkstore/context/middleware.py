@@ -62,7 +62,7 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
         if not text:
             return request
         added = f"{self.introduction}\n\n{text}" if self.introduction else text
-        return request.override(system_message=_extended(request.system_message, added))
+        return request.override(system_message=extended(request.system_message, added))
 
 
 def last_question(messages: Sequence[AnyMessage]) -> str:
@@ -73,7 +73,7 @@ def last_question(messages: Sequence[AnyMessage]) -> str:
     return ""
 
 
-def _extended(message: SystemMessage | None, text: str) -> SystemMessage:
+def extended(message: SystemMessage | None, text: str) -> SystemMessage:
     """The system message with a text at its end; its other parts, such as cache marks, stay."""
     if message is None:
         return SystemMessage(text)

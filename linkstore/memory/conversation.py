@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from langchain_core.language_models import BaseLanguageModel
+from langchain_core.tools import BaseTool
 
 from linkstore.memory.background import Background
 from linkstore.memory.entities import EntityFinder, entities_in
@@ -25,6 +26,9 @@ from linkstore.plans import Operation
 from linkstore.store import LinkStore
 from linkstore.strategies import DEFAULT_STRATEGY, Reranker, Strategy
 from linkstore.strategies.base import require_at_least
+
+if TYPE_CHECKING:
+    from linkstore.memory.middleware import MemoryMiddleware, Session
 
 T = TypeVar("T")
 
@@ -225,6 +229,32 @@ class ConversationMemory:
     async def aclose(self) -> None:
         """Wait for the writes in the background: see :meth:`close`."""
         await asyncio.to_thread(self.close)
+
+    def middleware(self, session: Session, *, k: int = 5, everywhere: bool = False) -> MemoryMiddleware:
+        """Middleware for LangChain's ``create_agent``: recalls before model calls, and stores the turn.
+
+        Args:
+            session: The conversation, or a function of LangGraph's runtime that gives it.
+            k: How many turns and how many chunks to recall at most.
+            everywhere: Whether turns of other sessions of the same user and agent are recalled as well.
+
+        Raises:
+            MissingExtraError: If the extra ``agents`` is not installed.
+        """
+        from linkstore.memory.middleware import MemoryMiddleware
+
+        return MemoryMiddleware(self, session, k=k, everywhere=everywhere)
+
+    def tools(self, session: SessionKey | str, *, everywhere: bool = False) -> list[BaseTool]:
+        """The tools ``recall`` and ``remember``, with which a model uses this memory.
+
+        Args:
+            session: The conversation.
+            everywhere: Whether turns of other sessions of the same user and agent are recalled as well.
+        """
+        from linkstore.memory.tools import memory_tools
+
+        return memory_tools(self, session, everywhere=everywhere)
 
     def __enter__(self) -> Self:
         return self

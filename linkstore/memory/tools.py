@@ -1,0 +1,82 @@
+"""Tools with which a model uses a conversation memory: ``recall`` and ``remember``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_core.tools import BaseTool, StructuredTool
+from pydantic import BaseModel, Field
+
+from linkstore.memory.keys import SessionKey
+from linkstore.memory.recalled import Recall, prompt_of
+
+if TYPE_CHECKING:
+    from linkstore.memory.conversation import ConversationMemory
+
+NOTHING = "Nothing is known about this."
+REMEMBERED = "Remembered."
+
+
+class RecallInput(BaseModel):
+    """Arguments of the tool ``recall``."""
+
+    question: str = Field(min_length=1, description="What you want to know, as a whole question.")
+
+
+class RememberInput(BaseModel):
+    """Arguments of the tool ``remember``."""
+
+    text: str = Field(min_length=1, description="The fact, as a sentence that makes sense by itself.")
+
+
+def memory_tools(
+    memory: ConversationMemory, session: SessionKey | str, *, everywhere: bool
+) -> list[BaseTool]:
+    """The tools ``recall`` and ``remember`` of one session.
+
+    Args:
+        memory: Recalls and stores.
+        session: The conversation.
+        everywhere: Whether turns of other sessions of the same user and agent are recalled as well.
+    """
+    key = SessionKey.of(session)
+
+    def recall(question: str) -> tuple[str, Recall]:
+        return _shown(memory.recall(key, question, everywhere=everywhere))
+
+    async def arecall(question: str) -> tuple[str, Recall]:
+        return _shown(await memory.arecall(key, question, everywhere=everywhere))
+
+    def remember(text: str) -> str:
+        memory.add(key, text)
+        return REMEMBERED
+
+    async def aremember(text: str) -> str:
+        await memory.aadd(key, text)
+        return REMEMBERED
+
+    return [
+        StructuredTool.from_function(
+            recall,
+            coroutine=arecall,
+            name="recall",
+            description="Recall what was said earlier, and what is known, about a question.",
+            args_schema=RecallInput,
+            response_format="content_and_artifact",
+        ),
+        StructuredTool.from_function(
+            remember,
+            coroutine=aremember,
+            name="remember",
+            description="Remember a fact for later, such as a wish or a decision of the user.",
+            args_schema=RememberInput,
+        ),
+    ]
+
+
+def _shown(recall: Recall) -> tuple[str, Recall]:
+    """What the model reads of a recall, and the recall itself as the artifact."""
+    if recall.reason is not None and not (recall.recent or recall.summaries):
+        return NOTHING, recall
+    parts = [("Conversation so far", recall.conversation), ("Retrieved knowledge", recall.knowledge)]
+    return prompt_of(parts) or NOTHING, recall

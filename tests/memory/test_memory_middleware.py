@@ -1,0 +1,205 @@
+"""A conversation memory in LangChain's agents: middleware and tools."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages.tool import tool_call
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+
+from linkstore import LinkStore
+from linkstore.errors import BackendError
+from linkstore.memory import ConversationMemory, SessionKey
+from linkstore.testing import ScriptedChatModel
+
+SESSION = SessionKey(user_id="ann", run_id="one")
+
+
+@pytest.fixture
+def memory(tmp_path):
+    with LinkStore.open(tmp_path / "turns") as store, LinkStore.open(tmp_path / "chunks") as knowledge:
+        knowledge.add_documents(
+            [
+                Document(id="tea", page_content="Sencha is a green tea."),
+                Document(page_content="Cats purr."),
+            ]
+        )
+        with ConversationMemory(store, knowledge) as memory:
+            yield memory
+
+
+@tool
+def clock(zone: str) -> str:
+    """The time in a zone."""
+    return f"noon in {zone}"
+
+
+def system_of(model: ScriptedChatModel, call: int = -1) -> str:
+    """The system message of a call."""
+    first = model.calls[call].messages[0]
+    return first.text if isinstance(first, SystemMessage) else ""
+
+
+def told(question: str) -> dict[str, Any]:
+    return {"messages": [HumanMessage(question)]}
+
+
+def test_middleware_is_all_it_takes(memory):
+    model = ScriptedChatModel(script=["Noted, sencha.", "You drink sencha."])
+    agent = create_agent(model, [], system_prompt="Be kind.", middleware=[memory.middleware(SESSION)])
+    agent.invoke(told("My favourite tea is sencha."))
+    agent.invoke(told("What do I like to drink?"))
+    assert system_of(model).startswith("Be kind.")
+    assert "My favourite tea is sencha." in system_of(model)
+    assert "Sencha is a green tea." in system_of(model)
+    turns = memory.turns(SESSION)
+    assert [(turn.query, turn.response) for turn in turns] == [
+        ("My favourite tea is sencha.", "Noted, sencha."),
+        ("What do I like to drink?", "You drink sencha."),
+    ]
+    assert "tea" in turns[1].sources
+
+
+async def test_async_agents_recall_and_store_too(memory):
+    model = ScriptedChatModel(script=["Noted.", "Sencha."])
+    agent = create_agent(model, [], middleware=[memory.middleware(SESSION)])
+    await agent.ainvoke(told("My favourite tea is sencha."))
+    await agent.ainvoke(told("What do I like to drink?"))
+    assert "My favourite tea is sencha." in system_of(model)
+    assert [turn.response for turn in await memory.aturns(SESSION)] == ["Noted.", "Sencha."]
+
+
+def test_calls_of_tools_keep_their_answers_and_what_is_recalled_stays_out_of_state_and_memory(memory):
+    memory.add(SESSION, "I live in Oslo.", "Nice.")
+    calls = [tool_call(name="clock", args={"zone": "Oslo"}, id=str(n)) for n in range(2)]
+    model = ScriptedChatModel(script=[calls, "It is noon."])
+    agent = create_agent(model, [clock], middleware=[memory.middleware(SESSION)])
+    state = agent.invoke(told("What time is it where I live?"))
+    kinds = [type(message) for message in state["messages"]]
+    assert kinds == [HumanMessage, AIMessage, ToolMessage, ToolMessage, AIMessage]
+    assert [message.text for message in model.calls[1].messages if isinstance(message, ToolMessage)] == [
+        "noon in Oslo",
+        "noon in Oslo",
+    ]
+    assert system_of(model, 0) == system_of(model, 1)
+    assert "I live in Oslo." in system_of(model)
+    assert "Oslo" not in str(state["messages"][0].text)
+    assert [(turn.query, turn.response) for turn in memory.turns(SESSION)] == [
+        ("I live in Oslo.", "Nice."),
+        ("What time is it where I live?", "It is noon."),
+    ]
+
+
+def test_a_turn_of_a_thread_is_stored_once_and_not_told_twice(memory):
+    model = ScriptedChatModel(script=["One.", "Two.", "Three."])
+    agent = create_agent(model, [], middleware=[memory.middleware(SESSION)], checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    for question in ("First about sencha?", "Second about sencha?", "Third about sencha?"):
+        agent.invoke(told(question), config=config)
+    assert [turn.response for turn in memory.turns(SESSION)] == ["One.", "Two.", "Three."]
+    assert "First about sencha?" not in system_of(model)
+    assert "Sencha is a green tea." in system_of(model)
+
+
+def test_a_write_that_fails_is_not_swallowed(memory, monkeypatch):
+    def fails(*_: Any, **__: Any) -> None:
+        raise BackendError("the disk is full")
+
+    monkeypatch.setattr(memory, "add", fails)
+    agent = create_agent(ScriptedChatModel(script=["Yes."]), [], middleware=[memory.middleware(SESSION)])
+    with pytest.raises(BackendError, match="disk is full"):
+        agent.invoke(told("Is it stored?"))
+
+
+def test_a_run_that_fails_stores_nothing(memory):
+    model = ScriptedChatModel(script=[ValueError("no model")])
+    agent = create_agent(model, [], middleware=[memory.middleware(SESSION)])
+    with pytest.raises(ValueError, match="no model"):
+        agent.invoke(told("Is it stored?"))
+    assert memory.turns(SESSION) == []
+
+
+@pytest.mark.parametrize("question", ["?!", "👍", " \n", "a" * 20_000])
+def test_any_message_is_answered_and_stored(memory, question):
+    agent = create_agent(ScriptedChatModel(script=["Yes."]), [], middleware=[memory.middleware(SESSION)])
+    agent.invoke(told(question))
+    assert [(turn.query, turn.response) for turn in memory.turns(SESSION)] == [(question.strip(), "Yes.")]
+
+
+def test_messages_in_parts_and_answers_without_text_are_stored(memory):
+    model = ScriptedChatModel(script=[AIMessage([{"type": "image", "url": "u"}])])
+    agent = create_agent(model, [], middleware=[memory.middleware(SESSION)])
+    parts: Any = [{"type": "text", "text": "Draw "}, {"type": "text", "text": "sencha"}]
+    agent.invoke({"messages": [HumanMessage(parts)]})
+    assert [(turn.query, turn.response) for turn in memory.turns(SESSION)] == [("Draw sencha", None)]
+
+
+def test_a_function_of_the_runtime_names_the_session_of_a_run(memory):
+    @dataclass
+    class Context:
+        user: str
+
+    model = ScriptedChatModel(script=lambda _: "Yes.")
+    middleware = memory.middleware(lambda runtime: SessionKey(user_id=runtime.context.user, run_id="1"))
+    agent = create_agent(model, [], middleware=[middleware], context_schema=Context)
+    for user in ("ann", "bob"):
+        agent.invoke(told(f"I am {user}."), context=Context(user))
+    assert "I am ann." not in system_of(model)
+    assert [key.user_id for key in memory.sessions()] == ["ann", "bob"]
+
+
+def test_other_sessions_of_the_user_are_recalled_only_when_asked_for(memory):
+    memory.add(SessionKey(user_id="ann", run_id="before"), "My cat is called Tom.", "Nice.")
+    for everywhere in (False, True):
+        model = ScriptedChatModel(script=["Tom."])
+        session = SessionKey(user_id="ann", run_id=str(everywhere))
+        middleware = memory.middleware(session, everywhere=everywhere)
+        create_agent(model, [], middleware=[middleware]).invoke(told("What is my cat called?"))
+        assert ("My cat is called Tom." in system_of(model)) is everywhere
+
+
+async def test_runs_at_once_store_each_their_turn(memory):
+    agent = create_agent(
+        ScriptedChatModel(script=lambda _: "Yes."), [], middleware=[memory.middleware(SESSION)]
+    )
+    await asyncio.gather(*(agent.ainvoke(told(f"Question {n}?")) for n in range(10)))
+    assert {turn.query for turn in memory.turns(SESSION)} == {f"Question {n}?" for n in range(10)}
+
+
+def test_tools_remember_and_recall(memory):
+    recall, remember = memory.tools(SESSION)
+    assert (recall.name, remember.name) == ("recall", "remember")
+    assert remember.invoke({"text": "Ann's cat is called Tom."}) == "Remembered."
+    message = recall.invoke(tool_call(name="recall", args={"question": "Who is Tom?"}, id="1"))
+    assert "Ann's cat is called Tom." in message.content
+    assert "## Question" not in message.content
+    assert message.artifact.question == "Who is Tom?"
+    assert [turn.query for turn in memory.turns(SESSION)] == ["Ann's cat is called Tom."]
+
+
+async def test_an_agent_uses_the_tools(memory):
+    model = ScriptedChatModel(
+        script=[
+            tool_call(name="remember", args={"text": "Ann's cat is called Tom."}, id=None),
+            tool_call(name="recall", args={"question": "Who is Tom?"}, id=None),
+            "A cat.",
+        ]
+    )
+    agent = create_agent(model, memory.tools(SESSION))
+    await agent.ainvoke(told("Remember my cat Tom. Who is he?"))
+    assert "Ann's cat is called Tom." in model.calls[-1].messages[-1].text
+
+
+def test_a_tool_that_fails_to_remember_says_so(memory):
+    _, remember = memory.tools(SESSION)
+    memory.close()
+    memory.store.close()
+    with pytest.raises(BackendError):
+        remember.invoke({"text": "Ann's cat is called Tom."})

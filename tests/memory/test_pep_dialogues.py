@@ -1,0 +1,27 @@
+"""The dialogues about the PEPs are what they say they are; and how many of their references are resolved."""
+
+from collections import Counter
+
+from pep_dialogues import dialogues, share_resolved
+
+
+def test_there_are_sixty_dialogues_of_five_kinds_in_two_halves():
+    told = dialogues()
+    assert len({one.id for one in told}) == len(told) == 60
+    assert set(Counter((one.kind, one.half) for one in told).values()) == {6}
+    assert min(len(one.said) for one in told) < 3
+    assert max(len(one.said) for one in told) > 40
+
+
+def test_neither_the_question_alone_nor_all_that_was_said_resolves_references():
+    told = dialogues()
+    assert share_resolved(told, lambda one: one.ask) < 0.1
+    assert share_resolved(told, lambda one: " ".join([*map(" ".join, one.said), one.ask])) < 0.5
+
+
+def test_a_reference_is_resolved_by_a_spelling_of_what_it_means_and_by_nothing_else():
+    (told,) = (one for one in dialogues() if one.id == "ordinal-01")
+    assert told.is_resolved("Summarise pep 635.")
+    assert not told.is_resolved("Summarise PEP 6350.")
+    assert not told.is_resolved("Summarise PEP 635 and PEP 636.")
+    assert not told.is_resolved("Summarise the second one.")
