@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import html
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
+import orjson
+
+SHOWN_DATA: Final = 120
+"""How many characters of the data of a link are shown."""
 _UNSAFE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # controls, among them line ends and escape sequences
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # direction of writing
@@ -30,3 +35,9 @@ def _escaped(found: re.Match[str]) -> str:
     if found[0] in _NAMED:
         return _NAMED[found[0]]
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def data_text(data: Mapping[str, Any]) -> str:
+    """The data of a link for a person: JSON, of which only the beginning is shown if it is long."""
+    text = orjson.dumps(data).decode()
+    return text if len(text) <= SHOWN_DATA else f"{text[:SHOWN_DATA]}…"

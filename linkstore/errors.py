@@ -5,7 +5,7 @@
     LinkStoreError
     ├── LinkError               a link that cannot be stored
     ├── FilterError             an invalid metadata filter
-    ├── UnknownNameError        a link kind or metadata field that no document has
+    ├── UnknownNameError        a link kind, metadata field or field of link data that no document has
     ├── StrategyError           a strategy with invalid settings
     ├── SchemaError             an invalid schema, or documents that the store's schema does not allow
     ├── DocumentError           a document, id or vector that cannot be stored
@@ -67,10 +67,10 @@ class StrategyError(LinkStoreError, ValueError):
 
 
 class UnknownNameError(LinkStoreError, ValueError):
-    """A search names a link kind or a metadata field that no document in the store has.
+    """A search names a link kind, a metadata field or a field of link data that no document in the store has.
 
     Args:
-        sort: What was named: ``"link kind"`` or ``"metadata field"``.
+        sort: What was named: ``"link kind"``, ``"metadata field"``, ``"field of link data"`` or ``"type"``.
         name: The name.
         nearest: The names in the store most like it, best first.
         known: All names of this sort in the store, sorted.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final, overload
 
 from langchain_core.documents import Document
 
-from linkstore.display import as_html, printable
+from linkstore.display import as_html, data_text, printable
 
 SHOWN: Final = 5
 """How many hits their ``repr`` names."""
@@ -28,6 +29,7 @@ class Step:
         kind: Kind of the link that was followed to it; None for a seed.
         tag: Tag of that link.
         label: Its label, such as the anchor text.
+        data: Its data; None if it has none.
     """
 
     id: str
@@ -35,16 +37,17 @@ class Step:
     kind: str | None = None
     tag: str | None = None
     label: str | None = None
+    data: Mapping[str, Any] | None = field(default=None, hash=False)
 
-    def to_dict(self) -> dict[str, str | None]:
-        """The step as a plain JSON dict."""
-        return {"id": self.id, "url": self.url, "kind": self.kind, "tag": self.tag, "label": self.label}
+    def to_dict(self) -> dict[str, Any]:
+        """The step as a plain JSON dict; ``data`` only where there are any."""
+        step = {"id": self.id, "url": self.url, "kind": self.kind, "tag": self.tag, "label": self.label}
+        return step | _own(self.data)
 
     def __str__(self) -> str:
         if self.kind is None:
             return self.id
-        label = f' "{self.label}"' if self.label else ""
-        return f"—[{self.kind} {self.tag}{label}]→ {self.id}"
+        return f"—[{self.kind} {self.tag}{_told(self.label, self.data)}]→ {self.id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +90,19 @@ class Triple:
         kind: Kind of the link.
         object: The id of the document that it leads to.
         label: Its label, such as the anchor text.
+        data: Its data; None if it has none.
     """
 
     subject: str
     kind: str
     object: str
     label: str | None = None
+    data: Mapping[str, Any] | None = field(default=None, hash=False)
 
-    def to_dict(self) -> dict[str, str | None]:
-        """The triple as a plain JSON dict."""
-        return {"subject": self.subject, "kind": self.kind, "object": self.object, "label": self.label}
+    def to_dict(self) -> dict[str, Any]:
+        """The triple as a plain JSON dict; ``data`` only where there are any."""
+        triple = {"subject": self.subject, "kind": self.kind, "object": self.object, "label": self.label}
+        return triple | _own(self.data)
 
     def __str__(self) -> str:
         return f"{self.subject} —[{self._link}]→ {self.object}"
@@ -113,7 +119,7 @@ class Triple:
 
     @property
     def _link(self) -> str:
-        return f'{self.kind} "{self.label}"' if self.label else self.kind
+        return f"{self.kind}{_told(self.label, self.data)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +326,14 @@ class Hits(Sequence[Hit]):
             lines.append("left out:")
             lines.extend(f"  {printable(str(cut))}" for cut in self.cuts)
         return "\n".join(lines)
+
+
+def _told(label: str | None, data: Mapping[str, Any] | None) -> str:
+    return (f' "{label}"' if label else "") + (f" {data_text(data)}" if data else "")
+
+
+def _own(data: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {} if data is None else {"data": deepcopy(data)}
 
 
 def _row(rank: int, hit: Hit) -> str:

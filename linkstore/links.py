@@ -7,8 +7,9 @@ an incoming (or bidirectional) link with the same kind and tag: the two meet in 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Literal, Protocol, runtime_checkable
@@ -38,6 +39,9 @@ class Link:
             document; ``"bidir"``: both.
         label: Text shown for the link, such as its anchor text.
         weight: Weight of the link in ranking, from 0 to 1; default 1.
+        data: What else is known of the relation, such as ``{"since": "2021-03-01"}``: a JSON object, kept as
+            a copy. Dates, UUIDs and the like are written as in the metadata of documents. A ``link_filter``
+            of a search tests it. An empty one is None.
 
     Raises:
         LinkError: If a field is invalid.
@@ -48,28 +52,63 @@ class Link:
     direction: Direction
     label: str | None = field(default=None, compare=False)
     weight: float = field(default=1.0, compare=False)
+    data: Mapping[str, Any] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
+        if self.data is not None:
+            object.__setattr__(self, "data", self._own_data() or None)
         if _is_ordinary(self.kind, self.tag, self.direction, self.label, self.weight):
             return
         problem = _problem(self.kind, self.tag, self.direction, self.label, self.weight)
         if problem:
             raise LinkError(f"invalid link {_shown(self)}: {problem}")
 
+    def _own_data(self) -> dict[str, Any]:
+        from linkstore.metadata import json_copy  # late: it needs NumPy, and most links have no data
+
+        try:
+            return json_copy(self.data)
+        except ValueError as error:
+            raise LinkError(f"invalid link {_shown(self)}: data{error}") from error
+
     @classmethod
-    def incoming(cls, *, kind: str, tag: str, label: str | None = None, weight: float = 1.0) -> Link:
+    def incoming(
+        cls,
+        *,
+        kind: str,
+        tag: str,
+        label: str | None = None,
+        weight: float = 1.0,
+        data: Mapping[str, Any] | None = None,
+    ) -> Link:
         """An incoming link: documents that point at this tag lead to the document."""
-        return cls(kind=kind, tag=tag, direction="in", label=label, weight=weight)
+        return cls(kind=kind, tag=tag, direction="in", label=label, weight=weight, data=data)
 
     @classmethod
-    def outgoing(cls, *, kind: str, tag: str, label: str | None = None, weight: float = 1.0) -> Link:
+    def outgoing(
+        cls,
+        *,
+        kind: str,
+        tag: str,
+        label: str | None = None,
+        weight: float = 1.0,
+        data: Mapping[str, Any] | None = None,
+    ) -> Link:
         """An outgoing link: it leads to the documents that have an incoming link with this tag."""
-        return cls(kind=kind, tag=tag, direction="out", label=label, weight=weight)
+        return cls(kind=kind, tag=tag, direction="out", label=label, weight=weight, data=data)
 
     @classmethod
-    def bidir(cls, *, kind: str, tag: str, label: str | None = None, weight: float = 1.0) -> Link:
+    def bidir(
+        cls,
+        *,
+        kind: str,
+        tag: str,
+        label: str | None = None,
+        weight: float = 1.0,
+        data: Mapping[str, Any] | None = None,
+    ) -> Link:
         """A bidirectional link: outgoing and incoming at once."""
-        return cls(kind=kind, tag=tag, direction="bidir", label=label, weight=weight)
+        return cls(kind=kind, tag=tag, direction="bidir", label=label, weight=weight, data=data)
 
     @property
     def leads_out(self) -> bool:
@@ -82,12 +121,14 @@ class Link:
         return self.direction != "out"
 
     def to_dict(self) -> dict[str, Any]:
-        """The link as a plain JSON dict; a missing label and a weight of 1 are left out."""
+        """The link as a plain JSON dict; no label, a weight of 1 and no data are left out."""
         out: dict[str, Any] = {"kind": self.kind, "tag": self.tag, "direction": self.direction}
         if self.label is not None:
             out["label"] = self.label
         if self.weight != 1.0:
             out["weight"] = self.weight
+        if self.data is not None:
+            out["data"] = deepcopy(self.data)
         return out
 
     @classmethod
@@ -151,7 +192,8 @@ def as_link(value: AnyLink) -> Link:
 def merge_links(links: Iterable[AnyLink]) -> tuple[Link, ...]:
     """Links without duplicates, in order of first appearance.
 
-    Equal links merge into one with the highest weight and the first label.
+    Equal links merge into one with the highest weight, the first label and the first data. The data of two
+    links are not mixed, because nobody stated the mixture; two statements need two tags or kinds.
     """
     merged: dict[tuple[str, str, str], Link] = {}
     for value in links:
@@ -224,22 +266,6 @@ def without_links(document: Document) -> Document:
     return document.model_copy(update={"metadata": kept})
 
 
-def with_other_links(
-    metadata: Mapping[str, Any], kinds: Collection[str], links: Iterable[Link]
-) -> list[Any] | None:
-    """The new ``metadata["links"]`` after replacing the links of some kinds; None if nothing changes.
-
-    Args:
-        metadata: Metadata of a stored document, whose links are plain dicts.
-        kinds: The kinds to replace; other links are kept in order.
-        links: The new links, appended.
-    """
-    known: Sequence[Any] = metadata.get(LINKS_KEY) or ()
-    written = [link for link in known if link["kind"] not in kinds]
-    written += [link.to_dict() for link in links]
-    return None if written == list(known) else written
-
-
 def _flat(links: Iterable[Any]) -> Iterable[Any]:
     for item in links:
         if isinstance(item, Link | Mapping | LinkLike):
@@ -279,6 +305,7 @@ def _read_quickly(data: Mapping[str, Any]) -> Link | None:
         _set_direction(link, direction)
         _set_label(link, label)
         _set_weight(link, weight)
+        _set_data(link, None)
         return link
     return None
 
@@ -290,6 +317,7 @@ def _merged(first: Link, second: Link) -> Link:
         direction=first.direction,
         label=first.label if first.label is not None else second.label,
         weight=max(first.weight, second.weight),
+        data=first.data if first.data is not None else second.data,
     )
 
 
@@ -363,6 +391,6 @@ def _shown(value: object) -> str:
 
 
 _new = object.__new__
-_set_kind, _set_tag, _set_direction, _set_label, _set_weight = (
-    getattr(Link, name).__set__ for name in ("kind", "tag", "direction", "label", "weight")
+_set_kind, _set_tag, _set_direction, _set_label, _set_weight, _set_data = (
+    getattr(Link, name).__set__ for name in ("kind", "tag", "direction", "label", "weight", "data")
 )

@@ -32,14 +32,38 @@ def stored_metadata(metadata: Mapping[str, Any], id: str) -> Mapping[str, Any]:
     Raises:
         DocumentError: Naming the document and the first key whose value is none of these.
     """
-    if _is_plain(metadata):
-        return metadata
-    converted = {key: _plain(value) for key, value in metadata.items()}
+    try:
+        return as_json(metadata)
+    except ValueError as error:
+        raise DocumentError(f"document {id!r} cannot be stored: metadata{error}") from error
+
+
+def as_json(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A JSON object as it is stored, by the rules of :func:`stored_metadata`; itself if it is plain.
+
+    Raises:
+        ValueError: For the first key whose value has no such form; the message begins with ``['key']``.
+    """
+    if _is_plain(fields):
+        return fields
+    converted = {key: _plain(value) for key, value in fields.items()}
     for key, value in converted.items():
         problem = _problem(key, value)
         if problem:
-            raise DocumentError(f"document {id!r} cannot be stored: metadata[{key!r}] {problem}")
+            raise ValueError(f"[{key!r}] {problem}")
     return converted
+
+
+def json_copy(data: object) -> dict[str, Any]:
+    """A JSON object as it is stored, by the rules of :func:`stored_metadata`; shares nothing with ``data``.
+
+    Raises:
+        ValueError: If it is none; the message follows the name of what was given.
+    """
+    if not isinstance(data, Mapping):
+        raise ValueError(f" must be a dict with string keys or None, not {data!r}")  # noqa: TRY004
+    copy: dict[str, Any] = orjson.loads(orjson.dumps(as_json(data)))
+    return copy
 
 
 def _is_plain(metadata: Mapping[str, Any]) -> bool:

@@ -18,12 +18,13 @@ from linkstore.errors import DocumentError, EmbeddingError, LinkError, SourceCon
 from linkstore.filters import Condition, Filter, parse_filter
 from linkstore.gc_pause import collection_paused
 from linkstore.hits import Hits
-from linkstore.links import LINKS_KEY, AnyLink, Link, as_link, links_in, merge_links
+from linkstore.links import LINKS_KEY, AnyLink, Link, links_in, merge_links
 from linkstore.metadata import stored_metadata
 from linkstore.observing import counting_reached
 from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
 from linkstore.requests import EmbedDocuments, EmbedQuery, Engine
 from linkstore.schemacheck import check_documents, check_links
+from linkstore.storedlinks import with_plain_data
 from linkstore.strategies import Question, Strategy
 from linkstore.strategies.ceiling import check_depth, within_depth
 from linkstore.vectors import Floats, unit_vector, unit_vectors
@@ -44,6 +45,7 @@ class SearchOptions:
     filter: Filter | None = None
     seed_filter: Filter | None = None
     hop_filter: Filter | None = None
+    link_filter: Filter | None = None
     result_filter: Filter | None = None
     initial_roots: Sequence[str] = ()
     initial_links: Sequence[AnyLink] = ()
@@ -59,6 +61,11 @@ class SearchOptions:
         filters = (self.filter, self.seed_filter, self.hop_filter, self.result_filter)
         return frozenset[str]().union(*(parse_filter(one).needed for one in filters))
 
+    @property
+    def link_fields_needed(self) -> frozenset[str]:
+        """Fields of the data of links that some part of ``link_filter`` needs."""
+        return parse_filter(self.link_filter).needed
+
     def question(self, vector: Floats, text: str = "") -> Question:
         """The question to pass to a strategy."""
         return Question(
@@ -67,6 +74,7 @@ class SearchOptions:
             filtered=not self.scope.always,
             seed_filter=parse_filter(self.seed_filter),
             hop_filter=parse_filter(self.hop_filter),
+            link_filter=parse_filter(self.link_filter),
             result_filter=parse_filter(self.result_filter),
             roots=tuple(filter(is_storable, dict.fromkeys(self.initial_roots))),
             links=merge_links(self.initial_links),
@@ -302,9 +310,8 @@ def _draft(document: Document, id: str | None) -> _Draft:
         id = document.id or metadata.get(CONTENT_ID) or str(uuid.uuid4())
     id = check_id(id)
     links = links_in(metadata, id)
-    if links and not all(type(link) is dict for link in metadata[LINKS_KEY]):
-        written = [one if type(one) is dict else as_link(one).to_dict() for one in metadata[LINKS_KEY]]
-        metadata = {**metadata, LINKS_KEY: written}
+    if links and not all(type(link) is dict and "data" not in link for link in metadata[LINKS_KEY]):
+        metadata = {**metadata, LINKS_KEY: with_plain_data(metadata[LINKS_KEY])}
     # Links are checked already, and are most of what there is to check.
     own = {key: value for key, value in metadata.items() if key != LINKS_KEY}
     kept = stored_metadata(own, id)

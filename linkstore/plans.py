@@ -48,11 +48,15 @@ class Find:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
-    """The link groups of ``kinds`` (None: all) that each document belongs to on one side: Memberships."""
+    """The link groups of ``kinds`` (None: all) that each document belongs to on one side: Memberships.
+
+    Only links whose data pass ``links`` count; a link without data has those of an empty object.
+    """
 
     refs: Ints
     side: Side
     kinds: frozenset[str] | None = None
+    links: Condition = EVERYTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +70,9 @@ class Resolve:
 class Members:
     """Of each link group, the ``take`` documents on ``side`` most similar to ``vector``: Reached.
 
-    A group with more than ``cap`` documents on that side, counted before ``filter``, is a hub:
-    it contributes no documents. ``exclude`` lists documents to leave out.
+    A group with more than ``cap`` documents on that side, counted before ``filter`` and ``links``, is a hub:
+    it contributes no documents. ``exclude`` lists documents to leave out. The answer has only documents with
+    a link to the group, on that side, whose data pass ``links``.
 
     ``best`` says that the plan uses only the ``best`` documents by score: the answer is exact for them, and
     the similarities of others may be estimates that rank below them. The score is the similarity damped by a
@@ -82,6 +87,7 @@ class Members:
     cap: int
     exclude: Ints
     filter: Condition = EVERYTHING
+    links: Condition = EVERYTHING
     strength: Floats | None = None
     best: int | None = None
 
@@ -164,6 +170,7 @@ class Memberships:
         kind: (m,) positions in ``kinds``.
         weight: (m,) weights of the documents' links.
         kinds: The kinds that occur.
+        filtered: Number of such pairs that the condition on links excluded.
     """
 
     document: Ints
@@ -171,6 +178,7 @@ class Memberships:
     kind: Ints
     weight: Floats
     kinds: tuple[str, ...]
+    filtered: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +192,7 @@ class Reached:
         weight: (m,) weights of the documents' links.
         sizes: (g,) documents on that side of each group, counted to at most cap + 1.
         filtered: Number of members that the filter excluded.
+        filtered_links: Number of pairs of a group and a member that the condition on links excluded.
     """
 
     group: Ints
@@ -192,6 +201,7 @@ class Reached:
     weight: Floats
     sizes: Ints
     filtered: int = 0
+    filtered_links: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

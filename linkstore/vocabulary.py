@@ -1,4 +1,4 @@
-"""The names a store knows: kinds of link and metadata fields.
+"""The names a store knows: kinds of link, metadata fields, and fields of the data of links.
 
 A search that names a kind or a field which no document has would return an ordinary-looking answer.
 """
@@ -6,12 +6,12 @@ A search that names a kind or a field which no document has would return an ordi
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from linkstore.errors import UnknownNameError
-from linkstore.links import LINKS_KEY
+from linkstore.links import LINKS_KEY, Link
 
 LONGEST_NAME: Final = 8192
 """Names with more bytes of UTF-8 are neither recorded nor checked."""
@@ -23,55 +23,85 @@ _READABLE: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """Names of link kinds and of metadata fields.
+    """Names of link kinds, of metadata fields, and of fields of the data of links.
 
     Args:
         kinds: Kinds of link.
         fields: Top-level keys of metadata.
+        link_fields: Top-level keys of the data of links.
     """
 
     kinds: frozenset[str] = frozenset()
     fields: frozenset[str] = frozenset()
+    link_fields: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
-        return bool(self.kinds or self.fields)
+        return bool(self.kinds or self.fields or self.link_fields)
 
     def __or__(self, other: Vocabulary) -> Vocabulary:
         """The names in either."""
-        return Vocabulary(kinds=self.kinds | other.kinds, fields=self.fields | other.fields)
+        return self._with(other, frozenset.union)
 
     def __and__(self, other: Vocabulary) -> Vocabulary:
         """The names in both."""
-        return Vocabulary(kinds=self.kinds & other.kinds, fields=self.fields & other.fields)
+        return self._with(other, frozenset.intersection)
 
     def __sub__(self, other: Vocabulary) -> Vocabulary:
         """The names that are not in ``other``."""
-        return Vocabulary(kinds=self.kinds - other.kinds, fields=self.fields - other.fields)
+        return self._with(other, frozenset.difference)
+
+    def __len__(self) -> int:
+        return len(self.kinds) + len(self.fields) + len(self.link_fields)
 
     @property
     def checkable(self) -> Vocabulary:
         """The names that are short enough to be recorded."""
-        return Vocabulary(kinds=_short(self.kinds), fields=_short(self.fields))
+        return self._each(_short)
 
     @property
     def storable(self) -> Vocabulary:
         """The names that are valid Unicode; a document can have no other."""
-        return Vocabulary(kinds=_valid(self.kinds), fields=_valid(self.fields))
+        return self._each(_valid)
+
+    def _each(self, change: Callable[[frozenset[str]], frozenset[str]]) -> Vocabulary:
+        return Vocabulary(
+            kinds=change(self.kinds), fields=change(self.fields), link_fields=change(self.link_fields)
+        )
+
+    def _with(
+        self, other: Vocabulary, join: Callable[[frozenset[str], frozenset[str]], frozenset[str]]
+    ) -> Vocabulary:
+        return Vocabulary(
+            kinds=join(self.kinds, other.kinds),
+            fields=join(self.fields, other.fields),
+            link_fields=join(self.link_fields, other.link_fields),
+        )
 
 
-def names_in(metadata: Mapping[str, Any], kinds: Iterable[str]) -> Vocabulary:
-    """The names that a document with this metadata and links of these kinds uses."""
-    found = Vocabulary(kinds=frozenset(kinds), fields=frozenset(metadata))
-    return (found | Vocabulary(fields=frozenset([LINKS_KEY] if found.kinds else []))).checkable
+def names_in(metadata: Mapping[str, Any], links: Iterable[Link]) -> Vocabulary:
+    """The names that a document with this metadata and these links uses."""
+    kinds, link_fields = set[str](), set[str]()
+    for link in links:
+        kinds.add(link.kind)
+        link_fields.update(link.data or ())
+    fields = frozenset(metadata) | ({LINKS_KEY} if kinds else set())
+    found = Vocabulary(kinds=frozenset(kinds), fields=fields, link_fields=frozenset(link_fields))
+    return found.checkable
 
 
 def unknown_name(missing: Vocabulary, known: Vocabulary) -> UnknownNameError:
     """The error for the first of the missing names, with the nearest known ones."""
-    if missing.kinds:
-        name = min(missing.kinds)
-        return UnknownNameError("link kind", name, _nearest(name, known.kinds), sorted(known.kinds))
-    name = min(missing.fields)
-    return UnknownNameError("metadata field", name, _nearest(name, known.fields), sorted(known.fields))
+    what, names, others = next(
+        one
+        for one in (
+            ("link kind", missing.kinds, known.kinds),
+            ("metadata field", missing.fields, known.fields),
+            ("field of link data", missing.link_fields, known.link_fields),
+        )
+        if one[1]
+    )
+    name = min(names)
+    return UnknownNameError(what, name, _nearest(name, others), sorted(others))
 
 
 def unknown_type(name: str, types: Iterable[str]) -> UnknownNameError:

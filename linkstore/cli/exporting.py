@@ -27,6 +27,7 @@ _KEYS: Final = (
     ("tag", "node", "string"),
     ("label", "edge", "string"),
     ("weight", "edge", "double"),
+    ("data", "edge", "string"),
 )
 _HEAD: Final = (
     '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -99,7 +100,8 @@ def _node(id: str, fields: dict[str, str | None]) -> str:
 
 def _edge(source: str, target: str, link: Link) -> str:
     weight = None if link.weight == 1.0 else str(link.weight)
-    data = _data({"kind": link.kind, "label": link.label, "weight": weight})
+    told = None if link.data is None else orjson.dumps(link.data).decode()
+    data = _data({"kind": link.kind, "label": link.label, "weight": weight, "data": told})
     return f"    <edge source={_quoted(source)} target={_quoted(target)}>{data}</edge>\n"
 
 

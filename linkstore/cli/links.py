@@ -13,6 +13,7 @@ from linkstore.cli.lookup import documents_meant
 from linkstore.cli.options import JsonOption, StoreOption
 from linkstore.cli.output import printable, stdout, write_json
 from linkstore.cli.stores import core_opened
+from linkstore.display import data_text
 from linkstore.snippet import title_of, url_of
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def _rows(neighbours: Iterable[Neighbour], side: str) -> list[dict[str, Any]]:
             "tag": near.link.tag,
             "label": near.link.label,
             "weight": near.link.weight,
+            **({} if near.link.data is None else {"data": near.link.data}),
             side: list(near.ids),
             "more": near.more,
         }
@@ -83,7 +85,8 @@ def _show(entry: dict[str, Any]) -> None:
         for row in entry[side]:
             label = f" “{row['label']}”" if row["label"] else ""
             ids = _listed(row[others], more=row["more"])
-            console.print(printable(f"  {row['kind']} {row['tag']}{label} {arrow} {ids}"))
+            data = f" {data_text(row['data'])}" if "data" in row else ""
+            console.print(printable(f"  {row['kind']} {row['tag']}{label}{data} {arrow} {ids}"))
 
 
 def _listed(ids: Sequence[str], *, more: bool) -> str:

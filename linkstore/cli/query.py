@@ -53,6 +53,10 @@ def query(
     filter: Annotated[
         str | None, typer.Option(metavar="JSON", help="Filter on metadata, for the whole search.")
     ] = None,
+    link_filter: Annotated[
+        str | None,
+        typer.Option("--link-filter", metavar="JSON", help="Filter on the data of links that are followed."),
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Also print what was left out, and why.")
     ] = False,
@@ -77,11 +81,12 @@ def query(
         direction=direction,
     )
     condition = json_object(filter, "--filter")
+    links = json_object(link_filter, "--link-filter")
     chosen = search.strategy()
     if not (chunks or json):
         chosen = replace(chosen, per_page=BEST_SECTIONS)
     with core_opened(store) as opened_store:
-        hits = opened_store.search(text, strategy=chosen, filter=condition)
+        hits = opened_store.search(text, strategy=chosen, filter=condition, link_filter=links)
     if json:
         write_json([hit_to_dict(hit, text) for hit in hits])
     elif hits and chunks:

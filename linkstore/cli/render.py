@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from linkstore.cli.output import printable, stderr, stdout
+from linkstore.display import data_text
 from linkstore.snippet import body_of, headings_of, query_spans, snippet, title_of, url_of
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ def path_lines(path: Path) -> list[str]:
     lines = []
     for before, step in pairwise(path):
         label = f" “{step.label}”" if step.label else ""
-        lines.append(f"{place(before)} ─ {step.kind}{label} → {place(step)}")
+        data = f" {data_text(step.data)}" if step.data else ""
+        lines.append(f"{place(before)} ─ {step.kind}{label}{data} → {place(step)}")
     return lines
 
 

@@ -190,8 +190,11 @@ def _written(
 
 
 def _written_out(links: Iterable[Link]) -> list[tuple[object, ...]]:
-    """All that is stored of links, in one order; comparing links themselves passes over label and weight."""
-    return sorted((link.kind, link.tag, link.direction, link.label or "", link.weight) for link in links)
+    """All that is stored of links, in one order; comparing links themselves looks at three fields alone."""
+    return sorted(
+        (link.kind, link.tag, link.direction, link.label or "", link.weight, repr(link.data))
+        for link in links
+    )
 
 
 def _loaded(chosen: str | LinkExtractor[Any]) -> UpkeepExtractor:

@@ -10,7 +10,7 @@ import numpy as np
 from linkstore.backends.base import Backend, Manifest
 from linkstore.errors import FilterError
 from linkstore.filters import Condition, Filter, parse_filter
-from linkstore.links import LINKS_KEY
+from linkstore.links import LINKS_KEY, links_in
 from linkstore.operations import SearchOptions
 from linkstore.plans import Candidates, Documents, Nearest, Operation, Plan, Stored
 from linkstore.requests import Engine
@@ -32,7 +32,9 @@ def check_known(backend: Backend, strategy: Strategy, options: SearchOptions) ->
     Raises:
         UnknownNameError: For the first that the store lacks, with the nearest that it has.
     """
-    asked = Vocabulary(kinds=strategy.kinds_named, fields=options.fields_needed).checkable
+    asked = Vocabulary(
+        kinds=strategy.kinds_named, fields=options.fields_needed, link_fields=options.link_fields_needed
+    ).checkable
     if not asked:
         return
     missing = asked - (yield Engine(backend.vocabulary(asked.storable)))
@@ -89,6 +91,6 @@ def _names_of_some(direction: Floats) -> Plan[Vocabulary]:
     stored: list[Stored] = yield Documents(refs=near.refs)
     found = Vocabulary()
     for one in stored:
-        links = one.metadata.get(LINKS_KEY) or ()
-        found |= names_in(one.metadata, (link["kind"] for link in links))
+        links = links_in({LINKS_KEY: one.metadata.get(LINKS_KEY)}, one.id)
+        found |= names_in(one.metadata, links)
     return found

@@ -28,10 +28,11 @@ class Searching(Driven):
         k: int | None = None,
         strategy: Strategy | None = None,
         filter: Filter | None = None,
+        link_filter: Filter | None = None,
         initial_links: Sequence[AnyLink] = (),
     ) -> Hits:
         """Search by a strategy, and return hits with their paths: see :meth:`linkstore.LinkStore.search`."""
-        options = SearchOptions(filter=filter, initial_links=initial_links)
+        options = SearchOptions(filter=filter, link_filter=link_filter, initial_links=initial_links)
         return self._run(self._hits(query, chosen_strategy(strategy, k), options))
 
     def _hits(self, query: str | list[float], strategy: Strategy, options: SearchOptions) -> Operation[Hits]:

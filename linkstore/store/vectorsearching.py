@@ -37,6 +37,7 @@ class VectorSearching(Searching, VectorStore):
         filter: Filter | None = None,
         seed_filter: Filter | None = None,
         hop_filter: Filter | None = None,
+        link_filter: Filter | None = None,
         result_filter: Filter | None = None,
         initial_roots: Sequence[str] = (),
         initial_links: Sequence[AnyLink] = (),
@@ -64,6 +65,7 @@ class VectorSearching(Searching, VectorStore):
             filter: Metadata filter for the whole search: seeds, hops and results.
             seed_filter: Further filter for the seeds.
             hop_filter: Further filter for documents reached by links.
+            link_filter: Filter for the links that are followed, on their ``data``.
             result_filter: Further filter for the documents returned.
             initial_roots: Ids of additional seeds.
             initial_links: Links to follow from the query, as if it were a document with these links.
@@ -74,8 +76,9 @@ class VectorSearching(Searching, VectorStore):
 
         Raises:
             FilterError: If a filter is invalid.
-            UnknownNameError: If the strategy names a kind of link, or a filter a metadata field, that no
-                document in the store has. An empty store raises no such error.
+            UnknownNameError: If the strategy names a kind of link, a filter a metadata field, or
+                ``link_filter`` a field of link data, that no document in the store has. An empty store raises
+                no such error.
             StrategyError: If the strategy follows more links than the store's ``max_depth`` allows.
             LinkError: If an initial link is invalid.
             EmbeddingError: If the embedding does not match the store.
@@ -97,6 +100,7 @@ class VectorSearching(Searching, VectorStore):
         filter: Filter | None = None,
         seed_filter: Filter | None = None,
         hop_filter: Filter | None = None,
+        link_filter: Filter | None = None,
         result_filter: Filter | None = None,
         initial_roots: Sequence[str] = (),
         initial_links: Sequence[AnyLink] = (),

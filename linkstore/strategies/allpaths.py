@@ -9,13 +9,15 @@ from typing import Final
 
 import numpy as np
 
+from linkstore.filters import Condition
 from linkstore.hits import Chain, Hits, Triple
 from linkstore.order import ranked
 from linkstore.plans import Documents, Plan, Stored
 from linkstore.strategies.base import DEFAULT_SEEDS, Question, Traversing, require_at_least, require_within
 from linkstore.strategies.chains import MOST, Edge, Way, Ways, edges_of, independent, ways_of
 from linkstore.strategies.firststage import FirstStage, first_stage
-from linkstore.strategies.paths import hits_of, labels_in
+from linkstore.strategies.linkdata import data_in, labels_in
+from linkstore.strategies.paths import hits_of
 from linkstore.strategies.results import none_found, none_returned, returned
 from linkstore.strategies.trail import NO_REFS, Trail
 from linkstore.strategies.walk import Crossing, carried, hop, unlinked, with_own, within_nodes
@@ -119,7 +121,7 @@ class AllPaths(Traversing):
         shown = self._shown(trail, chosen, ways, met)
         taken = {name: part[chosen] for name, part in parts.items()}
         hits = yield from hits_of(trail, chosen, self, question, scores[chosen], taken)
-        chains = yield from _chains(trail, shown, met)
+        chains = yield from _chains(trail, shown, met, question.link_filter)
         with_chains = (replace(hit, chains=chains[at]) for hit, at in zip(hits, chosen.tolist(), strict=True))
         return replace(hits, hits=tuple(with_chains))
 
@@ -161,19 +163,21 @@ def _parts(
 
 
 def _chains(
-    trail: Trail, shown: Mapping[int, list[Way]], met: Mapping[int, list[Way]]
+    trail: Trail, shown: Mapping[int, list[Way]], met: Mapping[int, list[Way]], condition: Condition
 ) -> Plan[dict[int, tuple[Chain, ...]]]:
-    """The chains of each position, with the labels that documents give to their links."""
+    """The chains of each position, with the labels and data that documents give to their links."""
     involved = sorted({at for ways in shown.values() for way in ways for at in way.positions})
     stored: list[Stored] = yield Documents(refs=trail.refs[involved])
     ids = {at: one.id for at, one in zip(involved, stored, strict=True)}
     labels = {at: labels_in(one.metadata) for at, one in zip(involved, stored, strict=True)}
+    data = {at: data_in(one.metadata, condition) for at, one in zip(involved, stored, strict=True)}
 
     def triple(edge: Edge) -> Triple:
         subject, object_ = (edge.source, edge.target) if edge.forward else (edge.target, edge.source)
         link = (edge.kind, edge.tag)
         label = labels[subject].get(link) or labels[object_].get(link)
-        return Triple(subject=ids[subject], kind=edge.kind, object=ids[object_], label=label)
+        told = data[subject].get(link)
+        return Triple(subject=ids[subject], kind=edge.kind, object=ids[object_], label=label, data=told)
 
     return {
         position: tuple(

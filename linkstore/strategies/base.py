@@ -47,6 +47,8 @@ class Question:
         filtered: Whether the search has a filter; only messages depend on it.
         seed_filter: Further filter for the seeds.
         hop_filter: Further filter for documents reached by links.
+        link_filter: What the data of a stored link must pass for a relation to be followed, forward or
+            backward: of the two links that meet in a link group, the one that points.
         result_filter: Further filter for the documents returned; paths may lead through others.
         roots: Ids of additional seeds.
         links: Links to follow from the query, as if it were a document with these links.
@@ -57,9 +59,14 @@ class Question:
     filtered: bool = False
     seed_filter: Condition = EVERYTHING
     hop_filter: Condition = EVERYTHING
+    link_filter: Condition = EVERYTHING
     result_filter: Condition = EVERYTHING
     roots: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()
+
+    def links_on(self, side: Side) -> Condition:
+        """What links on one side of link groups must pass: those on the out side point."""
+        return self.link_filter if side == "out" else EVERYTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from langchain_core.documents import Document
 
+from linkstore.filters import EVERYTHING
 from linkstore.hits import Hit, Hits, Path, Step
-from linkstore.links import LINKS_KEY
 from linkstore.plans import Documents, Plan, Stored
 from linkstore.strategies.arrivals import Arrival, arrivals_at
 from linkstore.strategies.base import Question, Strategy
+from linkstore.strategies.linkdata import Data, Tag, data_in, labels_in, pointing_data
 from linkstore.strategies.trail import QUERY, Trail
 from linkstore.vectors import Floats, Ints
 
@@ -109,10 +109,10 @@ class _Steps:
     ) -> None:
         self._documents = documents
         self._arrivals = arrivals
+        self._condition = question.link_filter
         self._steps: dict[int, Step] = {}
-        self._labels: dict[int, dict[tuple[str, str], str]] = {
-            QUERY: {(link.kind, link.tag): link.label for link in question.links if link.label}
-        }
+        self._labels = {QUERY: {(link.kind, link.tag): link.label for link in question.links if link.label}}
+        self._data = {QUERY: pointing_data(question.links, EVERYTHING)}
 
     def path(self, position: int) -> Path:
         """The way to a position."""
@@ -135,22 +135,19 @@ class _Steps:
         if arrival is None:
             return Step(id=stored.id, url=url)
         # The author of a link names it; where a link was followed backwards, that is its target.
-        link = (arrival.kind, arrival.tag)
-        label = self._labels_of(arrival.source).get(link) or self._labels_of(position).get(link)
-        return Step(id=stored.id, url=url, kind=arrival.kind, tag=arrival.tag, label=label)
+        link, ends = (arrival.kind, arrival.tag), (arrival.source, position)
+        label = next((label for end in ends if (label := self._labels_of(end).get(link))), None)
+        data = next((of[link] for end in ends if link in (of := self._data_of(end))), None)
+        return Step(id=stored.id, url=url, kind=arrival.kind, tag=arrival.tag, label=label, data=data)
 
-    def _labels_of(self, position: int) -> dict[tuple[str, str], str]:
+    def _labels_of(self, position: int) -> dict[Tag, str]:
         labels = self._labels.get(position)
         if labels is None:
             labels = self._labels[position] = labels_in(self._documents[position].metadata)
         return labels
 
-
-def labels_in(metadata: dict[str, Any]) -> dict[tuple[str, str], str]:
-    """The first label that a document's links give to each (kind, tag)."""
-    labels: dict[tuple[str, str], str] = {}
-    for link in metadata.get(LINKS_KEY) or ():
-        label = link.get("label")
-        if label:
-            labels.setdefault((link["kind"], link["tag"]), label)
-    return labels
+    def _data_of(self, position: int) -> dict[Tag, Data]:
+        data = self._data.get(position)
+        if data is None:
+            data = self._data[position] = data_in(self._documents[position].metadata, self._condition)
+        return data

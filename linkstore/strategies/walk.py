@@ -26,6 +26,7 @@ from linkstore.strategies.trail import QUERY, Departures, Edges, Found, Trail, m
 from linkstore.vectors import Floats, Ints
 
 SHOWN_HUBS = 5
+EXCLUDED_LINKS = "links that link_filter excludes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,7 @@ def linked(trail: Trail, known: Ints, question: Question, controls: Traversing) 
             cap=controls.hub_cap,
             exclude=known,
             filter=question.seed_filter,
+            links=question.links_on(arrive),
         )
         yield from note_cuts(trail, groups, answer, 0, controls)
         asked.update(tags)
@@ -180,7 +182,13 @@ def hop(
     depth = int(trail.depth[frontier].max(initial=0)) + 1
     crossed = []
     for leave, arrive in SIDES[controls.direction]:
-        left: Memberships = yield Groups(refs=trail.refs[frontier], side=leave, kinds=controls.followed)
+        left: Memberships = yield Groups(
+            refs=trail.refs[frontier],
+            side=leave,
+            kinds=controls.followed,
+            links=question.links_on(leave),
+        )
+        trail.cut("filter", left.filtered, depth, EXCLUDED_LINKS)
         departures = departures_of(trail, frontier, left, controls)
         groups = np.unique(left.group)
         answer: Reached = yield Members(
@@ -191,6 +199,7 @@ def hop(
             cap=controls.hub_cap,
             exclude=exclude,
             filter=question.hop_filter,
+            links=question.links_on(arrive),
             strength=departures.best(groups),
             best=best,
         )
@@ -210,9 +219,10 @@ def departures_of(trail: Trail, frontier: Ints, left: Memberships, controls: Tra
 
 
 def note_cuts(trail: Trail, groups: Ints, reached: Reached, depth: int, controls: Traversing) -> Plan[None]:
-    """Say which hubs were not followed and how many members the filter of the stage left out."""
+    """Say which hubs were not followed, and what the filters of the stage left out."""
     stage = "hop_filter" if depth else "seed_filter"
     trail.cut("filter", reached.filtered, depth, f"members of link groups that {stage} excludes")
+    trail.cut("filter", reached.filtered_links, depth, EXCLUDED_LINKS)
     hubs = groups[reached.sizes > controls.hub_cap]
     if len(hubs):
         tags: list[tuple[str, str]] = yield Tags(groups=hubs)

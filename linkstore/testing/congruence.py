@@ -33,6 +33,21 @@ _SCOPES: tuple[Filter, ...] = (
 _LANGUAGES = ("en", "de", "fr")
 _KINDS = ("hyperlink", "keyword", "section")
 _WEIGHTS = (0.0, 0.25, 0.5, 0.5, 0.9, 1.0, 1.0, 1.0)
+_DATA: tuple[dict[str, Any] | None, ...] = (
+    None,
+    None,
+    {"since": 2003},
+    {"since": 2006, "source": "a"},
+    {"source": "b"},
+)
+_LINK_FILTERS: tuple[Filter | None, ...] = (
+    None,
+    None,
+    None,
+    {"since": {"$gte": 2004}},
+    {"source": {"$ne": "a"}},
+    {"$or": [{"source": "b"}, {"since": {"$exists": False}}]},
+)
 _FILTERS: tuple[Filter | None, ...] = (
     None,
     None,
@@ -132,6 +147,7 @@ class RandomGraph:
             direction=random.choice(directions),
             label=random.choice((None, None, "a label", "another")),
             weight=random.choice(_WEIGHTS),
+            data=random.choice(_DATA),
         )
 
     def _tag(self) -> str:
@@ -225,6 +241,7 @@ class RandomGraph:
             links=() if from_the_query_alone else links,
             seed_filter=self._condition(),
             hop_filter=self._condition(),
+            link_filter=parse_filter(random.choice(_LINK_FILTERS)),
             result_filter=self._condition(),
         )
 

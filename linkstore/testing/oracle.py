@@ -24,11 +24,12 @@ from linkstore.backends.base import (
 )
 from linkstore.errors import StoreClosedError
 from linkstore.filters import EVERYTHING, Condition
-from linkstore.links import LINKS_KEY, Link, links_in, with_other_links
+from linkstore.links import LINKS_KEY, Link, links_in
 from linkstore.plans import (
     Operation,
     Plan,
 )
+from linkstore.storedlinks import with_other_links
 from linkstore.testing.oraclereader import OracleReader, Tag, tag_of
 from linkstore.vocabulary import Vocabulary, names_in
 
@@ -173,7 +174,7 @@ class OracleBackend(Backend):
         """Record by record."""
         found = Vocabulary()
         for record in self._open().records.values():
-            found |= names_in(record.metadata, (link.kind for link in record.links))
+            found |= names_in(record.metadata, record.links)
         return found if asked is None else asked & found
 
     @immediate

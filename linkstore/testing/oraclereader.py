@@ -12,6 +12,7 @@ from linkstore.backends.base import (
     Record,
     immediate,
 )
+from linkstore.filters import EVERYTHING, Condition
 from linkstore.lexical import POSTINGS, affordable, document_terms, inverse_frequency, weight
 from linkstore.links import Link
 from linkstore.plans import (
@@ -71,11 +72,16 @@ class OracleReader(LexicalReader):
     def groups(self, fetch: Groups) -> Memberships:
         """The tags of each document, on that side, of those kinds."""
         kinds = tuple(sorted({kind for kind, _ in self._groups}))
-        rows = [
-            (position, self._groups.index(tag), kinds.index(tag[0]), weight)
+        entries = [
+            (position, self._records[ref], tag)
             for position, ref in enumerate(fetch.refs.tolist())
-            for tag, weight in self._weights[fetch.side][ref].items()
+            for tag in self._weights[fetch.side][ref]
             if fetch.kinds is None or tag[0] in fetch.kinds
+        ]
+        rows = [
+            (position, self._groups.index(tag), kinds.index(tag[0]), passing[tag])
+            for position, record, tag in entries
+            if tag in (passing := _weights(record, fetch.side, fetch.links))
         ]
         document, group, kind, weights = zip(*rows, strict=True) if rows else ((), (), (), ())
         return Memberships(
@@ -84,6 +90,7 @@ class OracleReader(LexicalReader):
             kind=_ints(kind),
             weight=_floats(weights),
             kinds=kinds,
+            filtered=len(entries) - len(rows),
         )
 
     @immediate
@@ -97,6 +104,7 @@ class OracleReader(LexicalReader):
         rows: list[tuple[int, int, float]] = []
         sizes: list[int] = []
         filtered: set[int] = set()
+        filtered_links = 0
         excluded = set(fetch.exclude.tolist())
         for position, group in enumerate(fetch.groups.tolist()):
             weight_of = self._members_of(self._groups[group], fetch.side)
@@ -106,8 +114,11 @@ class OracleReader(LexicalReader):
             wanted = [ref for ref in weight_of if ref not in excluded]
             passing = [ref for ref in wanted if fetch.filter.matches(self._records[ref].metadata)]
             filtered |= set(wanted) - set(passing)
-            taken = self._by_similarity(passing, fetch.vector)[: fetch.take]
-            rows += [(position, ref, weight_of[ref]) for ref in taken]
+            linked = {ref: _weights(self._records[ref], fetch.side, fetch.links) for ref in passing}
+            linking = [ref for ref in passing if self._groups[group] in linked[ref]]
+            filtered_links += len(passing) - len(linking)
+            taken = self._by_similarity(linking, fetch.vector)[: fetch.take]
+            rows += [(position, ref, linked[ref][self._groups[group]]) for ref in taken]
         return Reached(
             group=_ints([position for position, _, _ in rows]),
             refs=_ints([ref for _, ref, _ in rows]),
@@ -115,6 +126,7 @@ class OracleReader(LexicalReader):
             weight=_floats([weight for _, _, weight in rows]),
             sizes=_ints(sizes),
             filtered=len(filtered),
+            filtered_links=filtered_links,
         )
 
     @immediate
@@ -182,10 +194,12 @@ class OracleReader(LexicalReader):
         return {ref: weight[tag] for ref, weight in enumerate(self._weights[side]) if tag in weight}
 
 
-def _weights(record: Record, side: Side) -> dict[Tag, float]:
-    """The link groups a document lies on, on one side, with the highest weight of its links there."""
+def _weights(record: Record, side: Side, condition: Condition = EVERYTHING) -> dict[Tag, float]:
+    """The link groups a document lies on, on one side, with the highest weight of its links that pass."""
     weights: dict[Tag, float] = {}
     for link in record.links:
+        if not condition.matches(link.data or {}):
+            continue
         if link.leads_out if side == "out" else link.leads_in:
             weights[tag_of(link)] = max(link.weight, weights.get(tag_of(link), 0.0))
     return weights

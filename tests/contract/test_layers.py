@@ -24,6 +24,7 @@ FLOORS = (
         "filters",
         "hits",
         "metadata",
+        "storedlinks",
         "urls",
         "text",
         "vectors",

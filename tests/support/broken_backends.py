@@ -138,6 +138,51 @@ class TestHubsAreCountedAfterTheFilter(Suite, part_with("test_size_is_counted_be
     backend_class = backend_of(Reader)
 
 
+class TestHubsAreCountedAfterTheLinksAreFiltered(
+    Suite, part_with("test_hubs_are_counted_before_the_links_are_filtered")
+):
+    case = "test_hubs_are_counted_before_the_links_are_filtered"
+
+    class Reader(OracleReader):
+        @immediate
+        def members(self, fetch):
+            wide = now(super().members(replace(fetch, cap=10**6, take=10**6)))
+            sizes = np.bincount(wide.group, minlength=len(fetch.groups))
+            return replace(wide, sizes=sizes) if (sizes <= fetch.cap).all() else now(super().members(fetch))
+
+    backend_class = backend_of(Reader)
+
+
+class TestLinksThatDoNotPassLendTheirWeight(
+    Suite, part_with("test_the_weight_is_that_of_the_links_that_pass")
+):
+    case = "test_the_weight_is_that_of_the_links_that_pass"
+
+    class Reader(OracleReader):
+        @immediate
+        def groups(self, fetch):
+            passing = now(super().groups(fetch))
+            whole = now(super().groups(replace(fetch, links=EVERYTHING)))
+            entries = zip(whole.document, whole.group, strict=True)
+            weight_of = dict(zip(entries, whole.weight, strict=True))
+            weight = [weight_of[entry] for entry in zip(passing.document, passing.group, strict=True)]
+            return replace(passing, weight=np.array(weight, np.float32))
+
+    backend_class = backend_of(Reader)
+
+
+class TestDataAreLookedAtOnWritesAlone(Suite, part_with("test_relink_replaces_data")):
+    case = "test_relink_replaces_data"
+
+    class Backend(BrokenBackend):
+        @immediate
+        def relink(self, kinds, links):
+            plain = {id: [replace(link, data=None) for link in given] for id, given in links.items()}
+            return now(super().relink(kinds, plain))
+
+    backend_class = Backend
+
+
 class TestHubsAreCountedAfterExclusion(Suite, part_with("test_size_is_counted_before_exclusion")):
     case = "test_size_is_counted_before_exclusion"
 
@@ -290,6 +335,21 @@ class TestWeightsAreTheLowest(Suite, part_with("test_weight_is_the_highest_on_th
                         tag = link.kind, link.tag
                         if tag in weights and (link.leads_out if side == "out" else link.leads_in):
                             weights[tag] = min(weights[tag], link.weight)
+
+        @immediate
+        def groups(self, fetch):
+            answer = now(super().groups(fetch))
+            entries = zip(answer.document.tolist(), answer.group.tolist(), strict=True)
+            refs = fetch.refs.tolist()
+            lowest = [self._weights[fetch.side][refs[at]][self._groups[group]] for at, group in entries]
+            return replace(answer, weight=np.array(lowest, np.float32))
+
+        @immediate
+        def members(self, fetch):
+            answer = now(super().members(fetch))
+            entries = zip(answer.refs.tolist(), fetch.groups[answer.group].tolist(), strict=True)
+            lowest = [self._weights[fetch.side][ref][self._groups[group]] for ref, group in entries]
+            return replace(answer, weight=np.array(lowest, np.float32))
 
     backend_class = backend_of(Reader)
 
@@ -477,9 +537,7 @@ class TestReplacedLinksBringNoNames(Suite, part_with("test_names_of_kinds_and_fi
 
         @immediate
         def write(self, change):
-            self.names |= functools.reduce(
-                or_, (names_in(one.metadata, [link.kind for link in one.links]) for one in change.put)
-            )
+            self.names |= functools.reduce(or_, (names_in(one.metadata, one.links) for one in change.put))
             return now(super().write(change))
 
         @immediate

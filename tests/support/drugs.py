@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from langchain_core.documents import Document
 
@@ -34,12 +35,14 @@ class Drug:
         class_: The number of its molecule class.
         place: The number of the jurisdiction of its approval.
         regulation: The number of the one regulation that governs its class and is enforced there.
+        approved: The year of its approval.
     """
 
     name: str
     class_: int
     place: int
     regulation: int
+    approved: int
 
 
 _KINDS = {
@@ -63,7 +66,7 @@ def drugs() -> list[Drug]:
 def _drug(number: int, name: str) -> Drug:
     class_, place = number % CLASSES, (number // CLASSES + number) % len(PLACES)
     (both,) = set(governing(class_)) & set(enforced(place))
-    return Drug(name=name, class_=class_, place=place, regulation=both)
+    return Drug(name=name, class_=class_, place=place, regulation=both, approved=2010 + number % 16)
 
 
 def enforced(place: int) -> list[int]:
@@ -81,15 +84,15 @@ def question(drug: Drug) -> str:
     return f"Which rules apply to {drug.name} where it is approved?"
 
 
-def documents() -> Iterator[Document]:
-    """The whole graph, with distractors."""
+def documents(*, dated: bool = False) -> Iterator[Document]:
+    """The whole graph, with distractors; where ``dated``, approvals have the year as data."""
     for number, drug in enumerate(drugs()):
         yield _node(
             f"drug/{drug.name}",
             f"{drug.name} is a drug.",
             "drug",
             ("BELONGS_TO", f"class/{drug.class_}"),
-            ("HAS_APPROVAL", f"approval/{drug.name}"),
+            ("HAS_APPROVAL", f"approval/{drug.name}", {"year": drug.approved} if dated else {}),
             ("MADE_BY", f"maker/{number % MAKERS}"),
             ("TESTED_IN", f"trial/{drug.name}"),
         )
@@ -121,9 +124,15 @@ def documents() -> Iterator[Document]:
         yield _node(f"comment/{number}", f"Comment {number}: which rules apply where?", "comment", *links)
 
 
-def _node(id: str, text: str, type: str, *links: tuple[str, str]) -> Document:
-    """A document of a type; each link names its kind and the document it leads to."""
+Pointer = tuple[str, str] | tuple[str, str, dict[str, Any]]
+"""The kind of a link, the document it leads to, and its data if it has any."""
+
+
+def _node(id: str, text: str, type: str, *links: Pointer) -> Document:
+    """A document of a type."""
     made = Document(id=id, page_content=text, metadata={"type": type})
     add_links(made, *(Link.incoming(kind=kind, tag=id) for kind in _KINDS.get(type, ())))
-    add_links(made, *(Link.outgoing(kind=kind, tag=to, label=kind.lower()) for kind, to in links))
+    for kind, to, *data in links:
+        link = Link.outgoing(kind=kind, tag=to, label=kind.lower(), data=data[0] if data else None)
+        add_links(made, link)
     return made

@@ -21,7 +21,7 @@ from linkstore.backends.cassandra.reading import Documents
 from linkstore.backends.cassandra.states import BEFORE, packed
 from linkstore.filters import Condition
 from linkstore.order import first_by_group
-from linkstore.plans import Members, Reached
+from linkstore.plans import Members, Reached, Side
 from linkstore.vectors import Bools, Floats, Ints, damped, similarities
 
 _NO_FLOATS: Final = np.empty(0, np.float32)
@@ -48,7 +48,7 @@ class Pool:
         self._known = known
         self._tags = tags
         self._fetch = fetch
-        self.filtered = 0
+        self.filtered = self.filtered_links = 0
         self._sizes = np.array([min(group.size, fetch.cap + 1) for group in groups], dtype=np.int64)
         open_groups = np.flatnonzero(self._sizes <= fetch.cap)
         self._owner = np.repeat(open_groups, self._sizes[open_groups])
@@ -61,10 +61,20 @@ class Pool:
         self._keep(~contained(self.refs, fetch.exclude))
 
     def filter(self, passing: Callable[[Condition, Ints], Bools]) -> None:
-        """Leave out documents that do not pass; all of the pool were read."""
+        """Leave out documents and links that do not pass; all of the pool were read."""
         self._learn()
         passes = passing(self._fetch.filter, self.refs)
         self.filtered = len(np.unique(self.refs[~passes]))
+        self._keep(passes)
+        if not self._fetch.links.always:
+            self._filter_links(self._fetch.side, self._fetch.links)
+
+    def _filter_links(self, side: Side, links: Condition) -> None:
+        entries = zip(self.refs.tolist(), self._owner.tolist(), strict=True)
+        weights = [self._known.weights(ref, side, links).get(self._tags[group]) for ref, group in entries]
+        self._weight = np.array([weight or 0 for weight in weights], np.float32)
+        passes = np.array([weight is not None for weight in weights], np.bool_)
+        self.filtered_links = int(np.count_nonzero(~passes))
         self._keep(passes)
 
     def undecided(self) -> list[int]:
@@ -89,6 +99,7 @@ class Pool:
             weight=self._weight[order],
             sizes=self._sizes,
             filtered=self.filtered,
+            filtered_links=self.filtered_links,
         )
 
     def _taken(self) -> tuple[Bools, Bools]:

@@ -102,7 +102,7 @@ class CassandraReader(LexicalReader):
         rows = [
             (position, self._groups.ref(tag), kinds.setdefault(tag[0], len(kinds)), weight)
             for position, ref in enumerate(fetch.refs.tolist())
-            for tag, weight in self._known.weights(ref, fetch.side).items()
+            for tag, weight in self._known.weights(ref, fetch.side, fetch.links).items()
             if fetch.kinds is None or tag[0] in fetch.kinds
         ]
         document, group, kind, weights = zip(*rows, strict=True) if rows else ((), (), (), ())
@@ -112,7 +112,15 @@ class CassandraReader(LexicalReader):
             kind=np.array(kind, dtype=np.int64),
             weight=np.array(weights, dtype=np.float32),
             kinds=tuple(kinds),
+            filtered=self._filtered(fetch, len(rows)),
         )
+
+    def _filtered(self, fetch: Groups, left: int) -> int:
+        """How many entries the condition on links excluded."""
+        if fetch.links.always:
+            return 0
+        entries = (self._known.weights(ref, fetch.side) for ref in fetch.refs.tolist())
+        return sum(fetch.kinds is None or kind in fetch.kinds for one in entries for kind, _ in one) - left
 
     def resolve(self, fetch: Resolve) -> Operation[Ints]:
         """By whether anybody lies on a side."""
@@ -129,7 +137,7 @@ class CassandraReader(LexicalReader):
         tags = [self._groups.tags[group] for group in fetch.groups.tolist()]
         groups = yield from self._read_groups(tags, fetch.side, fetch.cap + 1)
         pool = Pool(self._known, tags, groups, fetch)
-        if not fetch.filter.always:
+        if not (fetch.filter.always and fetch.links.always):
             yield from self._read(pool.refs.tolist())
             pool.filter(self._passing)
         while undecided := pool.undecided():

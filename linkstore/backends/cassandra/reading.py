@@ -12,6 +12,7 @@ from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.rows import DocumentRow, is_possible, is_whole
 from linkstore.backends.cassandra.transport.placement import Placement, Share
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
+from linkstore.filters import EVERYTHING, Condition
 from linkstore.plans import Operation, Side
 from linkstore.vectors import Bools, Floats, Ints
 
@@ -34,7 +35,7 @@ class Documents:
         self.ids: list[str] = []
         self.rows: list[DocumentRow | None] = []
         self._read = bytearray()
-        self._weights: dict[tuple[int, Side], dict[tuple[str, str], float]] = {}
+        self._weights: dict[tuple[int, Side, str], dict[tuple[str, str], float]] = {}
 
     def ref(self, id: str) -> int:
         """The ref of an id."""
@@ -80,13 +81,24 @@ class Documents:
         assert row is not None, "a ref that no answer held"
         return row
 
-    def weights(self, ref: int, side: Side) -> dict[tuple[str, str], float]:
-        """The link groups that a document lies on, on one side, with the weight there; none if it is gone."""
-        known = self._weights.get((ref, side))
+    def weights(self, ref: int, side: Side, links: Condition = EVERYTHING) -> dict[tuple[str, str], float]:
+        """The link groups that a document lies on, on one side, with the weight there; none if it is gone.
+
+        Args:
+            ref: Of the document.
+            side: Of the link groups.
+            links: What the data of a link must pass to count.
+        """
+        known = self._weights.get((ref, side, links.key))
         if known is None:
-            row = self.rows[ref]
-            known = self._weights[ref, side] = row.weights(side) if row else {}
+            known = self._weights[ref, side, links.key] = self._weighed(ref, side, links)
         return known
+
+    def _weighed(self, ref: int, side: Side, links: Condition) -> dict[tuple[str, str], float]:
+        row = self.rows[ref]
+        if row is None:
+            return {}
+        return row.weights(side) if links.always else row.passing(side, links)
 
     def vectors(self, refs: Sequence[int]) -> Floats:
         """(n, d) vectors."""

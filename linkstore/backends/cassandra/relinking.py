@@ -28,8 +28,9 @@ from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.rows import LinkCell, link_cell, memberships
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.errors import StoreBusyError
-from linkstore.links import LINKS_KEY, Link, links_in, with_other_links
+from linkstore.links import LINKS_KEY, Link, links_in
 from linkstore.plans import Operation
+from linkstore.storedlinks import with_other_links
 
 TRIES: Final = 20
 """How often the links of a document are replaced when other writers change it each time meanwhile."""

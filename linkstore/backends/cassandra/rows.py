@@ -12,8 +12,10 @@ import xxhash
 
 from linkstore.backends.base import Record
 from linkstore.errors import DocumentError
+from linkstore.filters import Condition
 from linkstore.links import LINKS_KEY, Link, links_in
 from linkstore.plans import Side
+from linkstore.storedlinks import passing_weights
 from linkstore.vectors import Floats
 
 Membership = tuple[str, str, Side]
@@ -93,6 +95,12 @@ class DocumentRow:
             (kind, tag): weight for (kind, tag, of), weight in memberships(self.links).items() if of == side
         }
 
+    def passing(self, side: Side, condition: Condition) -> dict[tuple[str, str], float]:
+        """The same of links whose data pass; data are only in what the author wrote."""
+        if not has_link_data(self.packed):
+            return self.weights(side) if condition.matches({}) else {}
+        return passing_weights(read_links(self.packed, self.id), side, condition)
+
     def record(self) -> Record:
         """The record that was written."""
         metadata = self.metadata()
@@ -153,6 +161,17 @@ def written_links(packed: bytes | None) -> bytes:
         return b""
     (size,) = _SIZE.unpack_from(packed)
     return packed[_SIZE.size : _SIZE.size + size]
+
+
+def has_link_data(packed: bytes | None) -> bool:
+    """Whether one of a document's links may have data."""
+    return packed is not None and b'"data":' in packed
+
+
+def read_links(packed: bytes | None, id: str) -> tuple[Link, ...]:
+    """A document's links with their labels and data, duplicates merged."""
+    written = written_links(packed)
+    return links_in({LINKS_KEY: orjson.loads(written)}, id) if written else ()
 
 
 def memberships(links: Iterable[StoredLink]) -> dict[Membership, float]:

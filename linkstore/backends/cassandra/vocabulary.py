@@ -1,4 +1,4 @@
-"""Which kinds of link and metadata fields documents have, kept in the table of settings.
+"""Which kinds of link and fields of metadata and link data documents have, kept in the table of settings.
 
 The server cannot list them without reading every document, so a writer records a name before it writes the
 first document that has it. Names are never removed: another writer may be relying on them.
@@ -15,7 +15,7 @@ from linkstore.backends.base import Finding, Record
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.rounds import documents_after
-from linkstore.backends.cassandra.rows import is_whole, links_of, written_links
+from linkstore.backends.cassandra.rows import has_link_data, is_whole, links_of, read_links, written_links
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.links import LINKS_KEY, Link
 from linkstore.plans import Operation
@@ -27,6 +27,7 @@ _AT_ONCE: Final = 50
 """How many settings one statement reads."""
 _KIND: Final = "kind "
 _FIELD: Final = "field "
+_LINK_FIELD: Final = "link field "
 _EXAMPLES: Final = 3
 
 
@@ -81,37 +82,41 @@ class Names:
 
     def _remember(self, names: Vocabulary) -> None:
         known = self._known
-        few = len(known.kinds) + len(known.fields) < REMEMBERED
-        self._known = known | names if few else names
+        self._known = known | names if len(known) < REMEMBERED else names
 
 
 def names_of(records: Iterable[Record]) -> Vocabulary:
     """The names that records use."""
-    kinds, fields = set[str](), set[str]()
+    fields = dict[str, None]()
+    links: list[Link] = []
     for record in records:
-        kinds.update(link.kind for link in record.links)
-        fields.update(record.metadata)
-    return names_in(dict.fromkeys(fields), kinds)
+        fields.update(dict.fromkeys(record.metadata))
+        links += record.links
+    return names_in(fields, links)
 
 
 def names_of_links(links: Iterable[Sequence[Link]]) -> Vocabulary:
     """The names that documents use once they have these links."""
-    return names_in({}, {link.kind for some in links for link in some})
+    return names_in({}, (link for some in links for link in some))
 
 
 def names_of_documents(tables: Tables) -> Operation[Vocabulary]:
     """The names that stored documents use, from all of them, some at a time."""
-    kinds, fields = set[str](), set[str]()
+    kinds, fields, link_fields = set[str](), set[str](), set[str]()
     rows = yield from documents_after(tables, None)
     while rows:
         for row in filter(is_whole, rows):
-            _, _, _, _, links, _, attributes, _ = row
+            id, _, _, _, links, _, attributes, _ = row
             fields.update(orjson.loads(attributes))
             kinds.update(kind for kind, *_ in links_of(links))
             if written_links(links):
                 fields.add(LINKS_KEY)
+            if has_link_data(links):
+                link_fields |= names_in({}, read_links(links, id)).link_fields
         rows = yield from documents_after(tables, rows[-1][0])
-    return names_in(dict.fromkeys(fields), kinds)
+    return Vocabulary(
+        kinds=frozenset(kinds), fields=frozenset(fields), link_fields=frozenset(link_fields)
+    ).checkable
 
 
 def findings(missing: Vocabulary) -> Iterator[Finding]:
@@ -126,11 +131,13 @@ def _keys(names: Vocabulary) -> Iterator[str]:
     """The settings that record names."""
     yield from (_KIND + name for name in sorted(names.kinds))
     yield from (_FIELD + name for name in sorted(names.fields))
+    yield from (_LINK_FIELD + name for name in sorted(names.link_fields))
 
 
 def _names(keys: Iterable[str]) -> Vocabulary:
     keys = list(keys)
-    return Vocabulary(
-        kinds=frozenset(key.removeprefix(_KIND) for key in keys if key.startswith(_KIND)),
-        fields=frozenset(key.removeprefix(_FIELD) for key in keys if key.startswith(_FIELD)),
-    )
+
+    def after(prefix: str) -> frozenset[str]:
+        return frozenset(key.removeprefix(prefix) for key in keys if key.startswith(prefix))
+
+    return Vocabulary(kinds=after(_KIND), fields=after(_FIELD), link_fields=after(_LINK_FIELD))

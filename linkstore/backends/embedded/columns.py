@@ -83,7 +83,7 @@ class Column:
             return views[0]
         return np.concatenate(views) if views else self.base[:0]
 
-    def put(self, at: Ints, values: Ints | int) -> None:
+    def put(self, at: Ints, values: Array | int) -> None:
         """Set rows in place, to one value or one each; the base must be in memory.
 
         All columns that share the rows change.

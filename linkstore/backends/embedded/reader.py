@@ -15,6 +15,7 @@ from linkstore.backends.base import LexicalReader, immediate
 from linkstore.backends.embedded import postings, words
 from linkstore.backends.embedded.ann import PROPOSALS, AnnIndex
 from linkstore.backends.embedded.database import rows_of
+from linkstore.backends.embedded.linkverdicts import LinkVerdicts
 from linkstore.backends.embedded.mirror import SIDE_BITS, Mirror, Stamp
 from linkstore.backends.embedded.recorded import decoding, read_metadata
 from linkstore.backends.embedded.runs import Runs
@@ -59,6 +60,7 @@ class View:
         mirror: Up to at least that state.
         verdicts: Shared memory of filters, by the mirror's rows.
         scopes: Shared memory of what filters leave as a whole, by the mirror's rows.
+        links: Shared memory of filters on links, by the mirror's entries.
         indexes: Approximate indexes, the most complete first; none to search exactly.
     """
 
@@ -67,6 +69,7 @@ class View:
     mirror: Mirror
     verdicts: Verdicts
     scopes: Scopes
+    links: LinkVerdicts
     indexes: tuple[AnnIndex, ...]
 
 
@@ -206,13 +209,25 @@ class EmbeddedReader(LexicalReader):
         if fetch.kinds is not None:
             codes = [code for code, name in enumerate(mirror.kinds) if name in fetch.kinds]
             chosen &= np.isin(kind, codes)
+        chosen = np.flatnonzero(chosen)
+        weight = self._link_weights(fetch, entry[chosen])
+        passing = weight >= 0
+        chosen = chosen[passing]
         return Memberships(
             document=document[chosen],
             group=group[chosen].astype(np.int64),
             kind=kind[chosen].astype(np.int64),
-            weight=mirror.link_weight.take(entry[chosen]),
+            weight=weight[passing],
             kinds=mirror.kinds,
+            filtered=int(np.count_nonzero(~passing)),
         )
+
+    def _link_weights(self, fetch: Groups | Members, entries: Ints) -> Floats:
+        """(m,) the highest weight among the links of each entry that pass; -1 where none does."""
+        if fetch.links.always:
+            return self._mirror.link_weight.take(entries)
+        view = self._view
+        return view.links.weights(fetch.links, fetch.side, entries, self._mirror, view.connection)
 
     @immediate
     def resolve(self, fetch: Resolve) -> Ints:
@@ -266,6 +281,11 @@ class EmbeddedReader(LexicalReader):
         filtered = len(np.unique(rows[~passing]))  # documents, each of which may lie in several groups
         if filtered:
             owner, entry, rows = owner[passing], entry[passing], rows[passing]
+        weight = self._link_weights(fetch, entry)
+        passing = weight >= 0
+        filtered_links = int(np.count_nonzero(~passing))
+        if filtered_links:
+            owner, rows, weight = owner[passing], rows[passing], weight[passing]
         distinct, where = _distinct(rows)
         scores = self._scores(distinct, fetch.vector)[where]
         order = first_by_group(owner, scores, fetch.take, lambda at: self._mirror.ids.take(rows[at]))
@@ -273,9 +293,10 @@ class EmbeddedReader(LexicalReader):
             group=owner[order],
             refs=rows[order],
             similarity=scores[order],
-            weight=self._mirror.link_weight.take(entry[order]),
+            weight=weight[order],
             sizes=sizes,
             filtered=filtered,
+            filtered_links=filtered_links,
         )
 
     @immediate

@@ -13,7 +13,8 @@ from linkstore.backends.base import Record
 from linkstore.backends.embedded.database import rows_of
 from linkstore.backends.embedded.recorded import read_metadata
 from linkstore.backends.embedded.writing import PreparedRecord, prepare
-from linkstore.links import LINKS_KEY, Link, links_in, with_other_links
+from linkstore.links import LINKS_KEY, Link, links_in
+from linkstore.storedlinks import with_other_links
 
 _LINKS: Final = (
     "SELECT document.id, links FROM json_each(?) AS wanted CROSS JOIN document ON document.id = wanted.value"

@@ -10,6 +10,7 @@ import apsw
 
 from linkstore.backends.embedded.advancing import advanced
 from linkstore.backends.embedded.ann import AnnIndex, LiveIndex, SavedIndex
+from linkstore.backends.embedded.linkverdicts import LinkVerdicts
 from linkstore.backends.embedded.mirror import Mirror, Stamp, empty
 from linkstore.backends.embedded.packing import packed, sparse
 from linkstore.backends.embedded.reader import View
@@ -34,6 +35,7 @@ class Held:
         mirror: The columns.
         verdicts: Of filters, by the mirror's rows.
         scopes: What filters leave as a whole, by the mirror's rows.
+        links: Verdicts of filters on links, by the mirror's entries.
         followed: The last snapshot that was looked at; 0 for none.
         ann: Its index; None if it was damaged, or there is none.
     """
@@ -41,13 +43,14 @@ class Held:
     mirror: Mirror
     verdicts: Verdicts
     scopes: Scopes
+    links: LinkVerdicts
     followed: int = 0
     ann: SavedIndex | None = None
 
     def with_rows_of(self, mirror: Mirror) -> Held:
         """The same with a mirror whose rows are others."""
         verdicts = self.verdicts.carried(self.mirror.keys, mirror.keys)
-        return replace(self, mirror=mirror, verdicts=verdicts, scopes=Scopes())
+        return replace(self, mirror=mirror, verdicts=verdicts, scopes=Scopes(), links=LinkVerdicts())
 
 
 class Shared:
@@ -80,7 +83,9 @@ class Shared:
                 held = self._bring_up(connection, stamp, snapshot, settings)
         if held.mirror.oldest > stamp.change:
             raise StaleStateError
-        return View(connection, stamp, held.mirror, held.verdicts, held.scopes, self._indexes(held))
+        return View(
+            connection, stamp, held.mirror, held.verdicts, held.scopes, held.links, self._indexes(held)
+        )
 
     def forget(self) -> None:
         """Load everything anew at the next read."""
@@ -100,7 +105,7 @@ class Shared:
         dimension, floor = int(settings.get("dimension") or 0), int(settings.get(FLOOR) or 0)
         held = self._held
         if held is None or held.mirror.dimension != dimension:
-            held = Held(empty(dimension), Verdicts(), Scopes())
+            held = Held(empty(dimension), Verdicts(), Scopes(), LinkVerdicts())
         if held.followed and snapshot is None:
             held = replace(held, ann=None)
         elif snapshot is not None and snapshot.generation > held.followed:

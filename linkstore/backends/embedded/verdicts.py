@@ -5,10 +5,7 @@ A row of a mirror never changes its metadata (an update makes a new row), so a v
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Final
 
 import apsw
 import numpy as np
@@ -17,14 +14,11 @@ import orjson
 from linkstore.backends.embedded.columns import Column
 from linkstore.backends.embedded.database import rows_of
 from linkstore.backends.embedded.recorded import decoding, read_metadata
+from linkstore.backends.embedded.remembering import Remembered
 from linkstore.filters import Condition
 from linkstore.links import LINKS_KEY
 from linkstore.vectors import Bools, Ints
 
-BUDGET_BYTES: Final = 64 << 20
-"""How much memory verdicts take, a byte for each document and filter; the least recently used go first."""
-FEWEST: Final = 4
-"""So many filters are remembered however large the store is."""
 _UNKNOWN, _NO, _YES = 0, 1, 2
 
 
@@ -36,8 +30,7 @@ class Verdicts:
     """
 
     def __init__(self, columns: Mapping[str, Column] | None = None) -> None:
-        self._columns: OrderedDict[str, Column] = OrderedDict(columns or {})
-        self._lock = threading.Lock()
+        self._columns = Remembered(np.array([_UNKNOWN], np.uint8), columns)
 
     def of(self, condition: Condition, rows: Ints, keys: Column, connection: apsw.Connection) -> Bools:
         """Whether each document passes; documents not judged before are read.
@@ -50,7 +43,7 @@ class Verdicts:
         """
         if condition.always or not len(rows):
             return np.ones(len(rows), dtype=np.bool_)
-        column = self._column(condition, int(rows.max()))
+        column = self._columns.column(condition.key, int(rows.max()))
         verdicts = column.take(rows)
         unknown = np.unique(rows[verdicts == _UNKNOWN])
         if len(unknown):
@@ -67,24 +60,8 @@ class Verdicts:
             new: Document keys by the other rows.
         """
         rows, found = old.find(new.rows(0, len(new)))
-        with self._lock:
-            columns = dict(self._columns)
-        return Verdicts({key: _moved(column, rows, found) for key, column in columns.items()})
-
-    def _column(self, condition: Condition, last_row: int) -> Column:
-        with self._lock:
-            column = self._columns.get(condition.key) or Column.of(np.zeros(0, np.uint8))
-            if len(column) <= last_row:
-                column = column.extended(np.zeros(last_row + 1 - len(column), np.uint8))
-            self._columns[condition.key] = column
-            self._columns.move_to_end(condition.key)
-            self._forget()
-            return column
-
-    def _forget(self) -> None:
-        taken = sum(map(len, self._columns.values()))
-        while taken > BUDGET_BYTES and len(self._columns) > FEWEST:
-            taken -= len(self._columns.popitem(last=False)[1])
+        known = self._columns.columns()
+        return Verdicts({key: _moved(column, rows, found) for key, column in known.items()})
 
 
 def _moved(column: Column, rows: Ints, found: Bools) -> Column:

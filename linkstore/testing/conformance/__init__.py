@@ -23,6 +23,7 @@ _PARTS = (
     "groups",
     "lexical",
     "limits",
+    "linkdata",
     "members",
     "nearest",
     "probe",
@@ -40,6 +41,7 @@ from linkstore.testing.conformance.driving import DrivingCases, LifecycleCases  
 from linkstore.testing.conformance.groups import GroupsCases  # noqa: E402
 from linkstore.testing.conformance.lexical import LexicalCases, LexicalOrNotCases  # noqa: E402
 from linkstore.testing.conformance.limits import LimitsCases  # noqa: E402
+from linkstore.testing.conformance.linkdata import LinkDataCases  # noqa: E402
 from linkstore.testing.conformance.members import MembersCases  # noqa: E402
 from linkstore.testing.conformance.nearest import FindCases, NearestCases  # noqa: E402
 from linkstore.testing.conformance.reading import OrderCases, ReadingCases  # noqa: E402
@@ -62,6 +64,7 @@ __all__ = [
     "LexicalScopeCases",
     "LifecycleCases",
     "LimitsCases",
+    "LinkDataCases",
     "MembersCases",
     "NearestCases",
     "OrderCases",
@@ -91,6 +94,7 @@ class BackendConformance(
     ContentsCases,
     UpkeepCases,
     TraversalCases,
+    LinkDataCases,
     ScopeCases,
     LexicalOrNotCases,
     DrivingCases,

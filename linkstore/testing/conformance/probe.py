@@ -76,19 +76,19 @@ def record(id: str, cosine: float = 0.5, *links: Link, text: str = "", **metadat
     )
 
 
-def to(tag: str, *, kind: str = "k", weight: float = 1.0, label: str | None = None) -> Link:
-    """An outgoing link."""
-    return Link.outgoing(kind=kind, tag=tag, weight=weight, label=label)
+def to(tag: str, *, kind: str = "k", **told: Any) -> Link:
+    """An outgoing link, told by label, weight and data."""
+    return Link.outgoing(kind=kind, tag=tag, **told)
 
 
-def at(tag: str, *, kind: str = "k", weight: float = 1.0, label: str | None = None) -> Link:
+def at(tag: str, *, kind: str = "k", **told: Any) -> Link:
     """An incoming link."""
-    return Link.incoming(kind=kind, tag=tag, weight=weight, label=label)
+    return Link.incoming(kind=kind, tag=tag, **told)
 
 
-def on(tag: str, *, kind: str = "k", weight: float = 1.0, label: str | None = None) -> Link:
+def on(tag: str, *, kind: str = "k", **told: Any) -> Link:
     """A bidirectional link."""
-    return Link.bidir(kind=kind, tag=tag, weight=weight, label=label)
+    return Link.bidir(kind=kind, tag=tag, **told)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,9 +182,15 @@ class Probe:
         """Ids and similarities of those documents."""
         return self.plan(_named(Find(ids=tuple(ids), vector=ASKED, filter=parse_filter(filter))))
 
-    def lying(self, ids: Sequence[str], side: Side, kinds: frozenset[str] | None = None) -> list[Lying]:
+    def lying(
+        self,
+        ids: Sequence[str],
+        side: Side,
+        kinds: frozenset[str] | None = None,
+        links: Filter | None = None,
+    ) -> list[Lying]:
         """The link groups of documents, sorted."""
-        return self.plan(_lying(tuple(ids), side, kinds))
+        return self.plan(_lying(tuple(ids), side, kinds, parse_filter(links)))
 
     def met(self, tags: Sequence[str], side: Side = "in", *, kind: str = "k", **controls: Any) -> Met:
         """Members of link groups.
@@ -193,7 +199,7 @@ class Probe:
             tags: The groups' tags.
             side: The side.
             kind: The groups' kind.
-            controls: ``take`` and ``cap`` (default 100), ``exclude`` (ids) and ``filter``.
+            controls: ``take`` and ``cap`` (default 100), ``exclude`` (ids), ``filter`` and ``links``.
         """
         return self.plan(_met(tuple((kind, tag) for tag in tags), side, controls))
 
@@ -227,9 +233,11 @@ def _named(fetch: Nearest | Find) -> Plan[list[tuple[str, float]]]:
     return list(zip(ids, answer.similarity.tolist(), strict=True))
 
 
-def _lying(ids: tuple[str, ...], side: Side, kinds: frozenset[str] | None) -> Plan[list[Lying]]:
+def _lying(
+    ids: tuple[str, ...], side: Side, kinds: frozenset[str] | None, links: Condition
+) -> Plan[list[Lying]]:
     refs = yield from refs_of(*ids)
-    answer: Memberships = yield Groups(refs=refs, side=side, kinds=kinds)
+    answer: Memberships = yield Groups(refs=refs, side=side, kinds=kinds, links=links)
     tags: list[tuple[str, str]] = yield Tags(groups=answer.group)
     rows = zip(answer.document.tolist(), answer.kind.tolist(), answer.weight.tolist(), tags, strict=True)
     lying = []
@@ -251,6 +259,7 @@ def _met(tags: tuple[tuple[str, str], ...], side: Side, controls: Mapping[str, A
         cap=controls.get("cap", 100),
         exclude=exclude,
         filter=parse_filter(controls.get("filter")) if controls.get("filter") else EVERYTHING,
+        links=parse_filter(controls.get("links")),
         strength=controls.get("strength"),
         best=controls.get("best"),
     )

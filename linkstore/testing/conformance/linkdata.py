@@ -1,0 +1,202 @@
+"""G-8, M-11, T-6: the data of links, and filters on them."""
+
+from __future__ import annotations
+
+import pytest
+
+from linkstore.backends.base import Report
+from linkstore.filters import Filter, parse_filter
+from linkstore.plans import Groups, Memberships, Plan, Side
+from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Strategy
+from linkstore.testing.conformance.base import Cases
+from linkstore.testing.conformance.groups import lies
+from linkstore.testing.conformance.probe import Probe, at, on, record, refs_of, to
+from linkstore.testing.conformance.traversal import shown
+from linkstore.vocabulary import Vocabulary
+
+SINCE: Filter = {"year": {"$gte": 2020}}
+ANY_JSON = {"n": [1, 2.0, True, None], "o": {"": {"a": "é 🜁"}}, "\u0000": "\u0000", '"data":': -(2**63)}
+
+
+class LinkDataCases(Cases):
+    """Data are stored, come back, and decide which links are followed."""
+
+    def test_data_come_back_as_written(self, probe: Probe) -> None:
+        """[D-1, S-5, L-4] Any JSON object, on links of every direction."""
+        links = (to("x", data=ANY_JSON), at("x", data={"a": 1}), on("y", data={"a": 1.0}), to("z"))
+        probe.put(record("a", 0.5, *links))
+        (found,) = probe.do(probe.backend.scan(None, 5))
+        assert [link.to_dict() for link in found.links] == [link.to_dict() for link in links]
+        assert probe.stored("a")[0].metadata["links"] == [link.to_dict() for link in links]
+
+    @pytest.mark.parametrize(
+        ("links", "tags"),
+        [
+            (SINCE, ["new"]),
+            ({"year": {"$lt": 2020}}, ["old"]),
+            ({"year": {"$exists": False}}, ["bare", "other"]),
+            ({"source": "b"}, ["other"]),
+            ({"$or": [{"source": "b"}, {"year": 2021}]}, ["new", "other"]),
+            ({"year": 1}, []),
+            ({}, ["bare", "new", "old", "other"]),
+        ],
+        ids=str,
+    )
+    def test_only_links_that_pass_make_entries(self, probe: Probe, links: Filter, tags: list[str]) -> None:
+        """[G-8] A link without data has those of an empty object."""
+        probe.put(
+            record(
+                "a",
+                0.5,
+                to("old", data={"year": 2019}),
+                to("new", data={"year": 2021}),
+                to("other", data={"source": "b"}),
+                to("bare"),
+            )
+        )
+        assert probe.lying(["a"], "out", links=links) == [lies("a", tag) for tag in tags]
+        assert probe.lying(["a"], "in", links=links) == []
+
+    @pytest.mark.parametrize(("side", "weight"), [("out", 0.5), ("in", 0.25)])
+    def test_the_weight_is_that_of_the_links_that_pass(self, probe: Probe, side: Side, weight: float) -> None:
+        """[G-8, M-11] Of several links to one group, those of the side that pass count."""
+        probe.put(
+            record(
+                "a",
+                0.5,
+                to("x", weight=0.75, data={"year": 2019}),
+                at("x", weight=0.25, data={"year": 2022}),
+                on("x", weight=0.5, data={"year": 2021 if side == "out" else 2000}),
+            )
+        )
+        assert probe.lying(["a"], side, links=SINCE) == [lies("a", "x", weight)]
+        assert probe.met(["x"], side, links=SINCE).weights == {("x", "a"): weight}
+        assert probe.lying(["a"], side) == [lies("a", "x", {"out": 0.75, "in": 0.5}[side])]
+
+    def test_entries_left_out_are_counted(self, probe: Probe) -> None:
+        """[G-8] Of the kinds and the side asked for."""
+        probe.put(
+            record("a", 0.5, to("x"), to("y", data={"year": 2021}), to("z", kind="other"), at("in")),
+            record("b", 0.5, to("x")),
+        )
+
+        def plan(kinds: frozenset[str] | None) -> Plan[int]:
+            refs = yield from refs_of("a", "b")
+            answer: Memberships = yield Groups(refs=refs, side="out", kinds=kinds, links=parse_filter(SINCE))
+            return answer.filtered
+
+        assert probe.plan(plan(None)) == 3
+        assert probe.plan(plan(frozenset({"k"}))) == 2
+
+    def test_only_members_whose_links_pass_are_given(self, probe: Probe) -> None:
+        """[M-11] They do not count towards ``take``; the others are counted."""
+        probe.put(
+            record("a", 0.9, at("x", data={"year": 2019})),
+            record("b", 0.8, at("x")),
+            record("c", 0.7, at("x", data={"year": 2020})),
+            record("d", 0.6, at("x", data={"year": 2021}), at("y")),
+            record("e", 0.5, at("x", data={"year": 2022}), at("y", data={"year": 2020})),
+        )
+        met = probe.met(["x", "y"], links=SINCE, take=2)
+        assert (met.of, met.raw.filtered_links) == ({"x": ["c", "d"], "y": ["e"]}, 3)
+        assert met.sizes == {"x": 5, "y": 2}
+        best = probe.met(["x", "y"], links=SINCE, take=2, best=1)
+        assert best.of == met.of
+
+    def test_hubs_are_counted_before_the_links_are_filtered(self, probe: Probe) -> None:
+        """[M-3, M-11] A hub stays one, however few of its members pass, and nothing of it is counted."""
+        probe.put(*(record(f"{n}", 0.5, at("x", data={"year": 2017 + n})) for n in range(4)))
+        hub = probe.met(["x"], links=SINCE, cap=3)
+        assert (hub.of, hub.sizes, hub.raw.filtered_links) == ({"x": []}, {"x": 4}, 0)
+        met = probe.met(["x"], links=SINCE, cap=4)
+        assert (met.of, met.sizes, met.raw.filtered_links) == ({"x": ["3"]}, {"x": 4}, 3)
+
+    def test_filters_on_documents_and_on_links_hold_together(self, probe: Probe) -> None:
+        """[M-6, M-11] What the filter on documents leaves out is not counted for its links."""
+        probe.put(
+            record("a", 0.9, at("x", data={"year": 2021}), lang="en"),
+            record("b", 0.8, at("x", data={"year": 2021}), lang="de"),
+            record("c", 0.7, at("x"), lang="en"),
+            record("d", 0.6, at("x"), lang="de"),
+        )
+        met = probe.met(["x"], links=SINCE, filter={"lang": "en"})
+        assert (met.of, met.filtered, met.raw.filtered_links) == ({"x": ["a"]}, 2, 1)
+
+    def test_data_follow_updates(self, probe: Probe) -> None:
+        """[W-2, W-3, C-2] Other data are a change, also only of the type of a number."""
+        probe.put(record("a", 0.5, at("x", data={"year": 2019})), record("b", 0.4, at("x")))
+        assert probe.met(["x"], links=SINCE).of == {"x": []}
+        assert probe.put(record("a", 0.5, at("x", data={"year": 2021}))).updated == 1
+        assert probe.met(["x"], links=SINCE).of == {"x": ["a"]}
+        assert probe.put(record("a", 0.5, at("x", data={"year": 2021}))).unchanged == 1
+        assert probe.put(record("a", 0.5, at("x", data={"year": 2021.0}))).updated == 1
+        probe.remove("a")
+        assert probe.met(["x"], links=SINCE).of == {"x": []}
+
+    def test_relink_replaces_data(self, probe: Probe) -> None:
+        """[W-11] Those of other kinds stay; other data alone are a change."""
+        probe.put(record("a", 0.5, at("x", data={"year": 2019}), at("o", kind="other", data={"n": 1})))
+
+        def relink(data: dict[str, object]) -> int:
+            links = {"a": [at("x", data=data)]}
+            return probe.do(probe.backend.relink({"k"}, links)).updated
+
+        assert relink({"year": 2019}) == 1  # in another order
+        assert relink({"year": 2019}) == 0
+        assert relink({"year": 2021}) == 1
+        assert relink({"year": 2021.0}) == 1
+        assert probe.met(["x"], links=SINCE).of == {"x": ["a"]}
+        assert probe.met(["o"], kind="other", links={"n": 1}).of == {"o": ["a"]}
+        assert probe.do(probe.backend.verify()) == Report()
+
+    def test_fields_of_data_are_known(self, probe: Probe) -> None:
+        """[S-8, S-9] By whatever write they came; kinds, fields and nested keys are none."""
+        probe.put(record("a", 0.5, to("x", data={"since": {"k": 1}, "tag": 1}), lang="since"))
+        probe.do(probe.backend.relink({"w"}, {"a": [to("y", kind="w", data={"é": 1})]}))
+        asked = Vocabulary(link_fields=frozenset({"since", "tag", "é", "k", "lang", "kind", "links"}))
+        known = frozenset({"since", "tag", "é"})
+        assert probe.do(probe.backend.vocabulary(asked)) == Vocabulary(link_fields=known)
+        assert probe.do(probe.backend.vocabulary(None)) == Vocabulary(
+            kinds=frozenset({"k", "w"}), fields=frozenset({"lang", "links"}), link_fields=known
+        )
+
+    @pytest.mark.parametrize(
+        "strategy",
+        [Eager(start_k=1, depth=2), Mmr(fetch_k=1, k=9), PageRank(start_k=1, pool=1), AllPaths(start_k=1)],
+        ids=lambda strategy: type(strategy).__name__,
+    )
+    def test_strategies_follow_links_that_pass(self, probe: Probe, strategy: Strategy) -> None:
+        """[T-6] Only the link that points must pass, not the one that it points at."""
+        probe.put(
+            record("seed", 0.9, to("old", data={"year": 2019}), to("new", data={"year": 2021})),
+            record("old", 0.1, at("old", data={"year": 2021})),
+            record("new", 0.1, at("new")),
+        )
+        everything = {hit.document.id for hit in probe.search(strategy)}
+        assert everything == {"seed", "old", "new"}
+        hits = probe.search(strategy, link_filter=parse_filter(SINCE))
+        assert {hit.document.id for hit in hits} == {"seed", "new"}
+        assert ("filter", 1) in [(cut.reason, cut.count) for cut in hits.cuts]
+
+    def test_the_link_that_points_decides_backward_too(self, probe: Probe) -> None:
+        """[T-6] Whichever way it is followed; a path shows its data."""
+        probe.put(
+            record("old", 0.2, to("x", data={"year": 2019})),
+            record("new", 0.1, to("x", data={"year": 2021})),
+            record("seed", 0.9, at("x", data={"year": 1900})),
+        )
+        strategy = Eager(start_k=1, direction="backward")
+        hits = probe.search(strategy, link_filter=parse_filter(SINCE))
+        assert shown(hits) == ["0 seed", '1 seed —[k x {"year":2021}]→ new']
+        assert [step.data for step in hits[1].path] == [None, {"year": 2021}]
+
+    def test_chains_show_data(self, probe: Probe) -> None:
+        """[T-5, T-6] Of the link that points, whichever way it was followed."""
+        probe.put(
+            record("a", 0.9, to("b", data={"year": 2021}), at("a")),
+            record("b", 0.2, at("b", data={"year": 1})),
+            record("c", 0.1, to("a", data={"year": 2022})),
+        )
+        hits = probe.search(AllPaths(start_k=1, direction="both"), link_filter=parse_filter(SINCE))
+        chains = {hit.document.id: [triple.data for chain in hit.chains for triple in chain] for hit in hits}
+        assert chains == {"a": [], "b": [{"year": 2021}], "c": [{"year": 2022}]}
