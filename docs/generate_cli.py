@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -54,8 +55,16 @@ def pages() -> Iterator[str]:
     """The parts of docs/cli.md."""
     yield INTRODUCTION
     yield f"```text\n{_trimmed(help_text(()))}\n```\n"
-    for name in typer.main.get_command(app).commands:
-        yield f"## linkstore {name}\n\n```text\n{_trimmed(help_text((name,)))}\n```\n"
+    for words in _commands(typer.main.get_command(app)):
+        yield f"## linkstore {' '.join(words)}\n\n```text\n{_trimmed(help_text(words))}\n```\n"
+
+
+def _commands(group: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words of all commands, each group before its own."""
+    for name, command in group.commands.items():
+        yield (*above, name)
+        if hasattr(command, "commands"):
+            yield from _commands(command, (*above, name))
 
 
 def _trimmed(text: str) -> str:

@@ -20,6 +20,7 @@ from linkstore.cli import (
     index,
     links,
     maintain,
+    memory,
     migrate,
     profile,
     query,
@@ -63,6 +64,7 @@ for _command in (
 ):
     app.command()(speaking(_command))
 app.command("eval")(speaking(evaluate.evaluate))
+app.add_typer(memory.app, name="memory")
 
 
 def _print_version(wanted: bool) -> None:

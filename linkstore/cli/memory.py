@@ -1,0 +1,177 @@
+"""``linkstore memory``: look at conversations, recall from them, and forget them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from linkstore.cli.options import JsonOption, StoreOption
+from linkstore.cli.output import note, printable, stdout, write_json
+from linkstore.cli.query import require_words
+from linkstore.cli.render import hit_to_dict, show_hits
+from linkstore.cli.speaking import speaking
+from linkstore.cli.stores import opened
+from linkstore.errors import LinkStoreError
+
+if TYPE_CHECKING:
+    from linkstore.memory import ConversationMemory, Recall, SessionKey, Turn
+
+app = typer.Typer(help="Look at conversations, recall from them, and forget them.", no_args_is_help=True)
+
+SessionArgument = Annotated[str, typer.Argument(metavar="SESSION", help="The conversation: its run_id.")]
+UserOption = Annotated[str | None, typer.Option("--user", metavar="ID", help="The user of the session.")]
+AgentOption = Annotated[str | None, typer.Option("--agent", metavar="ID", help="The agent of the session.")]
+
+
+def sessions(
+    store: StoreOption,
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="ID", help="Only sessions of this user.")
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", metavar="ID", help="Only sessions with this agent.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the sessions that have turns."""
+    with _memory(store) as memory:
+        found = memory.sessions(user_id=user, agent_id=agent)
+    rows = [{"user": key.user_id, "agent": key.agent_id, "session": key.run_id} for key in found]
+    if json:
+        write_json(rows)
+        return
+    for row in rows:
+        of = "".join(f"  {name} {row[name]}" for name in ("user", "agent") if row[name] is not None)
+        stdout().print(printable(f"{row['session']}{of}"))
+    if not rows:
+        note("no session: no turn is stored")
+
+
+def show(
+    session: SessionArgument,
+    store: StoreOption,
+    user: UserOption = None,
+    agent: AgentOption = None,
+    last: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Only the last N turns; default all.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Show the turns of a session in order."""
+    key = _key(session, user, agent)
+    with _memory(store) as memory:
+        turns = _turns(memory, key, last)
+    if json:
+        write_json([turn.to_dict() for turn in turns])
+    else:
+        _show_turns(turns)
+
+
+def recall(
+    session: SessionArgument,
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question, as the user asks it.")],
+    store: StoreOption,
+    knowledge: Annotated[
+        str | None, typer.Option(metavar="PLACE", help="The store of knowledge beside the memory.")
+    ] = None,
+    user: UserOption = None,
+    agent: AgentOption = None,
+    everywhere: Annotated[
+        bool, typer.Option("--everywhere", help="Also recall other sessions of the same user and agent.")
+    ] = False,
+    k: Annotated[int, typer.Option("-k", min=1, help="Number of turns and of chunks, at most.")] = 5,
+    json: JsonOption = False,
+) -> None:
+    """Recall the turns, and the chunks of knowledge, that answer a question.
+
+    Nothing is stored. References such as "it" are resolved from the last turns of the session.
+    """
+    require_words(question)
+    key = _key(session, user, agent)
+    with _memory(store, knowledge) as memory:
+        found = memory.recall(key, question, k=k, everywhere=everywhere)
+    if json:
+        write_json(_recall_to_dict(found))
+    else:
+        _show_recall(found)
+    if found.reason is not None:
+        note(f"nothing recalled: {found.reason}")
+
+
+@contextmanager
+def _memory(store: str, knowledge: str | None = None) -> Iterator[ConversationMemory]:
+    from linkstore.memory import ConversationMemory
+
+    with ExitStack() as stack:
+        turns = stack.enter_context(opened(store))
+        chunks = None if knowledge is None else stack.enter_context(opened(knowledge))
+        yield stack.enter_context(ConversationMemory(turns, chunks))
+
+
+def _key(session: str, user: str | None, agent: str | None) -> SessionKey:
+    from linkstore.memory import SessionKey
+
+    return SessionKey(run_id=session, user_id=user, agent_id=agent)
+
+
+def _turns(memory: ConversationMemory, key: SessionKey, last: int | None) -> Sequence[Turn]:
+    """The turns of a session.
+
+    Raises:
+        LinkStoreError: If it has none.
+    """
+    turns = memory.turns(key, last)
+    if not turns:
+        of = "".join(
+            f" of the {name} {part!r}"
+            for name, part in (("user", key.user_id), ("agent", key.agent_id))
+            if part is not None
+        )
+        raise LinkStoreError(
+            f"there is no session {key.run_id!r}{of}; list those that there are: linkstore memory sessions"
+        )
+    return turns
+
+
+def _show_turns(turns: Sequence[Turn]) -> None:
+    console = stdout()
+    for turn in turns:
+        console.print(f"{turn.ordinal}. {turn.time:%Y-%m-%d %H:%M} UTC", style="dim")
+        _show_text("User", turn.query)
+        if turn.response is not None:
+            _show_text("Assistant", turn.response)
+
+
+def _show_text(speaker: str, text: str) -> None:
+    console = stdout()
+    for number, line in enumerate(text.split("\n")):
+        console.print(printable(f"   {speaker + ':' if not number else ''} {line}".rstrip()))
+
+
+def _show_recall(found: Recall) -> None:
+    if found.resolved != found.question:
+        stdout().print(printable(f"meaning: {found.resolved}"), style="bold")
+    _show_turns(found.turns)
+    show_hits(found.chunks, found.resolved)
+
+
+def _recall_to_dict(found: Recall) -> dict[str, Any]:
+    turns = [
+        {**turn.to_dict(), "session": turn.session.run_id, "score": score}
+        for turn, score in zip(found.turns, found.scores, strict=True)
+    ]
+    return {
+        "question": found.question,
+        "resolved": found.resolved,
+        "entities": list(found.entities),
+        "turns": turns,
+        "chunks": [hit_to_dict(hit, found.resolved) for hit in found.chunks],
+        "reason": found.reason,
+    }
+
+
+for _command in (sessions, show, recall):
+    app.command()(speaking(_command))

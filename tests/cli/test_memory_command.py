@@ -1,0 +1,97 @@
+"""``linkstore memory``: conversations on the command line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from documented import linkstore
+from langchain_core.documents import Document
+
+from linkstore import LinkStore
+from linkstore.cli import exits
+from linkstore.memory import ConversationMemory, SessionKey
+
+ANN = SessionKey(run_id="tea", user_id="ann")
+
+
+@pytest.fixture
+def places(tmp_path):
+    """Folders of a memory with three sessions, and of a knowledge store."""
+    turns, chunks = str(tmp_path / "turns"), str(tmp_path / "chunks")
+    with LinkStore.open(turns) as store, ConversationMemory(store) as memory:
+        memory.add(ANN, "My favourite tea is sencha.", "Noted:\nsencha.")
+        memory.add(ANN, "My cat is called Tom.")
+        memory.add(SessionKey(run_id="tea", user_id="bob"), "I only drink coffee.", "Fine.")
+        memory.add("tea", "Nobody says this.", "Indeed.")
+    with LinkStore.open(chunks) as store:
+        store.add_documents([Document(id="sencha", page_content="Sencha is a green tea of Japan.")])
+    return turns, chunks
+
+
+def test_sessions_are_listed_by_user_and_agent(places):
+    _, out, _ = linkstore("memory", "sessions", "--store", places[0], "--json")
+    assert {(row["user"], row["agent"], row["session"]) for row in json.loads(out)} == {
+        ("ann", None, "tea"),
+        ("bob", None, "tea"),
+        (None, None, "tea"),
+    }
+    code, out, err = linkstore("memory", "sessions", "--store", places[0], "--user", "ann")
+    assert (code, out, err) == (0, "tea  user ann\n", "")
+    code, out, err = linkstore("memory", "sessions", "--store", places[0], "--user", "eve")
+    assert (code, out) == (0, "")
+    assert "no session" in err
+
+
+def test_the_turns_of_one_session_are_shown(places):
+    asked = ("memory", "show", "tea", "--store", places[0], "--user", "ann")
+    code, out, err = linkstore(*asked)
+    assert (code, err) == (0, "")
+    lines = [line.strip() for line in out.splitlines()]
+    assert lines[1:4] == ["User: My favourite tea is sencha.", "Assistant: Noted:", "sencha."]
+    assert "coffee" not in out
+    rows = json.loads(linkstore(*asked, "--json")[1])
+    assert [(row["ordinal"], row["query"], row["response"]) for row in rows] == [
+        (1, "My favourite tea is sencha.", "Noted:\nsencha."),
+        (2, "My cat is called Tom.", None),
+    ]
+    assert len(json.loads(linkstore(*asked, "--json", "--last", "1")[1])) == 1
+
+
+def test_a_session_that_is_not_there_is_an_error(places):
+    code, out, err = linkstore("memory", "show", "tea", "--store", places[0], "--user", "eve")
+    assert (code, out) == (1, "")
+    assert "no session 'tea' of the user 'eve'" in err
+
+
+def test_recall_finds_turns_and_chunks_of_the_session(places):
+    turns, chunks = places
+    asked = ("memory", "recall", "tea", "Which tea do I like?", "--store", turns, "--user", "ann")
+    found = json.loads(linkstore(*asked, "--knowledge", chunks, "--json")[1])
+    assert {turn["query"] for turn in found["turns"]} == {
+        "My favourite tea is sencha.",
+        "My cat is called Tom.",
+    }
+    assert [chunk["id"] for chunk in found["chunks"]] == ["sencha"]
+    code, out, err = linkstore(*asked, "--knowledge", chunks)
+    assert (code, err) == (0, "")
+    assert out.index("My favourite tea is sencha.") < out.index("Sencha is a green tea of Japan.")
+
+
+def test_recall_says_why_there_is_nothing(places):
+    code, out, err = linkstore("memory", "recall", "new", "Which tea?", "--store", places[0])
+    assert (code, out) == (0, "")
+    assert "nothing recalled" in err
+
+
+@pytest.mark.parametrize("words", [("show", ""), ("recall", "tea", " "), ("show", "tea", "--last", "0")])
+def test_wrong_words_are_usage_errors_or_say_what_is_wrong(places, words):
+    code, out, err = linkstore("memory", *words, "--store", places[0])
+    assert code in (1, exits.USAGE)
+    assert out == ""
+    assert err
+
+
+def test_a_store_that_does_not_exist_is_not_made(tmp_path):
+    assert linkstore("memory", "sessions", "--store", str(tmp_path / "none"))[0] == exits.NOT_FOUND
+    assert not (tmp_path / "none").exists()
