@@ -1,0 +1,13 @@
+"""Sessions and namespaces stay apart on Cassandra: the same cases as on the embedded engine."""
+
+import pytest
+from isolation_cases import IsolationCases
+
+from linkstore import LinkStore
+
+
+class TestOnCassandra(IsolationCases):
+    @pytest.fixture
+    def store(self, cassandra_session, keyspace):
+        with LinkStore.cassandra(session=cassandra_session, keyspace=keyspace) as store:
+            yield store
