@@ -16,7 +16,7 @@ from linkstore.cli.stores import opened
 if TYPE_CHECKING:
     from linkstore.ingest import Source
     from linkstore.store import LinkStore
-    from linkstore.watch import Alarm, Checkup, Search, Vitals
+    from linkstore.watch import Checkup, Watch
 
 _LEAST = 1
 """A set of questions is asked on purpose, so every one of them counts."""
@@ -73,16 +73,16 @@ def doctor(
         raise UsageError("give the store: linkstore doctor STORE")
     with opened(chosen) as opened_store:
         sources = dict(_source(opened_store, one, trust_claims=trust_claims) for one in source or ())
-        vitals, alarms, unanswered = _asked(opened_store, questions)
+        watch = _asked(opened_store, questions) if questions is not None else None
         from linkstore.watch import examine
         from linkstore.watch.naming import NAME_KINDS
 
         kinds = listed(names or ()) or NAME_KINDS
-        checkup = examine(opened_store, sources=sources, names=kinds, alarms=alarms)
+        checkup = examine(opened_store, sources=sources, names=kinds, watch=watch)
     if json:
-        write_json(_to_dict(checkup, vitals, unanswered))
+        write_json(_to_dict(checkup, watch))
     else:
-        _show(checkup, vitals, unanswered)
+        _show(checkup, watch)
     if not checkup.healthy:
         raise typer.Exit(ALARMED)
 
@@ -112,12 +112,8 @@ def _prefix(store: LinkStore, source: str) -> str:
     return next((str(one.metadata.get("site", "")) for one in documents), "")
 
 
-def _asked(
-    store: LinkStore, questions: Path | None
-) -> tuple[Vitals | None, tuple[Alarm, ...], tuple[Search, ...]]:
-    """Ask questions under a watch; without a file nothing."""
-    if questions is None:
-        return None, (), ()
+def _asked(store: LinkStore, questions: Path) -> Watch:
+    """Ask questions under a watch, which has ended."""
     from linkstore.errors import LinkStoreError
     from linkstore.evaluation import read_questions
     from linkstore.watch import Limits, Watch
@@ -129,18 +125,18 @@ def _asked(
                 store.search(one.question)
             except LinkStoreError as error:
                 note(f"{one.question}: {error}")
-    return watch.vitals(), watch.alarms(), watch.unanswered()
+    return watch
 
 
-def _to_dict(checkup: Checkup, vitals: Vitals | None, unanswered: tuple[Search, ...]) -> dict[str, object]:
+def _to_dict(checkup: Checkup, watch: Watch | None) -> dict[str, object]:
     said: dict[str, object] = checkup.to_dict()
-    if vitals is not None:
-        said["searches"] = vitals.to_dict()
-        said["unanswered"] = [{"question": one.question, "reason": one.reason} for one in unanswered]
+    if watch is not None:
+        said["searches"] = watch.vitals().to_dict()
+        said["unanswered"] = [{"question": one.question, "reason": one.reason} for one in watch.unanswered()]
     return said
 
 
-def _show(checkup: Checkup, vitals: Vitals | None, unanswered: tuple[Search, ...]) -> None:
+def _show(checkup: Checkup, watch: Watch | None) -> None:
     console = stdout()
     console.print(f"documents     {checkup.documents:>10,}")
     console.print(f"pages         {checkup.pages:>10,}")
@@ -155,9 +151,9 @@ def _show(checkup: Checkup, vitals: Vitals | None, unanswered: tuple[Search, ...
     console.print(f"links         {sum(checkup.links.values()):>10,}")
     for kind, count in checkup.links.items():
         console.print(printable(f"  {kind:<12}{count:>10,}"))
-    if vitals is not None:
-        console.print(f"searches      {vitals}")
-        for search in unanswered:
+    if watch is not None:
+        console.print(f"searches      {watch.vitals()}")
+        for search in watch.unanswered():
             console.print(printable(f"  no answer: {search.question} ({search.reason})"))
     for finding in checkup.findings:
         style = "bold red" if finding.severity == "alarm" else "yellow"

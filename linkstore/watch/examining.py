@@ -17,7 +17,7 @@ from linkstore.store import LinkStore
 from linkstore.urls import is_internal
 from linkstore.watch.checkup import EXAMPLES, Checkup, Finding, Severity
 from linkstore.watch.naming import NAME_KINDS, Names
-from linkstore.watch.vitals import Alarm
+from linkstore.watch.watch import Watch
 
 CHEAP: Final = 20_000
 """Up to so many documents, the derived data of a store are verified too."""
@@ -30,7 +30,7 @@ def examine(
     *,
     sources: Mapping[str, Source] | None = None,
     names: Collection[str] = NAME_KINDS,
-    alarms: Iterable[Alarm] = (),
+    watch: Watch | None = None,
 ) -> Checkup:
     """Check a store: its schema, types that no traversal reaches, stale pages, links and names.
 
@@ -41,7 +41,8 @@ def examine(
         sources: Sources to compare with what is stored of them, by their names in the store; made with the
             settings that they were indexed with. See :func:`~linkstore.ingest.staleness`.
         names: Kinds of link whose tags are names; default ``"entity"`` and ``"mention"``.
-        alarms: Of a :class:`~linkstore.watch.Watch`, to be among the findings.
+        watch: A watch over the store; its alarms are among the findings, and so are types and kinds that
+            none of its searches found.
 
     Raises:
         SourceNotFoundError: If a source does not exist.
@@ -63,7 +64,7 @@ def examine(
         *(finding for name, source in (sources or {}).items() for finding in _stale(store, source, name)),
         *named.findings(),
         *(_unsound(store) if survey.documents <= CHEAP else ()),
-        *(_finding("searches", "alarm", alarm.text, 1) for alarm in alarms),
+        *(_of_searches(watch, graph) if watch else ()),
     ]
     return Checkup(
         documents=survey.documents,
@@ -81,10 +82,10 @@ async def aexamine(
     *,
     sources: Mapping[str, Source] | None = None,
     names: Collection[str] = NAME_KINDS,
-    alarms: Iterable[Alarm] = (),
+    watch: Watch | None = None,
 ) -> Checkup:
     """Check a store in a thread of its own: see :func:`examine`."""
-    return await asyncio.to_thread(examine, store, sources=sources, names=names, alarms=alarms)
+    return await asyncio.to_thread(examine, store, sources=sources, names=names, watch=watch)
 
 
 def _finding(check: str, severity: Severity, text: str, count: int, examples: Iterable[str] = ()) -> Finding:
@@ -195,6 +196,25 @@ def _unsound(store: LinkStore) -> Iterator[Finding]:
     """What ``verify`` finds."""
     for one in store.verify().findings:
         yield _finding("sound", "alarm", f"{one.problem}; repair the store", one.count, one.examples)
+
+
+def _of_searches(watch: Watch, graph: TypedGraph) -> Iterator[Finding]:
+    """The alarms of a watch, and what its searches did not come to."""
+    vitals = watch.vitals()
+    for alarm in watch.alarms():
+        yield _finding("searches", "alarm", alarm.text, vitals.searches)
+    if vitals.searches < max(1, watch.limits.least):
+        return
+    documents, links = graph.counts()
+    types = sorted(name for name in documents.keys() - vitals.types.keys() if name is not None)
+    kinds = sorted(links.keys() - vitals.kinds.keys())
+    for names, what in (
+        (types, "types of documents that none found"),
+        (kinds, "kinds of link none followed"),
+    ):
+        if names:
+            text = f"of the last {vitals.searches:,} searches, {what}: {len(names):,}"
+            yield _finding("searches", "note", text, len(names), names)
 
 
 def _skipped(

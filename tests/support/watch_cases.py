@@ -19,6 +19,7 @@ from linkstore.strategies import Eager, Similarity
 from linkstore.watch import Limits, Watch, aexamine, examine
 
 NOTHING = {"type": "nothing"}
+CITES = Eager(kinds={"CITES"}, k=9, depth=1)
 
 
 def node(id: str, of: str, *links: Link) -> Document:
@@ -121,6 +122,17 @@ class WatchCases:
             assert set(vitals.types) <= {document.metadata["type"] for document in drugs.documents()}
             assert sum(vitals.types.values()) == len(found)
             assert vitals.kinds
+
+    def test_types_and_kinds_that_no_search_comes_to_are_noted(self, graph):
+        with Watch(graph, limits=Limits(least=2, reached=1)) as watch:
+            graph.search("Which rules apply?", strategy=CITES, initial_roots=["comment/0"])
+            assert examine(graph, watch=watch).findings == ()
+            graph.search("Which rules apply?", strategy=CITES, initial_roots=["comment/0"])
+            found = {one.severity: one for one in examine(graph, watch=watch).findings}
+            assert found["alarm"].check == found["note"].check == "searches"
+            notes = [one for one in examine(graph, watch=watch).findings if one.severity == "note"]
+            seen = watch.vitals()
+            assert [one.count for one in notes] == [9 - len(seen.types), 10 - len(seen.kinds)]
 
     def test_a_clean_store_has_nothing_to_report(self, graph):
         without = examine(graph)
