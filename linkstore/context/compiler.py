@@ -87,7 +87,7 @@ class ContextCompiler(Runnable[str, Compiled]):
         budget: The most tokens that the text may have, at least 1.
         strategy: How to search; its ``k`` becomes ``candidates``. Default
             :data:`~linkstore.strategies.DEFAULT_STRATEGY`; where the budget holds more documents than that
-            starts from, the search is repeated with twice as many starts as it holds, at most 64.
+            starts from, the search is repeated with four times as many starts as it holds, at most 128.
         tokenizer: What counts tokens; default that of the default embedding (Llama 2's), offline. See
             :func:`~linkstore.context.counter_of`.
         value: What a candidate is worth; default :class:`Calibrated`.

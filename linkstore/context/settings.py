@@ -21,7 +21,9 @@ from linkstore.strategies.base import require_at_least
 
 CANDIDATES: Final = 200
 """How many hits are candidates, by default."""
-MOST_STARTS: Final = 64
+STARTS_PER_DOCUMENT: Final = 4
+"""A wider search starts from so many documents for each one that the budget holds."""
+MOST_STARTS: Final = 128
 """From so many documents at most a search starts."""
 REQUIRES: Final = frozenset({"requires"})
 PINNED: Final[Filter] = {MEMORY_KEY: "procedural"}
@@ -76,7 +78,9 @@ class Settings:
         for cost in self.counter.count([hit.document.page_content for hit in hits]):
             free -= cost
             held += free >= 0
-        return replace(default, start_k=min(2 * held, MOST_STARTS)) if held > default.start_k else None
+        if held <= default.start_k:
+            return None
+        return replace(default, start_k=min(STARTS_PER_DOCUMENT * held, MOST_STARTS))
 
     def head_of(self, document: Document) -> str:
         """What stands above a document's text, with its line break; empty without headers."""

@@ -279,10 +279,10 @@ class Watched(LinkStore):
         return super().search(*args, strategy=strategy, **options)
 
 
-@pytest.mark.parametrize(("budget", "starts"), [(20, [16]), (60, [16, 40]), (900, [16, 64])])
+@pytest.mark.parametrize(("budget", "starts"), [(20, [16]), (60, [16, 80]), (900, [16, 128])])
 def test_the_walk_starts_from_more_documents_when_the_budget_holds_more(budget, starts):
     with Watched() as store:
-        store.add_documents([document(f"d{n}", f"hub number {n}") for n in range(120)])
+        store.add_documents([document(f"d{n}", f"hub number {n}") for n in range(200)])
         store.starts = []
         compiler(store, budget).compile("hub")
         assert store.starts == starts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import weakref
 
@@ -81,6 +82,17 @@ def test_a_watch_keeps_no_documents():
         gc.collect()
         assert held() is None
         assert watch.vitals().searches == 1
+
+
+def test_the_searches_of_tools_are_seen():
+    tools = pytest.importorskip("linkstore.tools", reason="the extra 'agents' is not installed")
+    with LinkStore(embedding()) as store:
+        store.add_texts(["a", "b"])
+        search_tool = next(tool for tool in tools.graph_tools(store) if tool.name == "search")
+        with Watch(store) as watch:
+            search_tool.invoke({"question": "a"})
+            asyncio.run(search_tool.ainvoke({"question": "b"}))
+            assert watch.vitals().searches >= 2
 
 
 def test_several_watches_see_the_same_searches_and_end_alone():
