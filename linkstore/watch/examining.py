@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from linkstore.backends.base import Survey
 from linkstore.ingest import Source, staleness
@@ -13,11 +13,13 @@ from linkstore.links import get_links
 from linkstore.operations import INCOMPLETE
 from linkstore.schema import Schema, TypedGraph
 from linkstore.schema.model import TYPE_FIELD
-from linkstore.store import LinkStore
 from linkstore.urls import is_internal
 from linkstore.watch.checkup import EXAMPLES, Checkup, Finding, Severity
 from linkstore.watch.naming import NAME_KINDS, Names
 from linkstore.watch.watch import Watch
+
+if TYPE_CHECKING:
+    from linkstore.store import LinkStore
 
 CHEAP: Final = 20_000
 """Up to so many documents, the derived data of a store are verified too."""

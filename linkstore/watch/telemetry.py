@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from linkstore._version import __version__
 from linkstore.errors import MissingExtraError
 from linkstore.observing import Searched
-from linkstore.store import LinkStore
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import Span, TracerProvider
+
+    from linkstore.store import LinkStore
 
 SCOPE: Final = "linkstore"
 """The name of the instrumentation scope."""

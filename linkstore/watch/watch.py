@@ -6,13 +6,15 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable
 from threading import Lock
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from linkstore.errors import StrategyError
 from linkstore.observing import Searched
 from linkstore.schema.model import TYPE_FIELD
-from linkstore.store import LinkStore
 from linkstore.watch.vitals import Alarm, Limits, Search, Vitals, alarmed, alarms_of, past_limits, vitals_of
+
+if TYPE_CHECKING:
+    from linkstore.store import LinkStore
 
 KEPT: Final = 200
 """How many searches that found nothing are kept by default."""
