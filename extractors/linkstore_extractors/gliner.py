@@ -45,8 +45,9 @@ class GlinerExtractor:
         threshold: The least score of an entity, from 0 to 1.
         weight: Of the links.
         kind: Of the links.
-        scored: Whether the weight of a link is also multiplied by the model's score; default False. Then
-            names of which the model is unsure count less, and ``linkstore doctor`` counts them.
+        scored: Whether links say how sure the model is, as ``data={"confidence": 0.83}``, at the first
+            mention; default False. A
+            ``link_filter`` of a search tests it, and ``linkstore doctor`` counts doubtful links.
 
     Raises:
         MissingExtraError: If ``model`` is to be loaded and the extra ``gliner`` is not installed.
@@ -86,17 +87,20 @@ class GlinerExtractor:
 
     def _links(self, text: str) -> tuple[Link, ...]:
         return merge_links(
-            Link.bidir(kind=self._kind, tag=tag, label=name, weight=self._weight * score)
+            Link.bidir(kind=self._kind, tag=tag, label=name, weight=self._weight, data=data)
             for window in _windows(text)
-            for name, score in self._names(window)
+            for name, data in self._names(window)
             if (tag := name_tag(name)) is not None
         )
 
-    def _names(self, window: str) -> list[tuple[str, float]]:
-        """The names in a text, each with the model's score, or 1 if scores do not count."""
+    def _names(self, window: str) -> list[tuple[str, dict[str, float] | None]]:
+        """The names in a text, each with what its link says of the model's score."""
         found = self._model.predict_entities(window, self._labels, threshold=self._threshold)
         in_order = sorted(found, key=lambda one: one["start"])
-        return [(one["text"], float(one["score"]) if self._scored else 1.0) for one in in_order]
+        return [
+            (one["text"], {"confidence": round(float(one["score"]), 4)} if self._scored else None)
+            for one in in_order
+        ]
 
 
 def _windows(text: str) -> Iterator[str]:

@@ -12,8 +12,10 @@ from linkstore.watch.checkup import EXAMPLES, Finding
 
 NAME_KINDS: Final = ("entity", "mention")
 """Kinds of link whose tags are names, by default."""
+CONFIDENCE: Final = "confidence"
+"""Where the data of a link say how sure its extractor was, from 0 to 1."""
 UNSURE: Final = 0.6
-"""A link is unsure if its weight is below this share of the highest weight of its kind."""
+"""A link with less confidence is doubtful."""
 _SLIPS: Final = frozenset({"accents", "spacing", "spelling"})
 """Reasons of near misses that speak of one name spelled in two ways; the others often are two names."""
 
@@ -28,23 +30,33 @@ class Names:
     def __init__(self, kinds: Collection[str]) -> None:
         self._kinds = frozenset(kinds)
         self._spellings: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-        self._weights: dict[str, Counter[float]] = defaultdict(Counter)
-        self._unsure: dict[tuple[str, float], str] = {}
+        self._scored: Counter[str] = Counter()
+        self._doubtful: Counter[str] = Counter()
+        self._examples: dict[str, list[str]] = defaultdict(list)
 
     def add(self, id: str, links: Iterable[Link]) -> None:
         """Take in the links of a document."""
         for link in links:
             if link.kind in self._kinds:
                 self._spellings[link.kind, normalized(link.tag)][link.tag] += 1
-                self._weights[link.kind][link.weight] += 1
-                self._unsure.setdefault((link.kind, link.weight), f"{link.label or link.tag} in {id}")
+                self._look_at(id, link)
 
     def findings(self) -> Iterator[Finding]:
         """What may be wrong with the names."""
         for kind in sorted(self._kinds):
             yield from self._split(kind)
             yield from self._alike(kind)
-            yield from self._doubtful(kind)
+            yield from self._unsure(kind)
+
+    def _look_at(self, id: str, link: Link) -> None:
+        """Note how sure the extractor of a link was, if the link says it."""
+        confidence = (link.data or {}).get(CONFIDENCE)
+        if isinstance(confidence, int | float) and not isinstance(confidence, bool):
+            self._scored[link.kind] += 1
+            if confidence < UNSURE:
+                self._doubtful[link.kind] += 1
+                if len(self._examples[link.kind]) < EXAMPLES:
+                    self._examples[link.kind].append(f"{link.label or link.tag} in {id}")
 
     def _split(self, kind: str) -> Iterator[Finding]:
         """Names whose spellings are different tags, so they do not meet."""
@@ -73,19 +85,16 @@ class Names:
                 examples=tuple(map(str, found[:EXAMPLES])),
             )
 
-    def _doubtful(self, kind: str) -> Iterator[Finding]:
-        """Links that their extractor gave a low weight."""
-        weights = self._weights.get(kind, Counter())
-        least = UNSURE * max(weights, default=0.0)
-        low = sorted(weight for weight in weights if weight < least)
-        if low:
-            count = sum(weights[weight] for weight in low)
-            share = count / sum(weights.values())
+    def _unsure(self, kind: str) -> Iterator[Finding]:
+        """Links of which their extractor was unsure."""
+        count = self._doubtful[kind]
+        if count:
+            share = count / self._scored[kind]
             yield Finding(
                 check="confidence",
                 severity="note",
-                text=f"{share:.1%} of the links of the kind {kind!r} have less than {UNSURE:.0%} of its"
-                " highest weight: their extractor was unsure",
+                text=f"links of the kind {kind!r} with a confidence below {UNSURE}: {count:,}, {share:.1%} of"
+                " those that have one",
                 count=count,
-                examples=tuple(self._unsure[kind, weight] for weight in low[:EXAMPLES]),
+                examples=tuple(self._examples[kind]),
             )

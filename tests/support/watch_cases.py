@@ -213,10 +213,14 @@ class WatchCases:
         names = {"a": "Compound Alpha", "b": "compound-alpha", "c": "Compund Alpha", "d": "Beta"}
         store.add_documents(
             [node(id, "memo", Link.bidir(kind="entity", tag=name)) for id, name in names.items()]
-            + [node("e", "memo", Link.bidir(kind="entity", tag="Gamma", weight=0.3))]
+            + [
+                node(id, "memo", Link.bidir(kind="entity", tag=id.title(), data={"confidence": confidence}))
+                for id, confidence in {"gamma": 0.59, "delta": 0.6, "omega": 0.97}.items()
+            ]
         )
         found = {(one.check, one.severity): one for one in examine(store).findings}
         assert found.keys() == {("names", "alarm"), ("names", "note"), ("confidence", "note")}
         assert found["names", "alarm"].examples == ("'Compound Alpha' = 'compound-alpha'",)
         assert found["names", "note"].count == 1
-        assert found["confidence", "note"].examples == ("Gamma in e",)
+        assert found["confidence", "note"].examples == ("Gamma in gamma",)
+        assert "33.3%" in found["confidence", "note"].text
