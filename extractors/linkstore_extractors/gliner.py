@@ -45,9 +45,9 @@ class GlinerExtractor:
         threshold: The least score of an entity, from 0 to 1.
         weight: Of the links.
         kind: Of the links.
-        scored: Whether links say how sure the model is, as ``data={"confidence": 0.83}``, at the first
-            mention; default False. A
-            ``link_filter`` of a search tests it, and ``linkstore doctor`` counts doubtful links.
+        scored: Whether links say how sure the model is at the first mention, as
+            ``data={"confidence": 0.83}``; default False. A ``link_filter`` of a search tests it, and
+            ``linkstore doctor`` counts doubtful links.
 
     Raises:
         MissingExtraError: If ``model`` is to be loaded and the extra ``gliner`` is not installed.
