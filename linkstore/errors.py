@@ -14,6 +14,7 @@
     ├── ExtractionError         an extractor that is missing or failed
     ├── EvaluationError         a corpus or a question set that cannot be used
     ├── BudgetError             a token budget too small for what must be in a context
+    ├── AgentError              the model of an agent failed, or did not answer as it was asked to
     ├── ScriptError             a scripted model was asked for what its script does not have
     ├── MissingExtraError       an optional dependency that is not installed
     └── BackendError            the storage engine failed
@@ -135,6 +136,10 @@ class EvaluationError(LinkStoreError, ValueError):
 
 class BudgetError(LinkStoreError, ValueError):
     """A token budget is smaller than what must be in a context; the message says by how much."""
+
+
+class AgentError(LinkStoreError):
+    """The model of an agent failed, or its answer was malformed twice; the message says how to go on."""
 
 
 class ScriptError(LinkStoreError):

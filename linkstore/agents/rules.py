@@ -12,7 +12,7 @@ from linkstore.agents.facts import Extracted, Fact
 from linkstore.agents.phrases import key_elements
 from linkstore.agents.pronouns import subject_of, with_subject
 from linkstore.agents.sentences import sentences
-from linkstore.lexical import name_of
+from linkstore.text import tokens
 
 SHORTEST: Final = 3
 """Sentences of fewer words say nothing alone."""
@@ -52,11 +52,18 @@ class RuleExtractor:
 def facts_of(chunk: Document) -> tuple[Fact, ...]:
     """The facts of a chunk, in order."""
     subject = subject_of(chunk.metadata)
-    headings = {name_of(chunk.metadata), subject}
+    headings = _heading_words(chunk)
     found = dict.fromkeys(
         with_subject(sentence, subject)
         for sentence in sentences(chunk.page_content)
-        if len(sentence.split()) >= SHORTEST and sentence not in headings
+        if len(sentence.split()) >= SHORTEST and not headings.issuperset(tokens(sentence))
     )
     own = [subject] if subject else []
     return tuple(Fact(text=text, key_elements=(*key_elements(text), *own)) for text in found)
+
+
+def _heading_words(chunk: Document) -> frozenset[str]:
+    """The words of title and headings; a sentence of nothing else is a heading."""
+    title, headings = chunk.metadata.get("title"), chunk.metadata.get("headings")
+    names = [title, *(headings if isinstance(headings, list) else ())]
+    return frozenset(word for name in names if isinstance(name, str) for word in tokens(name))

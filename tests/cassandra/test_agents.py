@@ -1,7 +1,13 @@
 """Facts and agents on Cassandra: the same cases as on the embedded engine."""
 
+from __future__ import annotations
+
+import os
+
 import pytest
+from cassandra_server import create_keyspace
 from fact_cases import FactCases
+from reader_cases import ReaderCases, filled
 
 from linkstore import LinkStore
 
@@ -11,3 +17,19 @@ class TestFactsOnCassandra(FactCases):
     def store(self, cassandra_session, keyspace):
         with LinkStore.cassandra(session=cassandra_session, keyspace=keyspace) as store:
             yield store
+
+
+class TestReaderOnCassandra(ReaderCases):
+    """All over one store, which each test gets as it should be."""
+
+    @pytest.fixture(scope="class")
+    def reused(self, cassandra_session):
+        name = f"readers_{os.getpid()}"
+        create_keyspace(cassandra_session, name)
+        with LinkStore.cassandra(session=cassandra_session, keyspace=name) as store:
+            yield store
+        cassandra_session.execute(f'DROP KEYSPACE "{name}"')
+
+    @pytest.fixture
+    def store(self, reused):
+        return filled(reused)

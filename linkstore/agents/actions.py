@@ -1,0 +1,96 @@
+"""What a model may decide at each step of a reading: its structured outputs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+_NOTES = "What this adds to the notebook, with the ids in brackets that it comes from; empty if nothing."
+_WHY = "Why, in one sentence."
+
+
+class RationalPlan(BaseModel):
+    """How to answer the question, step by step."""
+
+    plan: str = Field(description="The steps to the answer, and the key information that each one needs.")
+
+
+class ScoredElement(BaseModel):
+    """A key element and how much it promises."""
+
+    key_element: str = Field(description="Exactly as it is listed.")
+    score: int = Field(ge=0, le=100, description="From 0, unrelated, to 100, surely needed.")
+
+
+class InitialElements(BaseModel):
+    """The key elements to start from."""
+
+    elements: list[ScoredElement] = Field(description="The best first; at least 10 if so many are listed.")
+
+
+class FactsAction(BaseModel):
+    """What to do after reading the facts of a key element."""
+
+    notes: str = Field(default="", description=_NOTES)
+    reason: str = Field(default="", description=_WHY)
+    action: Literal["read_chunk", "stop_and_read_neighbor"] = Field(
+        description="read_chunk: read passages that the facts come from;"
+        " stop_and_read_neighbor: no fact helps, go on to neighbours."
+    )
+    chunk_ids: list[str] = Field(default_factory=list, description="For read_chunk: ids, the best first.")
+
+
+class ChunkAction(BaseModel):
+    """What to do after reading a passage."""
+
+    notes: str = Field(default="", description=_NOTES)
+    reason: str = Field(default="", description=_WHY)
+    action: Literal[
+        "search_more", "read_previous_chunk", "read_subsequent_chunk", "read_neighbors", "termination"
+    ] = Field(
+        description="search_more: read the next passage in the queue, or search;"
+        " read_previous_chunk, read_subsequent_chunk: the one before or after on its page;"
+        " read_neighbors: see what it links to;"
+        " termination: the notebook answers the question."
+    )
+    query: str = Field(default="", description="For search_more: what to search for; empty, the question.")
+
+
+class NeighbourAction(BaseModel):
+    """Where to go on."""
+
+    reason: str = Field(default="", description=_WHY)
+    action: Literal["read_neighbor_node", "read_chunk", "termination"] = Field(
+        description="read_neighbor_node: explore a key element; read_chunk: read linked passages;"
+        " termination: none of them helps."
+    )
+    key_element: str = Field(default="", description="For read_neighbor_node: exactly as it is listed.")
+    chunk_ids: list[str] = Field(default_factory=list, description="For read_chunk: ids, the best first.")
+
+
+class SearchAction(BaseModel):
+    """What to read of the results of a search."""
+
+    reason: str = Field(default="", description=_WHY)
+    action: Literal["read_chunk", "termination"] = Field(
+        description="read_chunk: read passages; termination: none of them helps."
+    )
+    chunk_ids: list[str] = Field(default_factory=list, description="For read_chunk: ids, the best first.")
+
+
+class CitedStatement(BaseModel):
+    """A sentence of the answer, and what it rests on."""
+
+    text: str = Field(description="One or two sentences.")
+    chunk_ids: list[str] = Field(description="Ids of the passages that say so; at least one.")
+
+
+class FinalAnswer(BaseModel):
+    """The answer to the question."""
+
+    analysis: str = Field(default="", description="How the notes answer the question, or what is missing.")
+    in_sources: bool = Field(description="False if what was read does not answer the question.")
+    statements: list[CitedStatement] = Field(
+        default_factory=list, description="The answer, the direct answer first; empty if not in the sources."
+    )

@@ -1,0 +1,177 @@
+"""graph_reader: an agent that explores a store with a plan and a notebook."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any, Final, Self, cast
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import ensure_config
+
+from linkstore.agents.answer import Answer, answer_of
+from linkstore.agents.asking import Asker
+from linkstore.agents.exploration import draw_reading
+from linkstore.agents.index import fact_store
+from linkstore.agents.passages import closing
+from linkstore.agents.sources import Sources
+from linkstore.agents.state import Budget, Reading, begun
+from linkstore.context import counter_of
+from linkstore.drawing import Drawing
+from linkstore.errors import AgentError, CapabilityError, StoreNotFoundError
+from linkstore.store import LinkStore
+
+if TYPE_CHECKING:
+    from langgraph.types import Checkpointer
+
+    from linkstore.agents.graph import Graph
+
+_NODES_PER_CALL: Final = 3
+"""Nodes that LangGraph may run for each call of the model; a node makes a call or reads one thing less."""
+_SLACK: Final = 20
+
+
+class GraphReader(Runnable[str | None, Answer]):
+    """Reads a store to answer questions; made by :func:`graph_reader`.
+
+    A LangChain Runnable from a question to an :class:`Answer`. With a checkpointer and a ``thread_id``, a
+    reading that was interrupted goes on with ``None`` in place of a question.
+
+    Attributes:
+        graph: The compiled LangGraph graph; its state is a :class:`~linkstore.agents.state.Reading`, and its
+            input ``{"question": ...}``.
+        facts: The store of facts; None if the reader does without.
+    """
+
+    def __init__(self, graph: Graph, facts: LinkStore | None, budget: Budget, owned: bool) -> None:
+        self.graph = graph
+        self.facts = facts
+        self._owned = owned
+        self._limit = _NODES_PER_CALL * budget.steps + _SLACK
+
+    def invoke(self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any) -> Answer:
+        """Answer a question, or go on with a reading that was interrupted.
+
+        Args:
+            input: The question; None to go on where the thread of ``config`` stopped.
+            config: With ``{"configurable": {"thread_id": ...}}`` if there is a checkpointer.
+            kwargs: Of the graph, such as ``interrupt_before="*"``; the answer is then not at its end.
+
+        Raises:
+            AgentError: If the model fails or its answer is malformed twice.
+            BackendError: If a storage engine fails; with a checkpointer, the reading can go on later.
+        """
+        state = self.graph.invoke(self._input(input), self._config(config), **kwargs)
+        return answer_of(cast("Reading", state))
+
+    async def ainvoke(self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any) -> Answer:
+        """Answer a question: see :meth:`invoke`."""
+        state = await self.graph.ainvoke(self._input(input), self._config(config), **kwargs)
+        return answer_of(cast("Reading", state))
+
+    def stream(
+        self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Iterator[Answer]:
+        """The answer as it comes about: after each step what is known by then; the last is the answer."""
+        options = {"stream_mode": "values", **kwargs}
+        for state in self.graph.stream(self._input(input), self._config(config), **options):
+            yield answer_of(cast("Reading", state))
+
+    async def astream(
+        self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncIterator[Answer]:
+        """The answer as it comes about: see :meth:`stream`."""
+        options = {"stream_mode": "values", **kwargs}
+        async for state in self.graph.astream(self._input(input), self._config(config), **options):
+            yield answer_of(cast("Reading", state))
+
+    def explain(self, config: RunnableConfig) -> Drawing:
+        """Draw what the thread of ``config`` has explored so far; :func:`draw_reading` draws an answer.
+
+        Raises:
+            AgentError: If there is no checkpointer, or no such thread.
+        """
+        return draw_reading(self.answer(config))
+
+    def answer(self, config: RunnableConfig) -> Answer:
+        """What the thread of ``config`` has done so far, and its answer if it is at its end.
+
+        Raises:
+            AgentError: If there is no checkpointer, or no such thread.
+        """
+        if not self.graph.checkpointer:
+            raise AgentError("this reader records no readings; make it with a checkpointer")
+        values = self.graph.get_state(config).values
+        if not values:
+            raise AgentError(f"no reading is recorded for {config.get('configurable')!r}")
+        return answer_of(cast("Reading", values))
+
+    def close(self) -> None:
+        """Close the store of facts, if the reader opened it."""
+        if self._owned and self.facts is not None:
+            self.facts.close()
+
+    async def aclose(self) -> None:
+        """Close the store of facts: see :meth:`close`."""
+        await asyncio.to_thread(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _input(self, question: str | None) -> Reading | None:
+        return None if question is None else begun(question)
+
+    def _config(self, config: RunnableConfig | None) -> RunnableConfig:
+        given = ensure_config(config)
+        if config is None or "recursion_limit" not in config:
+            given["recursion_limit"] = self._limit
+        return given
+
+
+def graph_reader(
+    store: LinkStore,
+    model: BaseChatModel,
+    *,
+    facts: LinkStore | None = None,
+    budget: Budget | None = None,
+    checkpointer: Checkpointer = None,
+) -> GraphReader:
+    """An agent that reads a store to answer a question: GraphReader, as a LangGraph graph.
+
+    It makes a plan, chooses key elements to start from, reads their facts, then the passages that they come
+    from, their neighbours on the page, and what is linked with them, and keeps a notebook; then it answers
+    from the notebook, with citations. Without facts it searches, reads, and follows links.
+
+    Args:
+        store: Holds the chunks.
+        model: A chat model with structured output.
+        facts: The store of facts; default that of :func:`index_facts`, if there is one.
+        budget: What a question may cost; default 40 calls of the model.
+        checkpointer: A checkpointer of LangGraph, so that readings can be interrupted and go on.
+
+    Raises:
+        MissingExtraError: If the extra ``agents`` is not installed.
+        EmbeddingError: If the facts were embedded otherwise than the chunks.
+
+    Source: S. Li et al., "GraphReader: Building Graph-based Agent to Enhance Long-Context Abilities of Large
+    Language Models", EMNLP Findings 2024, https://arxiv.org/abs/2406.14550.
+    """
+    from linkstore.agents.graph import compiled
+
+    found = facts if facts is not None else _facts_of(store)
+    limits = budget or Budget()
+    asker = Asker(model, limits, counter_of(None))
+    sources = Sources(store=store, facts=found, asker=asker, closing=closing)
+    return GraphReader(compiled(sources, checkpointer), found, limits, owned=facts is None)
+
+
+def _facts_of(store: LinkStore) -> LinkStore | None:
+    """The store of facts beside a store; None where there is none."""
+    try:
+        return fact_store(store)
+    except (StoreNotFoundError, CapabilityError):
+        return None

@@ -1,0 +1,186 @@
+"""GraphReader, embedded; readings that random scripts lead, and a key element with 10,000 facts."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+from reader_cases import (
+    BORN,
+    DONE,
+    MALFORMED,
+    PLAN,
+    QUESTION,
+    TEXTS,
+    ReaderCases,
+    chunk,
+    facts,
+    filled,
+    found,
+    go,
+    said,
+    scripted,
+    start,
+)
+
+from linkstore import LinkStore, agents
+from linkstore.agents import Budget, Fact, RuleExtractor, fact_store, graph_reader, index_facts
+from linkstore.agents.actions import CitedStatement, FinalAnswer
+from linkstore.errors import AgentError, StrategyError
+from linkstore.testing import ScriptedChatModel
+
+ELEMENTS = ("joan of arc", "domrémy", "rouen", "orléans", "meuse", "seine", "France", "elba", "")
+IDS = (*TEXTS, "elba", "[joan]", "")
+
+
+class TestInAFolder(ReaderCases):
+    @pytest.fixture
+    def store(self, tmp_path):
+        with LinkStore.open(tmp_path / "kb") as store:
+            yield filled(store)
+
+
+@pytest.fixture(scope="module")
+def world():
+    with LinkStore() as store:
+        yield filled(store)
+
+
+class Erratic:
+    """Answers at random: real names and invented ones, often malformed."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def __call__(self, messages: Any) -> Any:
+        pick, task = self._random, str(messages[0].text)
+        if pick.random() < 0.1:
+            return MALFORMED
+        ids = pick.sample(IDS, pick.randrange(4))
+        if "Answer the question" in task:
+            statements = [CitedStatement(text="x", chunk_ids=ids)] * pick.randrange(3)
+            return FinalAnswer(in_sources=pick.random() < 0.7, statements=statements)
+        if "First make a plan" in task:
+            return PLAN
+        if "Score those" in task:
+            return start(*pick.sample(ELEMENTS, pick.randrange(len(ELEMENTS))))
+        if "Read facts" in task:
+            return facts(*ids)
+        if "Choose where" in task:
+            return go(*ids, element=pick.choice(ELEMENTS))
+        if "found by a search" in task:
+            return found(*ids)
+        action = pick.choice(
+            ["search_more", "read_previous_chunk", "read_subsequent_chunk", "read_neighbors", "termination"]
+        )
+        return chunk(action, query=pick.choice(["", "river", "nothing like it"]))
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32), steps=st.integers(1, 30))
+def test_whatever_a_model_says_a_reading_keeps_its_rules(world, seed, steps):
+    """No node is read that is not there, none twice, the budget holds, and every citation was seen."""
+    model = ScriptedChatModel(script=Erratic(seed))
+    reader = graph_reader(world, model, budget=Budget(steps=steps))
+    with reader, fact_store(world) as facts_of_world:
+        try:
+            answer = reader.invoke(QUESTION)
+        except AgentError:  # the answer was malformed twice, or once at the end of the budget
+            assert model.calls[-1].tool_names == ("FinalAnswer",)
+            return
+        elements = {f"element:{name}" for name in answer.explored}
+        assert {one.id for one in facts_of_world.get_by_ids(sorted(elements))} == elements
+    assert set(answer.read) <= TEXTS.keys()
+    for visited in (answer.read, answer.explored):
+        assert len(set(visited)) == len(visited)
+    assert len(model.calls) == answer.steps <= steps
+    assert {one.id for one in answer.citations} <= TEXTS.keys()
+    assert all(statement.citations for statement in answer.statements)
+    prompts = "\n".join(str(message.text) for call in model.calls for message in call.messages)
+    assert all(f"[{id}]" in prompts for id in answer.read)
+    assert answer.outcome in {"answered", "not in the sources", "unsupported"}
+
+
+def test_the_best_facts_of_a_key_element_with_10_000_are_read():
+    """The one fact that answers is among the 50 shown, and the reader is told how many there are."""
+
+    class OfParis(RuleExtractor):
+        def extract(self, chunks: Any) -> list[Any]:
+            return [
+                [
+                    Fact(text=f"{line} in Paris.", key_elements=("Paris",))
+                    for line in one.page_content.splitlines()
+                ]
+                for one in chunks
+            ]
+
+    lines = [f"Shop number {n} sells bread" for n in range(9_999)]
+    lines.insert(7_000, "The tower of Gustave Eiffel stands")
+    with LinkStore() as store:
+        store.add_documents(
+            [
+                Document(id=f"d{at}", page_content="\n".join(lines[at : at + 100]))
+                for at in range(0, 10_000, 100)
+            ]
+        )
+        index_facts(store, OfParis())
+        model = scripted([PLAN, start("Paris"), facts("d7000"), DONE, said("x", "d7000")])
+        with graph_reader(store, model) as reader:
+            answer = reader.invoke("Where is the tower of Gustave Eiffel?")
+
+    shown = str(model.calls[2].messages[-1].text)
+    assert "the best 50 of 10,000 facts" in shown
+    assert "[d7000] The tower of Gustave Eiffel stands in Paris." in shown
+    assert answer.outcome == "answered"
+    assert "read the best 50 of 10,000 facts of 'paris'" in answer.explain()
+
+
+@pytest.mark.parametrize("wrong", [{"steps": 0}, {"steps": True}, {"tokens": 0}, {"seconds": 0.0}])
+def test_a_budget_of_nothing_is_refused(wrong):
+    with pytest.raises(StrategyError):
+        Budget(**wrong)
+
+
+def test_a_reading_without_checkpointer_has_no_thread_to_explain(world):
+    with graph_reader(world, scripted([])) as reader, pytest.raises(AgentError, match="checkpointer"):
+        reader.explain({"configurable": {"thread_id": "x"}})
+
+
+def test_an_answer_from_an_empty_store_is_unsupported():
+    with LinkStore() as store, graph_reader(store, scripted([PLAN, BORN])) as reader:
+        assert reader.invoke(QUESTION).outcome == "unsupported"
+
+
+def test_the_public_names_are_these():
+    assert set(agents.__all__) == {
+        "Answer",
+        "Budget",
+        "Citation",
+        "Fact",
+        "FactExtractor",
+        "FactSummary",
+        "Failed",
+        "GraphReader",
+        "ModelExtractor",
+        "RuleExtractor",
+        "Statement",
+        "aindex_facts",
+        "chat_model",
+        "draw_reading",
+        "element_report",
+        "fact_store",
+        "graph_reader",
+        "index_facts",
+    }
+
+
+def test_langgraph_is_imported_when_a_reader_is_made():
+    code = "import sys, linkstore.agents; print('langgraph' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,53 @@
+"""``linkstore facts``: what it prints, and the code it ends with."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from documented import linkstore
+from fact_cases import chunks
+
+from linkstore import LinkStore
+from linkstore.cli import exits
+
+
+@pytest.fixture
+def place(tmp_path):
+    with LinkStore.open(tmp_path / "kb") as store:
+        store.add_documents(chunks())
+    return str(tmp_path / "kb")
+
+
+def test_facts_are_extracted_once(place):
+    first = linkstore("facts", "--store", place)
+    code, out, _ = linkstore("facts", "--store", place, "--json")
+
+    assert first[0] == code == 0
+    assert "extracted 7 facts of 3 chunks" in first[1]
+    assert (json.loads(out)["extracted"], json.loads(out)["unchanged"]) == (0, 3)
+
+
+def test_a_dry_run_says_what_it_would_cost(place):
+    code, out, _ = linkstore("facts", "--store", place, "--dry-run")
+
+    assert code == 0
+    assert "would extract the facts of 3 chunks" in out
+    assert "0 of a model" in out
+
+
+def test_the_facts_can_be_searched_as_a_store(place):
+    linkstore("facts", "--store", place)
+
+    _, out, _ = linkstore("query", "born in Domrémy", "--store", f"{place}/facts", "--json", "-k", "3")
+
+    assert "fact:joan:2" in [hit["id"] for hit in json.loads(out)]
+
+
+def test_without_store_or_model_the_error_is_named(place, tmp_path):
+    missing = linkstore("facts", "--store", str(tmp_path / "none"))
+    unknown = linkstore("facts", "--store", place, "--model", "nobody:knows")
+
+    assert missing[0] == exits.NOT_FOUND
+    assert unknown[0] == exits.OTHER
+    assert "nobody:knows" in unknown[2]
