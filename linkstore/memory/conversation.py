@@ -5,24 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Future
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.tools import BaseTool
 
-from linkstore.memory.background import Background
+from linkstore.errors import StrategyError
 from linkstore.memory.entities import EntityFinder, entities_in
+from linkstore.memory.keeping import Keeping
 from linkstore.memory.keys import SessionKey
-from linkstore.memory.listing import listed_sessions, listed_turns
 from linkstore.memory.parts import Parts
 from linkstore.memory.recalled import Recall
 from linkstore.memory.recalling import Asked, recalled
 from linkstore.memory.recording import recorded
-from linkstore.memory.requests import Written, adrive, drive
+from linkstore.memory.requests import adrive, drive
 from linkstore.memory.turns import Turn
 from linkstore.memory.writing import Said
-from linkstore.plans import Operation
 from linkstore.store import LinkStore
 from linkstore.strategies import DEFAULT_STRATEGY, Reranker, Strategy
 from linkstore.strategies.base import require_at_least
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class ConversationMemory:
+class ConversationMemory(Keeping):
     """Remembers conversations and recalls what answers a question.
 
     A turn is a query and its response. It is stored as one document, with links to the turn before
@@ -54,11 +53,12 @@ class ConversationMemory:
         reranker: Function that scores the texts found; default none.
         entities: Gives the entities that a text mentions; default
             :func:`~linkstore.memory.entities.entities_in`.
-        strategy: How to search turns and knowledge; default
-            :data:`~linkstore.strategies.DEFAULT_STRATEGY`.
+        strategy: How to search the knowledge; default :data:`~linkstore.strategies.DEFAULT_STRATEGY`.
+        ttl: Turns that are older are not recalled, and :meth:`forget_expired` erases them; default None, none
+            are.
 
     Raises:
-        StrategyError: If ``window`` is not an integer of at least 1.
+        StrategyError: If ``window`` is not an integer of at least 1, or ``ttl`` is not positive.
     """
 
     def __init__(
@@ -71,11 +71,14 @@ class ConversationMemory:
         reranker: Reranker | None = None,
         entities: EntityFinder = entities_in,
         strategy: Strategy = DEFAULT_STRATEGY,
+        ttl: timedelta | None = None,
     ) -> None:
         require_at_least(1, window=window)
+        if ttl is not None and ttl <= timedelta(0):
+            raise StrategyError(f"ttl must be a positive time, not {ttl!r}")
         self.store = store
         self.knowledge = knowledge
-        self._parts = Parts(
+        parts = Parts(
             store=store,
             knowledge=knowledge,
             window=window,
@@ -83,8 +86,9 @@ class ConversationMemory:
             reranker=reranker,
             entities=entities,
             strategy=strategy,
+            ttl=ttl,
         )
-        self._background = Background()
+        super().__init__(parts)
 
     def add(
         self,
@@ -155,6 +159,7 @@ class ConversationMemory:
         k: int = 5,
         everywhere: bool = False,
         now: datetime | None = None,
+        budget: int | None = None,
     ) -> Recall:
         """Recall the turns and the chunks of knowledge that answer a question.
 
@@ -164,13 +169,17 @@ class ConversationMemory:
             k: How many turns and how many chunks to return at most; default 5.
             everywhere: Whether turns of other sessions of the same user and agent are recalled as well.
             now: The time that "last week" and the like are counted from; default the current time, in UTC.
+            budget: The most tokens that :attr:`Recall.prompt` may have, counted as
+                :class:`~linkstore.context.ContextCompiler` does, which chooses the chunks. Half of it at most
+                is for the conversation. Default None, no budget.
 
         Raises:
-            StrategyError: If ``k`` is not an integer of at least 1.
+            StrategyError: If ``k`` or ``budget`` is not an integer of at least 1.
+            BudgetError: If the question alone exceeds the budget.
             EmbeddingError: If the question is blank.
             BackendError: If a storage engine fails.
         """
-        asked = self._asked(session, question, k, everywhere, now)
+        asked = self._asked(session, question, k, everywhere, now, budget)
         return drive(self._settled(asked.session, recalled(self._parts, asked)))
 
     async def arecall(
@@ -181,46 +190,11 @@ class ConversationMemory:
         k: int = 5,
         everywhere: bool = False,
         now: datetime | None = None,
+        budget: int | None = None,
     ) -> Recall:
         """Recall: see :meth:`recall`."""
-        asked = self._asked(session, question, k, everywhere, now)
+        asked = self._asked(session, question, k, everywhere, now, budget)
         return await adrive(self._settled(asked.session, recalled(self._parts, asked)))
-
-    def turns(self, session: SessionKey | str, last: int | None = None) -> list[Turn]:
-        """The turns of a session in order; none for an unknown session.
-
-        Args:
-            session: The conversation.
-            last: Only so many, the latest; default all.
-        """
-        key = SessionKey.of(session)
-        return drive(self._settled(key, listed_turns(self._parts, key, last)))
-
-    async def aturns(self, session: SessionKey | str, last: int | None = None) -> list[Turn]:
-        """The turns of a session: see :meth:`turns`."""
-        key = SessionKey.of(session)
-        return await adrive(self._settled(key, listed_turns(self._parts, key, last)))
-
-    def sessions(self, *, user_id: str | None = None, agent_id: str | None = None) -> list[SessionKey]:
-        """The sessions that have turns, sorted.
-
-        Args:
-            user_id: Only those of this user; default those of all.
-            agent_id: Only those with this agent; default those with any.
-        """
-        return drive(self._settled(None, listed_sessions(self._parts, user_id, agent_id)))
-
-    async def asessions(self, *, user_id: str | None = None, agent_id: str | None = None) -> list[SessionKey]:
-        """The sessions that have turns: see :meth:`sessions`."""
-        return await adrive(self._settled(None, listed_sessions(self._parts, user_id, agent_id)))
-
-    def flush(self) -> None:
-        """Wait for the writes in the background; raise the error of one that failed."""
-        drive(self._settled(None, _nothing()))
-
-    async def aflush(self) -> None:
-        """Wait for the writes in the background: see :meth:`flush`."""
-        await adrive(self._settled(None, _nothing()))
 
     def close(self) -> None:
         """Wait for the writes in the background, and end them; the stores stay open."""
@@ -293,23 +267,17 @@ class ConversationMemory:
         )
 
     def _asked(
-        self, session: SessionKey | str, question: str, k: int, everywhere: bool, now: datetime | None
+        self,
+        session: SessionKey | str,
+        question: str,
+        k: int,
+        everywhere: bool,
+        now: datetime | None,
+        budget: int | None,
     ) -> Asked:
         require_at_least(1, k=k)
+        if budget is not None:
+            require_at_least(1, budget=budget)
         moment = datetime.now(UTC) if now is None else now
         key = SessionKey.of(session)
-        return Asked(session=key, question=question, k=k, everywhere=everywhere, now=moment)
-
-    def _settled(self, session: SessionKey | None, operation: Operation[T]) -> Operation[T]:
-        """An operation after the writes in the background, of one session or of all."""
-        waited_for = self._background.pending(session.path if session else None)
-        if waited_for:
-            try:
-                yield Written(futures=waited_for)
-            finally:
-                self._background.settle(waited_for)
-        return (yield from operation)
-
-
-def _nothing() -> Operation[None]:
-    yield from ()
+        return Asked(session=key, question=question, k=k, everywhere=everywhere, now=moment, budget=budget)

@@ -18,10 +18,10 @@ _POSITIONS: Final = {
     "latter": -1,
     "last": -1,
 }
+_ORDINAL: Final = "first|second|third|fourth|fifth|last"
 _MEANT: Final = re.compile(
-    r"\bthe (first|second|third|fourth|fifth|last)(?: (?:one|option|item|of (?:them|those|these)))?"
-    r"(?=\W*(?:$|[?.!,;]"
-    r"|\b(?:is|was|does|do|did|has|have|can|and|or|in|for|with|work|mean|better)\b))"
+    rf"\bthe ({_ORDINAL}) (?:one|option|item|of (?:them|those|these))\b"
+    rf"|\bthe ({_ORDINAL})(?=\W*$|[?.!,;]| (?:is|was|does|do|did|has|have|can|and|or|in|for|with)\b)"
     r"|\bthe (former|latter)\b",
     re.IGNORECASE,
 )
@@ -40,7 +40,7 @@ def item_meant(question: str, before: Sequence[Turn]) -> tuple[str, str] | None:
     match = _MEANT.search(question)
     if match is None:
         return None
-    position = _POSITIONS[(match.group(1) or match.group(2)).lower()]
+    position = _POSITIONS[str(match[1] or match[2] or match[3]).lower()]
     for turn in reversed(before[-_MOST_TURNS:]):
         for text in (turn.response or "", turn.query):
             items = items_of(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from linkstore.backends.base import Record
 from linkstore.memory.keys import SessionKey
@@ -10,7 +10,8 @@ from linkstore.memory.parts import Parts, any_vector
 from linkstore.memory.reading import NO_REFS, turns_of
 from linkstore.memory.recording import session_head
 from linkstore.memory.requests import Fetched, OfBackend
-from linkstore.memory.turns import HAS_SEGMENT, Turn
+from linkstore.memory.summaries import stored_summaries
+from linkstore.memory.turns import HAS_SEGMENT, Summary, Turn
 from linkstore.plans import Ids, Members, Operation, Plan, Reached, Resolve
 from linkstore.vectors import Floats, Ints
 
@@ -18,17 +19,21 @@ _BATCH: Final = 1_000
 _ALL: Final = 2**31 - 1
 
 
-def listed_turns(parts: Parts, session: SessionKey, last: int | None) -> Operation[list[Turn]]:
-    """The turns of a session, in order."""
-    if last is not None:
+def listed_turns(
+    parts: Parts, session: SessionKey, last: int | None = None, segment: int | None = None
+) -> Operation[list[Turn]]:
+    """The turns of a session or of one of its segments, in order."""
+    if last is not None and segment is None:
         head = yield from session_head(parts, session, last)
         return list(head.recent)
     vector = yield from any_vector(parts.store)
     if vector is None:
         return []
-    numbers: list[int] = yield Fetched(store=parts.store, plan=segments_of(session, vector))
+    numbers = [segment] if segment is not None else []
+    if segment is None:
+        numbers = yield Fetched(store=parts.store, plan=segments_of(session, vector))
     turns: list[Turn] = yield Fetched(store=parts.store, plan=turns_of(session, vector, numbers))
-    return turns
+    return turns if last is None else turns[-last:] if last else []
 
 
 def segments_of(session: SessionKey, vector: Floats) -> Plan[list[int]]:
@@ -61,3 +66,19 @@ def listed_sessions(parts: Parts, user_id: str | None, agent_id: str | None) -> 
         ),
         key=lambda key: key.path,
     )
+
+
+def exported(parts: Parts, session: SessionKey) -> Operation[dict[str, Any]]:
+    """All that is stored of a session, as plain JSON."""
+    turns = yield from listed_turns(parts, session)
+    summaries: list[Summary] = []
+    if turns:
+        plan = stored_summaries(session, turns[-1].segment, most=turns[-1].segment)
+        summaries = yield Fetched(store=parts.store, plan=plan)
+    return {
+        "user_id": session.user_id,
+        "agent_id": session.agent_id,
+        "run_id": session.run_id,
+        "turns": [turn.to_dict() for turn in turns],
+        "summaries": [{"segment": one.segment, "text": one.text} for one in summaries],
+    }

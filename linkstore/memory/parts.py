@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ class Parts:
     reranker: Reranker | None
     entities: EntityFinder
     strategy: Strategy
+    ttl: timedelta | None = None
 
 
 def any_vector(store: LinkStore) -> Operation[Floats | None]:

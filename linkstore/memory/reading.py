@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from linkstore.memory.drift import COMPARED
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.turns import HAS_TURN, Turn, turn_of
 from linkstore.plans import Candidates, Documents, Find, Ids, Members, Plan, Reached, Resolve, Stored
@@ -30,6 +31,7 @@ class Head:
         segment: The number of its last segment; 0 if it has none.
         count: How many turns that segment has.
         recent: Its latest turns, the last one last; older ones may be of the segments before.
+        similarity: Of the vector asked for to the most similar of the last turns of that segment.
     """
 
     known: bool
@@ -37,6 +39,7 @@ class Head:
     segment: int
     count: int
     recent: tuple[Turn, ...]
+    similarity: float = 1.0
 
 
 def head_of(session: SessionKey, vector: Floats, take: int) -> Plan[Head]:
@@ -51,14 +54,25 @@ def head_of(session: SessionKey, vector: Floats, take: int) -> Plan[Head]:
     last, refs = yield from _last_segment(session, vector, max(recorded, 1))
     count = len(refs)
     recent = yield from _latest(refs, take)
+    similarity = yield from _similarity(recent[-COMPARED:], vector)
     before = last - 1
     while len(recent) < take and before > 0 and before > last - PROBED:
         _, earlier = yield from _members(session, vector, range(before, before + 1))
         recent = [*(yield from _latest(earlier, take - len(recent))), *recent]
         before -= 1
     return Head(
-        known=bool(documents), recorded=recorded, segment=last, count=count, recent=tuple(recent[-take:])
+        known=bool(documents),
+        recorded=recorded,
+        segment=last,
+        count=count,
+        recent=tuple(recent[-take:]),
+        similarity=similarity,
     )
+
+
+def _similarity(turns: Sequence[Turn], vector: Floats) -> Plan[float]:
+    found: Candidates = yield Find(ids=tuple(turn.id for turn in turns), vector=vector)
+    return float(found.similarity.max(initial=-1.0))
 
 
 def turns_of(session: SessionKey, vector: Floats, segments: Sequence[int]) -> Plan[list[Turn]]:

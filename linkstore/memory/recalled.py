@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 
 from linkstore.context import Compiled
 from linkstore.hits import Hit
-from linkstore.memory.turns import Turn
+from linkstore.memory.turns import Summary, Turn
 
 EXCERPT: Final = 300
 """Characters of a turn's query or response that the conversation part of a prompt shows."""
@@ -25,7 +25,7 @@ class Recall:
         resolved: The question with its references resolved; the same text where it has none.
         entities: What the resolved question is about, most salient first.
         recent: The last turns of the session, in order.
-        summaries: What was said before those, one text for each of the latest closed segments, in order.
+        summaries: Of the latest closed topic segments of the session, in order.
         turns: The turns found for the question, best first.
         scores: The scores of ``turns``, in the same order.
         chunks: The documents of the knowledge store that were found, best first, with their paths.
@@ -40,7 +40,7 @@ class Recall:
     resolved: str
     entities: tuple[str, ...] = ()
     recent: tuple[Turn, ...] = ()
-    summaries: tuple[str, ...] = ()
+    summaries: tuple[Summary, ...] = ()
     turns: tuple[Turn, ...] = ()
     scores: tuple[float, ...] = ()
     chunks: tuple[Hit, ...] = ()
@@ -54,7 +54,7 @@ class Recall:
         parts = []
         if self.entities:
             parts.append(f"Key entities: {', '.join(self.entities)}")
-        parts += [f"Earlier: {text}" for text in self.summaries]
+        parts += [f"Earlier: {summary.text}" for summary in self.summaries]
         said = {turn.id: turn for turn in (*self.turns, *self.recent)}
         ordered = sorted(said.values(), key=lambda turn: (turn.time, turn.order))
         return "\n".join([*parts, *map(shown_turn, ordered)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -11,6 +11,7 @@ from langchain_core.documents import Document
 
 from linkstore.filters import Filter
 from linkstore.hits import Hit, Hits
+from linkstore.memory.budgeting import within_budget
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.parts import Parts, any_vector
 from linkstore.memory.reading import Head
@@ -19,14 +20,17 @@ from linkstore.memory.recording import session_head
 from linkstore.memory.references import Resolved, resolve
 from linkstore.memory.requests import Fetched, Get, Search
 from linkstore.memory.rewriting import rewritten
+from linkstore.memory.salience import salient
 from linkstore.memory.serving import served, turns_mentioning
-from linkstore.memory.turns import Turn, turn_of
+from linkstore.memory.summaries import stored_summaries
+from linkstore.memory.turns import Summary, Turn, turn_of, written_time
+from linkstore.memory.turnsearch import TurnSearch
 from linkstore.memory.views import View, fused, views_of
 from linkstore.memory.when import time_filter
 from linkstore.plans import Operation
 from linkstore.store import LinkStore
+from linkstore.strategies import Strategy
 from linkstore.strategies.reranking import reranked
-from linkstore.text import fold
 
 RECENT_ENTITIES: Final = 10
 """How many entities of the last turns a question without any may be about."""
@@ -34,6 +38,8 @@ SERVED: Final = 5
 """How many chunks that served the session before are recalled."""
 POOL: Final = 50
 """How many hits of each view are joined."""
+JUDGED: Final = 20
+"""How many hits a reranker scores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,42 +51,47 @@ class Asked:
     k: int
     everywhere: bool
     now: datetime
+    budget: int | None
 
 
 def recalled(parts: Parts, asked: Asked) -> Operation[Recall]:
     """Recall what answers a question."""
-    head = yield from session_head(parts, asked.session, parts.window)
+    head = without_expired((yield from session_head(parts, asked.session, parts.window)), parts, asked.now)
     resolved = yield from _understood(parts, asked.question, head)
-    entities = parts.entities(resolved.text) or recent_entities(head.recent)
+    entities = parts.entities(resolved.text) or salient(head.recent, RECENT_ENTITIES)
     views = views_of(asked.question, resolved, head.recent)
     turns: tuple[Hit, ...] = ()
     if head.segment or asked.everywhere:
-        turns = yield from _found(parts, parts.store, views, asked, _scope(asked))
-    chunks: tuple[Hit, ...] = ()
+        turns = (yield from _found(parts, parts.store, views[:1], asked, TurnSearch(), _scope(parts, asked)))[
+            : asked.k
+        ]
+    pool: tuple[Hit, ...] = ()
     before: list[Document] = []
     if parts.knowledge is not None:
         before = yield from _served_before(parts, parts.knowledge, asked.session, head, entities)
-        chunks = yield from _found(parts, parts.knowledge, views, asked, None)
-    return Recall(
+        pool = yield from _found(parts, parts.knowledge, views, asked, parts.strategy)
+    recall = Recall(
         question=asked.question,
         resolved=resolved.text,
         entities=tuple(entities),
         recent=head.recent,
+        summaries=tuple((yield from _summaries(parts, asked.session, head))),
         turns=tuple(turn_of(str(hit.document.id), hit.document.metadata) for hit in turns),
         scores=tuple(hit.score for hit in turns),
-        chunks=chunks,
+        chunks=pool[: asked.k],
         served=tuple(before),
-        reason=None if turns or chunks else "neither a turn nor a chunk is stored that could answer it",
+        reason=None if turns or pool else "neither a turn nor a chunk is stored that could answer it",
     )
+    if asked.budget is None:
+        return recall
+    return (yield from within_budget(recall, asked.budget, parts.knowledge, pool))
 
 
-def recent_entities(turns: Sequence[Turn], most: int = RECENT_ENTITIES) -> tuple[str, ...]:
-    """The distinct entities of turns, latest first."""
-    found: dict[str, str] = {}
-    for turn in reversed(turns):
-        for name in turn.entities:
-            found.setdefault(fold(name), name)
-    return tuple(found.values())[:most]
+def without_expired(head: Head, parts: Parts, now: datetime) -> Head:
+    """The end of a session without turns that are older than the memory's time to live."""
+    if parts.ttl is None:
+        return head
+    return replace(head, recent=tuple(turn for turn in head.recent if turn.time >= now - parts.ttl))
 
 
 def _understood(parts: Parts, question: str, head: Head) -> Operation[Resolved]:
@@ -90,27 +101,43 @@ def _understood(parts: Parts, question: str, head: Head) -> Operation[Resolved]:
     return resolve(question, head.recent, parts.entities)
 
 
-def _scope(asked: Asked) -> Filter:
+def _scope(parts: Parts, asked: Asked) -> Filter:
     """The turns that may be recalled."""
     scope = asked.session.owners_scope if asked.everywhere else asked.session.scope
-    return {**scope, **(time_filter(asked.question, asked.now) or {})}
+    times = dict(time_filter(asked.question, asked.now) or {})
+    if parts.ttl is not None:
+        living = {"time": {"$gte": written_time(asked.now - parts.ttl)}}
+        return {**scope, "$and": [living, times] if times else [living]}
+    return {**scope, **times}
+
+
+def _summaries(parts: Parts, session: SessionKey, head: Head) -> Operation[list[Summary]]:
+    """The summaries of the closed segments that the last turns are not of."""
+    last = min((turn.segment for turn in head.recent), default=head.segment)
+    if last <= 1:
+        return []
+    return (yield Fetched(store=parts.store, plan=stored_summaries(session, last)))  # type: ignore[no-any-return]
 
 
 def _found(
-    parts: Parts, store: LinkStore, views: Sequence[View], asked: Asked, scope: Filter | None
+    parts: Parts,
+    store: LinkStore,
+    views: Sequence[View],
+    asked: Asked,
+    strategy: Strategy,
+    scope: Filter | None = None,
 ) -> Operation[tuple[Hit, ...]]:
-    """What a store has for the views of a question, best first."""
-    pool = max(POOL, 2 * asked.k)
+    """What a store has for the views of a question, best first: at least ``k``, if it has as many."""
+    alone = len(views) == 1 and asked.budget is None and parts.reranker is None
+    pool = asked.k if alone else max(POOL, 2 * asked.k)
     found: list[Hits] = []
     for view in views:
-        hits: Hits = yield Search(
-            store=store, question=view.text, strategy=parts.strategy, k=pool, filter=scope
-        )
+        hits: Hits = yield Search(store=store, question=view.text, strategy=strategy, k=pool, filter=scope)
         found.append(hits)
     best = fused(views, found, pool)
     if parts.reranker is None or not best:
-        return best[: asked.k]
-    judged: Hits = yield from reranked(Hits(hits=best), views[0].text, parts.reranker, 1.0, pool, asked.k)
+        return best
+    judged: Hits = yield from reranked(Hits(hits=best), views[0].text, parts.reranker, 1.0, JUDGED, pool)
     return judged.hits
 
 

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from langchain_core.documents import Document
+
+from linkstore.backends.base import Manifest
+from linkstore.memory.drift import is_new_topic
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.parts import Parts, any_vector
-from linkstore.memory.reading import Head, head_of
-from linkstore.memory.requests import Add, Fetched
-from linkstore.memory.turns import Turn
+from linkstore.memory.reading import Head, head_of, turns_of
+from linkstore.memory.requests import Add, Embed, Fetched, OfBackend
+from linkstore.memory.summaries import FEWEST_TURNS, summary_document, summary_text
+from linkstore.memory.turns import WORDLESS, Turn
 from linkstore.memory.writing import Said, documents_of, entity_documents, placed
 from linkstore.plans import Candidates, Find, Ids, Operation, Plan
+from linkstore.vectors import Floats, unit_vector
 
 NOTHING_YET = Head(known=False, recorded=0, segment=0, count=0, recent=())
 
 
 def recorded(parts: Parts, said: Said) -> Operation[Turn]:
     """Write a turn at the end of its session, in one change."""
-    head = yield from session_head(parts, said.session, parts.window)
-    turn = placed(said, head, new_topic=False)
+    vector = yield from _vector_of(parts, said.query)
+    head = NOTHING_YET
+    if vector is not None:
+        plan = head_of(said.session, vector, parts.window)
+        head = yield Fetched(store=parts.store, plan=plan)
+    new = is_new_topic(said.query, said.entities, head.recent, head.similarity)
+    turn = placed(said, head, new_topic=new)
+    closing = yield from _summary_of_closed(parts, turn, head, vector)
     ids = tuple(str(one.id) for one in entity_documents(turn))
     known = frozenset((yield Fetched(store=parts.store, plan=_stored(ids))) if ids and head.segment else ())
-    yield Add(store=parts.store, documents=documents_of(turn, head, known))
+    yield Add(store=parts.store, documents=[*closing, *documents_of(turn, head, known)])
     return turn
 
 
@@ -29,6 +41,27 @@ def session_head(parts: Parts, session: SessionKey, take: int) -> Operation[Head
     if vector is None:
         return NOTHING_YET
     return (yield Fetched(store=parts.store, plan=head_of(session, vector, take)))  # type: ignore[no-any-return]
+
+
+def _vector_of(parts: Parts, query: str) -> Operation[Floats | None]:
+    """The vector of what the user said; None for an empty store."""
+    manifest: Manifest = yield OfBackend(store=parts.store, operation=parts.store.backend.manifest())
+    if manifest.dimension is None:
+        return None
+    given = yield Embed(store=parts.store, text=query if query.strip() else WORDLESS)
+    return unit_vector(given, manifest.dimension)
+
+
+def _summary_of_closed(
+    parts: Parts, turn: Turn, head: Head, vector: Floats | None
+) -> Operation[list[Document]]:
+    """The summary of the segment that a turn closes by opening another one."""
+    if vector is None or head.segment in {0, turn.segment} or head.count < FEWEST_TURNS:
+        return []
+    plan = turns_of(turn.session, vector, [head.segment])
+    turns: list[Turn] = yield Fetched(store=parts.store, plan=plan)
+    text = yield from summary_text(turns, parts.model)
+    return [summary_document(turns, text)]
 
 
 def _stored(ids: tuple[str, ...]) -> Plan[list[str]]:

@@ -16,6 +16,7 @@ from typing import Final
 from linkstore.lexical import terms
 from linkstore.memory.entities import EntityFinder
 from linkstore.memory.listed import item_meant
+from linkstore.memory.salience import ELSEWHERE
 from linkstore.memory.turns import Turn
 from linkstore.text import fold
 
@@ -68,22 +69,26 @@ class Resolved:
 
 def resolve(question: str, recent: Sequence[Turn], entities: EntityFinder) -> Resolved:
     """Resolve the references of a question in the light of the last turns, in order."""
-    stated, focus = "", None
+    stated, focus, since = "", None, 0
     for at, turn in enumerate(recent):
-        seen = _resolved(turn.query, recent[:at], entities, stated, focus)
+        seen = _resolved(turn.query, recent[since:at], entities, stated, focus)
+        if entities(turn.query) and not _has_sign(turn.query):
+            stated, focus = turn.query, None
+            since = at  # what it names is what is spoken of from here on
         stated = seen.text if not seen.depends or seen.exact else stated or turn.query
         focus = seen.focus
-    return _resolved(question, recent, entities, stated, focus)
+    return _resolved(question, recent[since:], entities, stated, focus)
 
 
 def depends_on_history(question: str) -> bool:
     """Whether a question has a sign that it can only be understood from what was said before."""
-    return bool(
-        _PRONOUN.search(question)
-        or _OTHER_SIGN.search(question)
-        or _LEAD.search(question)
-        or len(terms(question)) < _FEWEST_WORDS
-    )
+    return _has_sign(question) or len(terms(question)) < _FEWEST_WORDS
+
+
+def _has_sign(question: str) -> bool:
+    """Whether a question has a word that refers to something said before."""
+    signs = (_PRONOUN, _OTHER_SIGN, _LEAD)
+    return any(sign.search(question) for sign in signs)
 
 
 def _resolved(
@@ -101,7 +106,7 @@ def _resolved(
         if meant is not None:
             text = _substituted(question, meant)
             return Resolved(text=text, depends=True, exact=named, focus=meant)
-    if stated and (_ELLIPSIS.search(question) or len(terms(question)) < _FEWEST_WORDS):
+    if stated and (_ELLIPSIS.search(question) or not entities(question)):
         text = f"{stated.rstrip(' ?.!')}: {question.strip()}"
         return Resolved(text=text, depends=True, focus=focus)
     return Resolved(text=question, depends=True, focus=focus)
@@ -132,16 +137,16 @@ def _antecedent(
         return answer, True
     weights: dict[str, float] = {}
     spelled: dict[str, str] = {}
+    last = before[-1].segment
     for age, turn in enumerate(reversed(before)):
+        near = _FADING**age * (1.0 if turn.segment == last else ELSEWHERE)
         for text, share in ((turn.query, 1.0), (turn.response or "", 0.4)):
             for name in entities(text):
                 key = fold(name)
                 spelled.setdefault(key, name)
                 repeats = fold(turn.response or "").count(key)
                 proper = 1.5 if name[:1].isupper() else 1.0
-                weights[key] = weights.get(key, 0.0) + share * _FADING**age * proper * (
-                    1 + min(repeats, 3) / 4
-                )
+                weights[key] = weights.get(key, 0.0) + share * near * proper * (1 + min(repeats, 3) / 4)
     if pronoun in _PERSONAL:
         weights = {key: value for key, value in weights.items() if spelled[key][:1].isupper()} or weights
     if focus is not None and fold(focus) not in map(fold, entities(before[-1].query)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -20,6 +20,10 @@ MENTIONS: Final = "mentions"
 SOURCED_FROM: Final = "sourced_from"
 RELATED_TO: Final = "related_to"
 SUMMARISES: Final = "summarises"
+ASKS: Final = 0.9
+BACK: Final = 0.4
+ANSWERED: Final = 0.1
+"""Weights of ``next_turn``: of a turn that asks, of any other and backwards, of one with an answer."""
 WORDLESS: Final = "(nothing was said)"
 """The text of a turn without any word or sign, which no embedding takes."""
 
@@ -77,14 +81,29 @@ class Turn:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What was said in a closed topic segment, in short.
+
+    Args:
+        segment: Its number; ``memory.turns(session, segment=...)`` gives the turns.
+        text: The summary.
+        entities: What the segment is about, most frequent first.
+    """
+
+    segment: int
+    text: str
+    entities: tuple[str, ...] = ()
+
+
 def turn_document(turn: Turn) -> Document:
     """The document that stores a turn, whole."""
     links = [
         Link.incoming(kind=HAS_TURN, tag=turn.session.segment(turn.segment)),
-        Link.outgoing(kind=NEXT_TURN, tag=turn.id),
+        Link.outgoing(kind=NEXT_TURN, tag=turn.id, weight=lead(turn)),
     ]
     if turn.follows is not None:
-        links.append(Link.incoming(kind=NEXT_TURN, tag=turn.follows))
+        links.append(Link.incoming(kind=NEXT_TURN, tag=turn.follows, weight=BACK))
     links += (
         Link.outgoing(kind=MENTIONS, tag=turn.session.entity(turn.segment, name), label=name)
         for name in turn.entities
@@ -100,6 +119,16 @@ def turn_document(turn: Turn) -> Document:
         LINKS_KEY: [link.to_dict() for link in links],
     }
     return Document(id=turn.id, page_content=turn.text, metadata=metadata)
+
+
+def lead(turn: Turn) -> float:
+    """How much a turn says of the one after it: most if it asks without an answer, little with one.
+
+    Where each turn has a long answer, neighbours of it would be neighbours of everything.
+    """
+    if turn.response is not None:
+        return ANSWERED
+    return ASKS if "?" in turn.query else BACK
 
 
 def common_metadata(type: str, session: SessionKey) -> dict[str, Any]:
@@ -141,8 +170,3 @@ def written_time(time: datetime) -> str:
     if time.tzinfo is None:
         raise DocumentError(f"the time of a turn needs a time zone: {time!r}; use datetime.now(UTC)")
     return time.astimezone(UTC).isoformat(timespec="microseconds")
-
-
-def distinct(names: Sequence[str]) -> tuple[str, ...]:
-    """Names without repetitions, in order of first appearance."""
-    return tuple(dict.fromkeys(names))

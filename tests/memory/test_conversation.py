@@ -4,6 +4,7 @@ import pytest
 from memory_cases import MemoryCases
 
 from linkstore import LinkStore
+from linkstore.memory import ConversationMemory
 
 
 class TestEmbedded(MemoryCases):
@@ -11,3 +12,22 @@ class TestEmbedded(MemoryCases):
     def store(self, tmp_path):
         with LinkStore.open(tmp_path / "memory") as store:
             yield store
+
+
+def test_no_byte_of_what_was_forgotten_is_left_in_the_folder(tmp_path):
+    folder = tmp_path / "memory"
+    with LinkStore.open(folder) as store, ConversationMemory(store) as memory:
+        for number in range(30):
+            memory.add("secret", f"The passphrase is quetzalcoatl{number}", f"Noted quetzalcoatl{number}.")
+            memory.add("open", f"The weather is fine {number}")
+        store.backend.run(store.backend.flush())
+        assert holds(folder, b"quetzalcoatl")
+        assert memory.forget("secret") == 30
+        assert not holds(folder, b"quetzalcoatl")
+        assert not holds(folder, b"//secret")
+        assert len(memory.turns("open")) == 30
+    assert not holds(folder, b"quetzalcoatl")
+
+
+def holds(folder, text):
+    return any(text in path.read_bytes() for path in folder.rglob("*") if path.is_file())

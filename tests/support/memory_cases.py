@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import random
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from langchain_core.language_models import FakeListChatModel
 
 from linkstore import LinkStore
-from linkstore.errors import DocumentError, StrategyError
+from linkstore.context import counter_of
+from linkstore.errors import BudgetError, DocumentError, StrategyError
 from linkstore.memory import ConversationMemory, SessionKey
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -149,3 +152,140 @@ class MemoryCases:
                 found = memory.recall("chat", "How does kubernetes scale?", k=1)
         assert [hit.document.id for hit in found.chunks] == ["k"]
         assert "Kubernetes scales pods." in found.prompt
+
+    def test_what_was_said_at_a_time_is_recalled(self, memory):
+        now = START + timedelta(days=9)
+        memory.add("chat", "I would like to learn the piano", time=START)
+        memory.add("chat", "I would like to learn the violin", time=now - timedelta(hours=1))
+        found = memory.recall("chat", "what did I say last week that I would like to learn?", now=now)
+        assert [turn.query for turn in found.turns] == ["I would like to learn the piano"]
+
+    def test_references_are_resolved_and_chunks_that_served_are_recalled(self, store):
+        with LinkStore() as knowledge:
+            knowledge.add_texts(
+                ["Kubernetes runs containers.", "Kubernetes scales pods.", "Bananas are yellow."],
+                ids=["what", "scale", "b"],
+            )
+            with ConversationMemory(store, knowledge) as memory:
+                memory.add("chat", "What is Kubernetes?", "It runs containers for you." * 3, sources=["what"])
+                found = memory.recall("chat", "How does it scale?", k=2)
+                assert "Kubernetes" in found.resolved
+                assert "scale" in {hit.document.id for hit in found.chunks}
+                assert [document.id for document in found.served] == ["what"]
+                assert memory.recall("other", "How does it scale?").served == ()
+
+    def test_a_closed_segment_has_a_summary_that_leads_to_its_turns(self, memory):
+        for number in range(4):
+            memory.add("chat", f"How many pods does Kubernetes run on node {number}?", "Ten pods.")
+        memory.add("chat", "Which violin concertos did Brahms and Sibelius compose?")
+        assert [turn.segment for turn in memory.turns("chat")] == [1, 1, 1, 1, 2]
+        for number in range(12):
+            memory.add("chat", f"Which violin concertos did Brahms compose in 18{number + 70}?")
+        (summary,) = memory.recall("chat", "And Bruch?").summaries
+        assert (summary.segment, "pods" in summary.text) == (1, True)
+        assert len(memory.turns("chat", segment=1)) == 4
+        assert memory.export("chat")["summaries"] == [{"segment": 1, "text": summary.text}]
+
+    def test_a_recall_fits_its_budget(self, store):
+        counter = counter_of(None)
+        with LinkStore() as knowledge:
+            texts = [f"Kubernetes fact {n}: it runs containers of sort {n}." for n in range(40)]
+            knowledge.add_texts(texts, ids=[f"k{n}" for n in range(40)])
+            with ConversationMemory(store, knowledge) as memory:
+                for number in range(12):
+                    memory.add("chat", f"What of Kubernetes {number}?", "It runs containers. " * 8)
+                for budget in (60, 120, 400, 1500):
+                    found = memory.recall("chat", "How does it run containers?", budget=budget)
+                    assert counter.count([found.prompt])[0] <= budget
+                    assert "How does it run containers?" in found.prompt
+                assert len(found.recent) == 10
+                assert found.chunks
+                with pytest.raises(BudgetError, match="budget of 3"):
+                    memory.recall("chat", "How does it run containers?", budget=3)
+
+    def test_a_model_resolves_references(self, store):
+        model = FakeListChatModel(responses=["How does Kubernetes scale?"])
+        with ConversationMemory(store, model=model) as memory:
+            memory.add("chat", "What is Kubernetes?")
+            assert memory.recall("chat", "How does it scale?").resolved == "How does Kubernetes scale?"
+
+    def test_a_reranker_decides(self, store):
+        def prefers_the_last(question, texts):
+            return [float("three" in text) for text in texts]
+
+        with ConversationMemory(store, reranker=prefers_the_last) as memory:
+            for name in ("one", "two", "three"):
+                memory.add("chat", f"Kubernetes has pod {name}")
+            assert memory.recall("chat", "Kubernetes pod one").turns[0].query.endswith("three")
+
+    def test_old_turns_are_not_recalled_after_their_time_to_live(self, store):
+        now = datetime.now(UTC)
+        with ConversationMemory(store, ttl=timedelta(days=1)) as memory:
+            memory.add("chat", "Kubernetes is old", time=now - timedelta(days=2))
+            memory.add("chat", "Kubernetes is new", time=now)
+            found = memory.recall("chat", "Kubernetes")
+            assert [turn.query for turn in (*found.turns, *found.recent)] == ["Kubernetes is new"] * 2
+            assert memory.forget_expired() == 1
+            assert [turn.query for turn in memory.turns("chat")] == ["Kubernetes is new"]
+
+    def fill(self, memory) -> dict[str, SessionKey]:
+        keys = {
+            name: SessionKey(run_id=run, user_id=user)
+            for name, run, user in (("a", "a", "ada"), ("b", "b", "ada"), ("c", "a", "bob"))
+        }
+        for at, (name, key) in enumerate(keys.items()):
+            for number in range(3):
+                text = f"Session {name} speaks of Zanzibar{name} {number}"
+                memory.add(key, text, "Yes.", time=START + timedelta(days=10 * at + number))
+            memory.add(key, "Also about kubernetes", time=START + timedelta(days=10 * at + 5))
+        return keys
+
+    def test_a_session_is_forgotten(self, memory):
+        keys = self.fill(memory)
+        assert memory.forget(keys["a"]) == 4
+        assert memory.turns(keys["a"]) == []
+        assert memory.recall(keys["a"], "Zanzibara").turns == ()
+        assert memory.sessions() == sorted([keys["b"], keys["c"]], key=lambda key: key.path)
+        assert len(memory.turns(keys["b"])) == 4
+        memory.add(keys["a"], "Again")
+        assert [turn.query for turn in memory.turns(keys["a"])] == ["Again"]
+
+    def test_a_person_is_forgotten(self, memory):
+        keys = self.fill(memory)
+        assert memory.forget(user_id="ada") == 8
+        assert memory.sessions() == [keys["c"]]
+        assert len(memory.turns(keys["c"])) == 4
+
+    def test_an_entity_is_forgotten(self, memory, store):
+        keys = self.fill(memory)
+        assert memory.forget(entity="Kubernetes") == 3
+        for key in keys.values():
+            assert not [turn for turn in memory.turns(key) if "kubernetes" in turn.text]
+        left = store.backend.run(store.backend.scan(None, 1000))
+        assert not [one.id for one in left if "kubernetes" in f"{one.id} {one.text} {one.metadata}".lower()]
+        for key in keys.values():
+            memory.add(key, "And on")
+            assert memory.turns(key)[-1].query == "And on"
+
+    def test_what_was_said_before_a_date_is_forgotten(self, memory):
+        keys = self.fill(memory)
+        assert memory.forget(before=START + timedelta(days=11)) == 5
+        assert memory.turns(keys["a"]) == []
+        assert len(memory.turns(keys["b"])) == 3
+        assert len(memory.turns(keys["c"])) == 4
+        assert memory.forget(before=START + timedelta(days=11)) == 0
+
+    def test_forgetting_needs_to_know_what(self, memory):
+        with pytest.raises(DocumentError, match="forget"):
+            memory.forget()
+        with pytest.raises(DocumentError, match="time zone"):
+            memory.forget(before=datetime(2026, 3, 2))  # noqa: DTZ001
+
+    def test_an_export_has_all_that_was_said(self, memory):
+        memory.add("chat", "What is Kubernetes?", "An orchestrator.", sources=["doc"], time=START)
+        exported = json.loads(json.dumps(memory.export("chat")))
+        assert exported["run_id"] == "chat"
+        (turn,) = exported["turns"]
+        assert (turn["query"], turn["response"]) == ("What is Kubernetes?", "An orchestrator.")
+        assert turn["sources"] == ["doc"]
+        assert datetime.fromisoformat(turn["time"]) == START

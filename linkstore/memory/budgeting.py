@@ -1,0 +1,90 @@
+"""Fitting what was recalled into a budget of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from linkstore.context import Compiled, ContextCompiler, counter_of
+from linkstore.errors import BudgetError
+from linkstore.hits import Hit, Hits
+from linkstore.memory.recalled import Recall
+from linkstore.memory.requests import Compile
+from linkstore.plans import Operation, Plan
+from linkstore.store import LinkStore
+from linkstore.strategies import Question, Strategy
+
+CONVERSATION: Final = 0.5
+"""The part of the budget that the conversation may take where there is knowledge as well."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Given(Strategy):
+    """Returns hits that were found before, for a compiler to choose from."""
+
+    found: tuple[Hit, ...]
+
+    def plan(self, question: Question) -> Plan[Hits]:
+        """No fetch."""
+        yield from ()
+        return Hits(hits=self.found[: self.k], strategy="given")
+
+
+def within_budget(
+    recall: Recall, budget: int, knowledge: LinkStore | None, pool: tuple[Hit, ...]
+) -> Operation[Recall]:
+    """A recall whose prompt fits a budget: turns are left out, and a compiler chooses among the chunks.
+
+    Args:
+        recall: All that was found.
+        budget: The most tokens that the prompt may have.
+        knowledge: Where the chunks are from; None: there are none.
+        pool: More chunks than those of the recall, best first.
+
+    Raises:
+        BudgetError: If the question alone exceeds the budget; the message says by how much.
+    """
+    counter = counter_of(None)
+
+    def cost(one: Recall) -> int:
+        return counter.count([one.prompt])[0]
+
+    bare = replace(recall, chunks=(), compiled=None)
+    share = budget if knowledge is None or not pool else int(budget * CONVERSATION)
+    fitting = next((one for one in _shorter(bare) if cost(one) <= share), None)
+    least = fitting or list(_shorter(bare))[-1]
+    if cost(least) > budget:
+        raise BudgetError(
+            f"the question alone has {cost(least)} tokens, {cost(least) - budget} more than the budget of"
+            f" {budget}; raise the budget, or ask in fewer words"
+        )
+    if knowledge is None or not pool:
+        return least
+    left = budget - cost(least)
+    while left > 0:
+        compiler = ContextCompiler(knowledge, budget=left, strategy=Given(found=pool, k=len(pool)))
+        compiled: Compiled = yield Compile(compiler=compiler, question=recall.resolved)
+        within = {item.document.id for item in compiled.items}
+        chunks = tuple(hit for hit in pool if hit.document.id in within)
+        found = replace(least, chunks=chunks, compiled=compiled)
+        excess = cost(found) - budget
+        if excess <= 0:
+            return found
+        left -= excess  # the heading, and where texts are joined
+    return least
+
+
+def _shorter(recall: Recall) -> Iterator[Recall]:
+    """The recall, then with less and less: recalled turns from the last, summaries, then the oldest turns."""
+    yield recall
+    turns, scores = recall.turns, recall.scores
+    for end in range(len(turns) - 1, -1, -1):
+        recall = replace(recall, turns=turns[:end], scores=scores[:end])
+        yield recall
+    for start in range(1, len(recall.summaries) + 1):
+        yield replace(recall, summaries=recall.summaries[start:])
+    recall = replace(recall, summaries=())
+    for start in range(1, len(recall.recent) + 1):
+        yield replace(recall, recent=recall.recent[start:])
+    yield replace(recall, recent=(), entities=())

@@ -1,0 +1,161 @@
+"""Forgetting: turns are removed with all that was made from them, and erased from the files of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from langchain_core.documents import Document
+
+from linkstore.backends.base import Record
+from linkstore.links import LINKS_KEY
+from linkstore.memory.keys import SessionKey
+from linkstore.memory.parts import Parts
+from linkstore.memory.requests import Add, Delete, OfBackend
+from linkstore.memory.turns import RELATED_TO, Turn, turn_of, written_time
+from linkstore.memory.writing import segment_document
+from linkstore.operations import as_document
+from linkstore.plans import Operation
+from linkstore.text import fold, tokens
+
+_BATCH: Final = 1_000
+_TYPES: Final = frozenset({"session", "segment", "turn", "entity", "summary"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgettable:
+    """What is to be forgotten: the turns for which all that is given holds.
+
+    Args:
+        session: Turns of this session.
+        user_id: Turns of this person.
+        agent_id: Turns with this agent.
+        entity: Turns that mention this.
+        before: Turns before this moment.
+    """
+
+    session: SessionKey | None = None
+    user_id: str | None = None
+    agent_id: str | None = None
+    entity: str | None = None
+    before: datetime | None = None
+
+    @property
+    def given(self) -> bool:
+        """Whether anything is."""
+        fields = (self.session, self.user_id, self.agent_id, self.entity, self.before)
+        return any(field is not None for field in fields)
+
+    def owns(self, metadata: dict[str, Any]) -> bool:
+        """Whether a document is of a session that turns may be forgotten of."""
+        return (
+            (self.session is None or metadata["session"] == self.session.path)
+            and (self.user_id is None or metadata["user_id"] == self.user_id)
+            and (self.agent_id is None or metadata["agent_id"] == self.agent_id)
+        )
+
+    def chooses(self) -> Callable[[Turn], bool]:
+        """Whether a turn of such a session is to be forgotten."""
+        moment = None if self.before is None else written_time(self.before)
+        words = tokens(self.entity) if self.entity is not None else ()
+        name = None if self.entity is None else fold(self.entity)
+
+        def chosen(turn: Turn) -> bool:
+            if moment is not None and written_time(turn.time) >= moment:
+                return False
+            return name is None or name in map(fold, turn.entities) or _has(turn.text, words)
+
+        return chosen
+
+
+def forgotten(parts: Parts, what: Forgettable) -> Operation[int]:
+    """Remove turns and what was made from them, and erase them from the store's files; how many turns.
+
+    First the turns themselves are removed: whoever stops in between has forgotten what can be recalled, and
+    completes the rest by repeating the call.
+    """
+    documents: list[Record] = []
+    after: str | None = None
+    while True:
+        operation = parts.store.backend.scan(after, _BATCH)
+        records: list[Record] = yield OfBackend(store=parts.store, operation=operation)
+        if not records:
+            break
+        after = records[-1].id
+        documents += (one for one in records if _is_ours(one) and what.owns(dict(one.metadata)))
+    turns = [turn_of(one.id, one.metadata) for one in documents if one.metadata["type"] == "turn"]
+    chosen = what.chooses()
+    gone = {turn.id for turn in turns if chosen(turn)}
+    kept = [turn for turn in turns if turn.id not in gone]
+    removed, changed = _consequences(documents, kept, gone)
+    if gone:
+        yield Delete(store=parts.store, ids=sorted(gone))
+    if changed:
+        yield Add(store=parts.store, documents=changed)
+    if removed:
+        yield Delete(store=parts.store, ids=sorted(removed))
+    yield OfBackend(store=parts.store, operation=parts.store.backend.compact())
+    return len(gone)
+
+
+def _consequences(
+    documents: Iterable[Record], kept: list[Turn], gone: set[str]
+) -> tuple[set[str], list[Document]]:
+    """The documents that go with turns, and those that stay but say something else."""
+    sessions = {turn.session.path for turn in kept}
+    first: dict[str, Turn] = {}
+    for turn in sorted(kept, key=lambda turn: turn.order, reverse=True):
+        first[turn.session.segment(turn.segment)] = turn
+    named = {turn.session.entity(turn.segment, name) for turn in kept for name in turn.entities}
+    touched = {_segment_of(one) for one in documents if one.id in gone}
+    removed: set[str] = set()
+    changed: list[Document] = []
+    for one in documents:
+        kind, segment = one.metadata["type"], _segment_of(one)
+        if kind == "turn":
+            continue
+        stays = {
+            "session": one.metadata["session"] in sessions,
+            "segment": segment in first,
+            "entity": one.id in named,
+            "summary": segment in first and segment not in touched,
+        }[kind]
+        if not stays:
+            removed.add(one.id)
+        elif kind == "segment" and segment in touched:
+            changed.append(segment_document(first[segment]))
+        elif kind == "entity":
+            changed += _without_relations(one, named)
+    return removed, changed
+
+
+def _without_relations(one: Record, named: set[str]) -> Iterator[Document]:
+    """An entity without relations to entities that are gone; nothing if it has none."""
+    links = [
+        link
+        for link in one.metadata[LINKS_KEY]
+        if link["kind"] != RELATED_TO or link["direction"] == "in" or link["tag"] in named
+    ]
+    if len(links) != len(one.metadata[LINKS_KEY]):
+        document = as_document(one)
+        document.metadata[LINKS_KEY] = links
+        yield document
+
+
+def _segment_of(one: Record) -> str:
+    number = one.metadata.get("segment", 0)
+    return SessionKey.from_path(one.metadata["session"]).segment(number)
+
+
+def _is_ours(one: Record) -> bool:
+    return one.metadata.get("type") in _TYPES and "session" in one.metadata and LINKS_KEY in one.metadata
+
+
+def _has(text: str, words: tuple[str, ...]) -> bool:
+    """Whether a text has these words next to each other."""
+    if not words:
+        return False
+    said = tokens(text)
+    return any(said[at : at + len(words)] == words for at in range(len(said) - len(words) + 1))

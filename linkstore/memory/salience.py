@@ -1,0 +1,33 @@
+"""How salient entities are, by how often and how lately they were mentioned; derived from turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from linkstore.memory.turns import Turn
+from linkstore.text import fold
+
+FADING: Final = 0.8
+"""What a mention counts less with each turn since."""
+ELSEWHERE: Final = 0.5
+"""What a mention counts in another topic segment than the last one."""
+
+
+def salient(turns: Sequence[Turn], most: int) -> tuple[str, ...]:
+    """The distinct entities of turns, most salient first; of equal ones, the latest.
+
+    Args:
+        turns: In order.
+        most: How many to return at most.
+    """
+    weights: dict[str, float] = {}
+    spelled: dict[str, str] = {}
+    for age, turn in enumerate(reversed(turns)):
+        share = 1.0 if turn.segment == turns[-1].segment else ELSEWHERE
+        for name in turn.entities:
+            key = fold(name)
+            spelled.setdefault(key, name)
+            weights[key] = weights.get(key, 0.0) + share * FADING**age
+    ranked = sorted(weights, key=lambda key: -weights[key])
+    return tuple(spelled[key] for key in ranked[:most])

@@ -1,0 +1,158 @@
+"""The search for turns: by meaning, by words in all their forms, and by the turns next to them.
+
+In a conversation the answer to a question stands behind the question, and shares few words with it. So a turn
+gains from its neighbours, along ``next_turn``: most from a turn before it that asks something, as the weight
+of the link says (:func:`linkstore.memory.turns.lead`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from linkstore.hits import Hits
+from linkstore.lexical import question_terms
+from linkstore.memory.turns import NEXT_TURN
+from linkstore.plans import Groups, Members, Memberships, Plan, Reached, Side
+from linkstore.strategies import Question, Traversing
+from linkstore.strategies.firststage import FirstStage, first_stage
+from linkstore.strategies.paths import hits_of
+from linkstore.strategies.results import none_found, none_returned, returned
+from linkstore.strategies.trail import NO_REFS, Found, Trail
+from linkstore.vectors import Floats, Ints
+
+POOL: Final = 100
+"""How many turns each of the two searches gives."""
+LEXICAL: Final = 1.5
+"""Weight of words, where meaning has weight 1."""
+WHEN: Final = 0.25
+"""What neighbours count less for a question about a time: it is said in the turn itself."""
+_WHEN: Final = re.compile(
+    r"^\W*(when|how long|(?:in |on )?(?:what|which) (?:date|day|month|year))\b", re.IGNORECASE
+)
+_SHORTEST: Final = 4
+_BESIDE: Final = 4
+"""How many turns follow one at most, of several writers at once."""
+_MOST: Final = 64
+_SINGLE: Final = frozenset("aeiouwxys")
+"""Letters that are not doubled before an ending."""
+_FORMS: Final = ("", "s", "es", "e", "d", "ed", "ing")
+_ENDINGS: Final = (
+    ("ies", "y"),
+    ("ied", "y"),
+    ("sses", "ss"),
+    ("ing", ""),
+    ("ed", ""),
+    ("es", ""),
+    ("s", ""),
+    ("ly", ""),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbours:
+    """Turns next to others: (m,) sources and turns, the weight of the link at the source, similarities."""
+
+    source: Ints
+    refs: Ints
+    weight: Floats
+    similarity: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TurnSearch(Traversing):
+    """Finds turns of conversations; the settings are those of every traversal."""
+
+    def plan(self, question: Question) -> Plan[Hits]:
+        """The first stage, then the turns before and after each of its turns."""
+        trail = Trail()
+        asked = replace(question, text=" ".join(in_all_forms(question.text)))
+        first = yield from first_stage(trail, asked, self, POOL, LEXICAL)
+        if not len(first.refs):
+            return none_found(trail, question, POOL, self, first.highest)
+        faded = np.float32(WHEN if _WHEN.match(question.text) else 1.0)
+        after = yield from _neighbours(first.refs, "out", "in", question)
+        before = yield from _neighbours(first.refs, "in", "out", question)
+        known = _joined(first, after, before)
+        own = first.scores_of(known)
+        gained = np.zeros(len(known), dtype=np.float32)
+        for side in (after, before):
+            share = own[np.searchsorted(known.refs, side.source)] * side.weight * faded
+            np.maximum.at(gained, np.searchsorted(known.refs, side.refs), share)
+        trail.add(known)
+        two = np.float32(2)
+        score = (own + gained) / two
+        chosen = yield from returned(trail, score, self.k, question, self.per_page)
+        if not len(chosen):
+            return none_returned(trail, self)
+        parts = {"turn": own[chosen] / two, "neighbours": gained[chosen] / two}
+        return (yield from hits_of(trail, chosen, self, question, score[chosen], parts))
+
+
+def in_all_forms(text: str) -> list[str]:
+    """The words of a question, each followed by its other forms in English: "paint", "paints", "painted".
+
+    A form that no turn has costs nothing.
+    """
+    asked, _ = question_terms(text)
+    return list(dict.fromkeys(form for word in asked for form in (word, *_forms(word))))
+
+
+def _forms(word: str) -> list[str]:
+    if len(word) < _SHORTEST or not word.isascii() or not word.isalpha():
+        return []
+    stem = _stem(word)
+    forms = [stem + ending for ending in _FORMS]
+    if stem.endswith("y"):
+        forms += [f"{stem[:-1]}ies", f"{stem[:-1]}ied"]
+    elif stem[-1] not in _SINGLE:
+        forms += [f"{stem}{stem[-1]}ing", f"{stem}{stem[-1]}ed"]
+    return [form for form in forms if len(form) > 2]
+
+
+def _stem(word: str) -> str:
+    for ending, instead in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
+            word = word.removesuffix(ending) + instead
+            if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
+                word = word[:-1]
+            break
+    return word.removesuffix("e") if len(word) > 3 else word
+
+
+def _neighbours(refs: Ints, leave: Side, arrive: Side, question: Question) -> Plan[Neighbours]:
+    """The turns on the other side of the links of turns."""
+    left: Memberships = yield Groups(refs=refs, side=leave, kinds=frozenset({NEXT_TURN}))
+    groups, at = np.unique(left.group, return_inverse=True)
+    reached: Reached = yield Members(
+        groups=groups,
+        side=arrive,
+        vector=question.vector,
+        take=_BESIDE,
+        cap=_MOST,
+        exclude=NO_REFS,
+    )
+    leaving, arriving = _pairs(at, reached.group)
+    return Neighbours(
+        source=refs[left.document[leaving]],
+        refs=reached.refs[arriving],
+        weight=left.weight[leaving],
+        similarity=reached.similarity[arriving],
+    )
+
+
+def _pairs(left: Ints, right: Ints) -> tuple[Ints, Ints]:
+    """All pairs of positions with equal values."""
+    equal = left[:, None] == right[None, :]
+    first, second = np.nonzero(equal)
+    return first, second
+
+
+def _joined(first: FirstStage, *sides: Neighbours) -> Found:
+    refs = np.concatenate((first.refs, *(side.refs for side in sides)))
+    similarity = np.concatenate((first.similarity, *(side.similarity for side in sides)))
+    distinct, at = np.unique(refs, return_index=True)
+    return Found(refs=distinct, similarity=similarity[at], weight=np.ones(len(distinct), dtype=np.float32))

@@ -1,0 +1,123 @@
+"""References are resolved by rules: pronouns, ellipsis, positions in a list, returns to a topic."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from linkstore.memory.entities import entities_in
+from linkstore.memory.keys import SessionKey
+from linkstore.memory.listed import items_of
+from linkstore.memory.references import depends_on_history, resolve
+from linkstore.memory.turns import Turn
+
+
+def turns(*said: tuple[str, str | None]) -> list[Turn]:
+    return [
+        Turn(
+            id=str(at),
+            session=SessionKey(run_id="chat"),
+            ordinal=at + 1,
+            segment=1,
+            query=query,
+            response=response,
+            time=datetime(2026, 3, 2, tzinfo=UTC),
+            entities=entities_in(f"{query}\n{response or ''}"),
+        )
+        for at, (query, response) in enumerate(said)
+    ]
+
+
+def resolved(question: str, *said: tuple[str, str | None]) -> str:
+    return resolve(question, turns(*said), entities_in).text
+
+
+def test_a_question_that_stands_alone_stays_as_it_is():
+    question = "Which licence does the Linux kernel have?"
+    assert resolved(question, ("What is Kubernetes?", "An orchestrator.")) == question
+    assert resolve(question, [], entities_in).depends is False
+
+
+def test_a_pronoun_means_what_the_last_short_answer_named():
+    before = ("What company published the journal?", "American Psychological Association")
+    found = resolve("Who was its first president?", turns(before), entities_in)
+    assert found.text == "Who was American Psychological Association's first president?"
+    assert found.exact
+
+
+@pytest.mark.parametrize("question", ["How does it scale?", "How do they scale it?", "What are its limits?"])
+def test_a_pronoun_means_what_the_last_question_was_about(question):
+    answer = "It is a system that runs containers on many machines, and it was first made at a large company."
+    assert "kubernetes" in resolved(question, ("What is kubernetes?", answer))
+
+
+def test_a_reference_to_a_reference_is_resolved():
+    answer = "It adds machines when there is more to do, and takes them away when there is less to be done."
+    said = (("What is Project Titan?", answer), ("How does it scale?", answer))
+    assert "Project Titan" in resolved("And what does it cost?", *said)
+
+
+def test_it_means_the_new_topic_after_a_change_of_topic():
+    long = (
+        "There is much to say about this, and the answer to it depends on what you would like to do with it."
+    )
+    said = (("What is Project Titan?", long), ("How does it scale?", long), ("What is PostgreSQL?", long))
+    assert "PostgreSQL" in resolved("How does it scale?", *said)
+
+
+def test_an_ellipsis_is_read_behind_the_last_question_that_was_stated():
+    long = "Several things did, among them the parser, which was written anew, and messages of errors."
+    text = resolved("and in 3.12?", ("What changed in typing in Python 3.11?", long))
+    assert "typing" in text
+    assert "3.12" in text
+
+
+@pytest.mark.parametrize(
+    ("answer", "phrase", "item"),
+    [
+        ("You can use: 1. Docker 2. Podman 3. containerd", "the second one", "Podman"),
+        ("- Docker\n- Podman\n- containerd", "the last one", "containerd"),
+        ("There are Docker, Podman and containerd", "the first one", "Docker"),
+        ("Either Docker or Podman", "the latter", "Podman"),
+    ],
+)
+def test_an_item_of_a_list_is_named_by_its_position(answer, phrase, item):
+    text = resolved(f"Is {phrase} free?", ("Which tools run containers?", answer))
+    assert item in text
+    assert phrase not in text
+
+
+def test_a_position_beyond_the_list_is_left_as_it_is():
+    assert "the fifth one" in resolved("Is the fifth one free?", ("Which?", "Docker, Podman and containerd"))
+
+
+def test_a_text_without_a_list_has_no_items():
+    assert items_of("Kubernetes runs containers.") == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "it", "it it it", "?" * 5000, "the second one " * 300, "a, b and " * 2000]
+)
+def test_any_question_is_resolved_to_some_text(text):
+    assert resolved(text, (text, text), (text, None), ("", "")) is not None
+
+
+def test_a_question_about_a_named_thing_does_not_depend_on_history():
+    assert not depends_on_history("Which licence does the Linux kernel have?")
+    assert depends_on_history("Why?")
+    assert depends_on_history("What about Germany?")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("how does kubernetes work?", {"kubernetes"}),
+        ("What did Ada Lovelace publish in 1843?", {"Ada Lovelace", "1843"}),
+        ("", set()),
+        ("it is what it is", set()),
+    ],
+)
+def test_entities_need_no_capitals(text, names):
+    assert names <= set(entities_in(text))
+    assert names or not entities_in(text)
