@@ -29,11 +29,13 @@ ORDER: Final = (
     "cassandra_and_astra",
     "from_graph_vector_store",
     "rag_chain_and_agent",
+    "read_with_an_agent",
 )
 """As they are read. A source that is not there is left out."""
 COLAB: Final = "https://colab.research.google.com/github"
 BADGE: Final = "https://colab.research.google.com/assets/colab-badge.svg"
 MODULE_OF: Final = {
+    "agents": "langgraph",
     "beautifulsoup4": "bs4",
     "cassandra": "cassio",
     "openai": "langchain_openai",

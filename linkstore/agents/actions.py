@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 _NOTES = "What this adds to the notebook, with the ids in brackets that it comes from; empty if nothing."
 _WHY = "Why, in one sentence."
 
 
-class RationalPlan(BaseModel):
+def _without_defaults(schema: dict[str, Any]) -> None:
+    """Leave defaults out of a JSON schema: strict structured output of some providers refuses them."""
+    for field in schema.get("properties", {}).values():
+        field.pop("default", None)
+
+
+class Action(BaseModel):
+    """Structured output of one step."""
+
+    model_config = ConfigDict(json_schema_extra=_without_defaults)
+
+
+class RationalPlan(Action):
     """How to answer the question, step by step."""
 
     plan: str = Field(description="The steps to the answer, and the key information that each one needs.")
 
 
-class ScoredElement(BaseModel):
+class ScoredElement(Action):
     """A key element and how much it promises."""
 
     key_element: str = Field(description="Exactly as it is listed.")
     score: int = Field(ge=0, le=100, description="From 0, unrelated, to 100, surely needed.")
 
 
-class InitialElements(BaseModel):
+class InitialElements(Action):
     """The key elements to start from."""
 
     elements: list[ScoredElement] = Field(description="The best first; at least 10 if so many are listed.")
 
 
-class FactsAction(BaseModel):
+class FactsAction(Action):
     """What to do after reading the facts of a key element."""
 
     notes: str = Field(default="", description=_NOTES)
@@ -41,7 +53,7 @@ class FactsAction(BaseModel):
     chunk_ids: list[str] = Field(default_factory=list, description="For read_chunk: ids, the best first.")
 
 
-class ChunkAction(BaseModel):
+class ChunkAction(Action):
     """What to do after reading a passage."""
 
     notes: str = Field(default="", description=_NOTES)
@@ -57,7 +69,7 @@ class ChunkAction(BaseModel):
     query: str = Field(default="", description="For search_more: what to search for; empty, the question.")
 
 
-class NeighbourAction(BaseModel):
+class NeighbourAction(Action):
     """Where to go on."""
 
     reason: str = Field(default="", description=_WHY)
@@ -69,7 +81,7 @@ class NeighbourAction(BaseModel):
     chunk_ids: list[str] = Field(default_factory=list, description="For read_chunk: ids, the best first.")
 
 
-class SearchAction(BaseModel):
+class SearchAction(Action):
     """What to read of the results of a search."""
 
     reason: str = Field(default="", description=_WHY)
@@ -79,14 +91,14 @@ class SearchAction(BaseModel):
     chunk_ids: list[str] = Field(default_factory=list, description="For read_chunk: ids, the best first.")
 
 
-class CitedStatement(BaseModel):
+class CitedStatement(Action):
     """A sentence of the answer, and what it rests on."""
 
     text: str = Field(description="One or two sentences.")
     chunk_ids: list[str] = Field(description="Ids of the passages that say so; at least one.")
 
 
-class FinalAnswer(BaseModel):
+class FinalAnswer(Action):
     """The answer to the question."""
 
     analysis: str = Field(default="", description="How the notes answer the question, or what is missing.")

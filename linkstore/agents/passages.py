@@ -179,5 +179,6 @@ def answer(sources: Sources, state: Reading) -> Operation[dict[str, Any]]:
         outcome, kept = NOT_IN_SOURCES, []
     move.set(outcome=outcome, analysis=made.analysis, statements=kept)
     cited = list(dict.fromkeys(f"chunk:{id}" for one in kept for id in one["chunks"]))
-    move.did(outcome, cited, f"{len(made.statements)} statements")
+    many = len(made.statements)
+    move.did(outcome, cited, f"{many} statement{'' if many == 1 else 's'}")
     return move.to("")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
 from linkstore.lexical import name_of
+from linkstore.text import tokens
 
 _BRACKET: Final = re.compile(r"\s*\([^()]*\)\s*$")
 _OPENING: Final = re.compile(
@@ -18,6 +20,7 @@ _EXPLETIVE: Final = re.compile(
     r"(?:that|to|whether|why|who|when)\b"
 )
 """What follows an "it" that stands for nothing: "It is known that …"."""
+_FAMILIES: Final = (("he", "his", "him"), ("she", "her", "hers"), ("it", "its"), ("they", "their", "them"))
 _OWNING: Final = frozenset({"his", "its", "their"})
 _LONGEST: Final = 80
 
@@ -30,7 +33,13 @@ def subject_of(metadata: Mapping[str, Any]) -> str | None:
     return short if 0 < len(short) <= _LONGEST else None
 
 
-def with_subject(sentence: str, subject: str | None) -> str:
+def pronouns_of(text: str) -> frozenset[str]:
+    """The pronouns that mean what a text is about: those of the gender and number that it uses most."""
+    counts = Counter(tokens(text))
+    return frozenset(max(_FAMILIES, key=lambda family: sum(counts[one] for one in family)))
+
+
+def with_subject(sentence: str, subject: str | None, pronouns: frozenset[str]) -> str:
     """The sentence with a pronoun at its opening replaced; unchanged if it names the subject itself.
 
     Only the first pronoun, at the start or after an opening such as "In 1962,", most often means what the
@@ -40,6 +49,8 @@ def with_subject(sentence: str, subject: str | None) -> str:
     if found is None or subject is None or subject in sentence:
         return sentence
     pronoun, rest = found["pronoun"].lower(), sentence[found.end() :]
+    if pronoun not in pronouns:
+        return sentence
     if pronoun == "it" and _EXPLETIVE.match(rest.lstrip()):
         return sentence
     owns = pronoun in _OWNING or (pronoun == "her" and _owns(rest))

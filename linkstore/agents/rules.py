@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 
 from linkstore.agents.facts import Extracted, Fact
 from linkstore.agents.phrases import key_elements
-from linkstore.agents.pronouns import subject_of, with_subject
+from linkstore.agents.pronouns import pronouns_of, subject_of, with_subject
 from linkstore.agents.sentences import sentences
 from linkstore.text import tokens
 
@@ -52,9 +52,9 @@ class RuleExtractor:
 def facts_of(chunk: Document) -> tuple[Fact, ...]:
     """The facts of a chunk, in order."""
     subject = subject_of(chunk.metadata)
-    headings = _heading_words(chunk)
+    headings, pronouns = _heading_words(chunk), pronouns_of(chunk.page_content)
     found = dict.fromkeys(
-        with_subject(sentence, subject)
+        with_subject(sentence, subject, pronouns)
         for sentence in sentences(chunk.page_content)
         if len(sentence.split()) >= SHORTEST and not headings.issuperset(tokens(sentence))
     )

@@ -95,7 +95,9 @@ def counted(shown: int, size: int) -> str:
     """How many facts are shown, of how many."""
     if size > MOST_FACTS:
         return f"which has more than {MOST_FACTS:,}, too many to rank"
-    return f"the best {shown:,} of {size:,} facts" if shown < size else f"all {size:,} facts"
+    if shown < size:
+        return f"the best {shown:,} of {size:,} facts"
+    return "the only fact" if size == 1 else f"all {size:,} facts"
 
 
 def search(sources: Sources, state: Reading) -> Operation[dict[str, Any]]:

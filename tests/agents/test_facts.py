@@ -14,12 +14,13 @@ from linkstore import LinkStore
 from linkstore.agents import ModelExtractor, fact_store, index_facts
 from linkstore.agents.modelled import ExtractedFact, ExtractedFacts
 from linkstore.agents.phrases import key_elements
-from linkstore.agents.pronouns import with_subject
+from linkstore.agents.pronouns import pronouns_of, with_subject
 from linkstore.agents.sentences import LONGEST, sentences
 from linkstore.context import counter_of
 from linkstore.errors import CapabilityError, ExtractionError
 from linkstore.testing import OracleBackend, ScriptedChatModel
 
+ANY = frozenset({"he", "his", "she", "her", "it", "its", "they", "their"})
 MALFORMED = invalid_tool_call(name=None, args="{not json", id=None, error=None)
 
 
@@ -148,7 +149,13 @@ def test_a_sentence_without_end_is_cut():
     ],
 )
 def test_a_pronoun_that_opens_a_sentence_is_replaced(sentence, wanted):
-    assert with_subject(sentence, "Joan") == wanted
+    assert with_subject(sentence, "Joan", ANY) == wanted
+
+
+def test_only_the_pronouns_that_a_text_uses_most_mean_its_subject():
+    text = "She rode to Chinon. There she met Charles. He had her examined."
+    assert pronouns_of(text) == {"she", "her", "hers"}
+    assert with_subject("He had her examined.", "Joan", pronouns_of(text)) == "He had her examined."
 
 
 def test_names_come_before_phrases_and_common_words_not_at_all():

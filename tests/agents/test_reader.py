@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
@@ -30,7 +31,7 @@ from reader_cases import (
 )
 
 from linkstore import LinkStore, agents
-from linkstore.agents import Budget, Fact, RuleExtractor, fact_store, graph_reader, index_facts
+from linkstore.agents import Budget, Fact, RuleExtractor, actions, fact_store, graph_reader, index_facts
 from linkstore.agents.actions import CitedStatement, FinalAnswer
 from linkstore.errors import AgentError, StrategyError
 from linkstore.testing import ScriptedChatModel
@@ -150,6 +151,11 @@ def test_a_budget_of_nothing_is_refused(wrong):
 def test_a_reading_without_checkpointer_has_no_thread_to_explain(world):
     with graph_reader(world, scripted([])) as reader, pytest.raises(AgentError, match="checkpointer"):
         reader.explain({"configurable": {"thread_id": "x"}})
+
+
+@pytest.mark.parametrize("action", actions.Action.__subclasses__(), ids=lambda one: one.__name__)
+def test_schemas_of_actions_have_no_defaults_which_strict_output_refuses(action):
+    assert '"default"' not in json.dumps(action.model_json_schema())
 
 
 def test_an_answer_from_an_empty_store_is_unsupported():

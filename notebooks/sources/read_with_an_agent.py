@@ -1,0 +1,170 @@
+# extras: agents, openai
+# %% [markdown]
+# # Read with an agent
+#
+# GraphReader answers questions of several steps: it plans, reads facts and passages of a page, follows links, keeps a
+# notebook, and cites what it read. With `OPENAI_API_KEY` in the environment a model of OpenAI decides; without it a
+# scripted one does, so that everything runs.
+# %% [markdown]
+# ## A page of an encyclopaedia
+#
+# Six sections, some of which link to others.
+# %%
+import os
+import tempfile
+from pathlib import Path
+
+from linkstore import LinkStore
+from linkstore.ingest import index_folder
+
+PAGE = """<!doctype html><html><head><title>Joan of Arc</title></head><body><main>
+<h1>Joan of Arc</h1>
+<p>Joan of Arc led French troops in the Hundred Years' War. She is a patron saint of France.</p>
+<h2 id="youth">Youth</h2>
+<p>Joan was born around 1412 in Domrémy, a village on the Meuse. Her father Jacques farmed about 50 acres. She said that she
+heard voices from the age of thirteen. They told her to bring the heir of the throne <a href="#coronation">to his
+crown</a>.</p>
+<h2 id="chinon">The journey to Chinon</h2>
+<p>Robert de Baudricourt gave her an escort in Vaucouleurs. She rode for eleven days in the clothes of a man. In Chinon she met
+Charles, the son of the dead king, in March 1429. He had her examined, and then <a href="#orleans">sent her to
+Orléans</a>.</p>
+<h2 id="orleans">The siege of Orléans</h2>
+<p>English troops had besieged Orléans since October 1428. Joan reached the city on 29 April 1429 with supplies. The siege was
+lifted nine days later. An arrow wounded her at the fort of Les Tourelles.</p>
+<h2 id="coronation">The coronation</h2>
+<p>The victory at Patay opened the road to Reims. Charles VII was crowned in the cathedral of Reims on 17 July 1429. Joan stood
+beside the altar with her banner.</p>
+<h2 id="trial">Capture and trial</h2>
+<p>Burgundians captured her near Compiègne in May 1430. They sold her to the English for ten thousand livres. The bishop
+Pierre Cauchon led her trial in Rouen. She was burned on 30 May 1431. A second trial declared the first one void in
+1456.</p>
+</main></body></html>"""
+
+store = LinkStore.open(":memory:")
+with tempfile.TemporaryDirectory() as folder:
+    (Path(folder) / "joan.html").write_text(PAGE, encoding="utf-8")
+    index_folder(store, folder)
+print(*(document.id for document in store.scan()), sep="\n")
+# %% [markdown]
+# ## Facts
+#
+# Each chunk is broken into facts, and each fact is filed under its key elements. Without a model, sentences are facts:
+# pronouns that open them are replaced by what the page is about.
+# %%
+from linkstore.agents import fact_store, index_facts
+
+summary = index_facts(store)
+print(f"{summary.facts} facts, {summary.elements_added} key elements")
+with fact_store(store) as facts:
+    for document in facts.similarity_search("How did Joan come to Chinon?", filter={"type": "fact"}, k=4):
+        print("-", document.page_content)
+# %% [markdown]
+# ## A model
+#
+# The scripted model says what a model would say at each step. A reader can go only to what it was shown, so a model that
+# invents a passage is refused.
+# %%
+from linkstore.agents.actions import (
+    ChunkAction,
+    CitedStatement,
+    FactsAction,
+    FinalAnswer,
+    InitialElements,
+    NeighbourAction,
+    RationalPlan,
+    ScoredElement,
+    SearchAction,
+)
+from linkstore.testing import ScriptedChatModel
+
+
+def start(name: str) -> InitialElements:
+    return InitialElements(elements=[ScoredElement(key_element=name, score=95)])
+
+
+def read(*ids: str) -> FactsAction:
+    return FactsAction(action="read_chunk", chunk_ids=list(ids))
+
+
+def answer(text: str, *ids: str) -> FinalAnswer:
+    return FinalAnswer(in_sources=True, statements=[CitedStatement(text=text, chunk_ids=list(ids))])
+
+
+YOUTH, CHINON, CROWN = "joan.html#youth", "joan.html#chinon", "joan.html#coronation"
+BORN = "Where was Joan of Arc born?"
+WEATHER = "What is the weather in Spain?"
+CROWNED = "In which cathedral was the man crowned whom Joan met in Chinon?"
+SCRIPTS = {
+    BORN: [
+        RationalPlan(plan="Find her place of birth."),
+        start("Domrémy"),
+        read(YOUTH),
+        ChunkAction(action="termination", notes=f"Born in Domrémy around 1412 [{YOUTH}]"),
+        answer("Joan of Arc was born in Domrémy.", YOUTH),
+    ],
+    WEATHER: [
+        RationalPlan(plan="Find a statement about the weather in Spain."),
+        InitialElements(elements=[ScoredElement(key_element="Spain", score=90)]),
+        SearchAction(action="termination", reason="All are about Joan of Arc."),
+        FinalAnswer(in_sources=False, analysis="The page tells of Joan of Arc, and not of any weather."),
+    ],
+    CROWNED: [
+        RationalPlan(plan="1. Find whom Joan met in Chinon. 2. Find where he was crowned."),
+        start("Chinon"),
+        read(CHINON),
+        ChunkAction(
+            action="search_more", notes=f"She met Charles [{CHINON}]", query="Joan as a child, voices"
+        ),
+        SearchAction(action="read_chunk", chunk_ids=[YOUTH]),
+        ChunkAction(action="read_neighbors", notes=f"Her voices spoke of his crown [{YOUTH}]"),
+        NeighbourAction(action="read_chunk", chunk_ids=[CROWN]),
+        ChunkAction(action="termination", notes=f"Charles VII was crowned in Reims [{CROWN}]"),
+        answer("He was Charles VII, and was crowned in the cathedral of Reims.", CHINON, CROWN),
+    ],
+}
+
+
+def model_for(question: str):
+    if os.environ.get("OPENAI_API_KEY"):
+        from langchain_openai import ChatOpenAI
+
+        return ChatOpenAI(model="gpt-4.1-mini", temperature=0)
+    return ScriptedChatModel(script=SCRIPTS[question])
+
+
+# %% [markdown]
+# ## A plain question
+# %%
+from linkstore.agents import graph_reader
+
+with graph_reader(store, model_for(BORN)) as reader:
+    found = reader.invoke(BORN)
+print(found, "–", *found.citations)
+# %% [markdown]
+# ## A question that the source does not answer
+#
+# The key element that the model invents is refused. "Not in the sources" is an outcome of its own.
+# %%
+with graph_reader(store, model_for(WEATHER)) as reader:
+    found = reader.invoke(WEATHER)
+print(found.outcome, "–", found.analysis)
+print("refused:", dict(found.refused))
+# %% [markdown]
+# ## A question of several steps
+#
+# Each step depends on what the last one found. The reader shows its way as it goes.
+# %%
+with graph_reader(store, model_for(CROWNED)) as reader:
+    for found in reader.stream(CROWNED):
+        if found.actions:
+            print(found.actions[-1]["said"])
+print()
+print(found, "–", *found.citations)
+# %% [markdown]
+# ## The way
+#
+# What was explored, what led to what, and, marked, the way to what the answer cites.
+# %%
+from linkstore.agents import draw_reading
+
+draw_reading(found)
