@@ -20,6 +20,7 @@ from linkstore.cli import (
     index,
     links,
     maintain,
+    mcp,
     memory,
     migrate,
     profile,
@@ -59,6 +60,7 @@ for _command in (
     maintain.repair,
     maintain.compact,
     doctor.doctor,
+    mcp.mcp,
     migrate.migrate,
     demo.demo,
 ):

@@ -44,12 +44,14 @@ class ToolSpec:
         description: What a model is told of it.
         arguments: What may be passed.
         operation: Of the toolbox; takes the arguments.
+        writes: Whether it changes the store.
     """
 
     name: str
     description: str
     arguments: type[BaseModel]
     operation: Callable[..., Operation[Answer]]
+    writes: bool = False
 
 
 def specs_of(toolbox: Toolbox, about: str = "", prefix: str = "") -> Iterator[ToolSpec]:

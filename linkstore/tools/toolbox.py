@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from linkstore.drivers import arun, run
 from linkstore.errors import StrategyError
@@ -17,6 +17,8 @@ from linkstore.tools.answers import Answer
 from linkstore.tools.limits import ToolLimits
 from linkstore.tools.searching import Search
 from linkstore.tools.view import View
+
+T = TypeVar("T")
 
 
 class Toolbox:
@@ -37,7 +39,7 @@ class Toolbox:
         self.store = store
         self.limits = limits or ToolLimits()
         parse_filter(filter)  # raise now, and not in a call
-        self._view = View(store.backend, filter)
+        self.view = View(store.backend, filter)
 
     @property
     def ceiling(self) -> int:
@@ -50,12 +52,12 @@ class Toolbox:
         """How many links ``search`` follows unless it is told: 2, or the ceiling if that is lower."""
         return min(2, self.ceiling)
 
-    def answer(self, operation: Operation[Answer]) -> Answer:
-        """Carry out one of the operations below."""
+    def answer(self, operation: Operation[T]) -> T:
+        """Carry out an operation, such as those below."""
         return run(operation, self._wait)
 
-    async def aanswer(self, operation: Operation[Answer]) -> Answer:
-        """Carry out one of the operations below without blocking the event loop."""
+    async def aanswer(self, operation: Operation[T]) -> T:
+        """Carry out an operation without blocking the event loop."""
         return await arun(operation, self._await)
 
     def search(self, question: str, hops: int | None = None) -> Operation[Answer]:
@@ -69,15 +71,15 @@ class Toolbox:
         """See :func:`linkstore.tools.linked.follow`."""
         if not self.ceiling:
             raise StrategyError("the ceiling is 0: no links may be followed here; use search and read")
-        return linked.follow(self._view, id, kinds, direction, self.limits)
+        return linked.follow(self.view, id, kinds, direction, self.limits)
 
     def read(self, id: str, offset: int = 0) -> Operation[Answer]:
         """See :func:`linkstore.tools.reading.read`."""
-        return reading.read(self._view, id, offset, self.limits)
+        return reading.read(self.view, id, offset, self.limits)
 
     def links(self, id: str) -> Operation[Answer]:
         """See :func:`linkstore.tools.linked.links`."""
-        return linked.links(self._view, id, self.limits)
+        return linked.links(self.view, id, self.limits)
 
     def schema(self) -> Operation[Answer]:
         """See :func:`linkstore.tools.describing.schema`."""
@@ -86,7 +88,7 @@ class Toolbox:
     def _wait(self, request: object) -> Any:
         match request:
             case Search(question, strategy):
-                return self.store.search(question, strategy=strategy, filter=self._view.filter)
+                return self.store.search(question, strategy=strategy, filter=self.view.filter)
             case Engine(operation):
                 return self.store.backend.run(operation)
         raise TypeError(f"no way to answer {request!r}")
@@ -94,7 +96,7 @@ class Toolbox:
     async def _await(self, request: object) -> Any:
         match request:
             case Search(question, strategy):
-                return await self.store.asearch(question, strategy=strategy, filter=self._view.filter)
+                return await self.store.asearch(question, strategy=strategy, filter=self.view.filter)
             case Engine(operation):
                 return await self.store.backend.arun(operation)
         raise TypeError(f"no way to answer {request!r}")

@@ -1,0 +1,69 @@
+"""``linkstore mcp``: give the tools of a store to clients of the Model Context Protocol."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated, Final
+
+import typer
+
+from linkstore.cli.exits import UsageError
+from linkstore.cli.options import StoreOption, json_object
+from linkstore.cli.output import note
+from linkstore.cli.stores import opened
+
+SHORTEST: Final = 16
+"""Characters that a token must have."""
+
+
+def mcp(
+    store: StoreOption,
+    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP, not stdin and stdout.")] = False,
+    host: Annotated[str, typer.Option(help="With --http: the address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="With --http: the port; 0: a free one.")] = 8765,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            envvar="LINKSTORE_MCP_TOKEN",
+            help="With --http: what clients must send as a bearer token; default a new one, shown on stderr.",
+        ),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST", help="With --http: a further value of the header Host; repeatable."),
+    ] = None,
+    about: Annotated[str, typer.Option(help="What the store is about; models read it.")] = "",
+    filter: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Only documents with such metadata exist for clients.")
+    ] = None,
+    max_depth: Annotated[int, typer.Option(min=0, help="The most links in a row that search follows.")] = 3,
+) -> None:
+    """Serve the tools of a store to clients of the Model Context Protocol, such as Claude or an editor.
+
+    Clients can search, follow links and read, and nothing else. Without --http, the client starts this
+    command and speaks with it over stdin and stdout. Needs the extra mcp.
+    """
+    condition = json_object(filter, "--filter")
+    if token is not None and len(token) < SHORTEST:
+        raise UsageError(f"--token must have at least {SHORTEST} characters; or leave it out for a new one")
+    from linkstore.server.guard import is_loopback
+    from linkstore.server.protocol import StoreServer
+    from linkstore.server.running import bound, log_to_stderr, serve_http, serve_stdio
+    from linkstore.tools import ToolLimits
+    from linkstore.tools.specs import specs_of
+    from linkstore.tools.toolbox import Toolbox
+
+    if http and not is_loopback(host) and not allow_host:
+        raise UsageError(f"--host {host} can be reached by others; name the hosts they use with --allow-host")
+    with opened(store) as opened_store:
+        log_to_stderr()
+        toolbox = Toolbox(opened_store, ToolLimits(max_depth=max_depth), condition)
+        serving = StoreServer(toolbox, tuple(specs_of(toolbox, about)), about=about).server()
+        if not http:
+            serve_stdio(serving)
+            return
+        with bound(host, port) as listening:
+            if token is None:
+                token = secrets.token_urlsafe(32)
+                note(f"token: {token}")
+            serve_http(serving, listening, token, tuple(allow_host or ()))

@@ -1,0 +1,111 @@
+"""Running the server: over standard input and output, or over HTTP. Imported late; needs ``mcp``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+from typing import Any
+
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
+
+from linkstore.server.guard import PATH, Guard, HttpLimits, allowed_hosts
+
+_LOG = logging.getLogger(__name__)
+
+
+def log_to_stderr() -> None:
+    """Everything that is logged goes to stderr: stdout is for the protocol."""
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+
+
+def serve_stdio(server: Server[Any]) -> None:
+    """Serve one client over standard input and output, until it closes them."""
+    asyncio.run(_stdio(server))
+
+
+async def _stdio(server: Server[Any]) -> None:
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+def serve_http(
+    server: Server[Any],
+    listening: socket.socket,
+    token: str,
+    others: tuple[str, ...] = (),
+    limits: HttpLimits | None = None,
+) -> None:
+    """Serve clients over streamable HTTP, each request for itself, until interrupted.
+
+    Args:
+        server: Answers them.
+        listening: A socket that listens.
+        token: What clients must send.
+        others: Further values that ``Host`` may have, such as the name of a proxy.
+        limits: Of size and time.
+    """
+    import uvicorn
+
+    limits = limits or HttpLimits()
+    host, port = listening.getsockname()[:2]
+    app = server.streamable_http_app(
+        streamable_http_path=PATH.decode(),
+        json_response=True,
+        stateless_http=True,
+        max_request_body_size=limits.body,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    config = uvicorn.Config(
+        Guard(app, token, allowed_hosts(host, port, others), limits),
+        http=_impatient(limits),
+        ws="none",
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=limits.connections,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=5,
+    )
+    _LOG.info("listening at http://%s:%d%s", f"[{host}]" if ":" in host else host, port, PATH.decode())
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that listens at this address; port 0 takes a free one.
+
+    Raises:
+        OSError: If the address is not there, or in use.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(128)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
+
+
+def _impatient(limits: HttpLimits) -> type[asyncio.Protocol]:
+    """Uvicorn's protocol, which closes connections that take too long."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Impatient(H11Protocol):
+        """Closes a connection without a whole request in time, and any that lasts too long."""
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self.loop.call_later(limits.head, self._close_idle)
+            self.loop.call_later(limits.head + limits.upload + 2 * limits.answer, transport.abort)
+
+        def _close_idle(self) -> None:
+            if not self.cycle:
+                self.transport.abort()
+
+    return Impatient

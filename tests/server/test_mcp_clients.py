@@ -1,0 +1,207 @@
+"""The server as the SDK's own client sees it: in one process, over stdin and stdout, and over HTTP."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from contextlib import asynccontextmanager
+
+import drugs
+import httpx2
+import pytest
+from langchain_core.documents import Document
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp_serving import COMMAND, TOKEN, serving
+
+from linkstore import LinkStore
+from linkstore.server.protocol import PROMPT, StoreServer
+from linkstore.server.resources import address_of
+from linkstore.tools import ToolLimits, graph_tools
+from linkstore.tools.specs import specs_of
+from linkstore.tools.toolbox import Toolbox
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A store of drugs."""
+    path = tmp_path_factory.mktemp("mcp") / "kb"
+    with LinkStore.open(path) as store:
+        store.add_documents(list(drugs.documents()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def port(folder):
+    with serving(folder) as port:
+        yield port
+
+
+@asynccontextmanager
+async def over_http(port, token=TOKEN):
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+        yield Client(streamable_http_client(f"http://127.0.0.1:{port}/mcp", http_client=http))
+
+
+@asynccontextmanager
+async def over_stdio(folder):
+    yield Client(
+        StdioServerParameters(
+            command=COMMAND[0], args=[*COMMAND[1:], "--store", str(folder), "--about", "drugs"]
+        )
+    )
+
+
+@asynccontextmanager
+async def in_process(store, limits=None, filter=None):
+    toolbox = Toolbox(store, limits, filter)
+    async with Client(StoreServer(toolbox, tuple(specs_of(toolbox))).server()) as client:
+        yield client
+
+
+@pytest.fixture(params=["stdio", "http"])
+def connected(request, folder, port):
+    """Makes a client over either transport."""
+    return lambda: over_stdio(folder) if request.param == "stdio" else over_http(port)
+
+
+async def test_a_client_over_either_transport_gets_what_agents_get(connected, folder):
+    """The text and the data of LangChain's tools, with the same errors, in one session."""
+    question = {"question": drugs.question(drugs.drugs()[9]), "hops": 3}
+    async with connected() as unconnected, unconnected as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert list(tools) == ["search", "follow", "read", "links", "schema"]
+        assert all(tool.annotations.read_only_hint for tool in tools.values())
+        assert tools["search"].input_schema["properties"]["hops"]["maximum"] == 3
+        with LinkStore.open(folder, create=False) as store:
+            search = graph_tools(store)[0]
+            expected = search.invoke({"name": "search", "args": question, "id": "1", "type": "tool_call"})
+        found = await client.call_tool("search", question)
+        assert not found.is_error
+        assert found.content[0].text == expected.content
+        assert found.structured_content == expected.artifact
+        for arguments, says in (
+            ({"question": "x", "hops": 9}, "the ceiling of 3"),
+            ({"query": "x"}, "question: Field required"),
+            ({"question": "x", "hops": "many"}, "hops: Input should be a valid integer"),
+        ):
+            failed = await client.call_tool("search", arguments)
+            assert failed.is_error
+            assert says in failed.content[0].text
+        kinds = await client.call_tool("follow", {"id": "class/7", "kinds": ["GOVERND_BY"]})
+        assert "did you mean 'GOVERNED_BY'" in kinds.content[0].text
+
+
+async def test_documents_are_resources_listed_page_by_page_and_read(connected):
+    async with connected() as unconnected, unconnected as client:
+        first = await client.list_resources()
+        assert len(first.resources) == 100
+        listed, cursor = [one.name for one in first.resources], first.next_cursor
+        while cursor is not None:
+            page = await client.list_resources(cursor=cursor)
+            listed += [one.name for one in page.resources]
+            cursor = page.next_cursor
+        assert sorted(listed) == sorted(one.id for one in drugs.documents())
+        read = await client.read_resource(address_of("class/7"))
+        assert read.contents[0].text == "Molecule class number 7."
+        (template,) = (await client.list_resource_templates()).resource_templates
+        assert template.uri_template.format(id="x") == address_of("x")
+
+
+async def test_the_prompt_contains_the_question(connected):
+    async with connected() as unconnected, unconnected as client:
+        (prompt,) = (await client.list_prompts()).prompts
+        assert (prompt.name, prompt.arguments[0].required) == (PROMPT, True)
+        given = await client.get_prompt(PROMPT, {"question": "Why?"})
+        assert "Question: Why?" in given.messages[0].content.text
+
+
+async def test_what_is_not_there_is_an_error_of_the_protocol(folder):
+    with LinkStore.open(folder) as store:
+        async with in_process(store) as client:
+            for asked in (
+                client.call_tool("delete", {}),
+                client.read_resource("linkstore:///documents/nope"),
+                client.read_resource("linkstore:///documents/"),
+                client.read_resource("file:///etc/passwd"),
+                client.read_resource("linkstore:///documents/../../etc/passwd"),
+                client.list_resources(cursor="!!"),
+                client.list_resources(cursor="ünïcode"),
+                client.get_prompt("other", {"question": "x"}),
+                client.get_prompt(PROMPT, {}),
+            ):
+                with pytest.raises(MCPError) as caught:
+                    await asked
+                assert caught.value.code == -32602
+
+
+async def test_ids_of_any_letters_have_addresses():
+    names = ["a b", "ü/ñ#x?y=%20", "中文", "../up", "https://example.org/a?b#c", "x" * 500]
+    with LinkStore() as store:
+        store.add_documents([Document(id=name, page_content=f"text of {name}") for name in names])
+        async with in_process(store) as client:
+            for one in (await client.list_resources()).resources:
+                (content,) = (await client.read_resource(one.uri)).contents
+                assert content.text == f"text of {one.name}"
+
+
+async def test_a_filter_hides_documents_from_lists_and_addresses(folder):
+    with LinkStore.open(folder) as store:
+        async with in_process(store, filter={"type": "regulation"}) as client:
+            found = [one.name for one in (await client.list_resources()).resources]
+            assert found
+            assert all(name.startswith("regulation/") for name in found)
+            with pytest.raises(MCPError):
+                await client.read_resource(address_of("class/7"))
+
+
+async def test_a_failure_of_the_store_is_told_without_details(caplog):
+    store = LinkStore()
+    async with in_process(store, ToolLimits()) as client:
+        store.close()
+        failed = await client.call_tool("schema", {})
+        assert failed.is_error
+        assert failed.content[0].text == "The store failed; the log of the server says how."
+        with pytest.raises(MCPError, match="The store failed"):
+            await client.list_resources()
+    assert "StoreClosedError" in caplog.text
+
+
+async def test_a_wrong_token_is_refused(port):
+    with pytest.raises(Exception) as caught:
+        async with over_http(port, "wrong" * 5) as unconnected, unconnected as client:
+            await client.list_tools()
+    assert "401" in repr(caught.value) or isinstance(caught.value, MCPError | ExceptionGroup)
+
+
+def test_stdout_has_nothing_but_the_protocol(folder):
+    """What is not JSON is answered as JSON, or not at all; the process ends when its input ends."""
+    lines = b'not json\n{"jsonrpc": "2.0"}\n\x00\xff\n{"jsonrpc": "2.0", "id": 5, "method": "ping"}\n'
+    ended = subprocess.run([*COMMAND, "--store", str(folder)], input=lines, capture_output=True, timeout=60)
+    assert ended.returncode == 0
+    answers = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert all(one["jsonrpc"] == "2.0" for one in answers)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--http", "--host", "0.0.0.0"], "can be reached by others"),
+        (["--http", "--token", "short"], "at least 16 characters"),
+        (["--filter", "{"], "--filter is not valid JSON"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(folder, arguments, says):
+    ended = subprocess.run(
+        [*COMMAND, "--store", str(folder), *arguments], capture_output=True, text=True, timeout=60
+    )
+    assert ended.returncode == 2
+    assert says in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_without_a_store_there_is_no_server(tmp_path):
+    ended = subprocess.run([*COMMAND, "--store", str(tmp_path / "none")], capture_output=True, timeout=60)
+    assert ended.returncode == 3
+    assert not (tmp_path / "none").exists()
