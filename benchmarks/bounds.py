@@ -24,7 +24,8 @@ from linkstore.errors import LinkStoreError
 from linkstore.extraction import Page
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.html.blocks import Block
-from linkstore.ingest.html.pages import UnreadablePageError, page_content, parsed, read_html_page
+from linkstore.ingest.html.pages import UnreadablePageError, read_html_page
+from linkstore.ingest.notes.markdown import markdown_content
 from linkstore.ingest.notes.markup import note_html, targets
 from linkstore.ingest.notes.notes import Notes
 from linkstore.ingest.web.errors import FetchError
@@ -73,6 +74,10 @@ SHAPES: Final[dict[str, dict[str, str]]] = {
         "brackets": "[",
         "links without targets": "[a][b] ",
         "wikilinks": "[[a]] ![[b]] ",
+        "links": "[a](b) ",
+        "bold words": "**a** ",
+        "headings": "# a\n",
+        "depth": "> - ",
         "backticks": "`a",
         "quotes in quotes": "> " * 50 + "x\n",
         "a line of words": "word ",
@@ -180,9 +185,9 @@ def _html(content: bytes) -> None:
 def _markdown(content: bytes) -> None:
     text = content.decode()
     targets(text)
-    html = note_html(text, "x.md", Notes(("Note.md", "a/index.md"), {}))
+    page = note_html(text, "x.md", Notes(("Note.md", "a/index.md"), {}))
     try:
-        _documents(page_content(parsed(f"<main>{html}</main>")).blocks)
+        _documents(markdown_content(page, title="").blocks)
     except UnreadablePageError:
         return
 

@@ -49,6 +49,7 @@ class Page:
         aliases: Further URLs of the same page: its canonical URL, redirects that end here.
         metadata: What else its documents carry; plain JSON.
         left_out: How many of its letters are in no chunk, for they are navigation or not its main content.
+        plain: How many characters of its source were read as plain text, for there was too much markup.
     """
 
     url: str
@@ -57,6 +58,7 @@ class Page:
     aliases: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     left_out: int = 0
+    plain: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

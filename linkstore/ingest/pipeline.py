@@ -16,7 +16,7 @@ import xxhash
 from langchain_core.documents import Document
 
 from linkstore.errors import LinkError, LinkStoreError
-from linkstore.extraction import Chunk, LinkExtractor
+from linkstore.extraction import Chunk, LinkExtractor, Page
 from linkstore.ingest.documents import Linkers, extractor_name, page_documents
 from linkstore.ingest.handover import handed_over, looked_over, with_corpus
 from linkstore.ingest.html.pages import UnreadablePageError
@@ -36,7 +36,7 @@ from linkstore.ingest.summary import (
 from linkstore.links import LINKS_KEY
 from linkstore.urls import Site
 
-PIPELINE_VERSION: Final = 8
+PIPELINE_VERSION: Final = 9
 """Raised whenever the same page would give other documents, so that all are read again."""
 
 DEFAULT_LINKS: Final = ("hyperlink", "section", "citation")
@@ -223,8 +223,8 @@ class _Run:
         try:
             read = page.read()
             documents = page_documents(read, self.linkers)
-            if read and isinstance(read[0], Chunk) and read[0].page.left_out:
-                self.tally.left_out[page.url] = read[0].page.left_out
+            if read and isinstance(read[0], Chunk):
+                self._note(read[0].page)
         except (UnreadablePageError, LinkError) as error:
             self._skip(page.url, str(error))
             return ()
@@ -240,6 +240,14 @@ class _Run:
         if not documents:
             self._skip(page.url, "it has no text")
         return documents
+
+    def _note(self, page: Page) -> None:
+        """Count what of a page is not stored, or not as it was meant."""
+        if page.left_out:
+            self.tally.left_out[page.url] = page.left_out
+        if page.plain:
+            reason = f"too much of it; {page.plain:,} characters were read as plain text, without links"
+            self._skip(f"{page.url} (markup)", reason)
 
 
 def _salt(source: Source, links: Sequence[str | LinkExtractor[Any]]) -> str:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from linkstore.extraction import Page
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
 from linkstore.ingest.html.pages import UnreadablePageError, read_html_page
-from linkstore.ingest.notes.markdown import read_markdown_page, slug
+from linkstore.ingest.notes.lines import slug
+from linkstore.ingest.notes.markdown import read_markdown_page
 
 
 def test_headings_of_the_same_name_take_time_with_their_number_and_no_more():

@@ -13,7 +13,7 @@ from linkstore.ingest.notes.notes import Notes
 
 
 def links(markdown, path="a.md"):
-    return re.findall(r'<a href="([^"]*)">', note_html(markdown, path, Notes((path,), {})))
+    return re.findall(r'<a href="([^"]*)">', note_html(markdown, path, Notes((path,), {})).html)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_what_is_code_in_a_tab_stays_code():
         '=== "Tab"\n\n    ```py\n    === "x"\n\n        [x](y)\n    ```\n\n        [a](b)\n\nend [c](https://d.e/)\n',
         "a.md",
         Notes(("a.md",), {}),
-    )
+    ).html
     assert re.findall('href="([^"]*)"', html) == ["https://d.e/"]
     assert html.startswith("<p>Tab</p>")
     unclosed = '=== "A"\n\n    ```\n    x\n\n[a](b.html)\n'

@@ -202,20 +202,20 @@ NOTES = Notes(("N.md", "a/M.md", "a/P Q.md"), {})
     ],
 )
 def test_markup(markdown, html):
-    assert note_html(markdown, "x.md", NOTES) == f"<p>{html}</p>\n"
+    assert note_html(markdown, "x.md", NOTES).html == f"<p>{html}</p>\n"
 
 
 @pytest.mark.parametrize(
     ("markdown", "html"),
     [
-        ("> [!note]\n> Text.", "<blockquote>\n<p>Note\nText.</p>\n</blockquote>\n"),
-        ("> [!tip]- Title\n> Text.", "<blockquote>\n<p>Title\nText.</p>\n</blockquote>\n"),
+        ("> [!note]\n> Text.", "<blockquote><p>Note\nText.</p>\n</blockquote>\n"),
+        ("> [!tip]- Title\n> Text.", "<blockquote><p>Title\nText.</p>\n</blockquote>\n"),
         ("A.\n%%\n[[N]]\n\n#t\n%%\nB.", "<p>A.</p>\n<p>B.</p>\n"),
         ("```\n%%\nx\n%%\n```", "<pre><code>%%\nx\n%%\n</code></pre>\n"),
     ],
 )
 def test_callouts_are_text_and_comments_are_not(markdown, html):
-    assert note_html(markdown, "x.md", NOTES) == html
+    assert note_html(markdown, "x.md", NOTES).html == html
 
 
 def test_links_in_properties_are_links_of_the_note(store, tmp_path):
@@ -243,7 +243,7 @@ def test_a_note_in_utf_16_with_a_byte_order_mark_is_read(store, tmp_path):
 
 def test_block_ids_name_their_blocks():
     text = "One. ^one\n\n- two ^two\n- three\n\n> quote\n\n^q\n\n2^10 is no id^x\n"
-    html = note_html(text, "x.md", NOTES)
+    html = note_html(text, "x.md", NOTES).html
 
     assert '<p id="^one">One.</p>' in html
     assert '<li id="^two">two</li>' in html
@@ -335,7 +335,7 @@ def test_notes_that_cannot_be_read_are_reported_and_the_rest_is_kept(store, tmp_
 )
 def test_a_line_takes_time_with_its_length_and_no_more(piece):
     assert grows_with_length(lambda length: note_html(piece * (length // len(piece)), "x.md", NOTES), 5_000)
-    assert note_html("a" + " " * 100_000 + "b", "x.md", NOTES).startswith("<p>a")
+    assert note_html("a" + " " * 100_000 + "b", "x.md", NOTES).html.startswith("<p>a")
 
 
 def test_a_note_is_known_by_its_other_urls(store, tmp_path):

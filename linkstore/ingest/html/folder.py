@@ -192,6 +192,7 @@ class FolderSource:
             base=found.base,
             aliases=(*file.aliases, *self._canonical(file, found), *old.get("", ())),
             left_out=found.left_out,
+            plain=found.plain,
         )
         chunks = make_chunks(page, found.blocks, self._settings.limits)
         return answering(chunks, {"hyperlink": old, SYMBOL: self._named(file)})

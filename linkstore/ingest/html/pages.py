@@ -47,6 +47,7 @@ class PageContent:
         canonical: What ``<link rel=canonical>`` says, if anything.
         left_out: How many letters of the page are in no block, for they are navigation or stand outside of
             the main content.
+        plain: How many characters of its source are plain text in it, for there was too much markup.
     """
 
     title: str
@@ -54,6 +55,7 @@ class PageContent:
     base: str | None = None
     canonical: str | None = None
     left_out: int = 0
+    plain: int = 0
 
 
 def read_html_page(content: bytes, *, encoding: str = "utf-8") -> PageContent:

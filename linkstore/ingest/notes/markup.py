@@ -1,4 +1,4 @@
-"""The Markdown of notes: wikilinks, embeds, block ids and tags, as rules of markdown-it.
+"""The Markdown of notes: wikilinks, embeds, block ids, tags, callouts and comments.
 
 A wikilink becomes an ordinary link, a block id the ``id`` of its element, and a tag a link of a scheme of
 our own, by which it is told from links.
@@ -8,41 +8,41 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Final
 from urllib.parse import quote, unquote
 
-from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock
-from markdown_it.rules_core import StateCore
-from markdown_it.rules_inline import StateInline
-from markdown_it.token import Token
+from pyromark import Markdown, Options
 
 from linkstore.extraction import Hyperlink
 from linkstore.ingest.files import quoted
-from linkstore.ingest.notes.markdown import slug, to_html
+from linkstore.ingest.notes.comments import without_comments
+from linkstore.ingest.notes.lines import slug
+from linkstore.ingest.notes.markdown import to_html
 from linkstore.ingest.notes.notes import Notes
+from linkstore.ingest.notes.pieces import Dialect, Piece, encoded
+from linkstore.ingest.notes.rendering import Rendered
 
 TAG_SCHEME: Final = "x-linkstore-tag:"
 """Stands before the tag in the ``href`` of what was ``#tag``."""
 
-_LONGEST_LINK: Final = 1000
-_LONGEST_COMMENT: Final = 10_000
 _CALLOUT: Final = re.compile(r"\[!([\w-]{1,40})\][+-]?[ \t]*")
 _PROPERTY_LINK: Final = re.compile(r"\[\[([^\[\]\n]{1,1000})\]\]")
-_TAG: Final = re.compile(r"#([\w/-]*[^\W\d_][\w/-]*)")
+_TAG: Final = re.compile(r"(?<!\S)#([\w/-]*[^\W\d_][\w/-]*)")
 _BLOCK_ID: Final = re.compile(r"(?:^|[ \t\n])\^([A-Za-z0-9-]+)[ \t]*$")
 _TARGETS: Final = re.compile(
     r"\[\[([^\]|#\n]{0,1000})|\]\(\s*<?([^)>#\s]{1,1000})|^ {0,3}\[[^\]\n]{1,999}\]:\s*([^#\s]{1,1000})",
     re.MULTILINE,
 )
+_CLINGING: Final = frozenset({b"*", b"_", b"~", b"\\"})
+"""What stands before the first word of a line and is not shown: after it, no tag begins."""
 _MEDIA: Final = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".bmp", ".mp3", ".mp4", ".webm", ".wav")
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 _IMPORTS: Final = re.compile(r"^(?:import|export)\s[^\n]*(?:\n(?!\s*\n)[^\n]+)*$", re.MULTILINE)
 
 
-def note_html(text: str, path: str, notes: Notes) -> str:
+def note_html(text: str, path: str, notes: Notes) -> Rendered:
     """The body of a note as HTML.
 
     Args:
@@ -53,7 +53,7 @@ def note_html(text: str, path: str, notes: Notes) -> str:
     mdx = path.lower().endswith(".mdx")
     if mdx:
         text = _IMPORTS.sub("", text)
-    return to_html(text, _parser(), {"path": path, "notes": notes, "mdx": mdx})
+    return to_html(without_comments(text), _NoteDialect(path, notes), mdx=mdx)
 
 
 def property_links(value: object, path: str, notes: Notes) -> Iterator[Hyperlink]:
@@ -67,7 +67,7 @@ def property_links(value: object, path: str, notes: Notes) -> Iterator[Hyperlink
     if isinstance(value, str):
         for found in _PROPERTY_LINK.finditer(value):
             target, _, label = found[1].partition("|")
-            href = _href(target, {"path": path, "notes": notes})
+            href = _href(target, path, notes)
             if href is not None:
                 yield Hyperlink(href=href, label=label.strip() or _shown(target))
     elif isinstance(value, Mapping):
@@ -83,96 +83,126 @@ def targets(text: str) -> set[str]:
     return {next(filter(None, found.groups()), "") for found in _TARGETS.finditer(text)}
 
 
-@cache
-def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-    parser.inline.ruler.before("link", "wikilink", _wikilink)
-    parser.inline.ruler.before("image", "embed", _embed)
-    parser.inline.ruler.before("wikilink", "math", _math)
-    parser.inline.ruler.before("wikilink", "callout", _callout)
-    parser.inline.ruler.before("wikilink", "comment", _comment)
-    parser.block.ruler.before(
-        "fence", "comment", _comment_block, {"alt": ["paragraph", "blockquote", "list", "reference"]}
+class _NoteDialect(Dialect):
+    """The Markdown of one note.
+
+    Args:
+        path: Where the note lies, from the root of the vault.
+        notes: Of the vault.
+    """
+
+    parser = Markdown(
+        options=Options.ENABLE_TABLES
+        | Options.ENABLE_STRIKETHROUGH
+        | Options.ENABLE_WIKILINKS
+        | Options.ENABLE_MATH
     )
-    parser.inline.ruler.push("tag", _tag)
-    parser.core.ruler.push("block_ids", _block_ids)
-    parser.core.ruler.push("note_links", _note_links)
-    return parser
+
+    def __init__(self, path: str, notes: Notes) -> None:
+        self._path = path
+        self._notes = notes
+        self._led: dict[tuple[str, str], str | None] = {}
+
+    def line(self, run: list[Piece]) -> list[Piece]:
+        """Without comments, and with the title of a callout."""
+        if any(piece.kind == "text" and "%%" in piece.value for piece in run):
+            run = list(_without_comments(run))
+        found = _CALLOUT.match(run[0].value) if run and run[0].kind == "text" else None
+        if found is None:
+            return run
+        title, *others = run
+        untitled = found.end() == len(title.value) and others and others[0].kind == "break"
+        said = found[1].capitalize() if untitled else title.value[found.end() :]
+        return [title._replace(value=said), *others]
+
+    def block_id(self, run: list[Piece]) -> str | None:
+        """``^id`` at the end of a block; nothing else stays of a line that is only that."""
+        last = run[-1] if run else None
+        found = _BLOCK_ID.search(last.value) if last is not None and last.kind == "text" else None
+        if found is None or last is None:
+            return None
+        before = run[-2] if len(run) > 1 else None
+        if found[0].startswith("^") and before is not None and before.kind != "break":
+            return None
+        run[-1] = last._replace(value=last.value[: found.start()].rstrip())
+        if before is None and not run[-1].value:
+            run.clear()
+        return f"^{found[1]}"
+
+    def text(self, piece: Piece, source: bytes, *, first: bool) -> str:
+        """With links for the tags."""
+        if "#" not in piece.value:
+            return super().text(piece, source, first=first)
+        return "".join(_with_tags(piece, source, first=first))
+
+    def href(self, piece: Piece) -> str | None:
+        """The file of the note that a link means; None for a file that is not a note."""
+        written = (piece.type, piece.value)
+        if written not in self._led:
+            self._led[written] = self._found(piece)
+        return self._led[written]
+
+    def _found(self, piece: Piece) -> str | None:
+        if piece.type:
+            target = _target(piece)
+            return _href(target, self._path, self._notes) if _is_target(target) else None
+        if _SCHEME.match(piece.value):
+            return encoded(piece.value)
+        return _mended(encoded(piece.value), self._path, self._notes)
+
+    def label(self, piece: Piece) -> str | None:
+        """What a wikilink without label shows; brackets without a target stay as they are."""
+        if not piece.type:
+            return None
+        target = _target(piece)
+        if not _is_target(target):
+            return f"{'!' * (piece.kind == 'image')}[[{piece.value}]]" if piece.type == "wiki" else None
+        return _shown(target) if piece.type == "wiki" else None
 
 
-def _math(state: StateInline, silent: bool) -> bool:
-    """``$…$``, in which brackets are not links."""
-    if state.src[state.pos] != "$":
-        return False
-    sign = "$$" if state.src.startswith("$$", state.pos) else "$"
-    start = state.pos + len(sign)
-    end = state.src.find(sign, start, min(state.posMax, start + _LONGEST_LINK))
-    inside = state.src[start:end] if end > start else ""
-    if not inside.strip() or (sign == "$" and inside != inside.strip()):
-        return False
-    if not silent:
-        _push(state, None, f"{sign}{inside}{sign}")
-    state.pos = end + len(sign)
-    return True
+def _without_comments(run: Sequence[Piece]) -> Iterator[Piece]:
+    """The pieces without ``%% what nobody is shown %%``; a mark that no other follows is text."""
+    marks = sum(piece.value.count("%%") for piece in run if piece.kind == "text")
+    hidden = False
+    for piece in run:
+        if piece.kind != "text":
+            if not hidden or piece.kind == "end":
+                yield piece
+            continue
+        shown: list[str] = []
+        for number, part in enumerate(piece.value.split("%%")):
+            if number:
+                marks -= 1
+                if marks or hidden:
+                    hidden = not hidden
+                else:
+                    shown.append("%%")
+            shown.append("" if hidden else part)
+        yield piece._replace(value="".join(shown))
 
 
-def _callout(state: StateInline, silent: bool) -> bool:
-    """``[!note]`` at the start of a quotation gives it its title, unless that follows."""
-    found = _CALLOUT.match(state.src) if state.pos == 0 else None
-    if found is None:
-        return False
-    if not silent and found.end() < len(state.src) and state.src[found.end()] == "\n":
-        _push(state, None, found[1].capitalize())
-    state.pos = found.end()
-    return True
+def _with_tags(piece: Piece, source: bytes, *, first: bool) -> Iterator[str]:
+    """The HTML of a text; ``#tag`` at the start of a word is a link, unless it is escaped."""
+    text, written = piece.value, source[piece.start : piece.end].decode(errors="replace")
+    begins = first and source[max(0, piece.start - 1) : piece.start] not in _CLINGING
+    meant = None if written == text else {found[0] for found in _TAG.finditer(written)}
+    done = 0
+    for found in _TAG.finditer(text):
+        if (not found.start() and not begins) or (meant is not None and found[0] not in meant):
+            continue
+        yield escape(text[done : found.start()], quote=False)
+        yield f'<a href="{TAG_SCHEME}{quote(found[1])}">{escape(found[0], quote=False)}</a>'
+        done = found.end()
+    yield escape(text[done:], quote=False)
 
 
-def _comment(state: StateInline, silent: bool) -> bool:  # noqa: ARG001 (rules are called so)
-    """``%% what nobody is shown %%``."""
-    if not state.src.startswith("%%", state.pos):
-        return False
-    end = state.src.find("%%", state.pos + 2, min(state.posMax, state.pos + _LONGEST_COMMENT))
-    if end < 0:
-        return False
-    state.pos = end + 2
-    return True
+def _target(piece: Piece) -> str:
+    """What a wikilink names; in a table, a backslash stands before what divides it from its label."""
+    return piece.value.removesuffix("\\") if piece.type == "labelled" else piece.value
 
 
-def _comment_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A comment of several lines, the first of which begins with ``%%``."""
-    begin = state.bMarks[start] + state.tShift[start]
-    if not state.src.startswith("%%", begin) or "%%" in state.src[begin + 2 : state.eMarks[start]]:
-        return False
-    last = start + 1
-    while last < end and "%%" not in state.src[state.bMarks[last] : state.eMarks[last]]:
-        last += 1
-    if last < end and not silent:
-        state.line = last + 1
-    return last < end
-
-
-def _wikilink(state: StateInline, silent: bool) -> bool:
-    return _bracketed(state, silent, "[[")
-
-
-def _embed(state: StateInline, silent: bool) -> bool:
-    return _bracketed(state, silent, "![[")
-
-
-def _bracketed(state: StateInline, silent: bool, opening: str) -> bool:
-    """``[[note#heading|label]]``, from its opening brackets on."""
-    start = state.pos + len(opening)
-    if not state.src.startswith(opening, state.pos):
-        return False
-    end = state.src.find("]]", start, min(state.posMax, start + _LONGEST_LINK))
-    inside = state.src[start:end] if end > start else ""
-    if not inside.strip() or "\n" in inside or "[[" in inside:
-        return False
-    if not silent:
-        target, _, label = inside.replace("\\|", "|").partition("|")
-        _push(state, _href(target, state.env), label.strip() or _shown(target))
-    state.pos = end + 2
-    return True
+def _is_target(target: str) -> bool:
+    return bool(target.strip()) and "\n" not in target and "[[" not in target
 
 
 def _shown(target: str) -> str:
@@ -180,10 +210,9 @@ def _shown(target: str) -> str:
     return " > ".join(filter(None, (part.strip() for part in target.split("#")))) or target.strip()
 
 
-def _href(target: str, env: Any) -> str | None:
+def _href(target: str, page: str, notes: Notes) -> str | None:
     """The URL that a wikilink leads to, relative to its page; None for a file that is not a note."""
     name, _, place = target.partition("#")
-    notes, page = env["notes"], env["path"]
     found = notes.named(name, page)
     suffix = posixpath.splitext(name.strip())[1]
     if found is None and suffix and not suffix[1:].isdigit() and " " not in suffix:
@@ -203,74 +232,14 @@ def _url(path: str, fragment: str, page: str) -> str:
     return f"{relative}#{quote(fragment)}" if fragment else relative or quoted(posixpath.basename(page))
 
 
-def _tag(state: StateInline, silent: bool) -> bool:
-    """``#tag``, at the start of a word; digits alone are not a tag."""
-    if state.src[state.pos] != "#" or (state.pos and not state.src[state.pos - 1].isspace()):
-        return False
-    found = _TAG.match(state.src, state.pos, state.posMax)
-    if found is None:
-        return False
-    if not silent:
-        _push(state, f"{TAG_SCHEME}{quote(found[1])}", found[0])
-    state.pos = found.end()
-    return True
-
-
-def _push(state: StateInline, href: str | None, label: str) -> None:
-    if href is not None:
-        state.push("link_open", "a", 1).attrSet("href", href)
-    state.push("text", "", 0).content = label
-    if href is not None:
-        state.push("link_close", "a", -1)
-
-
-def _block_ids(state: StateCore) -> None:
-    """``^id`` at the end of a block names it; alone in a paragraph, it names the block before."""
-    tokens = state.tokens
-    for at, token in enumerate(tokens):
-        last = token.children[-1] if token.type == "inline" and token.children else None
-        found = _BLOCK_ID.search(last.content) if last is not None and last.type == "text" else None
-        if found is None or last is None:
-            continue
-        alone = len(token.children or ()) == 1 and not found.start()
-        last.content = last.content[: found.start()].rstrip()
-        owner = _before(tokens, at - 1) if alone else _opening(tokens, at)
-        if owner is not None:
-            owner.attrSet("id", f"^{found[1]}")
-
-
-def _opening(tokens: list[Token], at: int) -> Token | None:
-    """The rendered element that contains a piece of text."""
-    return next((one for one in reversed(tokens[:at]) if one.nesting == 1 and not one.hidden), None)
-
-
-def _before(tokens: list[Token], at: int) -> Token | None:
-    """The opening of the block before the one that opens here."""
-    level = tokens[at].level
-    for one in reversed(tokens[:at]):
-        if one.level == level and one.nesting >= 0:
-            return one
-        if one.level < level:
-            return None
-    return None
-
-
-def _note_links(state: StateCore) -> None:
+def _mended(href: str, page: str, notes: Notes) -> str:
     """Links between notes as authors write them, without suffix or by name, lead to the notes' files."""
-    for token in state.tokens:
-        for child in token.children or ():
-            href = child.attrGet("href") if child.type == "link_open" else None
-            if isinstance(href, str) and not _SCHEME.match(href):
-                child.attrSet("href", _mended(href, state.env))
-
-
-def _mended(href: str, env: Any) -> str:
     address, _, fragment = href.partition("#")
     fragment = unquote(fragment)
     if fragment != fragment.lower() or " " in fragment:
         fragment = _fragment(fragment)
     path, mark, query = address.partition("?")
-    found = env["notes"].linked(path, env["path"]) if path else env["path"]
+    found = notes.linked(path, page) if path else page
     if found is None or mark:
         return f"{path}{mark}{query}#{quote(fragment)}" if fragment else address
-    return _url(found, fragment, env["path"])
+    return _url(found, fragment, page)

@@ -17,7 +17,7 @@ from linkstore.extraction.texts import squeezed
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.claims import Claims
 from linkstore.ingest.html.folder import IngestSettings, content_of, heads_of
-from linkstore.ingest.html.pages import UnreadablePageError, decoded, page_content, parsed
+from linkstore.ingest.html.pages import UnreadablePageError, decoded
 from linkstore.ingest.notes.frontmatter import (
     LONGEST,
     NONE,
@@ -26,6 +26,7 @@ from linkstore.ingest.notes.frontmatter import (
     read_front_matter,
     split_front_matter,
 )
+from linkstore.ingest.notes.markdown import markdown_content
 from linkstore.ingest.notes.markup import TAG_SCHEME, note_html, property_links, targets
 from linkstore.ingest.notes.notes import Notes
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
@@ -137,12 +138,14 @@ class VaultSource:
     def _chunks(self, note: _Note, notes: Notes) -> list[Chunk]:
         file, front = note.file, note.front
         html = note_html(note.body, file.page, notes)
-        found = page_content(parsed(f"<main>{html}</main>"), title=squeezed(front.title), bare=True)
+        found = markdown_content(html, title=squeezed(front.title), bare=True)
         found = self._titles.told_apart(found, file.url)
         title = found.title or PurePosixPath(file.name).stem
         metadata = {**front.fields, "aliases": list(front.aliases)} if front.aliases else dict(front.fields)
         urls = (url for url in front.urls if self._claims.believed(self._site.page_tag(url) or "", file.url))
-        page = Page(url=file.url, title=title, aliases=(*file.aliases, *urls), metadata=metadata)
+        page = Page(
+            url=file.url, title=title, aliases=(*file.aliases, *urls), metadata=metadata, plain=found.plain
+        )
         chunks = make_chunks(page, found.blocks, self._settings.limits)
         links = tuple(property_links(dict(front.fields), file.page, notes))
         chunks[0] = replace(chunks[0], hyperlinks=(*links, *chunks[0].hyperlinks))

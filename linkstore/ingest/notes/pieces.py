@@ -1,0 +1,79 @@
+"""What a line of Markdown is made of, and what a dialect of Markdown makes of it."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import Final, NamedTuple
+
+from pyromark import Markdown, Options
+
+_NOT_IN_URLS: Final = re.compile(r"""[\x00-\x20\x7f"<>\\^`{|}]""")
+
+
+class Piece(NamedTuple):
+    """Something within a line.
+
+    Args:
+        kind: ``text``; ``literal``, a text without markup in it; ``code``, ``html``, ``break``; ``link`` and
+            ``image``, and the ``end`` of either.
+        value: Its text; of a link or image, where it leads.
+        start: Where it begins in the source, in bytes.
+        end: Where it ends.
+        type: Of a link or image: ``wiki``, ``labelled`` for a wikilink with a label, else empty.
+        title: Of a link or image; may be empty.
+    """
+
+    kind: str
+    value: str
+    start: int
+    end: int
+    type: str = ""
+    title: str = ""
+
+
+class Dialect:
+    """CommonMark with tables and struck-out text. Subclasses say what else there is."""
+
+    parser: Markdown = Markdown(options=Options.ENABLE_TABLES | Options.ENABLE_STRIKETHROUGH)
+
+    def line(self, run: list[Piece]) -> list[Piece]:
+        """The pieces of a line that are shown.
+
+        Args:
+            run: The pieces of a paragraph, heading, table cell or item.
+        """
+        return run
+
+    def block_id(self, run: list[Piece]) -> str | None:
+        """The id that a block gives itself at its end, which is taken off the pieces; None if it does not."""
+        del run
+        return None
+
+    def text(self, piece: Piece, source: bytes, *, first: bool) -> str:
+        """The HTML of a text.
+
+        Args:
+            piece: The text.
+            source: Of the page.
+            first: Whether it begins a line.
+        """
+        del source, first
+        return escape(piece.value, quote=False)
+
+    def href(self, piece: Piece) -> str | None:
+        """Where a link leads; None if it does not."""
+        return encoded(piece.value)
+
+    def label(self, piece: Piece) -> str | None:
+        """What a link shows in place of its own label; None for that."""
+        del piece
+        return None
+
+
+COMMONMARK: Final = Dialect()
+
+
+def encoded(url: str) -> str:
+    """A URL without the characters that must not be in one."""
+    return _NOT_IN_URLS.sub(lambda found: f"%{ord(found[0]):02X}", url)

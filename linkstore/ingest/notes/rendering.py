@@ -1,0 +1,234 @@
+"""From the events of a Markdown parser to HTML whose headings have ids.
+
+The parser is pulldown-cmark, by way of pyromark, whose time and memory grow with the length of any text. Its
+events, and the HTML, take time for each element, so that the number of elements is bounded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from textwrap import dedent
+from typing import Any, Final, NamedTuple, cast
+
+from linkstore.ingest.notes.lines import heading_id, line_html
+from linkstore.ingest.notes.pieces import Dialect, Piece
+
+_FREE: Final = 40_000
+_EACH: Final = 4
+"""A page may cost so much, and one more for so many of its characters; that is some 3 µs of work."""
+_COSTS: Final = {"Emphasis": 1, "Strong": 1, "Strikethrough": 1, "Link": 6, "Image": 6, "Heading": 8}
+_COST: Final = 2
+"""Of any other element."""
+_DEEPEST: Final = 60
+"""Lists and quotations nested deeper are read as what is in them."""
+_DEEPEST_CODE: Final = 8
+_TAGS: Final = {
+    "Paragraph": "p",
+    "Item": "li",
+    "BlockQuote": "blockquote",
+    "CodeBlock": "pre",
+    "Table": "table",
+    "TableHead": "thead",
+    "TableRow": "tr",
+}
+_HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_NESTING: Final = frozenset({"Item", "List", "BlockQuote"})
+_INLINE: Final = {"Link": "link", "Image": "image"}
+_UNSEEN: Final = frozenset({"Emphasis", "Strong", "Strikethrough"})
+"""Not in the HTML: what reads it makes no difference for them."""
+_MATH: Final = {"InlineMath": "$", "DisplayMath": "$$"}
+_KINDS: Final = {"Text": "text", "Code": "code", "InlineHtml": "html"}
+_LINES_END: Final = {"SoftBreak": "\n", "HardBreak": "<br />\n"}
+
+
+class Rendered(NamedTuple):
+    """HTML, and how many characters of the source are plain text in it because there was too much markup."""
+
+    html: str
+    plain: int
+
+
+def rendered(text: str, dialect: Dialect, *, mdx: bool = False) -> Rendered:
+    """Markdown as HTML.
+
+    Args:
+        text: Markdown.
+        dialect: What may be in it.
+        mdx: Whether indented text is ordinary text, as in MDX.
+    """
+    writer = _Writer(dialect, mdx=mdx, most=_FREE + len(text) // _EACH)
+    writer.write(text)
+    return Rendered("".join(writer.out), writer.plain)
+
+
+@dataclass(slots=True)
+class _Open:
+    """An element not yet closed, and where it lies in the output.
+
+    Args:
+        tag: Its tag; empty for one that is not written.
+        at: Its own place.
+        before: That of the element before it, if there is one in the same element.
+        last: That of the last element in it so far.
+    """
+
+    tag: str
+    at: int
+    before: int | None = None
+    last: int | None = None
+
+
+class _Writer:
+    """Writes HTML. The pieces of a line wait until it is complete."""
+
+    def __init__(self, dialect: Dialect, *, mdx: bool, most: int) -> None:
+        self._dialect = dialect
+        self._mdx = mdx
+        self._left = most
+        self._open: list[_Open] = [_Open("", 0)]
+        self._run: list[Piece] = []
+        self._code: list[str] | None = None
+        self._slugs: Counter[str] = Counter()
+        self._source = b""
+        self.out: list[str] = []
+        self.plain = 0
+
+    def write(self, text: str, depth: int = 0) -> None:
+        """Write a text, as it is from where there are too many elements."""
+        outer, self._source = self._source, text.encode()
+        for event, place in self._dialect.parser.events_with_range(text, merge_text=True):
+            name, value = (event, "") if isinstance(event, str) else _parts(event)
+            start, end = place["start"], place["end"]
+            if self._left <= 0:
+                self._write_plain(self._source[start:].decode(errors="replace"))
+                break
+            if name == "Start":
+                self._begin(value, start, end)
+            elif name == "End":
+                self._end(value, start, end, depth)
+            elif self._code is not None:
+                self._code.append(value)
+            elif name == "Html":
+                self.out.append(value)
+            elif name == "Rule":
+                self._flush()
+                self.out.append("<hr />\n")
+            else:
+                self._add(name, value, start, end)
+        self._source = outer
+
+    def _write_plain(self, rest: str) -> None:
+        self._flush()
+        while len(self._open) > 1:
+            self._close()
+        self._code = None
+        self.plain += len(rest)
+        self.out.append(f"<pre>\n{escape(rest, quote=False)}</pre>\n")
+
+    def _begin(self, value: str | dict[str, Any], start: int, end: int) -> None:
+        name, details = (value, None) if isinstance(value, str) else next(iter(value.items()))
+        self._left -= _COSTS.get(name, _COST)
+        if name in _UNSEEN:
+            return
+        if name in _INLINE:
+            self._run.append(_link(_INLINE[name], cast("dict[str, Any]", details), start, end))
+            return
+        self._flush()
+        if name == "CodeBlock":
+            self._code = []
+            if self._mdx and details == "Indented":
+                return
+        if name != "HtmlBlock":
+            self._open_element(self._tag(name, details))
+
+    def _tag(self, name: str, details: Any) -> str:
+        if name in _NESTING and len(self._open) > _DEEPEST:
+            return ""
+        if name == "List":
+            return "ul" if details is None else "ol"
+        if name == "Heading":
+            return str(details["level"]).lower()
+        if name == "TableCell":
+            return "th" if self._open[-1].tag == "thead" else "td"
+        return _TAGS[name]
+
+    def _open_element(self, tag: str) -> None:
+        around, at = self._open[-1], len(self.out)
+        self._open.append(_Open(tag, at, around.last))
+        around.last = at
+        self.out.append(f"<{tag}>" if tag else "")
+
+    def _end(self, value: str | dict[str, Any], start: int, end: int, depth: int) -> None:
+        name = value if isinstance(value, str) else next(iter(value))
+        if name in _UNSEEN:
+            return
+        if name in _INLINE:
+            self._run.append(Piece("end", "", start, end))
+            return
+        if name == "CodeBlock":
+            self._end_code(depth)
+            return
+        self._flush()
+        if name != "HtmlBlock":
+            self._close()
+
+    def _end_code(self, depth: int) -> None:
+        text, self._code = "".join(self._code or ()), None
+        if self._open[-1].tag == "pre":
+            self.out.append(f"<code>{escape(text, quote=False)}</code>")
+            self._close()
+        elif depth < _DEEPEST_CODE:
+            self.write(dedent(text), depth + 1)
+        else:
+            self.out.append(f"<p>{escape(text, quote=False)}</p>\n")
+
+    def _close(self) -> None:
+        tag = self._open.pop().tag
+        if tag:
+            self.out.append(f"</{tag}>\n")
+
+    def _add(self, name: str, value: str, start: int, end: int) -> None:
+        if name in _KINDS:
+            self._left -= 1 if name == "Text" else _COST
+            self._run.append(Piece(_KINDS[name], value, start, end))
+        elif name in _LINES_END:
+            self._run.append(Piece("break", _LINES_END[name], start, end))
+        elif name in _MATH:
+            sign = _MATH[name]
+            self._run.append(Piece("literal", f"{sign}{value}{sign}", start, end))
+
+    def _flush(self) -> None:
+        """Write the line that waits, and give its block its id."""
+        if not self._run:
+            return
+        run, self._run = self._dialect.line(self._run), []
+        block = self._open[-1]
+        named = self._dialect.block_id(run)
+        if block.tag in _HEADINGS:
+            self._name(block.at, heading_id(run, self._slugs))
+            self.out.append(f'<a id="{escape(named)}"></a>' if named else "")
+        elif named:
+            self._name(block.at if run else block.before, named)
+        self.out.append(line_html(run, self._dialect, self._source))
+
+    def _name(self, at: int | None, id: str) -> None:
+        """Give an element in the output an id, unless it has one."""
+        tag = self.out[at] if at is not None and at < len(self.out) else ""
+        if at is not None and tag and " id=" not in tag:
+            self.out[at] = f'{tag[:-1]} id="{escape(id)}">'
+
+
+def _parts(event: Mapping[str, Any]) -> tuple[str, Any]:
+    return next(iter(event.items()))
+
+
+def _link(kind: str, details: dict[str, Any], start: int, end: int) -> Piece:
+    found = details["link_type"]
+    address = str(details["dest_url"])
+    if isinstance(found, dict):
+        return Piece(kind, address, start, end, "labelled" if found["WikiLink"]["has_pothole"] else "wiki")
+    address = f"mailto:{address}" if found == "Email" else address
+    return Piece(kind, address, start, end, title=details["title"])

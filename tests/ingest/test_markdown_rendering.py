@@ -1,0 +1,147 @@
+"""Markdown as HTML: compared with another parser, bounded, and with the marks of notes."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+from growing import grows_with_length
+from markdown_it import MarkdownIt
+
+from linkstore import LinkStore
+from linkstore.ingest import index_folder, index_vault
+from linkstore.ingest.html.pages import page_content, parsed
+from linkstore.ingest.notes.markdown import read_markdown_page, to_html
+from linkstore.ingest.notes.markup import note_html
+from linkstore.ingest.notes.notes import Notes
+
+NOTES = Notes(("N.md",), {})
+WORDS = ("one", "*two*", "**th ree**", "`co*de`", "a_b_c", "&amp;", "\\*", "<b>x</b>", "~~no~~", "1 < 2")
+LINKS = (
+    "[a *b*](u.md#c)",
+    "[r]",
+    "<http://e.org/x>",
+    "![alt](i.png)",
+    '[t](<a b.md> "T")',
+    "[r][R]",
+    "[x][y]",
+)
+BLOCKS = (
+    "# {0}\n",
+    "{0}\n{1}\n",
+    "{0}\n===\n",
+    "- {0}\n- {1}\n",
+    "1. {0}\n\n   {1}\n2. {1}\n",
+    "- {0}\n  - {1}\n",
+    "> {0}\n> - {1}\n",
+    "| {0} | b |\n|---|:-:|\n| {1} | d |\n",
+    "```py\n{0}\n```\n",
+    "    {0}\n",
+    "<div>\n{0}\n</div>\n",
+    "---\n",
+    "{0}\\\n{1}\n",
+)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_another_parser_finds_the_same_texts_and_links(seed):
+    source = _document(random.Random(seed))
+    other = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(source)
+    expected = page_content(parsed(f"<main>{other}</main>")).blocks
+    found = read_markdown_page(source.encode()).blocks
+    assert [(one.text, one.links, one.level) for one in found] == [
+        (one.text, one.links, one.level) for one in expected
+    ], source
+
+
+def _document(chance: random.Random) -> str:
+    def line() -> str:
+        return " ".join(chance.choices(WORDS, k=4) + chance.choices(LINKS, k=2))
+
+    blocks = [chance.choice(BLOCKS).format(line(), line()) for _ in range(12)]
+    return "\n".join(["First.\n", *blocks, "[r]: /ref.md 'of r'\n"])
+
+
+DENSE = (
+    "- a\n",
+    "[a](b) ",
+    "# a\n",
+    "| a | b |\n|---|---|\n| c | d |\n\n",
+    "**a** ",
+    "`a` ",
+    "> - ",
+    "[[N]] ",
+)
+
+
+@pytest.mark.parametrize("piece", DENSE)
+def test_dense_markup_takes_time_with_its_length_and_no_more(piece):
+    assert grows_with_length(
+        lambda length: note_html(piece * (length // len(piece)), "x.md", NOTES), 20_000, times=8
+    )
+
+
+def test_what_is_beyond_too_many_elements_is_plain_text():
+    source = "# Title\n\n" + "- [a](b.md)\n" * 100_000 + "\nThe [end](c.md).\n"
+    page = to_html(source)
+
+    assert page.html.count("<li>") < 60_000
+    assert 0 < page.plain < len(source)
+    assert page.html.endswith("\nThe [end](c.md).\n</pre>\n")
+    assert page.html.count("[a](b.md)") + page.html.count('<a href="b.md">') == 100_000
+    assert page.html.count("<ul>") == page.html.count("</ul>") == 1
+
+
+def test_a_large_page_of_real_density_is_read_whole():
+    item = "- Fix the *reading* of `names` by [@user](https://e.org/user) in [#12](https://e.org/12), #13.\n"
+    page = to_html(f"# Changes\n\n{item * 10_000}")
+    assert (page.plain, page.html.count("<a ")) == (0, 20_000)
+
+
+@pytest.mark.parametrize("index", [index_folder, index_vault])
+def test_markup_that_was_read_as_text_is_named_and_the_page_kept(tmp_path, index):
+    (tmp_path / "a.md").write_text("# A\n\n" + "[a](b) " * 30_000)
+    with LinkStore() as store:
+        summary = index(store, tmp_path, links=[])
+
+    assert summary.pages.added == 1
+    assert list(summary.skipped) == ["a.md (markup)"]
+    assert re.search(r"[\d,]+ characters were read as plain text", summary.skipped["a.md (markup)"])
+
+
+def test_deep_nesting_is_read_not_refused():
+    content = read_markdown_page(b"> " * 20_000 + b"deep [x](y.md)\n\n" + b"- " * 20_000 + b"z")
+    assert [link.href for block in content.blocks for link in block.links] == ["y.md"]
+
+
+@pytest.mark.parametrize(
+    ("markdown", "html"),
+    [
+        ("\\#a #b", '#a <a href="x-linkstore-tag:b">#b</a>'),
+        ("*#a* x", "#a x"),
+        ("&#35;a #b_c/d", '#a <a href="x-linkstore-tag:b_c/d">#b_c/d</a>'),
+        ("x\n#a", 'x\n<a href="x-linkstore-tag:a">#a</a>'),
+        ("%%a%% b %%c", " b %%c"),
+        ("%%[[N]]%% [[N]]", ' <a href="N.md">N</a>'),
+        ("[[N|the *label*]]", '<a href="N.md">the label</a>'),
+        ('[n](N "T")', '<a href="N.md" title="T">n</a>'),
+        ("<a@b.org>", '<a href="mailto:a@b.org">a@b.org</a>'),
+        ("![a [b](c) `d`](e.png)", '<img src="e.png" alt="a b d" />'),
+        ("*a*^b", "a^b"),
+    ],
+)
+def test_marks_of_notes(markdown, html):
+    assert note_html(markdown, "x.md", NOTES).html == f"<p>{html}</p>\n"
+
+
+def test_a_heading_keeps_its_own_id_and_that_of_its_block():
+    assert note_html("## A B ^c\n", "x.md", NOTES).html == '<h2 id="a-b"><a id="^c"></a>A B</h2>\n'
+
+
+def test_a_comment_in_a_quotation_hides_its_lines():
+    assert "hidden" not in note_html("> a\n> %%\n> hidden [[N]]\n> %%\n", "x.md", NOTES).html
+
+
+def test_a_comment_that_is_not_closed_hides_nothing():
+    assert "shown" in note_html("a\n\n%%\nshown\n", "x.md", NOTES).html
