@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import pickle
 import weakref
 
 import pytest
@@ -93,6 +94,40 @@ def test_the_searches_of_tools_are_seen():
             search_tool.invoke({"question": "a"})
             asyncio.run(search_tool.ainvoke({"question": "b"}))
             assert watch.vitals().searches >= 2
+
+
+def test_a_search_that_is_interrupted_is_not_counted():
+    class Interrupted(type(embedding())):
+        def embed_query(self, text):
+            raise KeyboardInterrupt
+
+    with LinkStore(Interrupted(size=16)) as store, Watch(store) as watch:
+        store.add_texts(["a"])
+        with pytest.raises(KeyboardInterrupt):
+            store.search("a")
+        assert watch.vitals().searches == 0
+        assert watch.unanswered() == ()
+
+
+def test_an_embedding_that_fails_is_a_failed_search():
+    class Failing(type(embedding())):
+        def embed_query(self, text):
+            raise ConnectionError("no answer")
+
+    with LinkStore(Failing(size=16)) as store, Watch(store, limits=Limits(least=1)) as watch:
+        store.add_texts(["a"])
+        with pytest.raises(ConnectionError):
+            store.search("a")
+        assert [one.reason for one in watch.unanswered()] == ["no answer"]
+        assert [alarm.name for alarm in watch.alarms()] == ["failed"]
+
+
+def test_a_watched_store_can_be_pickled_and_opened_elsewhere(tmp_path):
+    with LinkStore.open(tmp_path / "kb", embedding()) as store, Watch(store) as watch:
+        store.add_texts(["a"])
+        with pickle.loads(pickle.dumps(store)) as other:
+            other.search("a")
+        assert watch.vitals().searches == 0
 
 
 def test_several_watches_see_the_same_searches_and_end_alone():
