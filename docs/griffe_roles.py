@@ -81,6 +81,8 @@ def _described(module: Module) -> Iterator[str]:
 def _resolved(obj: Object, name: str) -> str:
     """The full path of a name, as Python finds it where the docstring stands."""
     first, _, rest = name.partition(".")
+    if rest and first == obj.package.name:
+        return name  # absolute, also where a module of a package has the name of the whole
     try:
         found = obj.resolve(first)
     except NameResolutionError:

@@ -2,7 +2,7 @@
 
 :func:`get_embedding` makes an embedding from its name, :func:`embedding_name` says under which name
 a store records one. Any LangChain ``Embeddings`` will do; the ones here add
-:meth:`ArrayEmbeddings.embed_array`, which spares the way through lists of Python floats.
+``embed_array``, which spares the way through lists of Python floats.
 Models are loaded on first use.
 """
 

@@ -60,11 +60,11 @@ class Encoder(ABC):
         """A fresh float32 array of shape (len(texts), dimension); rows of any length above zero."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts, as lists of numbers; see :meth:`embed_array`."""
+        """Embed texts, as lists of numbers; see ``embed_array``."""
         return cast("list[list[float]]", self.embed_array(texts).tolist())
 
     def embed_query(self, text: str) -> list[float]:
-        """Embed one text, as lists of numbers; see :meth:`embed_array`."""
+        """Embed one text, as lists of numbers; see ``embed_array``."""
         return cast("list[float]", self.embed_array((text,))[0].tolist())
 
     def __repr__(self) -> str:

@@ -54,7 +54,7 @@ class ConversationMemory(Keeping):
         entities: Gives the entities that a text mentions; default
             :func:`~linkstore.memory.entities.entities_in`.
         strategy: How to search the knowledge; default :data:`~linkstore.strategies.DEFAULT_STRATEGY`.
-        ttl: Turns that are older are not recalled, and :meth:`forget_expired` erases them; default None, none
+        ttl: Turns that are older are not recalled, and ``forget_expired`` erases them; default None, none
             are.
 
     Raises:

@@ -117,7 +117,7 @@ class Keeping:
         return 0 if ttl is None else self.forget(before=datetime.now(UTC) - ttl)
 
     async def aforget_expired(self) -> int:
-        """Forget the turns that are older than ``ttl``: see :meth:`forget_expired`."""
+        """Forget the turns that are older than ``ttl``: see ``forget_expired``."""
         ttl = self._parts.ttl
         return 0 if ttl is None else await self.aforget(before=datetime.now(UTC) - ttl)
 

@@ -78,7 +78,7 @@ class LinkStore(VectorSearching, CoreStore):
         """Open the embedded store in a folder.
 
         Args:
-            path: The folder; ``":memory:"`` keeps the store in memory until :meth:`close`.
+            path: The folder; ``":memory:"`` keeps the store in memory until ``close``.
             embedding: See :class:`LinkStore`.
             create: Create the store if it does not exist.
             max_depth: See :class:`LinkStore`.
@@ -191,7 +191,7 @@ class LinkStore(VectorSearching, CoreStore):
         return cast("Embeddings", self._embedding)  # made above, or given
 
     async def aclose(self) -> None:
-        """Close the store: see :meth:`close`."""
+        """Close the store: see ``close``."""
         await asyncio.to_thread(self.close)
 
     def __repr__(self) -> str:

@@ -61,7 +61,7 @@ class Toolbox:
         return await arun(operation, self._await)
 
     def search(self, question: str, hops: int | None = None) -> Operation[Answer]:
-        """See :func:`linkstore.tools.searching.search`; ``hops`` is :attr:`usual_hops` by default."""
+        """See :func:`linkstore.tools.searching.search`; ``hops`` is ``usual_hops`` by default."""
         chosen = self.usual_hops if hops is None else hops
         return searching.search(question, chosen, self.limits, self.ceiling)
 
