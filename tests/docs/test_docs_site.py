@@ -126,5 +126,5 @@ def walk(item):
 def takes_any(item) -> bool:
     """Whether keywords are passed on, or fields of a model from elsewhere are arguments."""
     if item.is_class:
-        return any("Retriever" in str(base) for base in item.bases)
+        return any(model in str(base) for base in item.bases for model in ("Retriever", "ChatModel"))
     return item.is_function and any(parameter.name == "kwargs" for parameter in item.parameters)
