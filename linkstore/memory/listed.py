@@ -17,10 +17,13 @@ _POSITIONS: Final = {
     "former": 0,
     "latter": -1,
     "last": -1,
+    **{word: at for at, word in enumerate(("one", "two", "three", "four", "five"))},
+    **{str(at + 1): at for at in range(5)},
 }
 _ORDINAL: Final = "first|second|third|fourth|fifth|last"
 _MEANT: Final = re.compile(
     rf"\bthe ({_ORDINAL}) (?:one|option|item|of (?:them|those|these))\b"
+    r"|\bnumber (one|two|three|four|five|[1-5])\b"
     rf"|\bthe ({_ORDINAL})(?=\W*$|[?.!,;]| (?:is|was|does|do|did|has|have|can|and|or|in|for|with)\b)"
     r"|\bthe (former|latter)\b",
     re.IGNORECASE,
@@ -40,7 +43,7 @@ def item_meant(question: str, before: Sequence[Turn]) -> tuple[str, str] | None:
     match = _MEANT.search(question)
     if match is None:
         return None
-    position = _POSITIONS[str(match[1] or match[2] or match[3]).lower()]
+    position = _POSITIONS[next(filter(None, match.groups())).lower()]
     for turn in reversed(before[-_MOST_TURNS:]):
         for text in (turn.response or "", turn.query):
             items = items_of(text)

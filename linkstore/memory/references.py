@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from linkstore.lexical import terms
+from linkstore.memory.answers import asks_for_name, asks_for_person, is_name, is_persons
+from linkstore.memory.continuing import continued, described
 from linkstore.memory.entities import EntityFinder
 from linkstore.memory.listed import item_meant
 from linkstore.memory.salience import ELSEWHERE
@@ -39,13 +41,20 @@ _DUMMY: Final = re.compile(
     r"|\bit (?:is|was|seems|looks|sounds)\b(?= (?:that|like|as))",
     re.IGNORECASE,
 )
+_CLAUSE: Final = re.compile(
+    r"[,;:]|\b(?:and|but|or|if|when|while|because|before|after|since|until|that|which|who|of|for)\b",
+    re.IGNORECASE,
+)
 _POSSESSIVE: Final = frozenset({"its", "their", "theirs", "his", "hers"})
 _PERSONAL: Final = frozenset({"he", "him", "his", "she", "her", "hers"})
+_PLURAL: Final = frozenset({"they", "them", "their", "theirs", "these", "those"})
 _DETERMINERS: Final = frozenset({"this", "that", "these", "those", "such"})
 _FEWEST_WORDS: Final = 3
 """A question with fewer words that say something depends on what was said before."""
-_SHORT_ANSWER: Final = 8
-"""An answer of so many words at most is a name, and so the likeliest thing to be referred to."""
+_SENTENCE: Final = 4
+"""Words of a question that is a sentence."""
+_ANSWERED: Final = 0.7
+"""What the thing counts more that an answer begins with, if it was asked for."""
 _FADING: Final = 0.6
 """What an entity counts less with each turn since it was mentioned."""
 
@@ -77,7 +86,8 @@ def resolve(question: str, recent: Sequence[Turn], entities: EntityFinder) -> Re
             since = at  # what it names is what is spoken of from here on
         stated = seen.text if not seen.depends or seen.exact else stated or turn.query
         focus = seen.focus
-    return _resolved(question, recent[since:], entities, stated, focus)
+    found = _resolved(question, recent[since:], entities, stated, focus)
+    return replace(found, text=described(question, recent)) if found.text == question else found
 
 
 def depends_on_history(question: str) -> bool:
@@ -94,22 +104,26 @@ def _has_sign(question: str) -> bool:
 def _resolved(
     question: str, before: Sequence[Turn], entities: EntityFinder, stated: str, focus: str | None
 ) -> Resolved:
-    if not before or not depends_on_history(question):
-        return Resolved(text=question)
     listed = item_meant(question, before)
     if listed is not None:
         phrase, item = listed
         return Resolved(text=question.replace(phrase, item, 1), depends=True, exact=True, focus=item)
+    if not before or not depends_on_history(question):
+        return Resolved(text=question)
     pronoun = _referring(question, entities)
     if pronoun is not None:
         meant, named = _antecedent(pronoun, before, entities, focus)
         if meant is not None:
             text = _substituted(question, meant)
             return Resolved(text=text, depends=True, exact=named, focus=meant)
-    if stated and (_ELLIPSIS.search(question) or not entities(question)):
-        text = f"{stated.rstrip(' ?.!')}: {question.strip()}"
-        return Resolved(text=text, depends=True, focus=focus)
+    if stated and (_ELLIPSIS.search(question) or not entities(question) or _is_fragment(question)):
+        return Resolved(text=continued(stated, question, entities), depends=True, focus=focus)
     return Resolved(text=question, depends=True, focus=focus)
+
+
+def _is_fragment(question: str) -> bool:
+    """Whether a question is too short for a sentence."""
+    return len(question.split()) < _SENTENCE
 
 
 def _referring(question: str, entities: EntityFinder) -> str | None:
@@ -122,8 +136,9 @@ def _referring(question: str, entities: EntityFinder) -> str | None:
         followed = question[match.end() :].lstrip()[:1].isalpha()
         if word in _DETERMINERS and followed and word in {"that", "such"}:
             continue
-        if any(name[:1].isupper() for name in entities(question[: match.start()])):
-            return None  # what it refers to stands before it
+        ends = [clause.start() for clause in _CLAUSE.finditer(question[: match.start()])]
+        if ends and any(name[:1].isupper() for name in entities(question[: ends[-1]])):
+            return None  # what it refers to stands before it, in another clause
         return word
     return None
 
@@ -132,9 +147,10 @@ def _antecedent(
     pronoun: str, before: Sequence[Turn], entities: EntityFinder, focus: str | None
 ) -> tuple[str | None, bool]:
     """What a pronoun refers to, and whether it is named for certain: the last answer was nothing else."""
-    answer = (before[-1].response or "").strip().rstrip(".!")
-    if answer and len(answer.split()) <= _SHORT_ANSWER and terms(answer):
-        return answer, True
+    answer, asked = (before[-1].response or "").strip(), before[-1].query
+    other = asks_for_person(asked) and pronoun not in _PERSONAL
+    if is_name(answer) and not other:
+        return answer.rstrip(".! "), True
     weights: dict[str, float] = {}
     spelled: dict[str, str] = {}
     last = before[-1].segment
@@ -146,9 +162,16 @@ def _antecedent(
                 spelled.setdefault(key, name)
                 repeats = fold(turn.response or "").count(key)
                 proper = 1.5 if name[:1].isupper() else 1.0
+                if pronoun in _PLURAL and key.endswith("s"):
+                    proper *= 2
                 weights[key] = weights.get(key, 0.0) + share * near * proper * (1 + min(repeats, 3) / 4)
+    if asks_for_name(asked) and (first := next(iter(entities(answer)), None)):
+        weights[fold(first)] += _ANSWERED
     if pronoun in _PERSONAL:
         weights = {key: value for key, value in weights.items() if spelled[key][:1].isupper()} or weights
+        weights = {key: value for key, value in weights.items() if is_persons(spelled[key])} or weights
+    elif other:
+        weights = {key: value for key, value in weights.items() if not is_persons(spelled[key])} or weights
     if focus is not None and fold(focus) not in map(fold, entities(before[-1].query)):
         weights[fold(focus)] = weights.get(fold(focus), 0.0) + 1.0
         spelled.setdefault(fold(focus), focus)

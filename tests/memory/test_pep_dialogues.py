@@ -2,7 +2,11 @@
 
 from collections import Counter
 
-from pep_dialogues import dialogues, share_resolved
+import pytest
+from pep_dialogues import Dialogue, dialogues, share_resolved
+
+from linkstore import LinkStore
+from linkstore.memory import ConversationMemory
 
 
 def test_there_are_sixty_dialogues_of_five_kinds_in_two_halves():
@@ -25,3 +29,31 @@ def test_a_reference_is_resolved_by_a_spelling_of_what_it_means_and_by_nothing_e
     assert not told.is_resolved("Summarise PEP 6350.")
     assert not told.is_resolved("Summarise PEP 635 and PEP 636.")
     assert not told.is_resolved("Summarise the second one.")
+
+
+@pytest.mark.parametrize(("half", "least"), [("dev", 0.95), ("held-out", 0.75)])
+def test_rules_resolve_most_references(half, least):
+    """The rules were made with the dialogues of the first half."""
+    with LinkStore.open(":memory:") as store, ConversationMemory(store) as memory:
+
+        def resolved(told: Dialogue) -> str:
+            for query, response in told.said:
+                memory.add(told.id, query, response)
+            return memory.recall(told.id, told.ask).resolved
+
+        assert share_resolved(dialogues(half), resolved) >= least
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who was the architect of the Sydney Opera House?",
+        "Is it possible to boil an egg without water?",
+        "When Guido wrote the tutorial, did he use a Mac?",
+        "Does it rain in Oslo in May?",
+    ],
+)
+def test_a_question_that_stands_alone_stays_as_it_is(question):
+    with LinkStore.open(":memory:") as store, ConversationMemory(store) as memory:
+        memory.add("chat", "What is the walrus operator?", "It assigns a value inside an expression.")
+        assert memory.recall("chat", question).resolved == question

@@ -1,0 +1,51 @@
+"""What an answer names: whether a pronoun after it can mean the whole answer, or a part of it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from linkstore.lexical import terms
+from linkstore.text import fold
+
+_SHORT: Final = 8
+"""An answer of so many words at most may be a name."""
+_SURELY: Final = 3
+"""An answer of so many words at most is one."""
+_PHRASES: Final = """
+    ah ahead certainly course exactly fine glad gladly go good great indeed maybe nice no noted of ok okay
+    perhaps please probably right sure sorry thanks thank true welcome yes you
+"""
+_POLITE: Final = frozenset(_PHRASES.split())
+"""Words that alone name nothing, but agree or thank."""
+_ASKS_WHO: Final = re.compile(r"^\W*(?:(?:and|so|but)\b\W*)*who(?:m|se)?\b", re.IGNORECASE)
+_ASKS_NAME: Final = re.compile(
+    r"^\W*(?:(?:and|so|but)\b\W*)*(?:which|who|what(?! (?:is|are|was|were)\b))\b", re.IGNORECASE
+)
+
+
+def is_name(answer: str) -> bool:
+    """Whether a short answer is a name, and so the likeliest thing that is referred to next."""
+    words = answer.rstrip(".! ").split()
+    if not 0 < len(words) <= _SHORT or answer.rstrip().endswith("?") or not terms(answer):
+        return False
+    if all(fold(word.strip(",.!")) in _POLITE for word in words):
+        return False
+    content = [word for word in words if terms(word)]
+    return len(words) <= _SURELY or sum(not word[0].islower() for word in content) * 2 > len(content)
+
+
+def asks_for_person(query: str) -> bool:
+    """Whether the answer to a query is a person."""
+    return _ASKS_WHO.match(query) is not None
+
+
+def asks_for_name(query: str) -> bool:
+    """Whether a query asks for a thing or a person, with which its answer likely begins."""
+    return _ASKS_NAME.match(query) is not None
+
+
+def is_persons(name: str) -> bool:
+    """Whether a name looks like that of a person: several capitalised words and no number."""
+    words = name.split()
+    return len(words) > 1 and all(word[:1].isupper() for word in words) and not re.search(r"\d", name)

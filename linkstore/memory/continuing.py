@@ -1,0 +1,93 @@
+"""Questions that go on with an earlier one: ellipsis ("And in 3.12?") and descriptions ("the statement").
+
+The rules are made for English.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from linkstore.memory.entities import EntityFinder
+from linkstore.memory.turns import Turn
+from linkstore.text import STOP_WORDS, fold
+
+_LEAD: Final = re.compile(r"^\W*(?:(?:and|but|or|also|so|what about|how about)\b\W*)+", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"(?<![\w.])\d+(?:\.\d+)*(?!\w)")
+_DESCRIPTION: Final = re.compile(
+    r"\bthe ([a-z][\w-]{3,})\b(?! (?:of|that|which)\b)( ones?\b)?", re.IGNORECASE
+)
+_ONES: Final = frozenset({" one", " ones"})
+_LONGEST: Final = 4
+"""Words of a part that takes the place of another."""
+_MOST_TURNS: Final = 3
+"""How many turns ago a thing may have been named in full."""
+
+
+def continued(stated: str, question: str, entities: EntityFinder) -> str:
+    """An elliptic question in full: the question it goes on with, with its own part in the place of another.
+
+    Where no part of the earlier question is like the new one, the new one follows the earlier question.
+    """
+    part = _LEAD.sub("", question).strip().rstrip("?!. ")
+    replaced = _number_replaced(stated, part) or _name_replaced(stated, part, entities)
+    return replaced or f"{stated.rstrip(' ?.!')}: {question.strip()}"
+
+
+def described(question: str, before: Sequence[Turn]) -> str:
+    """A question with descriptions in full: "the statement" is "the match statement" that was spoken of."""
+
+    def full(match: re.Match[str]) -> str:
+        noun, ones = match.group(1), (match.group(2) or "").lower()
+        if ones in _ONES:
+            following = _word_beside(before, rf"\b{re.escape(noun)} ([\w-]+)")
+            return match.group() if following is None else f"the {noun} {following}"
+        preceding = _word_beside(before, rf"([\w.-]+) {re.escape(noun)}\b")
+        if preceding is None or re.search(rf"\b{re.escape(preceding)}\b", question):
+            return match.group()
+        return f"the {preceding} {noun}"
+
+    return _DESCRIPTION.sub(full, question)
+
+
+def _number_replaced(stated: str, part: str) -> str | None:
+    """The earlier question with the number of the new part in place of the last one of the same form."""
+    numbers = _NUMBER.findall(part)
+    if len(numbers) != 1 or len(part.split()) > _LONGEST:
+        return None
+    alike = [one for one in _NUMBER.finditer(stated) if one.group().count(".") == numbers[0].count(".")]
+    words = re.findall(r"[^\W\d_]+", part)
+    if not alike or any(len(word) > 3 and word.lower() not in stated.lower() for word in words):
+        return None
+    start, end = alike[-1].span()
+    return f"{stated[:start]}{numbers[0]}{stated[end:]}"
+
+
+def _name_replaced(stated: str, part: str, entities: EntityFinder) -> str | None:
+    """The earlier question with the new part in place of a name like it: of the same kind of thing."""
+    words = part.split()
+    if not 0 < len(words) <= _LONGEST or fold(words[0]) in STOP_WORDS - {"the", "a", "an"}:
+        return None
+    bare = re.sub(r"^(?:the|an?) ", "", part, flags=re.IGNORECASE)
+    names = list(entities(stated))
+    alike = [name for name in names if fold(name.split()[-1]) == fold(bare.split()[-1])]
+    if not alike and len(bare.split()) == 1 and bare.islower():
+        alike = [name.split()[0] for name in names[:1] if name.islower()]
+    return stated.replace(alike[0], bare, 1) if alike else None
+
+
+def _word_beside(before: Sequence[Turn], pattern: str) -> str | None:
+    """The word that stands beside another in the latest text that has both; None where it says nothing."""
+    for text in _latest(before):
+        for match in re.finditer(pattern, text, re.IGNORECASE):
+            word = match.group(1)
+            if fold(word) not in STOP_WORDS and len(word) > 2:
+                return word
+    return None
+
+
+def _latest(before: Sequence[Turn]) -> Iterator[str]:
+    for turn in reversed(before[-_MOST_TURNS:]):
+        yield turn.response or ""
+        yield turn.query
