@@ -60,13 +60,13 @@ def test_usual_values_are_written_as_in_metadata():
         (["since", 2020], "data must be a dict"),
         ("since", "data must be a dict"),
         ({1: 2}, r"data\[1\] has a key that is not a string"),
-        ({"a": object()}, r"data\['a'\] is not plain JSON"),
+        ({"a": ...}, r"data\['a'\] is not plain JSON"),
         ({"a": float("nan")}, r"data\['a'\] is not plain JSON"),
         ({"a": 2**70}, r"data\['a'\] is not plain JSON"),
         ({"a": "\ud800"}, r"data\['a'\] is not plain JSON"),
         ({"\ud800": 1}, "is not plain JSON"),
     ],
-    ids=str,
+    ids=ascii,
 )
 def test_what_is_no_json_object_is_refused(data, message):
     document = Document(id="d", page_content="", metadata={})
