@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from linkstore.cli.exits import UsageError
 from linkstore.cli.options import JsonOption, StoreOption
 from linkstore.cli.output import note, printable, stdout, write_json
 from linkstore.cli.query import require_words
@@ -101,6 +103,51 @@ def recall(
         note(f"nothing recalled: {found.reason}")
 
 
+def forget(
+    store: StoreOption,
+    session: Annotated[
+        str | None, typer.Argument(metavar="SESSION", help="Turns of this conversation: its run_id.")
+    ] = None,
+    user: Annotated[str | None, typer.Option("--user", metavar="ID", help="Turns of this user.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", metavar="ID", help="Turns with this agent.")] = None,
+    entity: Annotated[
+        str | None, typer.Option("--entity", metavar="NAME", help="Turns that mention this.")
+    ] = None,
+    before: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Turns before this day or time, as 2026-03-31; in UTC.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Forget the turns for which all that is given holds, and erase them from the files of the store.
+
+    With SESSION, --user and --agent name the session; without it, all sessions of the user or agent.
+    """
+    moment = None if before is None else _moment(before)
+    if session is None and user is None and agent is None and entity is None and moment is None:
+        raise UsageError("say what to forget: SESSION, --user, --agent, --entity or --before")
+    with _memory(store) as memory:
+        if session is not None:
+            count = memory.forget(_key(session, user, agent), entity=entity, before=moment)
+        else:
+            count = memory.forget(user_id=user, agent_id=agent, entity=entity, before=moment)
+    if json:
+        write_json({"turns": count})
+    note(f"forgot {count:,} {'turn' if count == 1 else 'turns'}")
+
+
+def _moment(text: str) -> datetime:
+    """A moment as people write it; without a zone in UTC.
+
+    Raises:
+        UsageError: If it is not in the form of ISO 8601.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(f"--before {text!r} is no time such as 2026-03-31 or 2026-03-31T12:00Z") from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
 @contextmanager
 def _memory(store: str, knowledge: str | None = None) -> Iterator[ConversationMemory]:
     from linkstore.memory import ConversationMemory
@@ -173,5 +220,5 @@ def _recall_to_dict(found: Recall) -> dict[str, Any]:
     }
 
 
-for _command in (sessions, show, recall):
+for _command in (sessions, show, recall, forget):
     app.command()(speaking(_command))

@@ -84,6 +84,41 @@ def test_recall_says_why_there_is_nothing(places):
     assert "nothing recalled" in err
 
 
+def said(place: str, key: SessionKey | str) -> list[str]:
+    """The queries of a session."""
+    with LinkStore.open(place) as store, ConversationMemory(store) as memory:
+        return [turn.query for turn in memory.turns(key)]
+
+
+def test_one_session_is_forgotten_and_its_bytes_are_gone(places, tmp_path):
+    asked = ("memory", "forget", "tea", "--user", "ann", "--store", places[0])
+    assert linkstore(*asked) == (0, "", "forgot 2 turns\n")
+    assert said(places[0], ANN) == []
+    assert said(places[0], "tea") == ["Nobody says this."]
+    files = [path.read_bytes() for path in (tmp_path / "turns").rglob("*") if path.is_file()]
+    assert files
+    assert not any(b"sencha" in content for content in files)
+    assert json.loads(linkstore(*asked, "--json")[1]) == {"turns": 0}
+
+
+def test_a_person_an_entity_or_what_is_old_is_forgotten(places):
+    forget = ("memory", "forget", "--store", places[0], "--json")
+    assert json.loads(linkstore(*forget, "--entity", "Tom")[1]) == {"turns": 1}
+    assert said(places[0], ANN) == ["My favourite tea is sencha."]
+    assert json.loads(linkstore(*forget, "--before", "2001-01-01")[1]) == {"turns": 0}
+    assert json.loads(linkstore(*forget, "--user", "bob", "--before", "2901-01-01T00:00Z")[1]) == {"turns": 1}
+    assert json.loads(linkstore(*forget, "--user", "ann")[1]) == {"turns": 1}
+    assert said(places[0], "tea") == ["Nobody says this."]
+
+
+@pytest.mark.parametrize("words", [(), ("--before", "yesterday")])
+def test_forget_needs_to_know_what(places, words):
+    code, out, err = linkstore("memory", "forget", *words, "--store", places[0])
+    assert (code, out) == (exits.USAGE, "")
+    assert err
+    assert said(places[0], ANN)
+
+
 @pytest.mark.parametrize("words", [("show", ""), ("recall", "tea", " "), ("show", "tea", "--last", "0")])
 def test_wrong_words_are_usage_errors_or_say_what_is_wrong(places, words):
     code, out, err = linkstore("memory", *words, "--store", places[0])
