@@ -78,6 +78,8 @@ SHAPES: Final[dict[str, dict[str, str]]] = {
         "bold words": "**a** ",
         "headings": "# a\n",
         "depth": "> - ",
+        "tags": "#a ",
+        "short lines": "a\n",
         "backticks": "`a",
         "quotes in quotes": "> " * 50 + "x\n",
         "a line of words": "word ",

@@ -135,6 +135,10 @@ class _NoteDialect(Dialect):
             return super().text(piece, source, first=first)
         return "".join(_with_tags(piece, source, first=first))
 
+    def links_in(self, text: str) -> int:
+        """One for each tag."""
+        return text.count("#")
+
     def href(self, piece: Piece) -> str | None:
         """The file of the note that a link means; None for a file that is not a note."""
         written = (piece.type, piece.value)

@@ -61,6 +61,11 @@ class Dialect:
         del source, first
         return escape(piece.value, quote=False)
 
+    def links_in(self, text: str) -> int:
+        """How many links a text may become, at most."""
+        del text
+        return 0
+
     def href(self, piece: Piece) -> str | None:
         """Where a link leads; None if it does not."""
         return encoded(piece.value)

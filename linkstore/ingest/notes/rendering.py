@@ -102,7 +102,8 @@ class _Writer:
         for event, place in self._dialect.parser.events_with_range(text, merge_text=True):
             name, value = (event, "") if isinstance(event, str) else _parts(event)
             start, end = place["start"], place["end"]
-            if self._left <= 0:
+            self._left -= self._cost(name, value)
+            if self._left < 0:
                 self._write_plain(self._source[start:].decode(errors="replace"))
                 break
             if name == "Start":
@@ -120,6 +121,16 @@ class _Writer:
                 self._add(name, value, start, end)
         self._source = outer
 
+    def _cost(self, name: str, value: Any) -> int:
+        """What a step costs, up to the store."""
+        if self._code is not None or name == "End":
+            return 0
+        if name == "Text":
+            return 1 + _COSTS["Link"] * self._dialect.links_in(value)
+        if name == "Start":
+            return _COSTS.get(value if isinstance(value, str) else next(iter(value)), _COST)
+        return _COST
+
     def _write_plain(self, rest: str) -> None:
         self._flush()
         while len(self._open) > 1:
@@ -130,7 +141,6 @@ class _Writer:
 
     def _begin(self, value: str | dict[str, Any], start: int, end: int) -> None:
         name, details = (value, None) if isinstance(value, str) else next(iter(value.items()))
-        self._left -= _COSTS.get(name, _COST)
         if name in _UNSEEN:
             return
         if name in _INLINE:
@@ -192,7 +202,6 @@ class _Writer:
 
     def _add(self, name: str, value: str, start: int, end: int) -> None:
         if name in _KINDS:
-            self._left -= 1 if name == "Text" else _COST
             self._run.append(Piece(_KINDS[name], value, start, end))
         elif name in _LINES_END:
             self._run.append(Piece("break", _LINES_END[name], start, end))
