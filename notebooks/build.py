@@ -30,6 +30,7 @@ ORDER: Final = (
     "from_graph_vector_store",
     "rag_chain_and_agent",
     "read_with_an_agent",
+    "graph_tools_for_agents",
 )
 """As they are read. A source that is not there is left out."""
 COLAB: Final = "https://colab.research.google.com/github"

@@ -18,6 +18,10 @@ from linkstore.tools.limits import ToolLimits
 
 POOL: Final = 50
 """How many documents chains are looked for."""
+BEAM: Final = 16
+NODES: Final = 300
+"""Of how many documents each hop follows the links, and how many are reached in all: in a store where nearly
+everything is linked, three hops with the usual limits take six times as long."""
 MEETINGS: Final = 5
 """How many further documents where chains meet are named."""
 QUESTION: Final = 4000
@@ -57,7 +61,8 @@ def search(question: str, hops: int, limits: ToolLimits, ceiling: int) -> Operat
         hits = yield Search(question, AllPaths(k=start, start_k=start, depth=0, min_similarity=floor))
     linked: Hits | None = None
     if hops > 1:
-        linked = yield Search(question, AllPaths(k=POOL, depth=hops, min_similarity=floor))
+        strategy = AllPaths(k=POOL, depth=hops, beam=BEAM, max_nodes=NODES, min_similarity=floor)
+        linked = yield Search(question, strategy)
     found = _joined(hits, linked, limits.results)
     if not found:
         return nothing(hits.reason or "no document matches", _remedies(limits))

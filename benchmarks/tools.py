@@ -1,0 +1,90 @@
+"""How long the tools of an agent take, on a store of many documents.
+
+Run: ``python benchmarks/tools.py --documents 100000``. The documents are those of ``growth.py``: clustered
+vectors, keywords, hyperlinks; vectors are given, so embedding a question costs nothing. Each tool is called
+once for each question. ``--cassandra`` keeps the documents on a Cassandra server of its own (Java 17 and
+Maven are needed).
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from _growth_data import QUESTIONS, GivenVectors, GrowthData, make
+from _report import listed, milliseconds
+from _retrieval_stores import Stores
+
+from linkstore import LinkStore
+from linkstore.tools import graph_tools
+
+WARM = 10
+"""Calls before the first that counts."""
+BATCH = 10_000
+
+
+def main() -> None:
+    """Fill a store, call the tools, print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--documents", type=int, default=100_000, help="how many (default 100,000)")
+    parser.add_argument("--questions", type=int, default=QUESTIONS, help=f"default {QUESTIONS}")
+    parser.add_argument("--cassandra", action="store_true", help="on a Cassandra server instead of embedded")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    options = parser.parse_args()
+    data = make(options.documents)
+    with _opened(data, cassandra=options.cassandra) as store:
+        for _, batch in data.batches(BATCH):
+            store.add_documents(batch)
+        store.flush()
+        rows = list(_measured(store, data, options.questions))
+    engine = "Cassandra" if options.cassandra else "embedded"
+    listed(f"tools, {options.documents:,} documents, {engine}", rows, as_json=options.json)
+
+
+@contextmanager
+def _opened(data: GrowthData, *, cassandra: bool) -> Iterator[LinkStore]:
+    if cassandra:
+        with Stores(cassandra=True) as stores, stores.opened(GivenVectors(data)) as store:
+            yield store
+    else:
+        with (
+            tempfile.TemporaryDirectory(prefix="linkstore-tools-") as folder,
+            LinkStore.open(Path(folder) / "kb", GivenVectors(data)) as store,
+        ):
+            yield store
+
+
+def _measured(store: LinkStore, data: GrowthData, questions: int) -> Iterator[dict[str, Any]]:
+    ids = [str(n * len(data) // QUESTIONS) for n in range(QUESTIONS)]
+    calls: dict[str, Callable[[int], dict[str, Any]]] = {
+        **{f"search, hops {hops}": _searching(hops) for hops in range(4)},
+        "follow": lambda n: {"id": ids[n], "kinds": ["hyperlink"]},
+        "follow, all kinds both ways": lambda n: {"id": ids[n], "direction": "both"},
+        "read": lambda n: {"id": ids[n]},
+        "links": lambda n: {"id": ids[n]},
+        "schema": lambda _: {},
+    }
+    tools = {tool.name: tool for tool in graph_tools(store)}
+    for name, arguments in calls.items():
+        tool = tools[name.split(",")[0]]
+        seconds = []
+        for n in [*range(WARM), *range(questions)]:
+            given = arguments(n % QUESTIONS)
+            start = time.perf_counter()
+            tool.invoke(given)
+            seconds.append(time.perf_counter() - start)
+        taken = seconds[WARM:]
+        yield {"tool": name, "p50 ms": milliseconds(taken), "p99 ms": milliseconds(taken, 99)}
+
+
+def _searching(hops: int) -> Callable[[int], dict[str, Any]]:
+    return lambda n: {"question": f"question {n}", "hops": hops}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+# extras: agents, openai
+# %% [markdown]
+# # An agent with tools over a graph
+#
+# Which regulation applies to a drug where it is approved? Two relations must meet: what governs the drug's class, and what
+# the authority of its jurisdiction enforces. An agent finds it with the tools of a store, within limits that it cannot
+# exceed. A scripted model plays the agent, so no key is needed; with `OPENAI_API_KEY` a model of OpenAI plays it.
+# %% [markdown]
+# ## The graph
+#
+# Documents are nodes, links are relations. Three drugs, two classes, two jurisdictions; each drug has one regulation where
+# both relations meet, and others where only one arrives.
+# %%
+from langchain_core.documents import Document
+from linkstore import Link, LinkStore, add_links
+
+RELATIONS = {
+    "class": ["BELONGS_TO"],
+    "approval": ["HAS_APPROVAL"],
+    "place": ["IN_JURISDICTION"],
+    "regulation": ["GOVERNED_BY", "ENFORCES"],
+}
+
+
+def node(id: str, text: str, *links: tuple[str, str]) -> Document:
+    sort = id.split("/")[0]
+    made = Document(id=id, page_content=text, metadata={"type": sort})
+    add_links(made, *(Link.incoming(kind=kind, tag=id) for kind in RELATIONS.get(sort, [])))
+    add_links(made, *(Link.outgoing(kind=kind, tag=to) for kind, to in links))
+    return made
+
+
+def drug(name: str, class_: str, place: str) -> list[Document]:
+    approval = f"approval/{name}"
+    return [
+        node(
+            f"drug/{name}",
+            f"{name} is a drug.",
+            ("BELONGS_TO", f"class/{class_}"),
+            ("HAS_APPROVAL", approval),
+        ),
+        node(approval, f"Marketing authorisation of {name}.", ("IN_JURISDICTION", f"place/{place}")),
+    ]
+
+
+def regulations(*numbers: int) -> list[str]:
+    return [f"regulation/{number}" for number in numbers]
+
+
+governed = {"azoles": regulations(1, 2, 3), "statins": regulations(4, 5, 6)}
+enforced = {"Arvania": regulations(2, 4, 7), "Belmore": regulations(3, 6, 8)}
+documents = [
+    *drug("Zalamizole", "azoles", "Arvania"),
+    *drug("Meroconazole", "azoles", "Belmore"),
+    *drug("Tovastatin", "statins", "Arvania"),
+    *(
+        node(f"class/{name}", f"The {name} are a molecule class.", *(("GOVERNED_BY", one) for one in found))
+        for name, found in governed.items()
+    ),
+    *(
+        node(f"place/{name}", f"The authority of {name}.", *(("ENFORCES", one) for one in found))
+        for name, found in enforced.items()
+    ),
+    *(node(one, f"Directive {one[-1]} on handling and storage.") for one in regulations(*range(1, 9))),
+]
+store = LinkStore.open(":memory:")
+store.add_documents(documents)
+print(store.count(), "documents")
+# %% [markdown]
+# ## The tools
+#
+# `search`, `follow`, `read`, `links` and `schema`. A chain that ends in the same document as another one, over other
+# relations, is what a search for similar texts cannot see: the regulation says nothing about drugs.
+# %%
+from linkstore.tools import ToolLimits, graph_tools
+
+tools = graph_tools(store, about="drugs and what regulates them", limits=ToolLimits(results=3))
+QUESTION = "Which directive applies to Zalamizole where it is approved?"
+search = tools[0]
+print(search.invoke({"question": QUESTION, "hops": 3}))
+# %% [markdown]
+# The answer of a tool is also data: each link is a triple.
+# %%
+found = search.invoke(
+    {"name": "search", "args": {"question": QUESTION, "hops": 3}, "id": "1", "type": "tool_call"}
+)
+for chain in found.artifact["results"][0]["chains"]:
+    if chain["independent"]:
+        print([(triple["subject"], triple["kind"], triple["object"]) for triple in chain["triples"]])
+# %% [markdown]
+# What a model gets wrong comes back as text that it can act on: a kind of link that is not there, too many hops, an id
+# that no document has.
+# %%
+by_name = {tool.name: tool for tool in tools}
+print(by_name["follow"].invoke({"id": "class/azoles", "kinds": ["GOVERND_BY"]}))
+print(search.invoke({"question": QUESTION, "hops": 7}))
+print(by_name["read"].invoke({"id": "regulation/99"}))
+# %% [markdown]
+# ## The agent
+#
+# The script does what a model would do: it asks for too many hops, is told the ceiling, searches again, reads, answers.
+# %%
+import os
+import re
+
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+from langchain_core.messages.tool import tool_call
+from linkstore.testing import ScriptedChatModel
+
+
+def first_id(messages: list[BaseMessage]) -> str:
+    return re.findall(r"\[(regulation/\d+)\]", messages[-1].text)[0]
+
+
+if os.environ.get("OPENAI_API_KEY"):
+    from langchain_openai import ChatOpenAI
+
+    model: BaseChatModel = ChatOpenAI(model="gpt-4o-mini", temperature=0)
+else:
+    model = ScriptedChatModel(
+        script=[
+            tool_call(name="search", args={"question": QUESTION, "hops": 5}, id=None),
+            tool_call(name="search", args={"question": QUESTION, "hops": 3}, id=None),
+            lambda messages: tool_call(name="read", args={"id": first_id(messages)}, id=None),
+            lambda messages: f"{messages[-1].text.splitlines()[-1]} [{first_id(messages)}]",
+        ]
+    )
+agent = create_agent(
+    model, tools, system_prompt="Answer from the tools alone, and cite the ids of documents in brackets."
+)
+answer = agent.invoke({"messages": [("human", QUESTION)]})
+for message in answer["messages"]:
+    for call in getattr(message, "tool_calls", []):
+        print(f"calls {call['name']}({', '.join(map(repr, call['args'].values()))})")
+print(answer["messages"][-1].text)
+# %% [markdown]
+# ## A conversation
+#
+# A checkpointer keeps the state of the conversation. It is apart from the store, which the tools only read.
+# %%
+from langgraph.checkpoint.memory import InMemorySaver
+
+if isinstance(model, ScriptedChatModel):
+    model = ScriptedChatModel(
+        script=[
+            tool_call(name="follow", args={"id": "drug/Tovastatin", "kinds": ["BELONGS_TO"]}, id=None),
+            "Tovastatin belongs to the statins [class/statins].",
+            tool_call(name="follow", args={"id": "class/statins"}, id=None),
+            lambda messages: (
+                "These govern them: " + ", ".join(re.findall(r"\[(regulation/\d+)\]", messages[-1].text))
+            ),
+        ]
+    )
+talking = create_agent(model, tools, checkpointer=InMemorySaver())
+thread = {"configurable": {"thread_id": "1"}}
+for question in ("What class does drug/Tovastatin belong to?", "Which regulations govern that class?"):
+    answer = talking.invoke({"messages": [("human", question)]}, thread)
+    print(answer["messages"][-1].text)
+# %% [markdown]
+# ## What the search walked
+# %%
+from linkstore.drawing import draw
+from linkstore.strategies import AllPaths
+
+draw(store.search(QUESTION, strategy=AllPaths(k=8)), QUESTION)
