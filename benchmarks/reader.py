@@ -29,6 +29,7 @@ from langchain_core.messages import BaseMessage
 from linkstore import LinkStore, get_links
 from linkstore.agents import Budget, fact_store, graph_reader, index_facts
 from linkstore.agents.facts import CHUNK_KEY, KEY_ELEMENT
+from linkstore.embeddings import get_embedding
 from linkstore.evaluation import GoldQuestion, read_corpus, read_questions, with_links
 from linkstore.testing import ScriptedChatModel
 
@@ -40,18 +41,30 @@ ELEMENT = re.compile(r"^- (?!\[)(.+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Of one corpus: shares of gold documents among the first documents read, and calls of the model."""
+    """Of one corpus.
+
+    Args:
+        reader: Share of gold documents among the first documents read.
+        pagerank: The same of a search.
+        calls: Calls of the model for a question.
+        seconds: For a question, by the oracle.
+        embedding: Seconds to embed the corpus.
+        indexing: Seconds to index its facts.
+    """
 
     reader: Mapping[int, float]
     pagerank: Mapping[int, float]
     calls: float
     seconds: float
+    embedding: float
+    indexing: float
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         shares = {"reader": self.reader, "pagerank": self.pagerank}
         gold = {name: {str(cut): share for cut, share in by.items()} for name, by in shares.items()}
-        return {"gold_read": gold, "calls": self.calls, "seconds": self.seconds}
+        costs = {"calls": self.calls, "seconds": self.seconds}
+        return {"gold_read": gold, **costs, "embedding": self.embedding, "indexing": self.indexing}
 
 
 class Oracle:
@@ -112,8 +125,7 @@ class Oracle:
 
 def measured(store: LinkStore, questions: Sequence[GoldQuestion], *, plain: bool) -> Measured:
     """Read each question with an oracle, and search it."""
-    if not plain:
-        index_facts(store)
+    embedding, indexing = costs_of_indexing(store, plain=plain)
     naming = {} if plain else elements_of_chunks(store)
     reader: dict[int, list[float]] = {cut: [] for cut in CUTS}
     pagerank: dict[int, list[float]] = {cut: [] for cut in CUTS}
@@ -133,7 +145,21 @@ def measured(store: LinkStore, questions: Sequence[GoldQuestion], *, plain: bool
         pagerank={cut: statistics.fmean(by) for cut, by in pagerank.items()},
         calls=statistics.fmean(calls),
         seconds=(time.perf_counter() - began) / len(questions),
+        embedding=embedding,
+        indexing=indexing,
     )
+
+
+def costs_of_indexing(store: LinkStore, *, plain: bool) -> tuple[float, float]:
+    """Seconds to embed the documents once more, and to index their facts; 0 where that is not done."""
+    texts = [document.page_content for document in store.scan()]
+    store.embeddings.embed_documents(texts[:8])  # a model is loaded once
+    began = time.perf_counter()
+    store.embeddings.embed_documents(texts)
+    embedded = time.perf_counter()
+    if not plain:
+        index_facts(store)
+    return embedded - began, 0.0 if plain else time.perf_counter() - embedded
 
 
 def elements_of_chunks(store: LinkStore) -> dict[str, frozenset[str]]:
@@ -153,11 +179,11 @@ def corpora(arguments: argparse.Namespace) -> Iterator[tuple[str, LinkStore, lis
         if arguments.corpus:
             files = [(arguments.corpus.stem, arguments.corpus, arguments.questions, None)]
         else:
-            sets = [ROW_SETS[name](arguments.data) for name in SETS]
+            sets = [ROW_SETS[name](arguments.data) for name in arguments.set or SETS]
             files = [(one.name, *one.write(Path(folder)), one.links[0]) for one in sets]
         for name, corpus, questions, kinds in files:
             documents = read_corpus(corpus)
-            with LinkStore() as store:
+            with LinkStore(get_embedding(arguments.embedding)) as store:
                 store.add_documents(with_links(documents, kinds))
                 yield name, store, read_questions(questions)[: arguments.most]
 
@@ -168,7 +194,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of the sets")
     parser.add_argument("--corpus", type=Path, help="documents, JSON Lines")
     parser.add_argument("--questions", type=Path, help="questions with gold, JSON Lines")
+    parser.add_argument("--set", action="append", choices=SETS, help="one of the sets; default all")
     parser.add_argument("--most", type=int, help="so many questions of each set, the first ones")
+    parser.add_argument("--embedding", default="wordllama", help="name of the embedding")
     parser.add_argument("--plain", action="store_true", help="without an index of facts")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
@@ -185,11 +213,17 @@ def main() -> None:
         json.dump(next(iter(rows.values())) if arguments.corpus else rows, sys.stdout)
         sys.stdout.write("\n")
         return
-    print("| set | " + " | ".join(f"reader {cut} | PageRank {cut}" for cut in CUTS) + " | calls |")
-    print("|---" * (2 * len(CUTS) + 2) + "|")
+    print(
+        "| set | "
+        + " | ".join(f"reader {cut} | PageRank {cut}" for cut in CUTS)
+        + " | calls | embedding s | indexing s |"
+    )
+    print("|---" * (2 * len(CUTS) + 4) + "|")
     for name, one in found.items():
         cells = (f"{100 * by[cut]:.1f}" for cut in CUTS for by in (one.reader, one.pagerank))
-        print(f"| {name} | {' | '.join(cells)} | {one.calls:.1f} |")
+        print(
+            f"| {name} | {' | '.join(cells)} | {one.calls:.1f} | {one.embedding:.2f} | {one.indexing:.2f} |"
+        )
 
 
 if __name__ == "__main__":

@@ -100,9 +100,16 @@ class FactExtractor(Protocol):
         ...
 
 
+def place_of(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """Title and innermost heading of a chunk, as far as it has them; once if they are the same."""
+    title = metadata.get("title")
+    names = (title if isinstance(title, str) else "", name_of(metadata))
+    return tuple(dict.fromkeys(short for name in names if (short := " ".join(name.split()))))
+
+
 def digest(chunk: Document, extractor: str) -> str:
     """A hash of all that the facts of a chunk depend on."""
-    parts = (extractor, chunk.page_content, *_names(chunk.metadata))
+    parts = (extractor, chunk.page_content, *place_of(chunk.metadata))
     hashed = xxhash.xxh3_128(b"\0".join(part.encode("utf-8", "surrogatepass") for part in parts))
     return hashed.hexdigest()
 
@@ -176,12 +183,5 @@ def _storable(text: str) -> bool:
 def _with_place(text: str, metadata: Mapping[str, Any]) -> str:
     """A fact after the title and the heading of its chunk, as far as it does not name them."""
     said = fold(text)
-    names = [name for name in _names(metadata) if name and fold(name) not in said]
+    names = [name for name in place_of(metadata) if fold(name) not in said]
     return f"{', '.join(names)}: {text}" if names else text
-
-
-def _names(metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    """Title and innermost heading of a chunk."""
-    title = metadata.get("title")
-    names = (title if isinstance(title, str) else "", name_of(metadata))
-    return tuple(dict.fromkeys(" ".join(name.split()) for name in names))

@@ -11,12 +11,11 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, Field
 
-from linkstore.agents.facts import Extracted, Fact, Failed
+from linkstore.agents.facts import Extracted, Fact, Failed, place_of
 from linkstore.agents.structured import Malformed, reply_of, structured
 from linkstore.agents.waiting import Twin, awaited, wait
 from linkstore.context import counter_of
 from linkstore.drivers import arun, run
-from linkstore.lexical import name_of
 from linkstore.plans import Operation
 
 CONCURRENCY: Final = 8
@@ -112,8 +111,7 @@ class ModelExtractor:
 
 
 def _prompt(chunk: Document) -> list[BaseMessage]:
-    title = chunk.metadata.get("title")
-    names = dict.fromkeys(name for name in (title, name_of(chunk.metadata)) if isinstance(name, str) and name)
+    names = place_of(chunk.metadata)
     place = f"Section: {', '.join(names)}\n\n" if names else ""
     return [SystemMessage(_INSTRUCTIONS), HumanMessage(f"{place}Passage:\n{chunk.page_content}")]
 

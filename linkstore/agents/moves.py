@@ -9,7 +9,7 @@ from langchain_core.messages import BaseMessage
 from pydantic import BaseModel
 
 from linkstore.agents.asking import Spent, corrected
-from linkstore.agents.prompts import place_of
+from linkstore.agents.facts import place_of
 from linkstore.agents.sources import Sources
 from linkstore.agents.state import Done, Reading, Source
 from linkstore.agents.structured import Malformed
@@ -40,32 +40,34 @@ class Move:
         self._change: dict[str, Any] = {}
         self.stopped = ""
 
-    def asked(self, schema: type[Output], messages: Sequence[BaseMessage]) -> Operation[Output | None]:
-        """What the model wants; None if the budget is used up, or the output was malformed twice."""
-        asker, closing = self._sources.asker, self._sources.closing(self._state)
+    def asked(
+        self, schema: type[Output], messages: Sequence[BaseMessage], *, last: bool = False
+    ) -> Operation[Output | None]:
+        """What the model wants; None if the budget is used up, or the output was malformed twice.
+
+        Args:
+            schema: What it may say.
+            messages: What it is asked.
+            last: Whether this is the last call of a reading, for which the budget has left room.
+        """
         request = messages
         for _ in range(_TRIES):
-            self.stopped = asker.exceeded(self._state, self._spent, request, closing)
+            self.stopped = self._exceeded(request, last=last)
             if self.stopped:
                 return None
-            output: Output | Malformed = yield from asker.asked(self._spent, schema, request)
+            output: Output | Malformed = yield from self._sources.asker.asked(self._spent, schema, request)
             if not isinstance(output, Malformed):
                 return output
             request = corrected(messages, output.problem)
         return None
 
-    def closed(self, schema: type[Output], messages: Sequence[BaseMessage]) -> Operation[Output | None]:
-        """The last output of a reading, for which its budget left room; None if it was malformed twice."""
-        asker = self._sources.asker
-        request = messages
-        for _ in range(_TRIES):
-            output: Output | Malformed = yield from asker.asked(self._spent, schema, request)
-            if not isinstance(output, Malformed):
-                return output
-            if self._state["steps"] + self._spent.steps >= asker.budget.steps:
-                return None
-            request = corrected(messages, output.problem)
-        return None
+    def _exceeded(self, request: Sequence[BaseMessage], *, last: bool) -> str:
+        """The budget that a call would exceed; the last one may be repeated if that leaves a call."""
+        asker, state = self._sources.asker, self._state
+        if not last:
+            return asker.exceeded(state, self._spent, request, self._sources.closing(state))
+        spent = self._spent.steps
+        return "steps" if spent and state["steps"] + spent >= asker.budget.steps else ""
 
     def now(self, key: str) -> Any:
         """A value of the state, as this step has changed it."""

@@ -160,7 +160,7 @@ def closing(state: Reading) -> list[BaseMessage]:
 def answer(sources: Sources, state: Reading) -> Operation[dict[str, Any]]:
     """Write the answer. Statements that cite nothing that was read are left out and counted."""
     move = Move(sources, state, "answer", "")
-    made = yield from move.closed(FinalAnswer, closing(state))
+    made = yield from move.asked(FinalAnswer, closing(state), last=True)
     if made is None:
         raise AgentError(
             "the model's answer was malformed twice; with a checkpointer, invoke the reader with None and the"

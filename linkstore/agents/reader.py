@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from linkstore.agents.graph import Graph
 
 _NODES_PER_CALL: Final = 3
-"""Nodes that LangGraph may run for each call of the model; a node makes a call or reads one thing less."""
-_SLACK: Final = 20
+"""Nodes that LangGraph may run for each call of the model."""
+_SLACK: Final = 1_000
+"""Nodes that make no call, such as those of passages that were deleted while they were queued."""
 
 
 class GraphReader(Runnable[str | None, Answer]):

@@ -22,6 +22,8 @@ class TestFactsOnCassandra(FactCases):
 class TestReaderOnCassandra(ReaderCases):
     """All over one store, which each test gets as it should be."""
 
+    many = 2_000
+
     @pytest.fixture(scope="class")
     def reused(self, cassandra_session):
         name = f"readers_{os.getpid()}"

@@ -12,7 +12,16 @@ from langchain_core.messages.tool import invalid_tool_call
 from langgraph.checkpoint.memory import InMemorySaver
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.agents import Answer, Budget, GraphReader, draw_reading, graph_reader, index_facts
+from linkstore.agents import (
+    Answer,
+    Budget,
+    Fact,
+    GraphReader,
+    RuleExtractor,
+    draw_reading,
+    graph_reader,
+    index_facts,
+)
 from linkstore.agents.actions import (
     ChunkAction,
     CitedStatement,
@@ -275,6 +284,16 @@ def without_time(answer: Answer) -> dict[str, Any]:
     return {name: getattr(answer, name) for name in Answer.__slots__ if name != "seconds"}
 
 
+class OfParis(RuleExtractor):
+    """Each line is a fact about Paris."""
+
+    def extract(self, chunks: Sequence[Document]) -> list[Any]:
+        return [
+            [Fact(text=f"{line} in Paris.", key_elements=("Paris",)) for line in one.page_content.split("\n")]
+            for one in chunks
+        ]
+
+
 THREAD: Any = {"configurable": {"thread_id": "one"}}
 
 
@@ -284,6 +303,32 @@ class ReaderCases:
     @pytest.fixture
     def store(self) -> Iterator[LinkStore]:
         raise NotImplementedError
+
+    many = 10_000
+    """Facts of one key element."""
+
+    def test_of_many_facts_of_a_key_element_the_best_are_read(self, store):
+        """The one fact that answers is among the 50 shown, and the reader is told how many there are."""
+        lines = [f"Shop number {n} sells bread" for n in range(self.many - 1)]
+        at = self.many * 7 // 10
+        lines.insert(at, "The tower of Gustave Eiffel stands")
+        paris = [
+            Document(id=f"d{n}", page_content="\n".join(lines[n : n + 100])) for n in range(0, self.many, 100)
+        ]
+        store.add_documents(paris)
+        index_facts(store, OfParis())
+        id = f"d{at // 100 * 100}"
+        model = scripted([PLAN, start("Paris"), facts(id), DONE, said("x", id)])
+        with graph_reader(store, model) as reader:
+            answer = reader.invoke("Where is the tower of Gustave Eiffel?")
+        store.delete([one.id for one in paris])
+        index_facts(store)
+
+        shown = str(model.calls[2].messages[-1].text)
+        assert f"the best 50 of {self.many:,} facts" in shown
+        assert f"[{id}] The tower of Gustave Eiffel stands in Paris." in shown
+        assert answer.outcome == "answered"
+        assert f"read the best 50 of {self.many:,} facts of 'paris'" in answer.explain()
 
     @pytest.mark.parametrize("name", READINGS)
     def test_the_model_decides_where_a_reading_goes(self, store, name):
