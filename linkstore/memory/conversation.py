@@ -204,20 +204,24 @@ class ConversationMemory(Keeping):
         """Wait for the writes in the background: see :meth:`close`."""
         await asyncio.to_thread(self.close)
 
-    def middleware(self, session: Session, *, k: int = 5, everywhere: bool = False) -> MemoryMiddleware:
+    def middleware(
+        self, session: Session, *, k: int = 5, everywhere: bool = False, budget: int | None = None
+    ) -> MemoryMiddleware:
         """Middleware for LangChain's ``create_agent``: recalls before model calls, and stores the turn.
 
         Args:
             session: The conversation, or a function of LangGraph's runtime that gives it.
             k: How many turns and how many chunks to recall at most.
             everywhere: Whether turns of other sessions of the same user and agent are recalled as well.
+            budget: The most tokens that the message and what is recalled for it may have; default None,
+                no budget. A run with a longer message raises BudgetError.
 
         Raises:
             MissingExtraError: If the extra ``agents`` is not installed.
         """
         from linkstore.memory.middleware import MemoryMiddleware
 
-        return MemoryMiddleware(self, session, k=k, everywhere=everywhere)
+        return MemoryMiddleware(self, session, k=k, everywhere=everywhere, budget=budget)
 
     def tools(self, session: SessionKey | str, *, everywhere: bool = False) -> list[BaseTool]:
         """The tools ``recall`` and ``remember``, with which a model uses this memory.

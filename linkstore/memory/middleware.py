@@ -53,6 +53,8 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         session: The conversation; a function of LangGraph's runtime where one agent serves several.
         k: How many turns and how many chunks to recall at most.
         everywhere: Whether turns of other sessions of the same user and agent are recalled as well.
+        budget: The most tokens that the message and what is recalled for it may have; None, no budget. A run
+            with a longer message raises BudgetError.
         introduction: Stands above what is recalled.
     """
 
@@ -63,6 +65,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         *,
         k: int = 5,
         everywhere: bool = False,
+        budget: int | None = None,
         introduction: str = INTRODUCTION,
     ) -> None:
         super().__init__()
@@ -70,6 +73,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self.session = session
         self.k = k
         self.everywhere = everywhere
+        self.budget = budget
         self.introduction = introduction
         self._recalls = _Recalls()
 
@@ -83,7 +87,9 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         recall = self._recalls.get(exchange.key)
         if recall is None:
             session = self._session(request.runtime)
-            recall = self.memory.recall(session, exchange.query, k=self.k, everywhere=self.everywhere)
+            recall = self.memory.recall(
+                session, exchange.query, k=self.k, everywhere=self.everywhere, budget=self.budget
+            )
             self._recalls.put(exchange.key, recall)
         return handler(self._with(request, recall))
 
@@ -99,7 +105,9 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         recall = self._recalls.get(exchange.key)
         if recall is None:
             session = self._session(request.runtime)
-            recall = await self.memory.arecall(session, exchange.query, k=self.k, everywhere=self.everywhere)
+            recall = await self.memory.arecall(
+                session, exchange.query, k=self.k, everywhere=self.everywhere, budget=self.budget
+            )
             self._recalls.put(exchange.key, recall)
         return await handler(self._with(request, recall))
 

@@ -15,6 +15,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from linkstore import LinkStore
+from linkstore.context import counter_of
 from linkstore.errors import BackendError
 from linkstore.memory import ConversationMemory, SessionKey
 from linkstore.testing import ScriptedChatModel
@@ -163,6 +164,18 @@ def test_other_sessions_of_the_user_are_recalled_only_when_asked_for(memory):
         middleware = memory.middleware(session, everywhere=everywhere)
         create_agent(model, [], middleware=[middleware]).invoke(told("What is my cat called?"))
         assert ("My cat is called Tom." in system_of(model)) is everywhere
+
+
+def test_what_is_recalled_fits_a_budget(memory):
+    for number in range(12):
+        memory.add(SESSION, f"Fact {number}: my aunt number {number} grows sencha in her large garden.")
+    sizes = []
+    for budget in (None, 120):
+        model = ScriptedChatModel(script=["Yes."])
+        agent = create_agent(model, [], middleware=[memory.middleware(SESSION, budget=budget)])
+        agent.invoke(told("Who grows sencha?"))
+        sizes.append(counter_of(None).count([system_of(model)])[0])
+    assert sizes[1] < 150 < sizes[0]
 
 
 async def test_runs_at_once_store_each_their_turn(memory):
