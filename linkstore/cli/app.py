@@ -10,6 +10,7 @@ import typer
 
 from linkstore._version import __version__
 from linkstore.cli import (
+    calibrate,
     context,
     delete,
     demo,
@@ -52,6 +53,7 @@ for _command in (
     links.links,
     stats.stats,
     profile.profile,
+    calibrate.calibrate,
     delete.delete,
     export.export,
     relink.relink,

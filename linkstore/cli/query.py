@@ -57,6 +57,12 @@ def query(
         str | None,
         typer.Option("--link-filter", metavar="JSON", help="Filter on the data of links that are followed."),
     ] = None,
+    min_similarity: Annotated[
+        float | None,
+        typer.Option(
+            min=-1, max=1, help="Minimum similarity to start from; default that of the store, -1 for none."
+        ),
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Also print what was left out, and why.")
     ] = False,
@@ -79,6 +85,7 @@ def query(
         depth=depth,
         kinds=weighted(kinds or ()),
         direction=direction,
+        min_similarity=min_similarity,
     )
     condition = json_object(filter, "--filter")
     links = json_object(link_filter, "--link-filter")

@@ -25,6 +25,7 @@ class Search:
         depth: How many hops.
         kinds: Weight of each link kind to follow; None for all.
         direction: Which way links are followed.
+        min_similarity: Minimum similarity of the documents to start from.
     """
 
     name: StrategyName
@@ -33,6 +34,7 @@ class Search:
     depth: int | None
     kinds: dict[str, float] | None
     direction: Direction | None
+    min_similarity: float | None = None
 
     def strategy(self) -> Strategy:
         """The strategy with these settings.
@@ -47,6 +49,7 @@ class Search:
             case "similarity":
                 self._refuse("--start-k", self.start_k)
                 self._refuse("--depth", self.depth)
+                self._refuse("--min-similarity", self.min_similarity)
                 return Similarity(k=self.k)
             case "mmr":
                 return Mmr(k=self.k, **self._settings(fetch_k=self.start_k, depth=self.depth))
@@ -58,7 +61,7 @@ class Search:
             case "all-paths":
                 return AllPaths(k=self.k, **self._settings(start_k=self.start_k, depth=self.depth))
 
-    def _refuse(self, option: str, value: int | None) -> None:
+    def _refuse(self, option: str, value: float | None) -> None:
         if value is not None:
             owners = (
                 "eager, mmr and all-paths" if option == "--depth" else "eager, mmr, all-paths and pagerank"
@@ -67,5 +70,6 @@ class Search:
 
     def _settings(self, **own: int | None) -> dict[str, Any]:
         """The settings that were given."""
-        named = {**own, "kinds": self.kinds, "direction": self.direction}
+        named: dict[str, Any] = {**own, "kinds": self.kinds, "direction": self.direction}
+        named["min_similarity"] = self.min_similarity
         return {name: value for name, value in named.items() if value is not None}

@@ -3,7 +3,7 @@
 :func:`evaluate` compares strategies on a corpus or a store. :func:`read_corpus` and :func:`read_questions`
 read their JSON Lines; :func:`with_links` gives a corpus the links to compare. :func:`profile` says what the
 links of a store look like and whether they help; :func:`draw_profile` draws it. :func:`calibrate` fits the
-value of candidates for :mod:`linkstore.context`.
+value of candidates for :mod:`linkstore.context`, and :func:`calibrate_floor` proposes a minimum similarity.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from linkstore.evaluation.calibrating import calibrate
 from linkstore.evaluation.comparison import Comparison, compared
 from linkstore.evaluation.contenders import STRATEGIES
+from linkstore.evaluation.flooring import Floor, calibrate_floor
 from linkstore.evaluation.linking import with_links
 from linkstore.evaluation.metrics import Estimate
 from linkstore.evaluation.outcomes import Evaluation, Outcome
@@ -27,6 +28,7 @@ __all__ = [
     "Comparison",
     "Estimate",
     "Evaluation",
+    "Floor",
     "GoldEdges",
     "GoldKind",
     "GoldProfile",
@@ -37,6 +39,7 @@ __all__ = [
     "Profile",
     "Progress",
     "calibrate",
+    "calibrate_floor",
     "compared",
     "draw_profile",
     "evaluate",

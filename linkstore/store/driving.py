@@ -12,6 +12,7 @@ from linkstore.backends.base import Backend
 from linkstore.drivers import arun, run
 from linkstore.embeddings.encoder import Encoder
 from linkstore.embeddings.names import embedding_name, get_encoder
+from linkstore.floors import record_floor, recorded_floor
 from linkstore.observing import Observer
 from linkstore.plans import Operation
 from linkstore.requests import EmbedDocuments, EmbedQuery, Engine
@@ -52,6 +53,7 @@ class Driven:
         self._embedding = embedding or self._embedding_by_name(manifest.embedding or DEFAULT_EMBEDDING)
         self._embedding_name = embedding_name(self._embedding)
         operations.check_embedding(manifest, self._embedding_name)
+        self._floor = self._run(recorded_floor(backend))
 
     @staticmethod
     def _embedding_by_name(name: str) -> Embedding:
@@ -62,6 +64,34 @@ class Driven:
     def max_depth(self) -> int | None:
         """How many links in a row a search of this store may follow; None, any number."""
         return self._max_depth
+
+    @property
+    def min_similarity(self) -> float | None:
+        """The minimum similarity of the documents that searches of this store start from; None without one.
+
+        It is that of the store when it was opened, or what this object set since.
+        """
+        return self._floor
+
+    def set_min_similarity(self, floor: float | None) -> None:
+        """Record a minimum similarity in the store, which searches use that set none of their own.
+
+        :func:`linkstore.evaluation.calibrate_floor` proposes one. Strategies that follow links take it for
+        their ``min_similarity``, if that is None; plain similarity search does not. Other clients use it when
+        they open the store the next time.
+
+        Args:
+            floor: In [-1, 1]; None removes it.
+
+        Raises:
+            StrategyError: If it is not in this range.
+            StoreBusyError: If another client sets one at the same time.
+        """
+        self._floor = self._run(record_floor(self.backend, floor))
+
+    async def aset_min_similarity(self, floor: float | None) -> None:
+        """Record a minimum similarity: see :meth:`set_min_similarity`."""
+        self._floor = await self._arun(record_floor(self.backend, floor))
 
     def observe(self, observer: Observer) -> Callable[[], None]:
         """Tell an observer of each search from now on, whoever asks: methods, retrievers or tools.

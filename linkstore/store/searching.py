@@ -36,6 +36,7 @@ class Searching(Driven):
         return self._run(self._hits(query, chosen_strategy(strategy, k), options))
 
     def _hits(self, query: str | list[float], strategy: Strategy, options: SearchOptions) -> Operation[Hits]:
+        strategy = strategy.with_floor(self._floor)
         if not self._observers:
             return (yield from self._found(query, strategy, options, None))
         question = query if isinstance(query, str) else ""

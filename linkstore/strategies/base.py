@@ -115,6 +115,10 @@ class Strategy(ABC):
         """A copy of the strategy that returns at most ``k`` documents."""
         return replace(self, k=k)
 
+    def with_floor(self, floor: float | None) -> Self:
+        """A copy with ``floor`` as its ``min_similarity``, if it has this setting and leaves it open."""
+        return self
+
     def judged(self, question: Question, hits: Hits) -> Generator[Judge, Sequence[float], Hits]:
         """The hits after reranking, if the strategy has a reranker."""
         yield from ()
@@ -126,7 +130,9 @@ class Traversing(Strategy):
     """Base class of strategies that follow links.
 
     Args:
-        min_similarity: Minimum similarity of seeds found by similarity, in [-1, 1]; default -1, no
+        min_similarity: Minimum similarity of seeds found by similarity, in [-1, 1]; None, the default, takes
+            that of the store (:meth:`LinkStore.set_min_similarity
+            <linkstore.LinkStore.set_min_similarity>`), or without one no minimum; -1 is no
             minimum. It does not apply to ``initial_roots`` and ``initial_links``.
         kinds: Kinds of link to follow: names, or a dict of names to weights from 0 to 1. None, the
             default, follows all kinds with weight 1.
@@ -141,7 +147,7 @@ class Traversing(Strategy):
             both ways; default forward.
     """
 
-    min_similarity: float = -1.0
+    min_similarity: float | None = None
     kinds: Mapping[str, float] | Iterable[str] | None = field(default=None, hash=False)
     adjacent_k: int = DEFAULT_ADJACENT_K
     hub_cap: int = DEFAULT_HUB_CAP
@@ -153,11 +159,22 @@ class Traversing(Strategy):
         Strategy.__post_init__(self)
         require_at_least(1, adjacent_k=self.adjacent_k, beam=self.beam, max_nodes=self.max_nodes)
         require_at_least(0, hub_cap=self.hub_cap)
-        require_within(-1, 1, min_similarity=self.min_similarity)
+        require_within(-1, 1, min_similarity=self.floor)
         if self.direction not in SIDES:
             raise StrategyError(f"direction must be one of {', '.join(SIDES)}, not {self.direction!r}")
         if self.kinds is not None:
             object.__setattr__(self, "kinds", _weights(self.kinds))
+
+    @property
+    def floor(self) -> float:
+        """The minimum similarity of seeds; -1 where none is set."""
+        return -1.0 if self.min_similarity is None else self.min_similarity
+
+    def with_floor(self, floor: float | None) -> Self:
+        """See :meth:`Strategy.with_floor`."""
+        if floor is None or self.min_similarity is not None:
+            return self
+        return replace(self, min_similarity=floor)
 
     @property
     def followed(self) -> frozenset[str] | None:

@@ -88,8 +88,8 @@ def first_stage(
     words = np.zeros(len(refs), dtype=np.float32)
     if len(found.refs):
         words[np.searchsorted(refs, found.refs)] = found.score / found.score.max()
-    above = similarity >= np.float32(controls.min_similarity)
-    trail.cut("floor", int((~above).sum()), 0, f"min_similarity {controls.min_similarity}")
+    above = similarity >= np.float32(controls.floor)
+    trail.cut("floor", int((~above).sum()), 0, f"min_similarity {controls.floor}")
     highest = float(near.similarity[0]) if len(near.refs) else None
     return FirstStage(
         refs=refs[above],

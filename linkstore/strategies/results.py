@@ -21,7 +21,7 @@ def _empty_reason(
 ) -> str:
     """Why a search for ``k`` documents to start from found none."""
     if best is not None:
-        return f"no document reaches min_similarity {controls.min_similarity}; the best has {best:.4f}"
+        return f"no document reaches min_similarity {controls.floor}; the best has {best:.4f}"
     if k == 0:
         start = "start_k is 0, and no root or link leads to a document"
         return "; ".join([start, *(str(cut) for cut in cuts)])

@@ -40,8 +40,8 @@ class Start:
 def seeds(trail: Trail, k: int, question: Question, controls: Traversing) -> Plan[Start]:
     """The documents a search starts from: the ``k`` nearest, the named roots, the linked ones."""
     near: Candidates = yield Nearest(vector=question.vector, k=k, filter=question.seed_filter)
-    above = near.similarity >= np.float32(controls.min_similarity)
-    trail.cut("floor", int((~above).sum()), 0, f"min_similarity {controls.min_similarity}")
+    above = near.similarity >= np.float32(controls.floor)
+    trail.cut("floor", int((~above).sum()), 0, f"min_similarity {controls.floor}")
     found = unlinked(near.refs[above], near.similarity[above])
     best = float(near.similarity[0]) if len(near.refs) else None
     return Start((yield from with_own(trail, found, question, controls)), best)

@@ -20,7 +20,7 @@ class ToolLimits:
         links: Maximum number of links that ``links`` returns; default 50.
         text: Maximum number of characters that ``read`` returns at once; default 8,000.
         min_similarity: Minimum similarity of the documents that ``search`` starts from by similarity, in
-            [-1, 1]; default -1, no minimum.
+            [-1, 1]; None, the default, takes that of the store; -1 is no minimum.
 
     Raises:
         StrategyError: If a limit is not a number of its range; the message names it.
@@ -32,10 +32,11 @@ class ToolLimits:
     chains: int = 3
     links: int = 50
     text: int = 8000
-    min_similarity: float = -1.0
+    min_similarity: float | None = None
 
     def __post_init__(self) -> None:
         require_at_least(0, max_depth=self.max_depth)
         require_at_least(1, results=self.results, snippet=self.snippet, chains=self.chains)
         require_at_least(1, links=self.links, text=self.text)
-        require_within(-1, 1, min_similarity=self.min_similarity)
+        if self.min_similarity is not None:
+            require_within(-1, 1, min_similarity=self.min_similarity)

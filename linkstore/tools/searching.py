@@ -65,7 +65,7 @@ def search(question: str, hops: int, limits: ToolLimits, ceiling: int) -> Operat
         linked = yield Search(question, strategy)
     found = _joined(hits, linked, limits.results)
     if not found:
-        return nothing(hits.reason or "no document matches", _remedies(limits))
+        return nothing(hits.reason or "no document matches", _remedies(hits))
     return _shown(question, found, linked, limits)
 
 
@@ -122,12 +122,12 @@ def _chains(hit: Hit) -> tuple[Chain, ...]:
     link, id = (step.kind, step.tag), hit.document.id or ""
     forward = any(own.leads_in for own in get_links(hit.document) if (own.kind, own.tag) == link)
     subject, object_ = (start.id, id) if forward else (id, start.id)
-    triple = Triple(subject=subject, kind=step.kind or "", object=object_, label=step.label)
+    triple = Triple(subject=subject, kind=step.kind or "", object=object_, label=step.label, data=step.data)
     return (Chain(start.id, (triple,)),)
 
 
-def _remedies(limits: ToolLimits) -> list[str]:
+def _remedies(hits: Hits) -> list[str]:
     """What could find more; without a minimum, only an empty store or scope finds nothing."""
-    if limits.min_similarity > -1:
+    if any(cut.reason == "floor" for cut in hits.cuts):
         return ["ask with other words, closer to those of the documents, or with names that they use"]
     return ["there is no document that these tools may read, so other questions find nothing either"]

@@ -1,0 +1,69 @@
+"""How much noise and how many gold answers a calibrated minimum similarity lets through, on other questions.
+
+Run: ``python benchmarks/floor.py --data DIR [--json]``, where DIR (or LINKSTORE_EVAL_DATA) holds
+``hotpotqa_train`` and ``musique_train``. A minimum is proposed from documents alone, and from every second
+question; its shares are measured on the other half.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from _report import listed
+from _retrieval_sets import ROW_SETS
+
+from linkstore import LinkStore
+from linkstore.evaluation import GoldQuestion, calibrate_floor, read_corpus, read_questions
+from linkstore.evaluation.flooring import shares_at
+
+SETS = ("hotpotqa_train", "musique_train")
+
+
+def main() -> None:
+    """Propose and measure, and print a line for each set and way."""
+    options = _options()
+    rows = [row for name in SETS for row in _measured(name, options.data)]
+    listed("Calibrated minimum similarity", rows, as_json=options.json)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    data = os.environ.get("LINKSTORE_EVAL_DATA")
+    parser.add_argument("--data", type=Path, default=data, required=data is None, help="folder of data sets")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    options = parser.parse_args()
+    options.data = Path(options.data)
+    return options
+
+
+def _measured(name: str, data: Path) -> Iterator[dict[str, Any]]:
+    with tempfile.TemporaryDirectory() as folder, LinkStore() as store:
+        corpus, questions = ROW_SETS[name](data).write(Path(folder))
+        store.add_documents(read_corpus(corpus))
+        asked = read_questions(questions)
+        ways: dict[str, list[GoldQuestion]] = {"documents": [], "questions": asked[::2]}
+        for way, given in ways.items():
+            start = time.perf_counter()
+            found = calibrate_floor(store, given)
+            seconds = time.perf_counter() - start
+            held_out = shares_at(store, asked[1::2], found.min_similarity)
+            yield {
+                "set": name,
+                "documents": store.count(),
+                "from": way,
+                "min_similarity": found.min_similarity,
+                "noise": round(held_out.noise, 4),
+                "gold": round(held_out.gold or 0.0, 4),
+                "asked": round(held_out.asked or 0.0, 4),
+                "seconds": round(seconds, 2),
+            }
+
+
+if __name__ == "__main__":
+    main()

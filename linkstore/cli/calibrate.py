@@ -1,0 +1,71 @@
+"""``linkstore calibrate``: a minimum similarity for a store and its embedding."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from linkstore.cli.evaluate import Gold
+from linkstore.cli.exits import UsageError
+from linkstore.cli.options import JsonOption, StoreOption
+from linkstore.cli.output import note, stdout, write_json
+from linkstore.cli.stores import opened
+
+
+def calibrate(
+    store: StoreOption,
+    questions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help='JSON Lines of {"question", "gold": [pages, sections or ids]}; default: compare documents.',
+        ),
+    ] = None,
+    gold: Gold = None,
+    noise: Annotated[
+        float, typer.Option(min=0, max=1, metavar="SHARE", help="Share of noise that may reach the minimum.")
+    ] = 0.05,
+    keep: Annotated[
+        float,
+        typer.Option(
+            min=0, max=1, metavar="SHARE", help="Share of questions of which an answer must reach it."
+        ),
+    ] = 0.99,
+    save: Annotated[bool, typer.Option("--save", help="Record the proposal as the store's default.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove the store's default instead.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Propose a minimum similarity of the documents that searches start from.
+
+    Prints the proposal with the share of noise that reaches it: random pairs of documents or, with questions,
+    pairs of a question and a document that does not answer it; and the shares of gold answers, and of questions
+    with an answer, that reach it.
+    """
+    if questions is not None and not Path(questions).is_file():
+        raise UsageError(f"--questions: the file {questions} does not exist")
+    if clear and (save or questions is not None):
+        raise UsageError("--clear removes the default, and takes neither --save nor --questions")
+    with opened(store) as opened_store:
+        before = opened_store.min_similarity
+        if clear:
+            opened_store.set_min_similarity(None)
+            note("no default was recorded" if before is None else f"removed the default of {before:g}")
+            return
+        from linkstore.evaluation import calibrate_floor, read_questions
+
+        asked = () if questions is None else read_questions(questions)
+        found = calibrate_floor(opened_store, asked, gold=gold, noise=noise, keep=keep)
+        if save:
+            opened_store.set_min_similarity(found.min_similarity)
+        recorded = opened_store.min_similarity
+    if json:
+        write_json(found.to_dict() | {"recorded": recorded})
+        return
+    stdout().print(str(found))
+    if save:
+        note("recorded: searches of this store use it unless they set their own")
+    else:
+        told = "records none" if recorded is None else f"records {recorded:g}"
+        note(f"the store {told}; --save records this one")

@@ -1,0 +1,252 @@
+"""A minimum similarity for a store and its embedding: above the noise, below what answers questions."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from linkstore.backends.base import Record
+from linkstore.errors import EvaluationError
+from linkstore.evaluation.rows import GoldQuestion
+from linkstore.evaluation.units import GoldKind, GoldUnits, gold_units
+from linkstore.plans import Candidates, Find, Ids, Plan
+from linkstore.store import LinkStore
+from linkstore.vectors import Floats, similarities, unit_vector
+
+NOISE: Final = 0.05
+"""The share of noise that may reach the minimum."""
+KEEP: Final = 0.99
+"""The share of questions of which an answer must reach it."""
+SAMPLE: Final = 1_000
+"""So many documents are drawn, each as likely as any other."""
+_PARTNERS: Final = 20
+"""With so many others each of them is compared."""
+_BATCH: Final = 1_000
+_DIGITS: Final = 1_000
+"""A minimum has three digits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """A proposed minimum similarity, and what it lets through.
+
+    Args:
+        min_similarity: The proposal, with three digits.
+        noise: The share of unrelated pairs whose similarity reaches it.
+        pairs: How many pairs were compared: of documents; with questions, of a question and a document that
+            does not answer it.
+        gold: The share of gold answers that reach it, each by its best document; None without questions.
+        answers: How many gold answers there are.
+        asked: The share of questions of which at least one answer reaches it; None without questions.
+        questions: How many questions there are.
+    """
+
+    min_similarity: float
+    noise: float
+    pairs: int
+    gold: float | None = None
+    answers: int = 0
+    asked: float | None = None
+    questions: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The proposal as plain JSON."""
+        return {
+            "min_similarity": self.min_similarity,
+            "noise": self.noise,
+            "pairs": self.pairs,
+            "gold": self.gold,
+            "answers": self.answers,
+            "asked": self.asked,
+            "questions": self.questions,
+        }
+
+    def __str__(self) -> str:
+        told = f"min_similarity {self.min_similarity:.3f}: {self.noise:.1%} of {self.pairs:,} "
+        if self.gold is None or self.asked is None:
+            return f"{told}random pairs of documents reach it"
+        return (
+            f"{told}pairs of a question and a document that does not answer it reach it, and"
+            f" {self.gold:.1%} of {self.answers:,} gold answers; {self.asked:.1%} of {self.questions:,} questions"
+            " have an answer that reaches it"
+        )
+
+
+def calibrate_floor(
+    store: LinkStore,
+    questions: Sequence[GoldQuestion] = (),
+    *,
+    gold: GoldKind | None = None,
+    noise: float = NOISE,
+    keep: float = KEEP,
+    seed: int = 0,
+) -> Floor:
+    """Propose a minimum similarity for the searches of a store, by what its embedding says of its texts.
+
+    Noise means the similarities of texts that have nothing to do with each other: of random pairs of
+    documents, or of questions and documents that do not answer them. The proposal is the least number that at
+    most the share ``noise`` of them reaches. With questions it is the middle between that number and the
+    greatest that the best answers of the share ``keep`` of questions reach; if the second is the lower one,
+    it is the second, and more noise reaches it. A question needs one answer to start from, because links lead to
+    the others. The store is read once from end to end, and stays as it is.
+
+    Args:
+        store: With at least 2 documents.
+        questions: With their answers; without any, documents are compared with each other. Questions are
+            shorter than documents, so their similarities are others: prefer them.
+        gold: What answers name, see :func:`~linkstore.evaluation.evaluate`.
+        noise: From 0 to 1; default 0.05.
+        keep: From 0 to 1; default 0.99.
+        seed: For the sample of documents.
+
+    Returns:
+        The proposal; :meth:`~linkstore.LinkStore.set_min_similarity` records it.
+
+    Raises:
+        EvaluationError: If the store has too few documents, a share is not from 0 to 1, or a gold answer is
+            not in the store.
+    """
+    for name, share in (("noise", noise), ("keep", keep)):
+        if not 0 <= share <= 1:
+            raise EvaluationError(f"{name} must be a share from 0 to 1, not {share!r}")
+    heard = _heard(store, questions, gold, seed)
+    floor = _least_reached_by(heard.unrelated, noise)
+    if questions:
+        most = _most_reached_by(heard.best, keep)
+        floor = round((floor + most) / 2, 3) if floor < most else most
+    return heard.at(min(max(floor, -1.0), 1.0))
+
+
+def shares_at(
+    store: LinkStore,
+    questions: Sequence[GoldQuestion],
+    min_similarity: float,
+    *,
+    gold: GoldKind | None = None,
+    seed: int = 0,
+) -> Floor:
+    """What a given minimum lets through: see :func:`calibrate_floor`.
+
+    Raises:
+        EvaluationError: If the store has too few documents, or a gold answer is not in the store.
+    """
+    return _heard(store, questions, gold, seed).at(min_similarity)
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """Similarities of texts without relation to each other (n,), and of the answers of each question."""
+
+    unrelated: Floats
+    answered: tuple[Floats, ...] = ()
+
+    @property
+    def best(self) -> Floats:
+        """(q,) the similarity of the best answer of each question."""
+        return np.array([answers.max() for answers in self.answered], dtype=np.float32)
+
+    def at(self, floor: float) -> Floor:
+        """What a minimum lets through."""
+        found = Floor(min_similarity=floor, noise=_reaching(self.unrelated, floor), pairs=len(self.unrelated))
+        if not self.answered:
+            return found
+        answered = np.concatenate(self.answered)
+        return replace(
+            found,
+            gold=_reaching(answered, floor),
+            answers=len(answered),
+            asked=_reaching(self.best, floor),
+            questions=len(self.answered),
+        )
+
+
+def _heard(store: LinkStore, questions: Sequence[GoldQuestion], gold: GoldKind | None, seed: int) -> _Heard:
+    ids, vectors = _drawn(store, seed)
+    if not questions:
+        return _Heard(_among_documents(vectors, seed))
+    units = gold_units(store, questions, gold)
+    unrelated, answered = [], []
+    for question in questions:
+        asked = unit_vector(store.embeddings.embed_query(question.question))
+        own = frozenset[str]().union(*(units.documents[answer] for answer in question.gold))
+        others = [at for at, id in enumerate(ids) if id not in own]
+        unrelated.append(similarities(vectors[others], asked))
+        plan = _best_of_answers(question, units, asked)
+        answered.append(store.backend.run(store.backend.answer(plan)))
+    heard = _Heard(np.concatenate(unrelated), tuple(answered))
+    if not len(heard.unrelated):
+        raise EvaluationError("every document answers every question, so there is no noise to compare with")
+    return heard
+
+
+def _drawn(store: LinkStore, seed: int) -> tuple[list[str], Floats]:
+    """Documents drawn at random in one pass (reservoir sampling): ids and vectors (n, d).
+
+    Source: J. Vitter, "Random sampling with a reservoir", ACM TOMS 11 (1985), algorithm R.
+    """
+    chance = random.Random(seed)  # noqa: S311 - a sample, no secret
+    drawn: list[tuple[str, Floats]] = []
+    seen, after = 0, None
+    while batch := _scanned(store, after):
+        for record in batch:
+            seen += 1
+            if len(drawn) < SAMPLE:
+                drawn.append((record.id, record.vector.copy()))
+            elif (at := chance.randrange(seen)) < SAMPLE:
+                drawn[at] = record.id, record.vector.copy()
+        after = batch[-1].id
+    if len(drawn) < 2:
+        raise EvaluationError(f"the store has {len(drawn)} documents; a minimum needs at least 2")
+    return [id for id, _ in drawn], np.stack([vector for _, vector in drawn])
+
+
+def _scanned(store: LinkStore, after: str | None) -> list[Record]:
+    return store.backend.run(store.backend.scan(after, _BATCH))
+
+
+def _among_documents(vectors: Floats, seed: int) -> Floats:
+    """Similarities of each document with others in a random order, each pair at most once."""
+    count = len(vectors)
+    shuffled = vectors[np.random.default_rng(seed).permutation(count)]
+    shifts = range(1, min((count - 1) // 2, _PARTNERS) + 1)
+    found = [np.vecdot(shuffled, np.roll(shuffled, -shift, axis=0)) for shift in shifts]
+    if count % 2 == 0 and len(shifts) < _PARTNERS:
+        found.append(np.vecdot(shuffled[: count // 2], shuffled[count // 2 :]))
+    unrelated: Floats = np.clip(np.concatenate(found), -1, 1).astype(np.float32)
+    return unrelated
+
+
+def _best_of_answers(question: GoldQuestion, units: GoldUnits, asked: Floats) -> Plan[Floats]:
+    """The similarity of each gold answer: that of its best document."""
+    answers = [units.documents[answer] for answer in question.gold]
+    wanted = tuple(sorted(frozenset[str]().union(*answers)))
+    found: Candidates = yield Find(ids=wanted, vector=asked)
+    ids: list[str] = yield Ids(refs=found.refs)
+    of = dict(zip(ids, found.similarity.tolist(), strict=True))
+    return np.array([max(of[id] for id in answer if id in of) for answer in answers], dtype=np.float32)
+
+
+def _least_reached_by(values: Floats, share: float) -> float:
+    """The least number of three digits that at most this share of values reaches."""
+    ordered = np.sort(values)[::-1]
+    passing = math.floor(share * len(ordered))
+    if passing >= len(ordered):
+        return -1.0
+    highest_below = float(ordered[passing])
+    return (math.floor(highest_below * _DIGITS) + 1) / _DIGITS
+
+
+def _most_reached_by(values: Floats, share: float) -> float:
+    """The greatest number of three digits that at least this share of values reaches."""
+    ordered = np.sort(values)[::-1]
+    needed = math.ceil(share * len(ordered))
+    return math.floor(float(ordered[needed - 1]) * _DIGITS) / _DIGITS if needed else 1.0
+
+
+def _reaching(values: Floats, floor: float) -> float:
+    return float(np.mean(values >= np.float32(floor)))

@@ -1,0 +1,295 @@
+"""``calibrate_floor``: a minimum similarity, compared with what all pairs say; and how a store uses it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import numpy as np
+import pytest
+from documented import linkstore
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+
+from linkstore import LinkStore
+from linkstore.backends.base import Change, PageEntry
+from linkstore.errors import EvaluationError, StoreBusyError, StoreFormatError, StrategyError
+from linkstore.evaluation import GoldQuestion, calibrate_floor
+from linkstore.floors import FLOOR_NOTE
+from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity
+from linkstore.vectors import unit_vectors
+
+TOPICS, EACH = 40, 5
+
+
+class Topics(Embeddings):
+    """``"topic 3 text 1"`` is near the other texts of topic 3, and far from those of other topics."""
+
+    def embed_documents(self, texts):
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text):
+        _, topic, *rest = text.split()
+        own = np.random.default_rng([int(topic)]).normal(size=32)
+        noise = np.random.default_rng([int(topic), sum(map(ord, " ".join(rest)))]).normal(size=32)
+        return (own + 0.4 * noise).tolist()
+
+
+def texts() -> list[str]:
+    return [f"topic {topic} text {number}" for topic in range(TOPICS) for number in range(EACH)]
+
+
+def questions() -> list[GoldQuestion]:
+    return [
+        GoldQuestion(question=f"topic {topic} asked", gold=(f"topic {topic} text 0", f"topic {topic} text 1"))
+        for topic in range(TOPICS)
+    ]
+
+
+@pytest.fixture
+def store():
+    with LinkStore(Topics()) as made:
+        made.add_documents([Document(id=text, page_content=text) for text in texts()])
+        yield made
+
+
+def vectors(some: list[str]) -> np.ndarray:
+    return unit_vectors(Topics().embed_documents(some))
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01, 0.05, 0.5])
+def test_documents_alone_give_the_share_of_noise_that_all_pairs_have(store, noise):
+    found = calibrate_floor(store, noise=noise)
+    all_pairs = (vectors(texts()) @ vectors(texts()).T)[np.triu_indices(len(texts()), 1)]
+    assert found.noise <= noise
+    assert found.noise == pytest.approx((all_pairs >= found.min_similarity).mean(), abs=0.02)
+    assert (found.gold, found.pairs) == (None, 20 * len(texts()))
+    if 0 < noise < 0.5:
+        lower = found.min_similarity - 0.05
+        assert (all_pairs >= lower).mean() > noise * 0.8
+
+
+@pytest.mark.parametrize(("noise", "keep"), [(0.01, 0.99), (0.0001, 0.9), (0.3, 1.0), (0.0, 0.5), (1.0, 1.0)])
+def test_with_questions_both_shares_are_those_of_all_pairs(store, noise, keep):
+    """Compared with a search through all numbers of three digits."""
+    found = calibrate_floor(store, questions(), noise=noise, keep=keep)
+    asked = vectors([one.question for one in questions()])
+    table = asked @ vectors(texts()).T
+    gold = np.zeros(table.shape, np.bool_)
+    for row, one in enumerate(questions()):
+        gold[row, [texts().index(answer) for answer in one.gold]] = True
+    assert found.pairs == (~gold).sum()
+    assert found.answers == gold.sum()
+
+    best = np.where(gold, table, -1).max(axis=1)
+
+    def shares(floor: float) -> tuple[float, float, float]:
+        return (table[~gold] >= floor).mean(), (best >= floor).mean(), (table[gold] >= floor).mean()
+
+    measured = found.noise, found.asked, found.gold
+    assert measured == pytest.approx(shares(found.min_similarity), abs=1e-3)
+    assert found.questions == len(questions())
+    numbers = [at / 1000 for at in range(-1000, 1001)]
+    least = min(number for number in numbers if shares(number)[0] <= noise)
+    most = max(number for number in numbers if shares(number)[1] >= keep)
+    expected = (least + most) / 2 if least < most else most
+    assert found.min_similarity == pytest.approx(expected, abs=0.0016)
+
+
+def test_the_best_document_of_an_answer_counts():
+    """A page answers if one of its chunks does, and none of its chunks is noise."""
+    pages = {"one": ("topic 1 a", "topic 2 b"), "two": ("topic 3 c", "topic 4 d")}
+    with LinkStore(Topics()) as store:
+        store.add_documents([Document(id=id, page_content=id) for ids in pages.values() for id in ids])
+        entries = [PageEntry(source="s", url=url, digest="d", ids=ids) for url, ids in pages.items()]
+        store.backend.run(store.backend.write(Change(put_pages=entries)))
+        asked = [GoldQuestion(question="topic 1 q", gold=("one",))]
+        found = calibrate_floor(store, asked, noise=0.0, keep=1.0)
+    similar = vectors(["topic 1 q"]) @ vectors([id for ids in pages.values() for id in ids]).T
+    best, other, *unrelated = similar[0].tolist()
+    assert max(other, *unrelated) < found.min_similarity < best
+    assert (found.noise, found.gold, found.pairs, found.answers) == (0.0, 1.0, 2, 1)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 41])
+def test_small_stores_compare_each_pair_at_most_once(count):
+    with LinkStore(Topics()) as store:
+        store.add_documents([Document(id=f"{n}", page_content=f"topic {n} x") for n in range(count)])
+        assert calibrate_floor(store).pairs == count * (count - 1) // 2 if count < 41 else 20 * 41
+
+
+def test_what_cannot_be_calibrated_is_an_error(store):
+    with LinkStore(Topics()) as empty, pytest.raises(EvaluationError, match="the store has 0 documents"):
+        calibrate_floor(empty)
+    for wrong in ({"noise": -0.1}, {"noise": 1.1}, {"keep": 2}, {"noise": float("nan")}):
+        with pytest.raises(EvaluationError, match="must be a share from 0 to 1"):
+            calibrate_floor(store, **wrong)
+    with pytest.raises(EvaluationError, match="nowhere"):
+        calibrate_floor(store, [GoldQuestion(question="topic 1 q", gold=("nowhere",))])
+
+
+def test_the_sample_follows_its_seed(store, monkeypatch):
+    monkeypatch.setattr("linkstore.evaluation.flooring.SAMPLE", 50)
+    one, again, other = (calibrate_floor(store, seed=seed) for seed in (1, 1, 2))
+    assert one == again
+    assert one.pairs == other.pairs == 50 * 20
+    whole = calibrate_floor(store, noise=0.05)
+    assert calibrate_floor(store, noise=0.05, seed=3).min_similarity == pytest.approx(
+        whole.min_similarity, abs=0.1
+    )
+
+
+# --- what a store does with it --------------------------------------------------------------------
+
+
+OFF_TOPIC = "topic 999 nothing"
+
+
+@pytest.mark.parametrize(
+    "strategy", [Eager(), Mmr(), PageRank(lexical=0), AllPaths(lexical=0)], ids=lambda one: type(one).__name__
+)
+def test_searches_use_the_default_of_the_store_unless_told_otherwise(store, strategy):
+    assert store.min_similarity is None
+    before = store.search(OFF_TOPIC, strategy=strategy)
+    assert before
+    store.set_min_similarity(0.75)
+    assert store.min_similarity == 0.75
+    hits = store.search(OFF_TOPIC, strategy=strategy)
+    assert not hits
+    assert "no document reaches min_similarity 0.75" in (hits.reason or "")
+    assert "min_similarity=0.75" in hits.strategy
+    found = store.search("topic 7 asked", strategy=strategy)
+    assert {str(hit.document.id).split()[1] for hit in found} == {"7"}
+    for own in (-1.0, -0.99):
+        told = type(strategy)(**({"lexical": 0} if hasattr(strategy, "lexical") else {}), min_similarity=own)
+        assert len(store.search(OFF_TOPIC, strategy=told)) == len(before)
+    store.set_min_similarity(None)
+    assert store.min_similarity is None
+    assert [hit.document.id for hit in store.search(OFF_TOPIC, strategy=strategy)] == [
+        hit.document.id for hit in before
+    ]
+
+
+def test_plain_similarity_search_has_no_minimum(store):
+    store.set_min_similarity(0.9)
+    assert len(store.search(OFF_TOPIC, strategy=Similarity(k=4))) == 4
+    assert len(store.similarity_search(OFF_TOPIC)) == 4
+    assert store.traversal_search(OFF_TOPIC) == []
+    assert asyncio.run(store.asearch(OFF_TOPIC, strategy=Eager())).hits == ()
+
+
+def test_the_default_is_the_stores_and_outlives_the_process(tmp_path):
+    with LinkStore.open(tmp_path / "kb", embedding=Topics()) as one:
+        one.add_documents([Document(id=text, page_content=text) for text in texts()])
+        asyncio.run(one.aset_min_similarity(0.5))
+        with LinkStore.open(tmp_path / "kb", embedding=Topics()) as two:
+            assert two.min_similarity == 0.5
+            two.set_min_similarity(0.625)
+        assert one.min_similarity == 0.5  # what it was when it was opened, or set
+    with LinkStore.open(tmp_path / "kb", embedding=Topics()) as three:
+        assert three.min_similarity == 0.625
+        assert three.verify().sound
+
+
+@pytest.mark.parametrize("wrong", [1.01, -2, float("nan"), "0.5", True])
+def test_only_a_similarity_can_be_set(store, wrong):
+    with pytest.raises(StrategyError, match="min_similarity must be a number from -1 to 1"):
+        store.set_min_similarity(wrong)
+    assert store.min_similarity is None
+
+
+def test_a_note_that_linkstore_did_not_write_is_an_error(store, tmp_path):
+    backend = store.backend
+    for value in ("low", "2", "[]", "true"):
+        before = backend.run(backend.note(FLOOR_NOTE))
+        backend.run(backend.set_note(FLOOR_NOTE, value, before))
+        with pytest.raises(StoreFormatError, match="not a number from -1 to 1"):
+            LinkStore(Topics(), backend=backend)
+
+
+def test_two_at_once_do_not_overwrite_each_other_unseen(store, monkeypatch):
+    backend = store.backend
+    note = backend.note
+
+    def outdated(name):
+        backend.run(backend.set_note(name, "0.1", None))
+        monkeypatch.setattr(backend, "note", note)
+        yield from ()
+        return None
+
+    monkeypatch.setattr(backend, "note", outdated)
+    with pytest.raises(StoreBusyError, match="at the same time"):
+        store.set_min_similarity(0.2)
+
+
+# --- the command line --------------------------------------------------------------------
+
+
+@pytest.fixture
+def place(tmp_path):
+    with LinkStore.open(tmp_path / "kb") as made:
+        made.add_documents(
+            [
+                Document(id=id, page_content=text)
+                for id, text in (
+                    ("tower", "The Space Needle is an observation tower in Seattle."),
+                    ("soup", "Simmer the onions slowly in butter before adding stock."),
+                    ("bond", "Interest on government bonds is paid twice a year."),
+                    ("whale", "Humpback whales migrate between polar and tropical waters."),
+                )
+            ]
+        )
+    asked = tmp_path / "questions.jsonl"
+    asked.write_text(
+        '{"question": "How tall is the tower in Seattle?", "gold": ["tower"]}\n'
+        '{"question": "When is interest on bonds paid?", "gold": ["bond"]}\n'
+    )
+    return str(tmp_path / "kb"), str(asked)
+
+
+def test_the_command_proposes_saves_and_clears(place):
+    store, asked = place
+    code, out, err = linkstore("calibrate", "--store", store, "--questions", asked)
+    assert (code, "of 2 gold answers; 100.0% of 2 questions" in out, "the store records none" in err) == (
+        0,
+        True,
+        True,
+    )
+    code, out, err = linkstore("calibrate", "--store", store, "--questions", asked, "--save", "--json")
+    found = json.loads(out)
+    assert (code, found["gold"], found["noise"], found["pairs"]) == (0, 1.0, 0.0, 6)
+    assert found["recorded"] == found["min_similarity"]
+    with LinkStore.open(store) as opened:
+        assert opened.min_similarity == found["min_similarity"]
+        direct = calibrate_floor(
+            opened,
+            [
+                GoldQuestion(question="How tall is the tower in Seattle?", gold=("tower",)),
+                GoldQuestion(question="When is interest on bonds paid?", gold=("bond",)),
+            ],
+        )
+        assert direct.min_similarity == found["min_similarity"]
+    question = "Which drummer joined the quartet?"
+    code, out, err = linkstore("query", question, "--store", store, "--json")
+    assert (code, out, "no document reaches min_similarity" in err) == (0, "[]\n", True)
+    assert (
+        len(json.loads(linkstore("query", question, "--store", store, "--json", "--min-similarity", "-1")[1]))
+        == 4
+    )
+    assert linkstore("calibrate", "--store", store, "--clear")[0] == 0
+    assert len(json.loads(linkstore("query", question, "--store", store, "--json")[1])) == 4
+
+
+def test_the_command_refuses_what_does_not_go_together(place):
+    store, asked = place
+    for wrong in (
+        ("--clear", "--save"),
+        ("--clear", "--questions", asked),
+        ("--questions", "missing.jsonl"),
+        ("--noise", "2"),
+    ):
+        assert linkstore("calibrate", "--store", store, *wrong)[0] == 2
+    assert (
+        linkstore("query", "x", "--store", store, "--strategy", "similarity", "--min-similarity", "0.1")[0]
+        == 2
+    )
