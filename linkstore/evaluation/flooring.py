@@ -72,8 +72,8 @@ class Floor:
             return f"{told}random pairs of documents reach it"
         return (
             f"{told}pairs of a question and a document that does not answer it reach it, and"
-            f" {self.gold:.1%} of {self.answers:,} gold answers; {self.asked:.1%} of {self.questions:,} questions"
-            " have an answer that reaches it"
+            f" {self.gold:.1%} of {self.answers:,} gold answers; {self.asked:.1%} of {self.questions:,}"
+            " questions have an answer that reaches it"
         )
 
 
@@ -92,8 +92,8 @@ def calibrate_floor(
     documents, or of questions and documents that do not answer them. The proposal is the least number that at
     most the share ``noise`` of them reaches. With questions it is the middle between that number and the
     greatest that the best answers of the share ``keep`` of questions reach; if the second is the lower one,
-    it is the second, and more noise reaches it. A question needs one answer to start from, because links lead to
-    the others. The store is read once from end to end, and stays as it is.
+    it is the second, and more noise reaches it. A question needs one answer to start from, because links lead
+    to the others. The store is read once from end to end, and stays as it is.
 
     Args:
         store: With at least 2 documents.
