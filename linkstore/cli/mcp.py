@@ -36,21 +36,24 @@ def mcp(
     filter: Annotated[
         str | None, typer.Option(metavar="JSON", help="Only documents with such metadata exist for clients.")
     ] = None,
+    write: Annotated[bool, typer.Option("--write", help="Let clients add and delete documents.")] = False,
     max_depth: Annotated[int, typer.Option(min=0, help="The most links in a row that search follows.")] = 3,
 ) -> None:
     """Serve the tools of a store to clients of the Model Context Protocol, such as Claude or an editor.
 
-    Clients can search, follow links and read, and nothing else. Without --http, the client starts this
-    command and speaks with it over stdin and stdout. Needs the extra mcp.
+    Clients can search, follow links and read; with --write they can add and delete documents. Without
+    --http, the client starts this command and speaks with it over stdin and stdout. Needs the extra mcp.
     """
     condition = json_object(filter, "--filter")
+    if write and condition:
+        raise UsageError("--write with --filter would let clients replace documents that they do not see")
     if token is not None and len(token) < SHORTEST:
         raise UsageError(f"--token must have at least {SHORTEST} characters; or leave it out for a new one")
     from linkstore.server.guard import is_loopback
     from linkstore.server.protocol import StoreServer
     from linkstore.server.running import bound, log_to_stderr, serve_http, serve_stdio
     from linkstore.tools import ToolLimits
-    from linkstore.tools.specs import specs_of
+    from linkstore.tools.specs import specs_of, writing_specs_of
     from linkstore.tools.toolbox import Toolbox
 
     if http and not is_loopback(host) and not allow_host:
@@ -58,7 +61,8 @@ def mcp(
     with opened(store) as opened_store:
         log_to_stderr()
         toolbox = Toolbox(opened_store, ToolLimits(max_depth=max_depth), condition)
-        serving = StoreServer(toolbox, tuple(specs_of(toolbox, about)), about=about).server()
+        specs = (*specs_of(toolbox, about), *(writing_specs_of(toolbox) if write else ()))
+        serving = StoreServer(toolbox, specs, about).server()
         if not http:
             serve_stdio(serving)
             return

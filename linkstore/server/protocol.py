@@ -89,7 +89,9 @@ class StoreServer:
         return ListToolsResult(tools=[self._tool(spec) for spec in self._specs.values()])
 
     def _tool(self, spec: ToolSpec) -> Tool:
-        hints = ToolAnnotations(read_only_hint=not spec.writes, open_world_hint=False)
+        hints = ToolAnnotations(
+            read_only_hint=not spec.writes, destructive_hint=spec.writes, open_world_hint=False
+        )
         schema = spec.arguments.model_json_schema()
         return Tool(name=spec.name, description=spec.description, input_schema=schema, annotations=hints)
 

@@ -18,7 +18,9 @@ from pydantic import (
 
 from linkstore.errors import (
     DocumentError,
+    LinkError,
     LinkStoreError,
+    SchemaError,
     StoreBusyError,
     StoreUnavailableError,
     StrategyError,
@@ -32,6 +34,8 @@ from linkstore.tools.toolbox import Toolbox
 _Kinds = Annotated[
     list[str] | None, BeforeValidator(lambda given: [given] if isinstance(given, str) else given)
 ]
+_MISTAKES = (DocumentError, LinkError, SchemaError, StrategyError)
+_STRICT = ConfigDict(extra="forbid")
 _Id = Annotated[str, Field(description="The id of a document, without its brackets.")]
 
 
@@ -67,8 +71,28 @@ def specs_of(toolbox: Toolbox, about: str = "", prefix: str = "") -> Iterator[To
         yield ToolSpec(
             name=f"{prefix}{name}",
             description=description,
-            arguments=create_model(f"{prefix}{name}", __config__=ConfigDict(extra="forbid"), **fields),
+            arguments=create_model(f"{prefix}{name}", __config__=_STRICT, **fields),
             operation=operation,
+        )
+
+
+def writing_specs_of(toolbox: Toolbox) -> Iterator[ToolSpec]:
+    """Two more tools, which write: ``add`` and ``delete``."""
+    link = "kind, tag, direction (out, in or bidir) and, if wanted, label"
+    fields: dict[str, Any] = {
+        "id": (_Id, ...),
+        "text": (str, Field(description="Its text.")),
+        "metadata": (dict[str, Any] | None, Field(default=None, description="A JSON object.")),
+        "links": (list[dict[str, Any]] | None, Field(default=None, description=f"Objects with {link}.")),
+    }
+    for operation, description, given in (
+        (toolbox.add, "Add a document with its links, or replace the one with this id.", fields),
+        (toolbox.delete, "Delete a document.", {"id": fields["id"]}),
+    ):
+        name = operation.__name__
+        arguments: type[BaseModel] = create_model(name, __config__=_STRICT, **given)
+        yield ToolSpec(
+            name=name, description=description, arguments=arguments, operation=operation, writes=True
         )
 
 
@@ -132,7 +156,7 @@ def told(error: LinkStoreError) -> str | None:
     if isinstance(error, StoreBusyError | StoreUnavailableError):
         return "The store does not answer now. Try again once; then tell the user that it is not available."
     named_kind = isinstance(error, UnknownNameError) and error.sort == "link kind"
-    if not named_kind and not isinstance(error, DocumentError | StrategyError):
+    if not named_kind and not isinstance(error, _MISTAKES):
         return None
     text = str(error)
     return f"Error: {text}" if text.endswith("?") else f"Error: {text}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from linkstore.drivers import arun, run
@@ -12,11 +12,12 @@ from linkstore.plans import Operation
 from linkstore.requests import Engine
 from linkstore.store import LinkStore
 from linkstore.strategies.base import Walk
-from linkstore.tools import describing, linked, reading, searching
+from linkstore.tools import describing, linked, reading, searching, writing
 from linkstore.tools.answers import Answer
 from linkstore.tools.limits import ToolLimits
 from linkstore.tools.searching import Search
 from linkstore.tools.view import View
+from linkstore.tools.writing import Add, Delete
 
 T = TypeVar("T")
 
@@ -85,12 +86,30 @@ class Toolbox:
         """See :func:`linkstore.tools.describing.schema`."""
         return describing.schema(self.store.backend, self.ceiling)
 
+    def add(
+        self,
+        id: str,
+        text: str,
+        metadata: Mapping[str, Any] | None = None,
+        links: Sequence[Mapping[str, Any]] | None = None,
+    ) -> Operation[Answer]:
+        """See :func:`linkstore.tools.writing.add`."""
+        return writing.add(self.view, id, text, metadata, links)
+
+    def delete(self, id: str) -> Operation[Answer]:
+        """See :func:`linkstore.tools.writing.delete`."""
+        return writing.delete(self.view, id)
+
     def _wait(self, request: object) -> Any:
         match request:
             case Search(question, strategy):
                 return self.store.search(question, strategy=strategy, filter=self.view.filter)
             case Engine(operation):
                 return self.store.backend.run(operation)
+            case Add(document):
+                return self.store.add_documents([document])
+            case Delete(id):
+                return self.store.delete([id])
         raise TypeError(f"no way to answer {request!r}")
 
     async def _await(self, request: object) -> Any:
@@ -99,4 +118,8 @@ class Toolbox:
                 return await self.store.asearch(question, strategy=strategy, filter=self.view.filter)
             case Engine(operation):
                 return await self.store.backend.arun(operation)
+            case Add(document):
+                return await self.store.aadd_documents([document])
+            case Delete(id):
+                return await self.store.adelete([id])
         raise TypeError(f"no way to answer {request!r}")

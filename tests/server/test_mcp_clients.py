@@ -21,6 +21,8 @@ from linkstore.tools import ToolLimits, graph_tools
 from linkstore.tools.specs import specs_of
 from linkstore.tools.toolbox import Toolbox
 
+INTO_B = {"kind": "to", "tag": "b", "direction": "in"}
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -156,6 +158,37 @@ async def test_a_filter_hides_documents_from_lists_and_addresses(folder):
                 await client.read_resource(address_of("class/7"))
 
 
+async def test_only_a_server_that_is_told_to_writes(folder, port, tmp_path):
+    with LinkStore.open(folder) as store:
+        async with in_process(store) as client:
+            for name in ("add", "delete"):
+                with pytest.raises(MCPError):
+                    await client.call_tool(name, {"id": "class/7", "text": "x"})
+    parameters = StdioServerParameters(
+        command=COMMAND[0], args=[*COMMAND[1:], "--store", str(tmp_path / "own"), "--write"]
+    )
+    with LinkStore.open(tmp_path / "own") as store:
+        store.add_documents([Document(id="b", page_content="the second", metadata={"links": [INTO_B]})])
+    async with Client(parameters) as client:
+        tools = {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
+        assert [name for name, hints in tools.items() if not hints.read_only_hint] == ["add", "delete"]
+        new = {
+            "id": "a",
+            "text": "the first",
+            "metadata": {"n": 1},
+            "links": [{**INTO_B, "direction": "out"}],
+        }
+        assert (await client.call_tool("add", new)).content[0].text == "[a] was added."
+        assert (await client.call_tool("add", new)).content[0].text == "[a] was replaced."
+        assert "[b]" in (await client.call_tool("follow", {"id": "a"})).content[0].text
+        for wrong in ({**new, "links": [{"kind": "to"}]}, {**new, "text": " "}, {**new, "id": ""}):
+            assert (await client.call_tool("add", wrong)).is_error
+        assert (await client.call_tool("delete", {"id": "a"})).content[0].text == "[a] was deleted."
+        assert (await client.call_tool("delete", {"id": "a"})).is_error
+    with LinkStore.open(tmp_path / "own") as store:
+        assert [one.id for one in store.scan()] == ["b"]
+
+
 async def test_a_failure_of_the_store_is_told_without_details(caplog):
     store = LinkStore()
     async with in_process(store, ToolLimits()) as client:
@@ -190,6 +223,7 @@ def test_stdout_has_nothing_but_the_protocol(folder):
         (["--http", "--host", "0.0.0.0"], "can be reached by others"),
         (["--http", "--token", "short"], "at least 16 characters"),
         (["--filter", "{"], "--filter is not valid JSON"),
+        (["--filter", '{"type": "drug"}', "--write"], "documents that they do not see"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(folder, arguments, says):
