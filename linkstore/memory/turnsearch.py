@@ -37,9 +37,6 @@ _SHORTEST: Final = 4
 _BESIDE: Final = 4
 """How many turns follow one at most, of several writers at once."""
 _MOST: Final = 64
-_SINGLE: Final = frozenset("aeiouwxys")
-"""Letters that are not doubled before an ending."""
-_FORMS: Final = ("", "s", "es", "e", "d", "ed", "ing")
 _ENDINGS: Final = (
     ("ies", "y"),
     ("ied", "y"),
@@ -102,25 +99,26 @@ def in_all_forms(text: str) -> list[str]:
 
 
 def _forms(word: str) -> list[str]:
+    """The other forms of a word: with endings, or of one that has an ending, its stem and other endings."""
     if len(word) < _SHORTEST or not word.isascii() or not word.isalpha():
         return []
-    stem = _stem(word)
-    forms = [stem + ending for ending in _FORMS]
-    if stem.endswith("y"):
-        forms += [f"{stem[:-1]}ies", f"{stem[:-1]}ied"]
-    elif stem[-1] not in _SINGLE:
-        forms += [f"{stem}{stem[-1]}ing", f"{stem}{stem[-1]}ed"]
-    return [form for form in forms if len(form) > 2]
+    stem, stripped = _stem(word)
+    if not stripped:
+        bare = stem.removesuffix("e")
+        plural = f"{stem[:-1]}ies" if stem.endswith("y") else f"{stem}s"
+        return [plural, f"{bare}ed", f"{bare}ing"]
+    silent = [] if stem.endswith("y") else [f"{stem}e"]
+    return [stem, *silent, f"{stem}s", f"{stem}ed", f"{stem}ing"]
 
 
-def _stem(word: str) -> str:
+def _stem(word: str) -> tuple[str, bool]:
+    """A word without its ending, and whether it had one."""
     for ending, instead in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
-            word = word.removesuffix(ending) + instead
-            if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
-                word = word[:-1]
-            break
-    return word.removesuffix("e") if len(word) > 3 else word
+            stem = word.removesuffix(ending) + instead
+            doubled = len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "lsz"
+            return (stem[:-1] if doubled else stem), True
+    return word, False
 
 
 def _neighbours(refs: Ints, leave: Side, arrive: Side, question: Question) -> Plan[Neighbours]:

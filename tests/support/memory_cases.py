@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from langchain_core.language_models import FakeListChatModel
+from stores import times
 
 from linkstore import LinkStore
 from linkstore.context import counter_of
@@ -122,7 +123,7 @@ class MemoryCases:
         rng = random.Random(seed)
         keys = [SessionKey(run_id="a", user_id="u"), SessionKey(run_id="b", user_id="u")]
         words = {keys[0]: "zebra", keys[1]: "walrus"}
-        for _ in range(60):
+        for _ in range(times(60, 1000)):
             key = rng.choice(keys)
             if rng.random() < 0.6:
                 memory.add(key, f"The {words[key]} is number {rng.randrange(99)}", sources=[words[key]])
@@ -152,6 +153,23 @@ class MemoryCases:
                 found = memory.recall("chat", "How does kubernetes scale?", k=1)
         assert [hit.document.id for hit in found.chunks] == ["k"]
         assert "Kubernetes scales pods." in found.prompt
+
+    def test_the_answer_behind_a_question_is_found(self, memory):
+        for number in range(40):
+            memory.add("chat", f"Ann: The weather was fine on day {number}")
+        memory.add("chat", "Bob: Where did you travel on your holidays?")
+        memory.add("chat", "Ann: To the Azores, with Eve.")
+        for number in range(40):
+            memory.add("chat", f"Bob: I read page {number} of my book")
+        found = memory.recall("chat", "Where did they travel for holidays?", k=2)
+        assert [turn.query for turn in found.turns][1] == "Ann: To the Azores, with Eve."
+
+    def test_words_are_found_in_their_other_forms(self, memory):
+        for number in range(40):
+            memory.add("chat", f"The weather was fine on day {number}")
+        memory.add("chat", "She has been painting again")
+        for word in ("paint", "paints", "painted"):
+            assert "painting" in memory.recall("chat", f"Who {word}?", k=1).turns[0].query
 
     def test_what_was_said_at_a_time_is_recalled(self, memory):
         now = START + timedelta(days=9)
