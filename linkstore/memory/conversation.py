@@ -102,7 +102,9 @@ class ConversationMemory(Keeping):
     ) -> Turn:
         """Write a turn at the end of a session; the first turn makes the session.
 
-        The turn is one document. It is stored whole or not at all, also if the process is killed.
+        The turn is one document. It is stored whole or not at all, also if the process is killed. A turn that
+        begins a new topic is written together with the summary of the segment that it closes, for which the
+        model is called if there is one; if that fails, the turn is not stored either.
 
         Args:
             session: The conversation.

@@ -21,7 +21,7 @@ from linkstore.memory.references import Resolved, resolve
 from linkstore.memory.requests import Fetched, Get, Search
 from linkstore.memory.rewriting import rewritten
 from linkstore.memory.salience import salient
-from linkstore.memory.serving import served, turns_mentioning
+from linkstore.memory.serving import by_sense, served, turns_mentioning
 from linkstore.memory.summaries import stored_summaries
 from linkstore.memory.turns import Summary, Turn, turn_of, written_time
 from linkstore.memory.turnsearch import TurnSearch
@@ -38,6 +38,8 @@ SERVED: Final = 5
 """How many chunks that served the session before are recalled."""
 POOL: Final = 50
 """How many hits of each view are joined."""
+NEAR: Final = 3
+"""In how many of the last turns an ambiguous name has its neighbours."""
 JUDGED: Final = 20
 """How many hits a reranker scores."""
 
@@ -150,5 +152,6 @@ def _served_before(
         return []
     plan = turns_mentioning(session, head.segment, entities, vector)
     turns: list[Turn] = yield Fetched(store=parts.store, plan=plan)
-    ids = served(turns, SERVED)
+    beside = [name for turn in head.recent[-NEAR:] for name in turn.entities]
+    ids = served(by_sense(turns, entities[:1], [*entities, *beside]), SERVED)
     return (yield Get(store=knowledge, ids=list(ids))) if ids else []

@@ -11,6 +11,7 @@ from linkstore.memory.keys import SessionKey
 from linkstore.memory.reading import NO_REFS
 from linkstore.memory.turns import MENTIONS, Turn, turn_of
 from linkstore.plans import Documents, Members, Plan, Reached, Resolve, Stored
+from linkstore.text import fold
 from linkstore.vectors import Floats, Ints
 
 LOOKED_BACK: Final = 16
@@ -44,6 +45,21 @@ def turns_mentioning(
     stored: list[Stored] = yield Documents(refs=np.unique(reached.refs))
     turns = [turn_of(one.id, one.metadata) for one in stored]
     return sorted(turns, key=lambda turn: turn.order, reverse=True)
+
+
+def by_sense(turns: Sequence[Turn], names: Sequence[str], around: Sequence[str]) -> list[Turn]:
+    """Turns that mention a name in the sense meant first: those that share most neighbours with it.
+
+    "Apple" beside "iPhone" and "Apple" beside "pie" are told apart by what else the turns mention, as in
+    M. Lesk, "Automatic Sense Disambiguation Using Machine Readable Dictionaries", SIGDOC 1986.
+
+    Args:
+        turns: That mention the names; their order stays among equals.
+        names: What is asked about.
+        around: What is mentioned beside it, in the question and in the last turns.
+    """
+    meant = {fold(name) for name in around} - {fold(name) for name in names}
+    return sorted(turns, key=lambda turn: -len(meant & set(map(fold, turn.entities))))
 
 
 def served(turns: Sequence[Turn], most: int) -> tuple[str, ...]:

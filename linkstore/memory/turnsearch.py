@@ -15,7 +15,8 @@ import numpy as np
 
 from linkstore.hits import Hits
 from linkstore.lexical import question_terms
-from linkstore.memory.turns import NEXT_TURN
+from linkstore.memory.turns import BACK, NEXT_TURN
+from linkstore.order import ranked
 from linkstore.plans import Groups, Members, Memberships, Plan, Reached, Side
 from linkstore.strategies import Question, Traversing
 from linkstore.strategies.firststage import FirstStage, first_stage
@@ -30,6 +31,10 @@ LEXICAL: Final = 1.5
 """Weight of words, where meaning has weight 1."""
 WHEN: Final = 0.25
 """What neighbours count less for a question about a time: it is said in the turn itself."""
+SECOND: Final = 0.75
+"""What a turn two links away counts, where one next to it counts 1."""
+_SEEDS: Final = 40
+"""Of so many turns, the best of the first stage, those two links away are looked at."""
 _WHEN: Final = re.compile(
     r"^\W*(when|how long|(?:in |on )?(?:what|which) (?:date|day|month|year))\b", re.IGNORECASE
 )
@@ -73,10 +78,14 @@ class TurnSearch(Traversing):
         faded = np.float32(WHEN if _WHEN.match(question.text) else 1.0)
         after = yield from _neighbours(first.refs, "out", "in", question)
         before = yield from _neighbours(first.refs, "in", "out", question)
-        known = _joined(first, after, before)
+        best = first.refs[(yield from ranked(first.refs, _own(first), _SEEDS))]
+        after_next = yield from _further(after, best, "out", "in", question)
+        before_last = yield from _further(before, best, "in", "out", question)
+        sides = (after, before, after_next, before_last)
+        known = _joined(first, *sides)
         own = first.scores_of(known)
         gained = np.zeros(len(known), dtype=np.float32)
-        for side in (after, before):
+        for side in sides:
             share = own[np.searchsorted(known.refs, side.source)] * side.weight * faded
             np.maximum.at(gained, np.searchsorted(known.refs, side.refs), share)
         trail.add(known)
@@ -140,6 +149,25 @@ def _neighbours(refs: Ints, leave: Side, arrive: Side, question: Question) -> Pl
         weight=left.weight[leaving],
         similarity=reached.similarity[arriving],
     )
+
+
+def _further(near: Neighbours, best: Ints, leave: Side, arrive: Side, question: Question) -> Plan[Neighbours]:
+    """The turns two links away from the best ones, given the turns one link away."""
+    chosen = np.flatnonzero(np.isin(near.source, best))
+    reached = near.refs[chosen]
+    further = yield from _neighbours(np.unique(reached), leave, arrive, question)
+    first, second = _pairs(reached, further.source)
+    weight = np.minimum(near.weight[chosen[first]], further.weight[second])
+    return Neighbours(
+        source=near.source[chosen[first]],
+        refs=further.refs[second],
+        weight=np.minimum(weight, np.float32(BACK)) * np.float32(SECOND),
+        similarity=further.similarity[second],
+    )
+
+
+def _own(first: FirstStage) -> Floats:
+    return first.scores(first.refs, first.similarity)
 
 
 def _pairs(left: Ints, right: Ints) -> tuple[Ints, Ints]:

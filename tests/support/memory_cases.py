@@ -154,6 +154,18 @@ class MemoryCases:
         assert [hit.document.id for hit in found.chunks] == ["k"]
         assert "Kubernetes scales pods." in found.prompt
 
+    def test_an_ambiguous_name_is_told_by_its_neighbours(self, store):
+        with LinkStore() as knowledge:
+            knowledge.add_texts(["Apple makes phones.", "Apples make pies."], ids=["phone", "pie"])
+            with ConversationMemory(store, knowledge) as memory:
+                for topic, beside in (("phone", "iPhone"), ("pie", "cinnamon")):
+                    memory.add("chat", "So?", "Yes.", entities=["Apple", beside], sources=[topic])
+                for number in range(4):
+                    memory.add("chat", f"Number {number}", entities=["number"])
+                for beside, first in (("iPhone", "phone"), ("cinnamon", "pie")):
+                    found = memory.recall("chat", f"Is Apple, with {beside}, good?")
+                    assert found.served[0].id == first
+
     def test_the_answer_behind_a_question_is_found(self, memory):
         for number in range(40):
             memory.add("chat", f"Ann: The weather was fine on day {number}")
