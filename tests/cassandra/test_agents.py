@@ -19,18 +19,20 @@ class TestFactsOnCassandra(FactCases):
             yield store
 
 
+@pytest.fixture(scope="module")
+def reused(cassandra_session):
+    """A store for all readers, since its tables take longer to make than the tests take."""
+    name = f"readers_{os.getpid()}"
+    create_keyspace(cassandra_session, name)
+    with LinkStore.cassandra(session=cassandra_session, keyspace=name) as store:
+        yield store
+    cassandra_session.execute(f'DROP KEYSPACE "{name}"')
+
+
 class TestReaderOnCassandra(ReaderCases):
     """All over one store, which each test gets as it should be."""
 
     many = 2_000
-
-    @pytest.fixture(scope="class")
-    def reused(self, cassandra_session):
-        name = f"readers_{os.getpid()}"
-        create_keyspace(cassandra_session, name)
-        with LinkStore.cassandra(session=cassandra_session, keyspace=name) as store:
-            yield store
-        cassandra_session.execute(f'DROP KEYSPACE "{name}"')
 
     @pytest.fixture
     def store(self, reused):

@@ -449,20 +449,20 @@ class ReaderCases:
 
     def test_without_facts_a_reader_searches_and_follows_links(self, store):
         script = [PLAN, found("joan"), LINKS, go("domremy"), LINKS, go("meuse"), DONE, said("x", "meuse")]
-        with LinkStore(store.embeddings, backend=store.backend) as plain:
-            reader = _without_facts(plain, scripted(script))
-            answer = reader.invoke(QUESTION)
-            assert taken(answer) == [
-                "plan",
-                "read_chunk joan",
-                "read_neighbors",
-                "read_chunk domremy",
-                "read_neighbors",
-                "read_chunk meuse",
-                "termination",
-                "answered meuse",
-            ]
-            assert reader.facts is None
+        reader = _without_facts(store, scripted(script))
+        answer = reader.invoke(QUESTION)
+
+        assert reader.facts is None
+        assert taken(answer) == [
+            "plan",
+            "read_chunk joan",
+            "read_neighbors",
+            "read_chunk domremy",
+            "read_neighbors",
+            "read_chunk meuse",
+            "termination",
+            "answered meuse",
+        ]
 
     def test_the_picture_has_what_was_read_and_marks_the_way_to_the_answer(self, store):
         with graph_reader(store, scripted(READINGS["two hops"][0]), checkpointer=InMemorySaver()) as reader:
