@@ -92,7 +92,7 @@ def resolve(question: str, recent: Sequence[Turn], entities: EntityFinder) -> Re
 
 def depends_on_history(question: str) -> bool:
     """Whether a question has a sign that it can only be understood from what was said before."""
-    return _has_sign(question) or len(terms(question)) < _FEWEST_WORDS
+    return _has_sign(question) or (len(terms(question)) < _FEWEST_WORDS and _is_fragment(question))
 
 
 def _has_sign(question: str) -> bool:

@@ -57,3 +57,12 @@ def test_a_question_that_stands_alone_stays_as_it_is(question):
     with LinkStore.open(":memory:") as store, ConversationMemory(store) as memory:
         memory.add("chat", "What is the walrus operator?", "It assigns a value inside an expression.")
         assert memory.recall("chat", question).resolved == question
+
+
+def test_a_whole_question_on_something_else_finds_what_it_asks_for():
+    """Few words and no reference: the turn before is not what it is about."""
+    with LinkStore.open(":memory:") as store, ConversationMemory(store) as memory:
+        memory.add("chat", "My favourite tea is sencha.", "Noted.")
+        memory.add("chat", "My cat is called Tom.", "Nice.")
+        for question in ("Which tea do I like?", "What do I like to drink?"):
+            assert memory.recall("chat", question).turns[0].query == "My favourite tea is sencha."
