@@ -108,6 +108,10 @@ def index(
     trust_claims: Annotated[
         bool, typer.Option("--trust-claims", help="Accept canonical URLs that name other sites.")
     ] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Processes that read pages; default one for each core."),
+    ] = None,
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE", dir_okay=False, help="Write what was skipped to FILE, as JSON lines."),
@@ -133,7 +137,9 @@ def index(
     from linkstore.ingest import DEFAULT_LINKS
 
     chosen = extractors(links or DEFAULT_LINKS)
-    run = partial(found.index(), source=name, links=chosen, dry_run=dry_run, prune=prune, **options)
+    run = partial(
+        found.index(), source=name, links=chosen, dry_run=dry_run, prune=prune, jobs=jobs, **options
+    )
     place = opened_or_empty(store) if dry_run else opened_or_made(store, embedding=embedding)
     with reported(report, json=json) as summaries, place as opened_store, _progress() as progress:
         try:

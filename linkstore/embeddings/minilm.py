@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from linkstore.cores import cores
 from linkstore.embeddings.cpp_runtime import cpp_runtime_clashes
 from linkstore.embeddings.encoder import Encoder, package_folder
 from linkstore.errors import EmbeddingError, MissingExtraError
@@ -64,7 +65,7 @@ class MiniLM(Encoder):
         order = sorted(range(len(texts)), key=lambda i: len(encodings[i].ids), reverse=True)
         batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
         vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
-        with ThreadPoolExecutor(max_workers=min(_cores(), len(batches)) or 1) as pool:
+        with ThreadPoolExecutor(max_workers=min(cores(), len(batches)) or 1) as pool:
             found = pool.map(lambda rows: _pooled([encodings[i] for i in rows]), batches)
             for rows, batch in zip(batches, found, strict=True):
                 vectors[rows] = batch
@@ -126,10 +127,6 @@ def _session() -> Any:
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     return onnxruntime.InferenceSession(_weights(), options, providers=["CPUExecutionProvider"])
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _weights() -> bytes:

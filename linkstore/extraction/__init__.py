@@ -50,6 +50,7 @@ class Page:
         metadata: What else its documents carry; plain JSON.
         left_out: How many of its letters are in no chunk, for they are navigation or not its main content.
         plain: How many characters of its source were read as plain text, for there was too much markup.
+        disbelieved: URLs of other sites that it says are its own; links to them do not lead to it.
     """
 
     url: str
@@ -59,6 +60,7 @@ class Page:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     left_out: int = 0
     plain: int = 0
+    disbelieved: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,8 +24,32 @@ def origin(url: str) -> str | None:
     return None if normal is None else normal.partition("://")[2].partition("/")[0]
 
 
+class Refusals:
+    """Keeps count of claims that were not believed."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._example = ("", "")
+
+    def note(self, page: str, url: str) -> None:
+        """Count that a page was not believed to have a URL."""
+        self._example = self._example if self._count else (page, url)
+        self._count += 1
+
+    def report(self) -> Iterator[BadInput]:
+        """What was not believed, in one line."""
+        if self._count:
+            page, url = self._example
+            number = "1 page says" if self._count == 1 else f"{self._count:,} pages say"
+            reason = (
+                f"{number} to be a page of another site, as {page} does of {url}; that is believed only with"
+                ' --trust-claims (Python: claims="any")'
+            )
+            yield BadInput(name="(claims)", reason=reason)
+
+
 class Claims:
-    """Judges the claims of one run, and keeps count of those that are not believed.
+    """Judges the claims of one run.
 
     Args:
         policy: Which claims are believed.
@@ -35,34 +59,28 @@ class Claims:
     def __init__(self, policy: ClaimPolicy, urls: Iterable[str] | None = ()) -> None:
         self.policy: Final = policy
         self._own = None if urls is None else frozenset(filter(None, map(origin, urls)))
-        self._refused = 0
-        self._example = ("", "")
+        self._refusals = Refusals()
 
-    def believed(self, url: str, page: str) -> bool:
-        """Whether a page may have this URL; paths within the source are always its own.
+    def believed(self, url: str) -> bool:
+        """Whether a page of the source may have this URL; paths within the source are always its own.
 
         Args:
             url: Absolute, or a tag within the site.
-            page: The page that claims it, for the report.
         """
         if self.policy == "any" or "://" not in url:
             return True
         claimed = origin(url) or url
         if self._own is None:
             self._own = frozenset({claimed})
-        if claimed in self._own:
-            return True
-        self._example = self._example if self._refused else (page, url)
-        self._refused += 1
-        return False
+        return claimed in self._own
+
+    def accepted(self, url: str, page: str) -> bool:
+        """As :meth:`believed`; takes down, for :meth:`report`, that the page was not."""
+        believed = self.believed(url)
+        if not believed:
+            self._refusals.note(page, url)
+        return believed
 
     def report(self) -> Iterator[BadInput]:
-        """What was not believed, in one line."""
-        if self._refused:
-            page, url = self._example
-            number = "1 page says" if self._refused == 1 else f"{self._refused:,} pages say"
-            reason = (
-                f"{number} to be a page of another site, as {page} does of {url}; that is believed only with"
-                ' --trust-claims (Python: claims="any")'
-            )
-            yield BadInput(name="(claims)", reason=reason)
+        """What was not accepted, in one line."""
+        yield from self._refusals.report()

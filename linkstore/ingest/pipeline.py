@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import xxhash
-from langchain_core.documents import Document
 
-from linkstore.errors import LinkError, LinkStoreError
-from linkstore.extraction import Chunk, LinkExtractor, Page
-from linkstore.ingest.documents import Linkers, extractor_name, page_documents
+from linkstore.extraction import LinkExtractor
+from linkstore.ingest.claims import Refusals
+from linkstore.ingest.documents import Linkers, extractor_name
 from linkstore.ingest.handover import handed_over, looked_over, with_corpus
-from linkstore.ingest.html.pages import UnreadablePageError
+from linkstore.ingest.readahead import ReadAhead
+from linkstore.ingest.readpage import ReadPage
 from linkstore.ingest.relink import Upkeep
 from linkstore.ingest.sink import PageDocuments, PageStore
 from linkstore.ingest.source import BadInput, Source, SourcePage
@@ -55,6 +56,7 @@ def index_source(
     progress: Progress | None = None,
     dry_run: bool = False,
     prune: bool = False,
+    jobs: int | None = None,
 ) -> Summary:
     """Bring a store up to date with a source of pages.
 
@@ -78,6 +80,10 @@ def index_source(
         dry_run: Say what would be done, and write nothing. Pages are read, but nothing is embedded.
         prune: Remove what is gone, even if that is more than half of what is stored, and what lay in a
             folder that is empty now.
+        jobs: How many processes read pages, once a second of reading has shown that there is enough to do;
+            1 reads in this process, None (default) has one for each core. The result is the same. With
+            extractors that are not given by name, pages are read in this process. A page that takes one of
+            the processes more than 10 s, or ends it, is reported and skipped.
 
     Returns:
         What was done; counts of a dry run are of what would have been.
@@ -90,7 +96,7 @@ def index_source(
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
     name = source.name if name is None else name
-    run = _Run.begun(store, source, name, links, dry_run=dry_run)
+    run = _Run.begun(store, source, name, links, dry_run=dry_run, jobs=jobs)
     run.read(progress)
     gone = run.last.gone(prune=prune)
     refused = not prune and 2 * len(gone) > run.last.stored
@@ -107,10 +113,15 @@ def index_source(
 
 
 def index_again(
-    store: PageStore, source: Source, *, name: str | None, links: Sequence[str | LinkExtractor[Any]]
+    store: PageStore,
+    source: Source,
+    *,
+    name: str | None,
+    links: Sequence[str | LinkExtractor[Any]],
+    jobs: int | None = None,
 ) -> Summary:
     """Take up pages that are to be read once more, after :func:`index_source`; removes nothing."""
-    run = _Run.begun(store, source, source.name if name is None else name, links, dry_run=False)
+    run = _Run.begun(store, source, source.name if name is None else name, links, dry_run=False, jobs=jobs)
     run.read(None)
     return run.ended([])
 
@@ -135,7 +146,9 @@ class _Run:
     last: _LastRun
     tally: _Tally
     upkeep: Upkeep
+    ahead: ReadAhead
     dry_run: bool
+    refusals: Refusals = field(default_factory=Refusals)
 
     @classmethod
     def begun(
@@ -146,6 +159,7 @@ class _Run:
         links: Sequence[str | LinkExtractor[Any]],
         *,
         dry_run: bool,
+        jobs: int | None,
     ) -> _Run:
         linkers = Linkers(links, source.site)
         return cls(
@@ -156,12 +170,16 @@ class _Run:
             last=_LastRun.read(store, name, _salt(source, links), source.site),
             tally=_Tally(),
             upkeep=Upkeep(store, () if dry_run else linkers.kept_up),
+            ahead=ReadAhead(linkers, links, jobs),
             dry_run=dry_run,
         )
 
     def read(self, progress: Progress | None) -> None:
         """Read what changed, and store it."""
-        pages = self._changed(progress)
+        with closing(self._changed(progress)) as changed:
+            self._store(changed)
+
+    def _store(self, pages: Iterator[PageDocuments]) -> None:
         if self.linkers.need_corpus:
             pages = with_corpus(self.store, self.linkers, pages)
         outcomes = (
@@ -189,22 +207,25 @@ class _Run:
         self.tally.links.update(self.upkeep.settle().links)
         return self.tally.summary(self.store, removed=len(gone), unseen=unseen)
 
-    def _changed(self, progress: Progress | None) -> Iterator[PageDocuments]:
+    def _changed(self, progress: Progress | None) -> Generator[PageDocuments, None, None]:
         """The pages that are new or changed, read; counts the others."""
         source, last = self.source, self.last
         about = len(source)
-        for done, offered in enumerate(source.pages(last.known), start=1):
-            name = offered.name if isinstance(offered, BadInput) else offered.url
-            last.left.discard(source.site.placed(name))
-            if isinstance(offered, BadInput):
-                self._take_down(offered)
-            elif last.known.get(name) == offered.digest:
-                self.tally.unchanged += 1
-            elif documents := self._read(offered):
-                digest = f"{last.salt}{offered.digest}"
-                yield PageDocuments(url=source.site.placed(name), digest=digest, documents=documents)
-            if progress is not None:
-                progress(done, max(about, done) if about else 0, name)
+        offers = self.ahead.pages(source.pages(last.known), last.lacks)
+        with closing(offers):
+            for done, (offered, found) in enumerate(offers, start=1):
+                name = offered.name if isinstance(offered, BadInput) else offered.url
+                last.left.discard(source.site.placed(name))
+                if isinstance(offered, BadInput):
+                    self._take_down(offered)
+                elif found is None:
+                    self.tally.unchanged += 1
+                elif page := self._taken(offered, found):
+                    yield page
+                if progress is not None:
+                    progress(done, max(about, done) if about else 0, name)
+        for refused in self.refusals.report():
+            self._take_down(refused)
 
     def _take_down(self, bad: BadInput) -> None:
         if bad.guessed and bad.hides is not None:
@@ -218,36 +239,29 @@ class _Run:
         self.tally.skipped[name] = reason
         _LOG.info("skipped %s: %s", name, reason)
 
-    def _read(self, page: SourcePage) -> tuple[Document, ...]:
-        """The page's documents; none if it cannot be read, which is noted. One page ends no run."""
-        try:
-            read = page.read()
-            documents = page_documents(read, self.linkers)
-            if read and isinstance(read[0], Chunk):
-                self._note(read[0].page)
-        except (UnreadablePageError, LinkError) as error:
-            self._skip(page.url, str(error))
-            return ()
-        except LinkStoreError:
-            raise
-        except OSError as error:
-            self._take_down(BadInput(name=page.url, reason=str(error), hides=page.url))
-            return ()
-        except Exception as error:  # noqa: BLE001 (a fault of a reader or extractor, whoever wrote it)
-            _LOG.info("reading %s failed", page.url, exc_info=True)
-            self._skip(page.url, f"reading it failed: {type(error).__name__}: {error}")
-            return ()
-        if not documents:
-            self._skip(page.url, "it has no text")
-        return documents
+    def _taken(self, page: SourcePage, found: ReadPage) -> PageDocuments | None:
+        """The page as it is stored; None if it could not be read, which is noted."""
+        self._note(page.url, found)
+        if found.problem is None:
+            digest = f"{self.last.salt}{page.digest}"
+            return PageDocuments(
+                url=self.source.site.placed(page.url), digest=digest, documents=found.documents
+            )
+        if found.unseen:
+            self._take_down(BadInput(name=page.url, reason=found.problem, hides=page.url))
+        else:
+            self._skip(page.url, found.problem)
+        return None
 
-    def _note(self, page: Page) -> None:
+    def _note(self, url: str, found: ReadPage) -> None:
         """Count what of a page is not stored, or not as it was meant."""
-        if page.left_out:
-            self.tally.left_out[page.url] = page.left_out
-        if page.plain:
-            reason = f"too much of it; {page.plain:,} characters were read as plain text, without links"
-            self._skip(f"{page.url} (markup)", reason)
+        for claimed in found.disbelieved:
+            self.refusals.note(url, claimed)
+        if found.left_out:
+            self.tally.left_out[url] = found.left_out
+        if found.plain:
+            reason = f"too much of it; {found.plain:,} characters were read as plain text, without links"
+            self._skip(f"{url} (markup)", reason)
 
 
 def _salt(source: Source, links: Sequence[str | LinkExtractor[Any]]) -> str:
@@ -292,6 +306,10 @@ class _LastRun:
         }
         outdated = frozenset(page for page, digest in stored.items() if not digest.startswith(salt))
         return cls(lead=lead, salt=salt, known=known, outdated=outdated, left=set(stored), stored=len(stored))
+
+    def lacks(self, page: SourcePage) -> bool:
+        """Whether a page is not stored as it would be now."""
+        return self.known.get(page.url) != page.digest
 
     def had(self, page: str) -> bool:
         """Whether a page was there."""

@@ -15,6 +15,7 @@ FLOORS = (
     {
         "_version",
         "arrays",
+        "cores",
         "display",
         "gc_pause",
         "lazy",

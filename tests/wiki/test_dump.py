@@ -12,8 +12,8 @@ from wikis import BASE, HEAD, Written, dump_text, write_dump
 from linkstore.errors import LinkStoreError
 from linkstore.ingest import BadInput, SourceNotFoundError, WikiSettings, WikiSource, index_wiki
 from linkstore.ingest.wiki.dump import DumpCutShortError, read_pages, read_siteinfo
+from linkstore.ingest.wiki.reading import WITH_SECTIONS
 from linkstore.ingest.wiki.redirects import Alias, Redirects, is_redirect, target_of
-from linkstore.ingest.wiki.source import WITH_SECTIONS
 from linkstore.links import Link, get_links
 
 NEEDLE = Written(

@@ -128,7 +128,6 @@ class FolderSource:
             else:
                 read = partial(self._chunks, file, content)
                 yield SourcePage(url=file.url, digest=self._digest(file, content), read=read)
-        yield from self._claims.report()
 
     def _look_around(self) -> None:
         """Learn from a few pages what most begin and end with, and whether links leave out suffixes."""
@@ -186,13 +185,17 @@ class FolderSource:
             found = self._chrome.without(found)
         found = self._titles.told_apart(found, file.url)
         old = self._old_names(file)
+        canonical = self._canonical(file, found)
+        believed = canonical is not None and self._claims.believed(canonical)
+        known_as = self._known_as(found, canonical) if believed else ()
         page = Page(
             url=file.url,
             title=found.title or file.name,
             base=found.base,
-            aliases=(*file.aliases, *self._canonical(file, found), *old.get("", ())),
+            aliases=(*file.aliases, *known_as, *old.get("", ())),
             left_out=found.left_out,
             plain=found.plain,
+            disbelieved=() if canonical is None or believed else (canonical,),
         )
         chunks = make_chunks(page, found.blocks, self._settings.limits)
         return answering(chunks, {"hyperlink": old, SYMBOL: self._named(file)})
@@ -212,12 +215,16 @@ class FolderSource:
         """The tags that lead to a page by redirects, by fragment."""
         return self._redirects.to(self._site.page_tag(file.url) or "")
 
-    def _canonical(self, file: PageFile, found: PageContent) -> tuple[str, ...]:
-        """The page's canonical URL, unless that is another page of the folder, such as its home page."""
+    def _canonical(self, file: PageFile, found: PageContent) -> str | None:
+        """The tag of the page's canonical URL; None for another page of the folder, such as its home page."""
         if not found.canonical:
-            return ()
+            return None
         tag = self._site.tag(found.canonical, page=file.url, base=found.base)
-        if tag is None or split_tag(tag)[0] in self._own_tags or not self._claims.believed(tag, file.url):
+        return None if tag is None or split_tag(tag)[0] in self._own_tags else tag
+
+    def _known_as(self, found: PageContent, tag: str | None) -> tuple[str, ...]:
+        """The canonical URL as it is written, or the tag of one that is relative."""
+        if tag is None or found.canonical is None:
             return ()
         return (found.canonical if "://" in found.canonical else tag,)
 
@@ -233,6 +240,7 @@ def index_folder(
     progress: Progress | None = None,
     dry_run: bool = False,
     prune: bool = False,
+    jobs: int | None = None,
 ) -> Summary:
     """Index the pages of a folder of built HTML and Markdown: see :func:`index_source`.
 
@@ -247,6 +255,7 @@ def index_folder(
         progress: Called after each page.
         dry_run: Say what would be done, and write nothing.
         prune: Remove what is gone, even if that is more than half of what is stored.
+        jobs: How many processes read; see :func:`~linkstore.ingest.index_source`.
 
     Raises:
         SourceNotFoundError: If there is no such folder.
@@ -258,7 +267,7 @@ def index_folder(
     """
     found = FolderSource(path, settings, prefix=prefix)
     return index_source(
-        store, found, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune
+        store, found, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs
     )
 
 

@@ -75,6 +75,7 @@ class VaultSource:
         self._claims = Claims(self._settings.claims, self._settings.bases or ())
         self._site = Site(bases=self._settings.bases or (), policy=self._settings.policy, prefix=prefix)
         self._titles = Titles(heads_of(self._files))
+        self._notes = Notes((), {})
         self._salt = repr((self._settings.limits, self._settings.encoding, self._settings.claims))
 
     @property
@@ -94,7 +95,7 @@ class VaultSource:
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
         """The notes by path. A note whose front matter is broken is offered without it, and reported."""
         yield from self._listing.problems
-        notes = Notes((file.page for file in self._files), self._aliases())
+        self._notes = notes = Notes((file.page for file in self._files), self._aliases())
         for file in self._files:
             text = self._text(file)
             if isinstance(text, BadInput):
@@ -107,8 +108,7 @@ class VaultSource:
                 front = NONE
                 yield BadInput(name=f"{file.url} (front matter)", reason=str(error))
             note = _Note(file=file, front=front, body=body, digest=self._digest(file, text, notes))
-            yield SourcePage(url=file.url, digest=note.digest, read=partial(self._chunks, note, notes))
-        yield from self._claims.report()
+            yield SourcePage(url=file.url, digest=note.digest, read=partial(self._chunks, note))
 
     def _text(self, file: PageFile) -> str | BadInput:
         content = content_of(file, self._settings.max_bytes)
@@ -135,16 +135,21 @@ class VaultSource:
         said = f"{self._salt}{file.url}{file.aliases}{leads}{shared}\0{text}"
         return xxhash.xxh3_128(said.encode(errors="replace")).hexdigest()
 
-    def _chunks(self, note: _Note, notes: Notes) -> list[Chunk]:
-        file, front = note.file, note.front
+    def _chunks(self, note: _Note) -> list[Chunk]:
+        file, front, notes = note.file, note.front, self._notes
         html = note_html(note.body, file.page, notes)
         found = markdown_content(html, title=squeezed(front.title), bare=True)
         found = self._titles.told_apart(found, file.url)
         title = found.title or PurePosixPath(file.name).stem
         metadata = {**front.fields, "aliases": list(front.aliases)} if front.aliases else dict(front.fields)
-        urls = (url for url in front.urls if self._claims.believed(self._site.page_tag(url) or "", file.url))
+        believed = {url: self._claims.believed(self._site.page_tag(url) or "") for url in front.urls}
         page = Page(
-            url=file.url, title=title, aliases=(*file.aliases, *urls), metadata=metadata, plain=found.plain
+            url=file.url,
+            title=title,
+            aliases=(*file.aliases, *(url for url in front.urls if believed[url])),
+            metadata=metadata,
+            disbelieved=tuple(self._site.page_tag(url) or url for url in front.urls if not believed[url]),
+            plain=found.plain,
         )
         chunks = make_chunks(page, found.blocks, self._settings.limits)
         links = tuple(property_links(dict(front.fields), file.page, notes))
@@ -163,6 +168,7 @@ def index_vault(
     progress: Progress | None = None,
     dry_run: bool = False,
     prune: bool = False,
+    jobs: int | None = None,
 ) -> Summary:
     """Index a vault of Markdown notes: see :func:`index_source`.
 
@@ -180,6 +186,7 @@ def index_vault(
         progress: Called after each note.
         dry_run: Say what would be done, and write nothing.
         prune: Remove what is gone, even if that is more than half of what is stored.
+        jobs: How many processes read; see :func:`~linkstore.ingest.index_source`.
 
     Raises:
         SourceNotFoundError: If there is no such folder.
@@ -191,7 +198,7 @@ def index_vault(
     """
     found = VaultSource(path, settings, prefix=prefix)
     return index_source(
-        store, found, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune
+        store, found, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs
     )
 
 

@@ -103,7 +103,7 @@ class JsonlSource:
         if key in seen:
             return BadInput(name=where, reason=f"an earlier line has the same id {id!r}")
         seen.add(key)
-        refused = frozenset(tag for tag in _claimed(fields, self._site) if not claims.believed(tag, id))
+        refused = frozenset(tag for tag in _claimed(fields, self._site) if not claims.accepted(tag, id))
         digest = xxhash.xxh3_128_hexdigest(line.strip() + b"".join(map(str.encode, sorted(refused))))
         read = partial(self._documents, where, id, fields, refused)
         return SourcePage(url=id, digest=digest, read=read)
@@ -128,6 +128,7 @@ def index_jsonl(
     progress: Progress | None = None,
     dry_run: bool = False,
     prune: bool = False,
+    jobs: int | None = None,
 ) -> Summary:
     """Index a file of JSON lines, a document each: see :func:`index_source` and :class:`JsonlSource`.
 
@@ -145,6 +146,7 @@ def index_jsonl(
         progress: Called after each line.
         dry_run: Say what would be done, and write nothing.
         prune: Remove what is gone, even if that is more than half of what is stored.
+        jobs: How many processes read; see :func:`~linkstore.ingest.index_source`.
 
     Raises:
         SourceNotFoundError: If there is no such file.
@@ -156,7 +158,7 @@ def index_jsonl(
     """
     found = JsonlSource(path, prefix=prefix, claims=claims)
     return index_source(
-        store, found, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune
+        store, found, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs
     )
 
 

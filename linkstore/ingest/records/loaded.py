@@ -110,6 +110,7 @@ def index_documents(
     progress: Progress | None = None,
     dry_run: bool = False,
     prune: bool = False,
+    jobs: int | None = None,
 ) -> Summary:
     """Index LangChain documents, such as ``loader.lazy_load()``: see :func:`index_source`.
 
@@ -128,6 +129,7 @@ def index_documents(
         progress: Called after each document.
         dry_run: Say what would be done, and write nothing.
         prune: Remove what is gone, even if that is more than half of what is stored.
+        jobs: How many processes read; see :func:`~linkstore.ingest.index_source`.
 
     Raises:
         NothingIndexedError: If none of the documents can be indexed, and none are stored.
@@ -137,13 +139,13 @@ def index_documents(
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
     found = DocumentsSource(documents, source, prefix=prefix, claims=claims)
-    return index_source(store, found, links=links, progress=progress, dry_run=dry_run, prune=prune)
+    return index_source(store, found, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs)
 
 
 def _is_own(link: Mapping[str, Any], id: str, claims: Claims) -> bool:
     """Whether a link may be the document's; a hyperlink that leads in claims a URL."""
     leads_in = link["kind"] == HYPERLINK and link["direction"] != "out"
-    return not leads_in or claims.believed(link["tag"], id)
+    return not leads_in or claims.accepted(link["tag"], id)
 
 
 def _origin(document: Document) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 import xxhash
 
-from linkstore.extraction import Chunk
 from linkstore.ingest.html.pages import PageContent, UnreadablePageError
 from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.web.client import Client
@@ -50,10 +49,6 @@ class Visitor:
     robots: Robots
     scope: Scope
     settings: WebSettings
-
-    def chunks(self, url: str, found: PageContent, moved: Sequence[str]) -> Sequence[Chunk]:
-        """The chunks of a page, with the URLs that lead to it."""
-        return web_chunks(url, found, tuple(moved), self.settings.limits)
 
     @property
     def how(self) -> str:
@@ -276,7 +271,7 @@ class Crawl:
         return SourcePage(
             url=url,
             digest=self._digests[url] if same else memory.digest(),
-            read=partial(self._visitor.chunks, url, content, (*moved, *aliases)),
+            read=partial(web_chunks, url, content, (*moved, *aliases), self._visitor.settings.limits),
         )
 
     def _unchanged(self, key: str, url: str, memory: Memory) -> SourcePage:

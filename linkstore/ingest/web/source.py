@@ -12,7 +12,7 @@ from linkstore.ingest.web.crawl import Crawl, Visitor
 from linkstore.ingest.web.errors import FetchError, SiteUnavailableError
 from linkstore.ingest.web.fetching import Response
 from linkstore.ingest.web.memory import Memory, remembered
-from linkstore.ingest.web.pages import is_html, read_web_page, unread
+from linkstore.ingest.web.pages import is_html, read_web_page, unread, web_chunks
 from linkstore.ingest.web.sitemaps import MAX_BYTES, is_sitemap, listed, resolved
 from linkstore.ingest.web.targets import absolute_url
 from linkstore.letters import readable_url
@@ -169,7 +169,8 @@ class LatePages:
             aliases=memory.aliases,
             children=memory.children,
         )
-        read = partial(visitor.chunks, url, page.content, (*memory.moved, *memory.aliases))
+        moved = (*memory.moved, *memory.aliases)
+        read = partial(web_chunks, url, page.content, moved, visitor.settings.limits)
         return SourcePage(url=url, digest=new.digest(), read=read)
 
 

@@ -71,6 +71,7 @@ def index_website(
     progress: Progress | None = None,
     dry_run: bool = False,
     prune: bool = False,
+    jobs: int | None = None,
     network: Network | None = None,
 ) -> Summary:
     """Index the pages of a website: see :func:`~linkstore.ingest.index_source`.
@@ -88,6 +89,7 @@ def index_website(
         progress: Called after each page.
         dry_run: Say what would be done, and write nothing. The pages are fetched.
         prune: Remove what is gone, even if that is more than half of what is stored.
+        jobs: How many processes read; see :func:`~linkstore.ingest.index_source`.
         network: How to resolve names and connect; default the machine's.
 
     Raises:
@@ -101,10 +103,10 @@ def index_website(
     """
     with open_website(url, settings, network=network) as site:
         summary = index_source(
-            store, site, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune
+            store, site, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs
         )
         late = None if dry_run else site.late()
-        mended = summary if late is None else index_again(store, late, name=source, links=links)
+        mended = summary if late is None else index_again(store, late, name=source, links=links, jobs=jobs)
     skipped = {**summary.skipped, **mended.skipped}
     return replace(summary, dangling=mended.dangling, linked=mended.linked, skipped=skipped)
 

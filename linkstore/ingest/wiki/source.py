@@ -6,7 +6,7 @@ pages. So whatever the size of the wiki, the source needs the memory of one page
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,32 +15,23 @@ from typing import Any, Final
 
 import xxhash
 
-from linkstore.extraction import Chunk, LinkExtractor, Page
-from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, answering, make_chunks
-from linkstore.ingest.html.pages import UnreadablePageError
+from linkstore.extraction import LinkExtractor
+from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
 from linkstore.ingest.sink import PageStore
 from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.summary import Progress, Summary
-from linkstore.ingest.wiki.article import Article, read_article
 from linkstore.ingest.wiki.dump import DumpCutShortError, DumpPage, read_pages, read_siteinfo
+from linkstore.ingest.wiki.reading import ArticleReader
 from linkstore.ingest.wiki.redirects import Alias, Redirects, target_of
-from linkstore.ingest.wiki.references import EXTRACTOR, References
-from linkstore.ingest.wiki.siteinfo import CATEGORY, MAIN
+from linkstore.ingest.wiki.references import EXTRACTOR
+from linkstore.ingest.wiki.siteinfo import MAIN
 from linkstore.ingest.wiki.titles import Titles
-from linkstore.links import Link
-from linkstore.urls import DEFAULT_POLICY, Site, UrlPolicy, quote_fragment
+from linkstore.urls import DEFAULT_POLICY, Site, UrlPolicy
 
 READER_VERSION: Final = 2
 """Raised whenever the same wikitext would be read otherwise, so that all pages are read again."""
 
-WITH_SECTIONS: Final = 16
-"""Of so many redirects to a page, by title, ``[[Redirect#Section]]`` leads to the section too."""
-NAMED: Final = 64
-"""So many redirects of a page are named in the metadata of its documents."""
-
-HYPERLINK: Final = "hyperlink"
-CATEGORY_KIND: Final = "category"
 _MARKUP: Final = "wikitext"
 
 
@@ -95,7 +86,7 @@ class WikiSource:
         base = settings.base or info.folder
         self._site = Site(bases=(base,) if base else (), policy=settings.policy, prefix=prefix)
         self._titles = Titles(info, settings.interwiki, base)
-        self._references = References(self._titles.resolve, cite=cite)
+        self._reader = ArticleReader(self._site, self._titles, settings.limits, cite=cite)
         kept = (READER_VERSION, settings.limits, sorted(settings.interwiki.items()), cite)
         self._salt = xxhash.xxh3_128(repr((kept, info)).encode(errors="replace")).hexdigest()
         self._count = 0
@@ -157,50 +148,8 @@ class WikiSource:
             longest = self._settings.longest
             return BadInput(name=url, reason=f"it has more than the {longest:,} characters allowed")
         digest = xxhash.xxh3_128(f"{self._salt}{page.title}\0{aliases}\0{page.text}".encode(errors="replace"))
-        return SourcePage(url=url, digest=digest.hexdigest(), read=partial(self._chunks, url, page, aliases))
-
-    def _chunks(self, url: str, page: DumpPage, aliases: tuple[Alias, ...]) -> list[Chunk]:
-        article = read_article(
-            page.text, title=page.title, resolve=self._titles.at(page.title, page.namespace)
-        )
-        if not article.blocks:
-            raise UnreadablePageError("it has no text")
-        names = [alias.title for alias in aliases if not alias.section]
-        described = Page(
-            url=url,
-            title=page.title,
-            aliases=tuple(map(self._titles.path, names[:WITH_SECTIONS])),
-            metadata={"aliases": [alias.title for alias in aliases[:NAMED]]} if aliases else {},
-        )
-        chunks = make_chunks(described, article.blocks, self._settings.limits)
-        chunks = self._references.resolved(chunks, article)
-        links = (*chunks[0].links, *self._categories(page, article), *self._incoming(names[WITH_SECTIONS:]))
-        chunks[0] = replace(chunks[0], links=links)
-        return answering(chunks, {HYPERLINK: self._sections(aliases)})
-
-    def _categories(self, page: DumpPage, article: Article) -> Iterator[Link]:
-        """A page is in its categories; the page of a category is in the category itself."""
-        if page.namespace == CATEGORY:
-            yield Link.bidir(kind=CATEGORY_KIND, tag=page.title.partition(":")[2])
-        for name in article.categories:
-            yield Link.bidir(kind=CATEGORY_KIND, tag=name)
-
-    def _incoming(self, titles: Iterable[str]) -> Iterator[Link]:
-        """Of redirects to the page alone."""
-        for title in titles:
-            for tag in self._tags(title):
-                yield Link.incoming(kind=HYPERLINK, tag=tag)
-
-    def _sections(self, aliases: Iterable[Alias]) -> dict[str, list[str]]:
-        """The tags of redirects that lead to a section, by its fragment."""
-        found: dict[str, list[str]] = {}
-        for alias in aliases:
-            if alias.section:
-                found.setdefault(quote_fragment(alias.section), []).extend(self._tags(alias.title))
-        return found
-
-    def _tags(self, title: str) -> tuple[str, ...]:
-        return self._site.page_tags(self._titles.path(title))
+        read = partial(self._reader.chunks, url, page, aliases)
+        return SourcePage(url=url, digest=digest.hexdigest(), read=read)
 
 
 def index_wiki(
@@ -215,6 +164,7 @@ def index_wiki(
     progress: Progress | None = None,
     dry_run: bool = False,
     prune: bool = False,
+    jobs: int | None = None,
 ) -> Summary:
     """Index the pages of a MediaWiki XML dump: see :func:`~linkstore.ingest.index_source`.
 
@@ -233,6 +183,7 @@ def index_wiki(
         progress: Called after each page.
         dry_run: Say what would be done, and write nothing.
         prune: Remove what is gone, even if that is more than half of what is stored.
+        jobs: How many processes read; see :func:`~linkstore.ingest.index_source`.
 
     Raises:
         SourceNotFoundError: If there is no such dump.
@@ -246,5 +197,5 @@ def index_wiki(
         chosen = replace(chosen, namespaces=tuple(namespaces))
     wiki = WikiSource(path, chosen, prefix=prefix, cite=EXTRACTOR in links)
     return index_source(
-        store, wiki, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune
+        store, wiki, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs
     )

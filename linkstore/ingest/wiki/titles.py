@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
 from html import unescape
-from typing import Final
+from typing import Any, Final
 from unicodedata import normalize
 from urllib.parse import quote, unquote, urlsplit
 
@@ -74,12 +74,17 @@ class Titles:
     """
 
     def __init__(self, site: SiteInfo, interwiki: Mapping[str, str], base: str | None) -> None:
+        self._given = (site, interwiki, base)
         self._namespaces = site.named_namespaces()
         self._prefixes = site.prefixes()
         self._interwiki = InterwikiMap(site, interwiki)
         self._root = urlsplit(base).path if base else "/"
         self.resolve: Callable[[str], Target | None] = lru_cache(_CACHED)(self._resolve)
         """The page that the target of a link (before ``|``) names; None if it cannot name one."""
+
+    def __reduce__(self) -> tuple[type[Titles], tuple[Any, ...]]:
+        """As it was made, without what it has resolved since: so it goes to the processes that read pages."""
+        return type(self), self._given
 
     def path(self, title: str) -> str:
         """The URL path of a page from the wiki's root, in its own letters.

@@ -88,7 +88,7 @@ class ZimSource:
             content = bytes(item.content)
             digest = xxhash.xxh3_128(f"{self._salt}{url}{aliases}".encode())
             digest.update(content)
-            read = partial(self._chunks, url, entry.title, aliases, content)
+            read = partial(_chunks, self._settings, url, entry.title, aliases, content)
             yield SourcePage(url=url, digest=digest.hexdigest(), read=read)
 
     def _entries(self) -> Iterator[Any]:
@@ -103,10 +103,13 @@ class ZimSource:
                 found.setdefault(entry.get_redirect_entry().path, []).append(quoted(entry.path))
         return found
 
-    def _chunks(self, url: str, title: str, aliases: tuple[str, ...], content: bytes) -> list[Chunk]:
-        found = read_html_page(content, encoding=self._settings.encoding)
-        page = Page(url=url, title=_title(title, url, found.title), base=found.base, aliases=aliases)
-        return make_chunks(page, found.blocks, self._settings.limits)
+
+def _chunks(
+    settings: IngestSettings, url: str, title: str, aliases: tuple[str, ...], content: bytes
+) -> list[Chunk]:
+    found = read_html_page(content, encoding=settings.encoding)
+    page = Page(url=url, title=_title(title, url, found.title), base=found.base, aliases=aliases)
+    return make_chunks(page, found.blocks, settings.limits)
 
 
 def _title(title: str, url: str, heading: str) -> str:
@@ -127,6 +130,7 @@ def index_zim(
     progress: Progress | None = None,
     dry_run: bool = False,
     prune: bool = False,
+    jobs: int | None = None,
 ) -> Summary:
     """Index the pages of a ZIM file, if libzim is installed: see :func:`index_source`.
 
@@ -140,6 +144,7 @@ def index_zim(
         progress: Called after each page.
         dry_run: Say what would be done, and write nothing.
         prune: Remove what is gone, even if that is more than half of what is stored.
+        jobs: How many processes read; see :func:`~linkstore.ingest.index_source`.
 
     Raises:
         MissingLibzimError: If libzim is not installed.
@@ -152,7 +157,7 @@ def index_zim(
     """
     found = ZimSource(path, settings, prefix=prefix)
     return index_source(
-        store, found, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune
+        store, found, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs
     )
 
 

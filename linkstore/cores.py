@@ -1,0 +1,10 @@
+"""How many processors there are for this process."""
+
+from __future__ import annotations
+
+import os
+
+
+def cores() -> int:
+    """The number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

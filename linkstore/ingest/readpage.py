@@ -1,0 +1,71 @@
+"""Reading one page, wherever that is done: here or in a process of its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from langchain_core.documents import Document
+
+from linkstore.errors import LinkError, LinkStoreError
+from linkstore.extraction import Chunk
+from linkstore.ingest.documents import Linkers, page_documents
+from linkstore.ingest.html.pages import UnreadablePageError
+
+_LOG = logging.getLogger("linkstore.ingest")
+Read = Callable[[], Sequence[Chunk] | Sequence[Document]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPage:
+    """What came of reading a page.
+
+    Args:
+        documents: In order; none if there is a problem.
+        left_out: See :class:`~linkstore.extraction.Page`.
+        plain: See :class:`~linkstore.extraction.Page`.
+        disbelieved: See :class:`~linkstore.extraction.Page`.
+        problem: Why the page was not read.
+        unseen: Whether the page may still be there, as after an error of the disk.
+    """
+
+    documents: tuple[Document, ...] = ()
+    left_out: int = 0
+    plain: int = 0
+    disbelieved: tuple[str, ...] = ()
+    problem: str | None = None
+    unseen: bool = False
+
+
+def read_page(url: str, read: Read, linkers: Linkers) -> ReadPage:
+    """Read a page. One page ends no run: a fault of a reader or extractor, whoever wrote it, is a problem.
+
+    Args:
+        url: Names the page in the log.
+        read: See :class:`~linkstore.ingest.SourcePage`.
+        linkers: Find the links.
+
+    Raises:
+        LinkStoreError: If the run cannot go on, such as for want of an extra.
+    """
+    try:
+        found = read()
+        documents = page_documents(found, linkers)
+    except (UnreadablePageError, LinkError) as error:
+        return ReadPage(problem=str(error))
+    except LinkStoreError:
+        raise
+    except OSError as error:
+        return ReadPage(problem=str(error), unseen=True)
+    except Exception as error:  # noqa: BLE001 (see above)
+        _LOG.info("reading %s failed", url, exc_info=True)
+        return ReadPage(problem=f"reading it failed: {type(error).__name__}: {error}")
+    page = found[0].page if found and isinstance(found[0], Chunk) else None
+    return ReadPage(
+        documents=documents,
+        left_out=page.left_out if page else 0,
+        plain=page.plain if page else 0,
+        disbelieved=page.disbelieved if page else (),
+        problem=None if documents else "it has no text",
+    )

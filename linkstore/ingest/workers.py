@@ -1,0 +1,174 @@
+"""Reading pages in processes of their own, so that every core reads.
+
+Each is a fresh Python that imports linkstore and nothing of the program that indexes; so it does not matter
+whether that is a notebook, a script without a ``__main__`` guard, or one with threads.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Event, Lock, Timer
+from typing import IO, Final, Self
+
+from linkstore.ingest.messages import SECONDS_A_PAGE, Task, packed, read_message, unpacked, write_message
+from linkstore.ingest.readpage import ReadPage
+from linkstore.ingest.source import SourcePage
+from linkstore.ingest.worker import joined
+from linkstore.urls import Site
+
+_START: Final = "import sys; sys.path[:] = {path!r}; from linkstore.ingest.worker import main; main()"
+_SECONDS_TO_START: Final = 60.0
+
+
+class Workers:
+    """Processes that read the pages of one run.
+
+    Args:
+        count: How many.
+        task: What they need to know, packed.
+        reader: What the methods that read pages belong to.
+        seconds: A page that takes longer is given up.
+    """
+
+    def __init__(self, count: int, task: bytes, reader: object, seconds: float) -> None:
+        self._reader = reader
+        self._waiting: SimpleQueue[_Process] = SimpleQueue()
+        self._processes = [_Process(task, seconds) for _ in range(count)]
+        for process in self._processes:
+            self._waiting.put(process)
+        self._threads = ThreadPoolExecutor(max_workers=count, thread_name_prefix="linkstore-read")
+
+    @classmethod
+    def started(cls, count: int, links: Sequence[str], site: Site, page: SourcePage) -> Self | None:
+        """Processes that can read pages such as this one; None if such pages cannot be sent to others."""
+        reader = getattr(getattr(page.read, "func", None), "__self__", None)
+        try:
+            task = packed(Task(links=tuple(links), site=site, reader=reader))
+        except Exception:  # noqa: BLE001 - whatever a source of somebody else consists of
+            return None
+        return cls(count, task, reader, SECONDS_A_PAGE)
+
+    def submit(self, page: SourcePage) -> Future[bytes | str] | None:
+        """Have a page read; None if it cannot be sent to another process."""
+        try:
+            content = packed((page.url, page.read), self._reader)
+        except Exception:  # noqa: BLE001 - whatever a source of somebody else consists of
+            return None
+        return self._threads.submit(self._ask, content)
+
+    def close(self) -> None:
+        """End the processes; pages that they still read are dropped."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for process in self._processes:
+            process.end()
+        self._threads.shutdown(wait=True)
+
+    def _ask(self, content: bytes) -> bytes | str:
+        process = self._waiting.get()
+        try:
+            return process.ask(content)
+        finally:
+            self._waiting.put(process)
+
+
+def found_by(reply: bytes | str) -> ReadPage | None:
+    """What a process replied; None if the page must be read here."""
+    if isinstance(reply, str):
+        return ReadPage(problem=reply)
+    return joined(unpacked(reply)) if reply else None
+
+
+class _Process:
+    """One process at a time, which is started when it is needed, and anew after it ended."""
+
+    def __init__(self, task: bytes, seconds: float) -> None:
+        self._task = task
+        self._seconds = seconds
+        self._running: subprocess.Popen[bytes] | None = None
+        self._ended = False
+        self._lock = Lock()
+
+    def ask(self, content: bytes) -> bytes | str:
+        """The reply to a message, or what happened to the process instead."""
+        try:
+            process = self._running or self._started()
+        except OSError:  # no more processes are allowed, say
+            return b""
+        if process is None:
+            return "the run ended before it was read"
+        return self._sent(process, content, self._seconds)
+
+    def end(self) -> None:
+        """End the process, and start no other."""
+        with self._lock:
+            self._ended = True
+            if self._running is not None:
+                self._running.kill()
+                _reap(self._running)
+                self._running = None
+
+    def _started(self) -> subprocess.Popen[bytes] | None:
+        with self._lock:
+            if self._ended:
+                return None
+            self._running = process = subprocess.Popen(  # noqa: S603 - Python itself
+                [sys.executable, "-c", _START.format(path=list(map(str, sys.path)))],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                process_group=0 if os.name == "posix" else None,  # Ctrl-C is for this process
+            )
+        self._sent(process, self._task, _SECONDS_TO_START)  # what comes of it is seen when it is asked
+        return process
+
+    def _sent(self, process: subprocess.Popen[bytes], content: bytes, bound: float) -> bytes | str:
+        late = Event()
+
+        def kill() -> None:
+            late.set()
+            process.kill()
+
+        timer = Timer(bound, kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            write_message(_pipe(process.stdin), content)
+            return read_message(_pipe(process.stdout))
+        except (EOFError, OSError, ValueError):  # ValueError: the pipe was closed
+            status = self._drop(process)
+            if late.is_set():
+                return f"reading it took more than {bound:g} s"
+            return f"the process that read it ended ({_said(status)})"
+        finally:
+            timer.cancel()
+
+    def _drop(self, process: subprocess.Popen[bytes]) -> int:
+        process.kill()
+        status = _reap(process)
+        with self._lock:
+            self._running = None
+        return status
+
+
+def _reap(process: subprocess.Popen[bytes]) -> int:
+    status = process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(OSError):  # what was not written is lost with the process
+                pipe.close()
+    return status
+
+
+def _said(status: int) -> str:
+    return f"signal {-status}" if status < 0 else f"exit code {status}"
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    if pipe is None:
+        raise OSError("the process has no pipe")
+    return pipe

@@ -1,0 +1,303 @@
+"""Pages that processes read give the same store as pages read here, and one that ends a process is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+from stores import embedding
+
+from linkstore import LinkStore
+from linkstore.extraction import Chunk, Page
+from linkstore.ingest import (
+    BadInput,
+    SourcePage,
+    index_documents,
+    index_folder,
+    index_jsonl,
+    index_source,
+    index_vault,
+    index_wiki,
+    readahead,
+    workers,
+)
+from linkstore.urls import Site
+
+WIKI = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11">
+<siteinfo><base>https://w.example/wiki/Main</base><namespaces><namespace key="0"/></namespaces></siteinfo>
+{pages}</mediawiki>"""
+ARTICLE = """<page><title>A{n}</title><ns>0</ns><id>{n}</id><revision><id>1</id><model>wikitext</model>
+<text>'''A{n}''' links to [[A{other}]].&lt;ref&gt;RFC 9110&lt;/ref&gt;
+== Part ==
+More of {n}, see [[Old {other}#Part|that]]. [[Category:C{kind}]]</text></revision></page>
+<page><title>Old {n}</title><ns>0</ns><id>1{n}</id><redirect title="A{n}"/><revision><id>2</id>
+<model>wikitext</model><text>#REDIRECT [[A{n}#Part]]</text></revision></page>"""
+COUNT = 40
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """Processes start with the first page, however short the source."""
+    monkeypatch.setattr(readahead, "PATIENCE", 0.0)
+
+
+def html_site(folder: Path) -> Path:
+    """Built pages of several kinds: with a shared frame, empty, binary, claiming another site."""
+    folder.mkdir()
+    for n in range(COUNT):
+        canonical = f'<link rel=canonical href="https://bank.example/{n}">' if n % 7 == 3 else ""
+        (folder / f"p{n}.html").write_text(
+            f"<title>Page {n}</title>{canonical}<nav><a href=p0.html>Home</a> of the docs</nav>"
+            f"<main><h1>Page {n}</h1><p>Text {n}, see RFC 91{n:02}.</p><h2 id=s>Part</h2>"
+            f"<p>See <a href=p{(n * 7) % COUNT}.html#s>another</a>.</p></main>"
+        )
+    (folder / "empty.html").write_text("")
+    (folder / "binary.html").write_bytes(b"\0" * 100)
+    (folder / "note.md").write_text("# Note\n\nSee [page](p1.html).\n")
+    return folder
+
+
+def vault(folder: Path) -> Path:
+    """Notes that link to each other by name and alias."""
+    folder.mkdir()
+    for n in range(COUNT):
+        front = f"---\naliases: [Alias {n}]\nurl: https://bank.example/{n}\ntags: [t{n % 3}]\n---\n"
+        (folder / f"Note {n}.md").write_text(f"{front}See [[Alias {(n * 3) % COUNT}]] and [[Note 1#Part]].\n")
+    (folder / "broken.md").write_text("---\na: [\n---\nText\n")
+    return folder
+
+
+def lines(path: Path) -> Path:
+    """Records, of which one is broken and one claims another site."""
+    rows = [
+        {"id": f"r{n}", "text": f"Text {n}", "url": f"https://{'a' if n else 'b'}.example/{n}"}
+        for n in range(COUNT)
+    ]
+    path.write_text("\n".join([*map(json.dumps, rows), "{broken", '{"id": "r1", "text": "again"}']))
+    return path
+
+
+def dump(path: Path) -> Path:
+    """Articles with redirects, categories and footnotes."""
+    pages = (ARTICLE.format(n=n, other=(n * 3) % COUNT, kind=n % 4) for n in range(COUNT))
+    path.write_text(WIKI.format(pages="\n".join(pages)))
+    return path
+
+
+SOURCES = {
+    "folder": (index_folder, html_site),
+    "vault": (index_vault, vault),
+    "jsonl": (index_jsonl, lines),
+    "wiki": (index_wiki, dump),
+}
+
+
+def contents(store: LinkStore) -> tuple:
+    return [(one.id, one.page_content, one.metadata) for one in store.scan()], store.pages()
+
+
+def run(index, place, jobs: int) -> tuple:
+    """What a store holds after a run, what the run says, and in what order it went."""
+    steps: list[tuple] = []
+    with LinkStore(embedding()) as store:
+        summary = index(store, place, source="s", jobs=jobs, progress=lambda *step: steps.append(step))
+        again = index(store, place, source="s", jobs=jobs)
+        return contents(store), summary, list(summary.skipped.items()), steps, again
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_processes_give_the_same_documents_links_report_and_order(tmp_path, kind, monkeypatch):
+    index, made = SOURCES[kind]
+    place = made(tmp_path / kind)
+    alone = run(index, place, 1)
+    asked: list[int] = []
+    ask = workers._Process.ask
+    monkeypatch.setattr(workers._Process, "ask", lambda self, content: asked.append(1) or ask(self, content))
+    assert run(index, place, 2) == alone
+    assert len(asked) >= COUNT - 1, "the pages were read by processes"
+    assert alone[1].pages.added >= COUNT - 1
+    assert alone[4].pages.unchanged == alone[1].pages.added
+
+
+class Odd:
+    """Pages of which one does something that pages should not; importable by its processes."""
+
+    name, site = "odd", Site()
+
+    def __init__(self, fault, offers_then=None) -> None:
+        self.fault, self.offers_then = fault, offers_then
+
+    def __len__(self) -> int:
+        return 12
+
+    def pages(self, known):
+        for n in range(12):
+            yield SourcePage(url=f"p{n}", digest=str(n), read=partial(self.read, n))
+        if self.offers_then is not None:
+            raise self.offers_then
+
+    def read(self, n):
+        if n == 5:
+            self.fault()
+        return [Chunk(page=Page(url=f"p{n}", title=f"P{n}"), text=f"text {n}", index=0)]
+
+
+def die() -> None:
+    os._exit(3)
+
+
+def be_killed() -> None:
+    os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+def hang() -> None:
+    time.sleep(600)
+
+
+def chatter() -> None:
+    print("what a reader prints does not reach the pipe")
+
+
+def fail() -> None:
+    raise ZeroDivisionError("at this page")
+
+
+def indexed(source, **options):
+    with LinkStore(embedding()) as store:
+        summary = index_source(store, source, links=(), jobs=2, **options)
+        return contents(store), summary
+
+
+@pytest.fixture
+def importable(monkeypatch):
+    """This module under a name that other processes can import."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    monkeypatch.setitem(sys.modules, "test_workers", sys.modules[__name__])
+    for one in (Odd, die, be_killed, hang, chatter, fail):
+        monkeypatch.setattr(one, "__module__", "test_workers")
+
+
+ENDS = {
+    "die": (die, "the process that read it ended (exit code 3)"),
+    "killed": (be_killed, "the process that read it ended (signal 9)"),
+    "fail": (fail, "reading it failed: ZeroDivisionError: at this page"),
+}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
+@pytest.mark.parametrize("end", ENDS)
+def test_a_page_that_ends_its_process_is_named_and_nothing_else_is_lost(importable, end):
+    fault, said = ENDS[end]
+    (documents, pages), summary = indexed(Odd(fault))
+    assert summary.skipped == {"p5": said}
+    assert set(pages) == {f"p{n}" for n in range(12)} - {"p5"}
+    assert len(documents) == 11
+
+
+def test_a_page_that_hangs_is_given_up(importable, monkeypatch):
+    monkeypatch.setattr(workers, "SECONDS_A_PAGE", 1.0)
+    begun = time.monotonic()
+    (_, pages), summary = indexed(Odd(hang))
+    assert summary.skipped == {"p5": "reading it took more than 1 s"}
+    assert len(pages) == 11
+    assert time.monotonic() - begun < 60
+
+
+def test_what_a_reader_prints_does_no_harm(importable):
+    (_, pages), summary = indexed(Odd(chatter))
+    assert (len(pages), summary.skipped) == (12, {})
+
+
+def test_a_source_that_fails_has_its_pages_stored_up_to_there(importable):
+    with LinkStore(embedding()) as store:
+        source = Odd(chatter, RuntimeError("the source broke"))
+        with pytest.raises(RuntimeError, match="the source broke"):
+            index_source(store, source, links=(), jobs=2)
+
+
+def test_a_source_that_cannot_be_sent_is_read_here():
+    source = Odd(lambda: None)  # a function without a name
+    (_, pages), summary = indexed(source)
+    assert (len(pages), summary.skipped) == (12, {})
+
+
+def test_no_process_is_left_after_a_run_or_an_interrupt(importable, monkeypatch):
+    made: list = []
+    init = workers._Process.__init__
+    monkeypatch.setattr(
+        workers._Process, "__init__", lambda self, *given: (made.append(self), init(self, *given))[1]
+    )
+
+    def interrupt(done, about, name):
+        if done == 7:
+            raise KeyboardInterrupt
+
+    with LinkStore(embedding()) as store:
+        with pytest.raises(KeyboardInterrupt):
+            index_source(store, Odd(chatter), links=(), jobs=2, progress=interrupt)
+        index_source(store, Odd(chatter), links=(), jobs=2)
+        assert len(store.pages()) == 12
+    assert made
+    assert all(one._running is None for one in made)
+
+
+def test_few_pages_start_no_process(tmp_path, monkeypatch):
+    monkeypatch.setattr(readahead, "PATIENCE", 60.0)
+    monkeypatch.setattr(workers._Process, "ask", lambda *_: pytest.fail("a process was asked"))
+    assert run(index_folder, html_site(tmp_path / "site"), 2)[1].pages.added == COUNT + 1
+
+
+SCRIPT = """
+from linkstore import LinkStore
+from linkstore.ingest import index_folder, readahead
+readahead.PATIENCE = 0.0
+print("begun")
+with LinkStore.open({store!r}) as store:
+    print(index_folder(store, {site!r}, jobs=2).pages.added)
+"""
+
+
+def test_a_script_needs_no_guard_and_runs_once(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(store=str(tmp_path / "s"), site=str(html_site(tmp_path / "site"))))
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["begun", str(COUNT + 1)], done.stderr
+
+
+def test_fewer_than_one_process_is_refused(tmp_path):
+    with LinkStore(embedding()) as store, pytest.raises(ValueError, match="at least 1, not 0"):
+        index_folder(store, html_site(tmp_path / "site"), jobs=0)
+
+
+def test_documents_are_read_by_processes_too():
+    from langchain_core.documents import Document
+
+    given = [Document(id=f"d{n}", page_content=f"RFC {n}", metadata={"n": n, "f": 1.5}) for n in range(COUNT)]
+
+    def stored(jobs: int):
+        with LinkStore(embedding()) as store:
+            index_documents(store, given, source="s", jobs=jobs)
+            return contents(store)
+
+    assert stored(2) == stored(1)
+
+
+def test_a_bad_input_among_the_pages_keeps_its_place(importable):
+    class Mixed(Odd):
+        def pages(self, known):
+            for n, page in enumerate(super().pages(known)):
+                yield page
+                if n % 4 == 0:
+                    yield BadInput(name=f"bad{n}", reason="it is bad")
+
+    steps: list[str] = []
+    indexed(Mixed(chatter), progress=lambda done, about, name: steps.append(name))
+    expected = [name for n in range(12) for name in ([f"p{n}", f"bad{n}"] if n % 4 == 0 else [f"p{n}"])]
+    assert steps == expected
