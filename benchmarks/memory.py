@@ -26,6 +26,7 @@ from typing import Any, Final
 
 import numpy as np
 from _memory_sets import Conversation, Dialogues, Question, Told, cast, locomo, mtrag, musique
+from _memory_time import times
 from _report import listed
 from langchain_core.embeddings import Embeddings
 
@@ -46,6 +47,9 @@ def main() -> None:
     """Measure the sets that are there; print a table, or JSON."""
     options = _options()
     embedding = get_embedding(options.embedding)
+    if options.time:
+        listed("CPU time of turns and recalls", times(embedding), as_json=options.json)
+        return
     found: dict[str, Any] = {}
     for name, scores in _measured(options, embedding):
         found[name] = {method: _estimates(measures) for method, measures in scores.items()}
@@ -179,9 +183,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--musique", help="a folder like musique_train")
     parser.add_argument("--embedding", default="wordllama")
     parser.add_argument("--every", type=int, default=1, help="ask only every so many questions")
+    parser.add_argument("--time", action="store_true", help="measure what a turn and a recall cost instead")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    if not any((options.locomo, options.mtrag, options.cast, options.musique)):
+    if not options.time and not any((options.locomo, options.mtrag, options.cast, options.musique)):
         if not options.data:
             parser.error("give --data DIR, or the files to measure")
         for name, path in _PLACES.items():

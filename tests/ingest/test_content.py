@@ -294,3 +294,21 @@ def test_a_fault_in_reading_a_page_is_its_problem_alone(monkeypatch):
     response = Response(url="https://x.org/", status=200, body=b"<p>text")
     found = web_pages.read_web_page(response, encoding="utf-8")
     assert str(found.content) == "reading it failed: KeyError: 'href'"
+
+
+def test_a_cell_of_links_to_the_own_page_is_data_beside_others():
+    read = read_html_page(
+        b"<h1>Streams</h1><p>Text.</p><table><tr><th>Use<th>To implement</tr><tr><td>Writing only"
+        b"<td><a href=#w>write()</a>, <a href=#v>writev()</a></tr></table>"
+    )
+    assert "Writing only | write(), writev()" in [block.text for block in read.blocks]
+    assert read.left_out == 0
+
+
+def test_a_row_that_is_only_links_to_the_own_page_is_contents():
+    read = read_html_page(
+        b"<h1>Streams</h1><table><tr><td><a href=#w>Writing</a> <a href=#r>Reading</a></tr></table>"
+        b"<p>Text.</p>"
+    )
+    assert [block.text for block in read.blocks] == ["Streams", "Text."]
+    assert read.left_out > 0

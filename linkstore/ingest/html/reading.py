@@ -118,6 +118,7 @@ class _Reader:
         self._waiting = Waiting()
         self._lead: str | None = None
         self._headed: list[int | None] = []
+        self._in_columns = False
         self.ranges: dict[int, tuple[int, int]] = {}
         self.left_out = 0
 
@@ -265,7 +266,9 @@ class _Reader:
         """A table row: one line, unless a cell holds more than one."""
         self._note(node, "tr")
         start = len(self._blocks)
-        simple = True
+        simple, around = True, self._in_columns
+        # A cell beside others is data, even if it is only links; a table of contents is in a row of its own.
+        self._in_columns = around or sum(1 for _ in node.iter()) > 1
         for cell in node.iter():
             before = len(self._blocks)
             if cell.mem_id in self._noise:
@@ -273,6 +276,7 @@ class _Reader:
             else:
                 self._block(cell, "td", depth)
             simple = simple and len(self._blocks) - before <= 1
+        self._in_columns = around
         cells = self._blocks[start:]
         if cells and simple and not any(cell.level for cell in cells):
             self._blocks[start:] = [joined(cells)]
@@ -326,21 +330,13 @@ class _Reader:
             self._blank, self._marks = True, 0
             self._emit(lines(text), counts)
 
-    def _is_contents(self, text: str) -> bool:
-        """Whether a line is only links to places on its own page."""
-        links = [link for link, _ in self._waiting.links]
-        return (
-            len(text) <= _LONGEST_LEAD
-            and all(link.href.startswith("#") for link in links)
-            and _signs(text) == sum(_signs(link.label) for link in links)
-        )
-
     def _emit(self, text: str, counts: Sequence[int], *, level: int = 0, fragment: str | None = None) -> None:
         waiting = self._waiting
         if not text:
             waiting.settle()
             return
-        if not level and len(waiting.links) > 1 and self._lead is None and self._is_contents(text):
+        line = not level and self._lead is None and not self._in_columns
+        if line and len(text) <= _LONGEST_LEAD and waiting.is_contents(text):
             self.left_out += letters(text)
             waiting.settle()
             waiting.drop_links()
@@ -367,11 +363,6 @@ class _Reader:
             )
         )
         waiting.clear()
-
-
-def _signs(text: str) -> int:
-    """How many letters and digits a text has."""
-    return sum(map(str.isalnum, text))
 
 
 def _names_a_box(heading: Node) -> bool:

@@ -46,3 +46,17 @@ class Waiting:
         """Forget all, once the block is complete."""
         self.anchors, self.links, self.starts = [], [], False
         self._settled = [0, 0]
+
+    def is_contents(self, text: str) -> bool:
+        """Whether a line is only links, several of them, and all to places on its own page."""
+        links = [link for link, _ in self.links]
+        return (
+            len(links) > 1
+            and all(link.href.startswith("#") for link in links)
+            and _signs(text) == sum(_signs(link.label) for link in links)
+        )
+
+
+def _signs(text: str) -> int:
+    """How many letters and digits a text has."""
+    return sum(map(str.isalnum, text))
