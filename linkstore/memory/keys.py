@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 from urllib.parse import quote, unquote
 
 from linkstore.errors import DocumentError
 from linkstore.filters import Filter
 from linkstore.text import fold
 
-LONGEST: int = 500
+LONGEST: Final = 500
 """Characters of each part of a key."""
 
 
@@ -100,11 +101,6 @@ def check_part(name: str, part: object) -> None:
         raise DocumentError(f"{name} must be a string of 1 to {LONGEST} characters, not {str(part)[:80]!r}")
     if "\0" in part or part.encode(errors="replace").decode() != part:
         raise DocumentError(f"{name} must not have NUL characters or lone surrogates: {part[:80]!r}")
-
-
-def owner_path(user_id: str | None, agent_id: str | None) -> str:
-    """The owner of the sessions of a user with an agent, as :attr:`SessionKey.owner` has it."""
-    return f"{_quoted(user_id)}/{_quoted(agent_id)}"
 
 
 def _quoted(part: str | None) -> str:
