@@ -19,20 +19,25 @@ NAMED: Final = 200
 
 
 def schema(backend: Backend, ceiling: int) -> Operation[Answer]:
-    """The recorded schema as text; without one, the kinds of link and the metadata fields of the store."""
+    """The recorded schema as text; without one, the kinds of link and the metadata fields of the store.
+
+    Without a recorded schema, the time may grow with the size of the store.
+    """
     recorded = yield from recorded_schema(backend)
-    known: Vocabulary = yield Engine(backend.vocabulary())
-    fields = sorted(known.fields - {LINKS_KEY})
-    kinds = sorted(known.kinds)
-    lines = [recorded.schema.describe()] if recorded else [f"Kinds of link: {_listed(kinds)}"]
-    lines += [f"Metadata fields: {_listed(fields)}", f"search follows at most hops={ceiling}."]
+    if recorded:
+        kinds, fields = sorted(recorded.schema.kinds), [recorded.schema.type_field]
+        lines = [recorded.schema.describe()]
+    else:
+        known: Vocabulary = yield Engine(backend.vocabulary())
+        kinds, fields = sorted(known.kinds), sorted(known.fields - {LINKS_KEY})
+        lines = [f"Kinds of link: {_listed(kinds)}", f"Metadata fields: {_listed(fields)}"]
     data = {
         "schema": recorded.schema.to_dict() if recorded else None,
         "kinds": kinds[:NAMED],
         "fields": fields[:NAMED],
         "max_hops": ceiling,
     }
-    return Answer(text="\n".join(lines), data=data)
+    return Answer(text="\n".join([*lines, f"search follows at most hops={ceiling}."]), data=data)
 
 
 def _listed(names: Iterable[str]) -> str:

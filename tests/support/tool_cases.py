@@ -357,6 +357,7 @@ class OwnToolCases:
         answer = message(graph_tools(store), "schema")
         assert answer.content.startswith(schema.describe())
         assert answer.artifact["schema"] == schema.to_dict()
+        assert (answer.artifact["kinds"], answer.artifact["fields"]) == (["BELONGS_TO"], ["type"])
 
     def test_links_of_the_wrong_direction_are_refused_before_a_tool_can_follow_them(self, store):
         """Failure mode: an extraction error. The batch is refused, and no chain leads through it."""
