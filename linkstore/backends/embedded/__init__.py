@@ -1,4 +1,4 @@
-"""The embedded engine: SQLite holds the truth, numpy and usearch answer from what derives of it."""
+"""The embedded engine: SQLite stores the documents; numpy and usearch answer from data derived from them."""
 
 from linkstore.backends.embedded.backend import EmbeddedBackend, EmbeddedSettings
 

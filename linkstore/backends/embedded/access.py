@@ -1,4 +1,4 @@
-"""When documents were last accessed: a table of its own, so that recording it rewrites nothing else."""
+"""Access times of documents, in a separate table, so that recording one rewrites nothing else."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FORGET: Final = "DELETE FROM access WHERE id = ?"
 
 
 def touch(connection: apsw.Connection, times: Mapping[str, int]) -> int:
-    """Record times, the latest of each document; how many documents there are."""
+    """Record access times; each document keeps its latest. Returns how many of the documents are stored."""
     before = connection.total_changes()
     connection.executemany(_TOUCH, [(at, id) for id, at in times.items()])
     return connection.total_changes() - before
 
 
 def accessed(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, int]:
-    """The times of those documents that have one."""
+    """The access times of the given documents, without those that have none."""
     return dict(rows_of(connection, _ACCESSED, (orjson.dumps(list(ids)).decode(),)))

@@ -25,11 +25,11 @@ _MOST_ENTRIES: Final = np.iinfo(np.int32).max
 
 
 def advanced(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Mirror:
-    """The mirror with what was committed up to ``stamp``; ``mirror`` itself if it is there already.
+    """A mirror that includes everything committed up to ``stamp``; ``mirror`` itself if it already does.
 
-    Nothing of what ``mirror`` shows changes, and this may be given up anywhere. (Marks of removals are
-    set in rows that both share. They bear the number of the change, which readers of ``mirror`` do not
-    see, and setting them again does no harm.)
+    What ``mirror`` shows does not change, and an interrupt at any point is harmless. (Removals are marked
+    in rows that both mirrors share. A mark is the number of the change, and readers of ``mirror`` ignore
+    later changes. Setting a mark twice has no further effect.)
     """
     if mirror.change >= stamp.change:
         return mirror
@@ -41,7 +41,7 @@ def advanced(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Mirro
     return replace(
         mirror,
         dead=mirror.dead + _mark_removals(mirror, connection),
-        # A document came and went; states in between had it.
+        # A skipped key belonged to a document that was added and removed; states in between had it.
         oldest=stamp.change if jumped else mirror.oldest,
         change=stamp.change,
         last_key=stamp.last_key,
@@ -68,7 +68,7 @@ def _positions(kinds: Sequence[str], wanted: Sequence[str]) -> Array:
 
 
 def _rowed(links: LinkRows, mirror: Mirror, keys: Array) -> LinkRows:
-    """Links by row instead of key, without those whose document or link group a damaged store lacks."""
+    """Convert keys of links to rows; drops links whose document or link group is missing (damaged store)."""
     documents = np.searchsorted(keys, links.document)
     groups, known = mirror.group_keys.find(links.group)
     known &= np.isin(links.document, keys)
@@ -91,7 +91,7 @@ def _with_documents(mirror: Mirror, rows: DocumentRows) -> Mirror:
 
 
 def _with_links(mirror: Mirror, links: LinkRows, documents: int) -> Mirror:
-    """With link entries of its last documents."""
+    """Add the link entries of the mirror's last ``documents`` documents."""
     start, first = len(mirror.link_group), len(mirror.keys) - documents
     if start + len(links.group) > _MOST_ENTRIES:
         raise BackendError(
@@ -116,8 +116,8 @@ def _with_links(mirror: Mirror, links: LinkRows, documents: int) -> Mirror:
 
 
 def _mark_removals(mirror: Mirror, connection: apsw.Connection) -> int:
-    """Mark the documents that went since the mirror's change; returns how many it had."""
-    if not mirror.last_key:  # it had none: a new process need not read what has gone
+    """Mark documents that were removed after the mirror's change; returns how many of them it contains."""
+    if not mirror.last_key:  # the mirror is empty, so there is nothing to mark
         return 0
     query = "SELECT key, change FROM departed WHERE change > ? AND key <= ?"
     bindings = mirror.change, mirror.last_key

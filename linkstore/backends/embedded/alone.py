@@ -1,4 +1,4 @@
-"""One at a time, over all threads and processes that have a store open."""
+"""Mutual exclusion across all threads and processes that have a store open."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ T = TypeVar("T")
 
 
 def alone(path: Path, work: Callable[[], T], *, wait: bool) -> T | None:
-    """Do some work while nobody else does theirs; None if someone is at it and we do not wait.
+    """Do some work while holding a lock; None if another holds the lock and ``wait`` is False.
 
-    The lock is that of an empty SQLite database: the system releases it when a process ends, and closing
-    the connection does, which is one call into C that no signal can come before.
+    The lock is the lock of an empty SQLite database. The system releases it when the process ends. Closing
+    the connection releases it too, in one call into C that a signal cannot interrupt.
 
     Args:
-        path: A file for the lock; made if it is not there.
+        path: A file for the lock; created if missing.
         work: What to do.
-        wait: Whether to wait until the others are done.
+        wait: Whether to wait until the lock is free.
     """
     try:
         connection = apsw.Connection(str(path))
@@ -34,10 +34,10 @@ def alone(path: Path, work: Callable[[], T], *, wait: bool) -> T | None:
 
 
 def _locked(connection: apsw.Connection, *, wait: bool) -> bool:
-    """Whether the lock is ours now; each of the two statements may find it taken."""
+    """Try to take the lock, and tell whether that worked; either of the two statements may fail."""
     connection.set_busy_handler(_again if wait else None)
     try:
-        connection.pragma("journal_mode", "off")  # nothing is written, and nothing shall be for a full disk
+        connection.pragma("journal_mode", "off")  # no journal file: locking must work on a full disk
         connection.execute("BEGIN EXCLUSIVE")
     except apsw.BusyError:
         return False

@@ -1,7 +1,7 @@
-"""The approximate index: usearch's HNSW graph over document keys, as a file that can be thrown away.
+"""The approximate index: usearch's HNSW graph over document keys, in a file that can be deleted and rebuilt.
 
 Method: Y. Malkov and D. Yashunin, "Efficient and robust approximate nearest neighbor search using
-hierarchical navigable small world graphs", TPAMI 2018. What it proposes is scored again exactly.
+hierarchical navigable small world graphs", TPAMI 2018. Its candidates are scored again exactly.
 """
 
 from __future__ import annotations
@@ -25,46 +25,47 @@ from linkstore.vectors import Floats, Ints
 share_cpp_runtime()  # usearch is imported later, and only for a store that has an index
 T = TypeVar("T")
 PROPOSALS: Final = 64
-"""How many candidates are taken for re-scoring at least; usearch looks at as many anyway."""
+"""The smallest number of candidates to score again; usearch visits at least as many anyway."""
 EXPANSION_SEARCH: Final = 96
 BATCH: Final = 2048
-"""How many documents are added while searches of the same index wait."""
+"""How many documents are added at a time; searches of the same index wait meanwhile."""
 PARALLEL_FROM: Final = 256
-"""Fewer documents than this are added by one thread, which loses none: see ``islands``."""
+"""Fewer documents than this are added by a single thread, which loses none: see ``islands``."""
 _NODE_BYTES: Final = 1024
 _LEAST_BYTES: Final = 48 << 20
-"""What usearch may take at once, in an index of any size: its memory comes in large pieces."""
+"""How much usearch may allocate at once, for an index of any size: it allocates memory in large blocks."""
 _TERMINATED: Final = "Operation has been terminated"
-"""What usearch says when a signal handler has raised."""
+"""The message of usearch's error after a signal handler has raised."""
 WAIT_SECONDS: Final = 0.0005
-"""How often an addition looks whether the searches before it are done."""
+"""How often an addition checks whether earlier searches are done."""
 
 
 class AnnIndex(Protocol):
-    """What proposes candidates."""
+    """An index that proposes candidates."""
 
     @property
     def covered(self) -> int:
-        """The largest document key in it."""
+        """The largest document key that the index covers."""
         ...
 
     def propose(self, vector: Floats, count: int, change: int) -> tuple[Ints, int] | None:
-        """Keys of documents that are probably the ``count`` nearest of those up to a key, and that key.
+        """Candidates for the nearest documents up to some key.
 
-        None when it is busy, or was brought up to a later change than ``change``: then it may lack documents
-        that were there.
+        Returns the keys of the ``count`` documents that are probably nearest, and the largest key that the
+        index covers. Returns None if the index is busy. Returns None too if the index is of a later change
+        than ``change``, because it may then lack documents that existed at ``change``.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SavedIndex:
-    """An index mapped from a verified file, shared with all processes by the system's cache.
+    """An index mapped from a verified file; processes share its memory through the system's page cache.
 
     Args:
-        index: Of usearch.
-        covered: The largest document key in it.
-        change: The change it was brought up to: it lacks documents removed before.
+        index: The usearch index.
+        covered: The largest document key that it covers.
+        change: The change it is of; it lacks documents removed before.
     """
 
     index: Any
@@ -73,7 +74,7 @@ class SavedIndex:
 
     @classmethod
     def load(cls, path: Path, digest: str, covered: int, change: int) -> SavedIndex | None:
-        """Map a file of ours; None if it is not what was written."""
+        """Map a file; None if its hash is not ``digest``."""
         index = _load(path, digest, view=True)
         return None if index is None else cls(index, covered, change)
 
@@ -83,11 +84,11 @@ class SavedIndex:
 
 
 class LiveIndex:
-    """The index in the memory of a process that writes: it grows with the store between snapshots.
+    """The index in the memory of a process that writes; it grows with the store between snapshots.
 
-    Searches may run side by side, but not beside an addition. An addition that is interrupted leaves an
-    index that nobody can trust; so it takes the index away first and puts it back when it is done, and
-    what was interrupted is built anew. One thread at a time may extend, load or save it.
+    Several searches may run at once, but not during an addition. An interrupted addition leaves an index
+    in an undefined state. So an addition first takes the index away and puts it back when it is done; after
+    an interrupt the index is missing and is rebuilt. One thread at a time may extend, load or save it.
     """
 
     def __init__(self) -> None:
@@ -101,7 +102,7 @@ class LiveIndex:
 
     @property
     def covered(self) -> int:
-        """The largest document key in it."""
+        """The largest document key that the index covers."""
         current = self._current
         return 0 if current is None else current.covered
 
@@ -110,7 +111,7 @@ class LiveIndex:
         return self.used(lambda index: index.propose(vector, count, change) if len(index.index) else None)
 
     def used(self, use: Callable[[SavedIndex], T]) -> T | None:
-        """What ``use`` makes of the index, to which nothing is added meanwhile; None if there is none now."""
+        """The result of ``use(index)``; nothing is added to the index meanwhile. None without an index."""
         search = object()
         try:
             with self._lock:
@@ -120,10 +121,10 @@ class LiveIndex:
                 self._searching.add(search)
             return use(current)
         finally:
-            self._searching.discard(search)  # a call into C, which no signal can come before
+            self._searching.discard(search)  # a call into C, which a signal cannot interrupt
 
     def start(self, dimension: int) -> None:
-        """Begin with an empty index of half-precision vectors; on unit vectors inner product is cosine."""
+        """Begin with an empty index of half-precision vectors; for unit vectors inner product is cosine."""
         from usearch.index import Index
 
         _spare(0)
@@ -131,23 +132,23 @@ class LiveIndex:
         self._current = SavedIndex(index, 0, 0)
 
     def load(self, path: Path, digest: str, covered: int, change: int) -> None:
-        """Begin with what a file holds, unless it is not what was written."""
+        """Begin with the index in a file; does nothing if the file's hash is not ``digest``."""
         index = _load(path, digest, view=False)
         if index is not None:
             self._current = SavedIndex(index, covered, change)
 
     def drop(self) -> None:
-        """Forget it."""
+        """Discard the index."""
         self._current = None
 
     def extend(self, keys: Ints, vectors: Callable[[Ints], Floats], covered: int, change: int) -> None:
         """Add documents, a batch at a time.
 
         Args:
-            keys: Of the documents that are there at ``change`` and not in it, ascending.
+            keys: Keys of the documents that exist at ``change`` and that the index lacks, ascending.
             vectors: Looks up vectors by key.
-            covered: The key up to which it is complete then.
-            change: The change it is brought up to.
+            covered: The key up to which the index is complete afterwards.
+            change: The change that the index is of afterwards.
         """
         for start in range(0, len(keys), BATCH):
             batch = keys[start : start + BATCH]
@@ -159,11 +160,11 @@ class LiveIndex:
             self._current = SavedIndex(self._current.index, covered, change)
 
     def save(self, path: Path, vectors: Callable[[Ints], Floats]) -> str:
-        """Write the index beside and rename it; returns its hash.
+        """Write the index to a temporary file and rename it; returns its hash.
 
         Args:
-            path: Where it ends up.
-            vectors: Looks up vectors by key, to add those again that were lost.
+            path: The final path.
+            vectors: Looks up vectors by key, to add lost documents again.
         """
 
         def write(temporary: Path) -> None:
@@ -240,10 +241,11 @@ def _search(index: Any, vector: Floats, count: int) -> Ints:
 
 
 def _raise_if_interrupted(error: RuntimeError) -> None:
-    """Raise the interrupt that usearch replaced by an error of its own.
+    """Raise KeyboardInterrupt if usearch was interrupted by a signal.
 
-    In the main thread usearch runs the handlers of pending signals. If one raises, usearch stops and drops
-    the exception, so its type is lost; Ctrl-C, by far the most frequent, raises KeyboardInterrupt.
+    In the main thread usearch runs the handlers of pending signals. If a handler raises, usearch stops,
+    drops the exception and raises its own error. The type is lost, so this assumes the most frequent one:
+    KeyboardInterrupt, from Ctrl-C.
     """
     if str(error) == _TERMINATED:
         raise KeyboardInterrupt("a signal handler raised while the index was in use") from error

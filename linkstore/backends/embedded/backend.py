@@ -65,13 +65,13 @@ class EmbeddedSettings:
     """How an embedded store behaves.
 
     Args:
-        exact_below: Up to so many documents all are compared, and no index is kept; default
-            20,000, where that still takes about half a millisecond at 256 dimensions.
-        grow_share: A new snapshot is taken when documents past the last one are more than this
-            share of those in it, and more than ``exact_below``; default 1/2.
-        durable: Whether an acknowledged write outlives a power cut, at one disk flush a write; it outlives
-            a crash of the process either way. Without, a power cut may take the last writes, each of them
-            whole, and never what was stored before; default True.
+        exact_below: A store of at most this many documents has no index, and a search compares the query
+            with all of them; default 20,000. That takes about half a millisecond at 256 dimensions.
+        grow_share: A new snapshot is taken when the documents added since the last one are at least this
+            share of those in it, and at least a quarter of ``exact_below``; default 1/2.
+        durable: Whether an acknowledged write survives a power cut, at the cost of one disk flush per
+            write; default True. A write survives a crash of the process either way. If False, a power cut
+            may lose the last writes, each one as a whole, but never what was stored before.
     """
 
     exact_below: int = 20_000
@@ -80,20 +80,20 @@ class EmbeddedSettings:
 
 
 class EmbeddedBackend(Backend):
-    """A store in one folder, for any number of threads and processes; one writes at a time.
+    """A store in one folder, for any number of threads and processes; one of them writes at a time.
 
     Args:
-        path: The folder; ``":memory:"`` keeps it in a temporary one, removed on close. It is made absolute
-            and its symbolic links are followed once, here.
-        create: Make the store if it is not there.
+        path: The folder. It is made absolute and its symbolic links are followed once, here. With
+            ``":memory:"`` the store lies in a temporary folder that is removed on close.
+        create: Create the store if it does not exist.
         settings: See :class:`EmbeddedSettings`.
 
     Raises:
         StoreNotFoundError: If the store does not exist and ``create`` is False.
         StoreFormatError: If the path is not a folder, or the database is damaged or not a linkstore database.
-        StorePermissionError: If its files may not be read.
-        StoreReadOnlyError: If the store does not exist and cannot be created, or must be written to before
-            it can be read.
+        StorePermissionError: If this process may not read its files.
+        StoreReadOnlyError: If the store does not exist and cannot be created, or if it must be written to
+            before it can be read.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class EmbeddedBackend(Backend):
         self._upkeep.at_open()
 
     def beside(self, name: str, *, create: bool) -> EmbeddedBackend:
-        """The backend of a further store: the folder of this name within the store's own.
+        """The backend of another store, which lies in a subfolder of this name.
 
         Raises:
             StoreNotFoundError: If there is none and ``create`` is False.
@@ -143,19 +143,19 @@ class EmbeddedBackend(Backend):
         return self._opened.get().groups
 
     def _current(self) -> Database:
-        """The database, of this process."""
+        """The database as opened by this process."""
         if self._closed:
             raise StoreClosedError(f"the store at {self.folder} is closed; open it again")
         return self._database
 
     @immediate
     def manifest(self) -> Manifest:
-        """From the table of settings."""
+        """Reads the table of settings."""
         return self._current().read(lambda connection: _manifest(settings_of(connection)))
 
     @immediate
     def claim(self, manifest: Manifest) -> Manifest:
-        """Into the table of settings, if it has none."""
+        """Writes to the table of settings, if it has no manifest."""
 
         def record_once(connection: apsw.Connection) -> Manifest:
             known = _manifest(settings_of(connection))
@@ -171,7 +171,7 @@ class EmbeddedBackend(Backend):
 
     @immediate
     def write(self, change: Change) -> Written:
-        """One transaction."""
+        """Writes in one transaction."""
         prepared = collection_paused(lambda: self._prepared(change))
 
         def apply(connection: apsw.Connection, writer: ChangeWriter) -> Written:
@@ -186,7 +186,7 @@ class EmbeddedBackend(Backend):
 
     @immediate
     def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Written:
-        """One transaction, in which the documents are read and written anew."""
+        """Reads the documents and writes them again, in one transaction."""
 
         def apply(connection: apsw.Connection, writer: ChangeWriter) -> Written:
             changed, unchanged = relinked(connection, kinds, links)
@@ -195,7 +195,7 @@ class EmbeddedBackend(Backend):
         return self._write(apply)
 
     def _write(self, apply: Callable[[apsw.Connection, ChangeWriter], Written]) -> Written:
-        """One write transaction; then a snapshot, when enough has come since the last."""
+        """Run one write transaction; then take a snapshot if enough has changed since the last one."""
 
         def work(connection: apsw.Connection) -> tuple[ChangeWriter, Written, dict[str, Any]]:
             writer = ChangeWriter(connection, self._groups)
@@ -210,59 +210,59 @@ class EmbeddedBackend(Backend):
 
     @immediate
     def touch(self, times: Mapping[str, int]) -> int:
-        """Into a table of their own, in one transaction that changes nothing else."""
+        """Writes to the table of access times, in one transaction that changes nothing else."""
         return self._current().write(lambda connection: access.touch(connection, times)) if times else 0
 
     @immediate
     def accessed(self, ids: Sequence[str]) -> dict[str, int]:
-        """From that table."""
+        """Reads the table of access times."""
         return self._current().read(lambda connection: access.accessed(connection, ids))
 
     @immediate
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> list[PageEntry]:
-        """From the table of pages."""
+        """Reads the table of pages."""
         return self._current().read(lambda connection: page_entries(connection, source, urls))
 
     @immediate
     def digests(self, source: str | None) -> dict[str, str]:
-        """From the table of pages, row by row."""
+        """Reads the table of pages, row by row."""
         return self._current().read(lambda connection: page_digests(connection, source))
 
     @immediate
     def linked(self, kind: str, take: int) -> list[LinkedPage]:
-        """From the table of pages and the mirror's links."""
+        """Reads the table of pages and the mirror's links."""
         return self._view(lambda view: tallies.most_linked(view, kind, take))
 
     @immediate
     def scan(self, after: str | None, limit: int) -> list[Record]:
-        """From the tables, by the ids' index."""
+        """Reads the tables in the order of the index on ids."""
         return self._current().read(lambda connection: inspection.records(connection, after, limit))
 
     @immediate
     def survey(self) -> Survey:
-        """From the mirror."""
+        """Counts in the mirror."""
         return self._view(tallies.survey)
 
     @immediate
     def vocabulary(self, asked: Vocabulary | None = None) -> Vocabulary:
-        """From the tables of link groups and documents."""
+        """Reads the tables of link groups and documents."""
         known = self._opened.get().fields
         return self._current().read(lambda connection: look_up(connection, known, asked))
 
     @immediate
     def note(self, name: str) -> str | None:
-        """From the table of settings."""
+        """Reads the table of settings."""
         return self._current().read(lambda connection: notes.read(connection, name))
 
     @immediate
     def set_note(self, name: str, value: str | None, expected: str | None) -> str | None:
-        """Into the table of settings, in one transaction."""
+        """Writes to the table of settings, in one transaction."""
         return self._current().write(lambda connection: notes.exchange(connection, name, value, expected))
 
     @immediate
     def flush(self) -> None:
-        """Take a snapshot of whatever has come since the last, if the store is of a size for it."""
-        if not self._current().read_only:  # else whoever wrote it takes snapshots
+        """Take a snapshot if anything has changed since the last one and the store is large enough."""
+        if not self._current().read_only:  # a process that can write takes the snapshots
             self._upkeep.flush()
 
     @immediate
@@ -275,7 +275,7 @@ class EmbeddedBackend(Backend):
     def verify(self) -> Report:
         """Compare links, vectors, counts, files and memory with the documents."""
         found = self._current().inspect(self._inspected)
-        if not found:  # else what is derived from the tables must differ
+        if not found:  # if the tables are damaged, the derived data differ in any case
             found = self._upkeep.inspected(self._compared)
         return Report(findings=tuple(found))
 
@@ -291,7 +291,7 @@ class EmbeddedBackend(Backend):
 
     @immediate
     def repair(self) -> Report:
-        """Write anew what differs from the documents; build what is derived anew if anything differs."""
+        """Rewrite the rows that differ from the documents; if any do, rebuild all derived data too."""
         report = run(self.verify(), _nothing_to_wait_for)
         if report.sound:
             return report
@@ -299,9 +299,9 @@ class EmbeddedBackend(Backend):
         def mend(connection: apsw.Connection) -> Snapshot | None:
             with decoding("tables"):
                 inspection.mend(connection)
-            cleaning.begin_epoch(connection)  # a link group may have gone whose key others remember
+            cleaning.begin_epoch(connection)  # a link group may be deleted whose key other processes remember
             recorded = snapshot_of(settings_of(connection))
-            snapshot.forget(connection)  # its files may have the right hashes and the wrong contents
+            snapshot.forget(connection)  # its files may have the recorded hashes and still be wrong
             return recorded
 
         recorded = self._current().write(mend)
@@ -312,7 +312,7 @@ class EmbeddedBackend(Backend):
 
     @immediate
     def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> T:
-        """In one read transaction."""
+        """Answers in one read transaction."""
         return self._view(
             lambda view: run(
                 answered(plan, EmbeddedReader(view, scope, self._settings.exact_below).answer),
@@ -321,22 +321,22 @@ class EmbeddedBackend(Backend):
         )
 
     def run(self, operation: Operation[T]) -> T:
-        """In the caller's thread."""
+        """Runs in the caller's thread."""
         return run(operation, _nothing_to_wait_for)
 
     async def arun(self, operation: Operation[T]) -> T:
-        """In a worker thread."""
+        """Runs in a worker thread."""
         return await asyncio.to_thread(self.run, operation)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({MEMORY if self._temporary else str(self.folder)!r})"
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """By reopening the folder, for pickle and deepcopy.
+        """Support pickle and deepcopy: the copy opens the folder again.
 
         Raises:
             CapabilityError: If the store is in memory only.
-            StoreClosedError: If it is closed.
+            StoreClosedError: If the store is closed.
         """
         self._current()
         if self._temporary:
@@ -347,7 +347,7 @@ class EmbeddedBackend(Backend):
         return _reopened, (type(self), self.folder, self._settings)
 
     def close(self) -> None:
-        """Take a snapshot if much has come since the last, and release everything."""
+        """Take a snapshot if much has changed since the last one, and release everything."""
         if self._closed:
             return
         try:
@@ -366,7 +366,7 @@ class EmbeddedBackend(Backend):
 
 
 def _reopened(kind: type[EmbeddedBackend], folder: Path, settings: EmbeddedSettings) -> EmbeddedBackend:
-    """The store in a folder, which must be there still."""
+    """Open the store in a folder; it must still exist."""
     return kind(folder, create=False, settings=settings)
 
 

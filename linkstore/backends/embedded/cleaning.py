@@ -1,4 +1,4 @@
-"""Forgetting what no document needs: removals that everybody has seen, and link groups without links."""
+"""Deletion of rows that no document needs: old records of removals, and link groups without links."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from linkstore.backends.embedded.sharing import FLOOR
 from linkstore.vectors import Ints
 
 UNLISTED: Final = "unlisted"
-"""The setting that tells how many removals are no longer listed."""
+"""The setting that counts the removals that are no longer listed."""
 EPOCH: Final = "epoch"
 _LEAST: Final = 1000
-"""So many removals stay listed, and so many link groups without links are kept, in the smallest store."""
+"""Even the smallest store keeps up to this many listed removals, and link groups without links."""
 _FREE_PAGES: Final = 256
 
 
 def due(settings: dict[str, Any]) -> bool:
-    """Whether more has gone since the last time than there is, so that forgetting it costs little."""
+    """Whether the listed removals outnumber the documents (or 2,000, if more): then cleaning is cheap."""
     documents: int = settings["documents"]
     return _listed(settings) > 2 * max(_LEAST, documents // 2)
 
 
 def clean(connection: apsw.Connection, view: View, *, everything: bool = False) -> None:
-    """Forget, in an open write transaction.
+    """Delete unneeded rows, in an open write transaction.
 
-    Mirrors that have not seen a removal that is no longer listed are loaded anew. A link group that comes
-    back gets another key.
+    A mirror that has not seen a removal that is no longer listed must be loaded again. A link group that is
+    deleted and later used again gets a new key.
 
     Args:
-        connection: In the transaction.
-        view: Of the state that the transaction began with.
-        everything: Also what is cheaper to keep.
+        connection: In the write transaction.
+        view: A view of the state that the transaction began with.
+        everything: Whether to delete also what is cheaper to keep.
     """
     settings = settings_of(connection)
     kept = 0 if everything else max(_LEAST, settings["documents"] // 2)
@@ -58,7 +58,7 @@ def begin_epoch(connection: apsw.Connection) -> None:
 
 
 def give_back(connection: apsw.Connection) -> None:
-    """Return free pages to the file system if they are many, in an open write transaction."""
+    """Return free pages to the file system if there are many, in an open write transaction."""
     free, pages = connection.pragma("freelist_count"), connection.pragma("page_count")
     if free > max(_FREE_PAGES, pages // 2):
         connection.execute("PRAGMA incremental_vacuum").fetchall()
@@ -74,7 +74,7 @@ def _set(connection: apsw.Connection, name: str, value: int) -> None:
 
 
 def _orphans(view: View) -> tuple[Ints, int]:
-    """Keys of the link groups that no document lies on, and how many others there are."""
+    """Keys of the link groups without members, and how many link groups have members."""
     mirror, stamp = view.mirror, view.stamp
     end = int(mirror.links_at.take(np.array([mirror.rows_seen(stamp)]))[0])
     documents = mirror.link_document.rows(0, end).astype(np.int64)

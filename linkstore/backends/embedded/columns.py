@@ -1,9 +1,8 @@
-"""Growing columns: an immutable base, mostly memory-mapped, and a tail in memory.
+"""Growing columns: an immutable base, usually memory-mapped, and a tail in memory.
 
-A column is a value: adding rows gives another column. Both share the tail, in which the new rows lie
-past the end of the old column, so a reader of the old one is not disturbed, and an addition that is
-interrupted leaves nothing but rows nobody sees, which the next one overwrites. Only the last column of
-such a line may be added to.
+A column is a value: adding rows returns a new column. Both columns share the tail. The new rows lie past the
+end of the old column, so its readers do not see them. An interrupted addition leaves only rows that no column
+includes, and the next addition overwrites them. Rows may be added only to the newest of such columns.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ class Column:
     """A numpy column of rows of one shape and type.
 
     Args:
-        base: (n, …) its first rows; may be a memory map.
-        tail: (m, …) further rows, of which ``size`` are there.
-        size: See ``tail``.
+        base: (n, …) the first rows; may be a memory map.
+        tail: (m, …) memory for further rows; the first ``size`` belong to the column.
+        size: How many rows of ``tail`` belong to the column.
     """
 
     base: Array
@@ -43,7 +42,7 @@ class Column:
         return len(self.base) + self.size
 
     def extended(self, rows: Array) -> Column:
-        """With rows at the end; amortised cost of these rows alone."""
+        """A column with rows added at the end; the amortised cost depends on these rows alone."""
         tail, needed = self.tail, self.size + len(rows)
         if needed > len(tail):
             grown = np.empty((max(needed, 2 * len(tail), 64), *rows.shape[1:]), self.base.dtype)
@@ -84,9 +83,9 @@ class Column:
         return np.concatenate(views) if views else self.base[:0]
 
     def put(self, at: Ints, values: Array | int) -> None:
-        """Set rows in place, to one value or one each; the base must be in memory.
+        """Set rows in place, to one value for all or to one value each; the base must be in memory.
 
-        All columns that share the rows change.
+        This changes all columns that share the rows.
         """
         early = at < len(self.base)
         given = np.broadcast_to(values, at.shape)
@@ -94,14 +93,14 @@ class Column:
         self.tail[at[~early] - len(self.base)] = given[~early]
 
     def count_up_to(self, value: int) -> int:
-        """How many rows of an ascending column are no greater than ``value``."""
+        """How many rows of an ascending column are at most ``value``."""
         base, tail = self.base, self.tail[: self.size]
         if self.size and value >= tail[0]:
             return len(base) + int(np.searchsorted(tail, value, "right"))
         return int(np.searchsorted(base, value, "right"))
 
     def find(self, values: Ints) -> tuple[Ints, Bools]:
-        """Where each value is in an ascending column, and whether it is there."""
+        """The position of each value in an ascending column, and whether the column contains it."""
         if not len(self):
             return np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
         at = np.searchsorted(self.base, values)
@@ -115,13 +114,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Strings:
-    """A column of strings, the first packed as UTF-8.
+    """A column of strings; the first ones are packed as UTF-8.
 
     Args:
         offsets: (n + 1,) where each packed string starts in ``blob``.
-        blob: Their bytes, one after another.
-        tail: Further strings, of which ``size`` are there.
-        size: See ``tail``.
+        blob: The bytes of the packed strings, one after another.
+        tail: Further strings; the first ``size`` belong to the column.
+        size: How many strings of ``tail`` belong to the column.
     """
 
     offsets: Array
@@ -131,14 +130,14 @@ class Strings:
 
     @classmethod
     def of(cls, offsets: Array, blob: Array) -> Strings:
-        """The strings packed so."""
+        """A column of these packed strings."""
         return cls(offsets, blob, [], 0)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1 + self.size
 
     def extended(self, strings: Sequence[str]) -> Strings:
-        """With strings at the end."""
+        """A column with strings added at the end."""
         self.tail[self.size :] = strings
         return Strings(self.offsets, self.blob, self.tail, self.size + len(strings))
 

@@ -1,4 +1,4 @@
-"""One SQLite connection: how it is opened, its settings, and SQLite's errors under our names."""
+"""One SQLite connection: how it is opened and configured, and how SQLite's errors become linkstore's."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from linkstore.errors import (
 )
 
 BUSY_SECONDS: Final = 5.0
-"""How long a writer waits for another before it gives up."""
+"""How long a writer waits for another writer before it gives up."""
 PRAGMAS: Final[Mapping[str, int]] = {"cache_size": -16_384}
-"""Settings of every connection that are not SQLite's own: see ``benchmarks/connections.py``."""
+"""Settings of every connection that differ from SQLite's defaults: see ``benchmarks/connections.py``."""
 CHECKPOINT_PAGES: Final = 1_000
-"""How many pages the log holds before a commit folds what it can into the file: 4 MB."""
+"""A commit checkpoints the write-ahead log once it holds this many pages (4 MB)."""
 
 
 def open_writable(place: Place, *, create: bool = False, ends: float | None = None) -> apsw.Connection:
@@ -40,8 +40,8 @@ def open_writable(place: Place, *, create: bool = False, ends: float | None = No
 
     Args:
         place: Where the store lies.
-        create: Make the file if it is not there.
-        ends: When to give up waiting for others, by the monotonic clock; None: after 5 s.
+        create: Create the file if it does not exist.
+        ends: When to stop waiting for other processes, by the monotonic clock; None: after 5 s.
     """
     flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
     connection = apsw.Connection(str(place.database), flags=flags)
@@ -61,11 +61,11 @@ def open_writable(place: Place, *, create: bool = False, ends: float | None = No
 def open_read_only(place: Place) -> apsw.Connection:
     """A connection that writes nothing, not even a lock file.
 
-    Where another process has the store open, its files take part in locking. Otherwise the database is
-    read as a file that nobody writes; the caller watches :meth:`Place.contents`.
+    If another process has the store open, the connection uses that process's lock files. Otherwise it reads
+    the database without locks, as an immutable file; the caller checks :meth:`Place.contents` for writes.
 
     Raises:
-        StoreReadOnlyError: If there is a log that must be folded in first.
+        StoreReadOnlyError: If there is a write-ahead log that must be checkpointed first.
     """
     options = "mode=ro"
     if place.beside("-shm") < 0:
@@ -90,21 +90,21 @@ def open_read_only(place: Place) -> apsw.Connection:
 def _settle(connection: apsw.Connection, place: Place) -> None:
     for name, value in PRAGMAS.items():
         connection.pragma(name, value)
-    connection.execute("SELECT 1 FROM sqlite_schema").fetchall()  # opens the log too, by its name
+    connection.execute("SELECT 1 FROM sqlite_schema").fetchall()  # opens the log too, by its path
     place.check()
     if has_moved(connection):
         raise StoreMovedError(f"{place.database} was replaced while it was being opened; open it again")
 
 
 def has_moved(connection: apsw.Connection) -> bool:
-    """Whether the file of a connection is no longer at its path, as far as the system can tell."""
+    """Whether the file of a connection was moved or replaced, as far as the system can tell."""
     moved = ctypes.c_int(0)
     connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
     return bool(moved.value)
 
 
 def patience(ends: float | None = None) -> Callable[[int], bool]:
-    """A busy handler that tries again every few ms; SQLite's own sleeps too long to be fair.
+    """A busy handler that tries again every few ms; SQLite's own handler sleeps too long to be fair.
 
     Args:
         ends: When it gives up, by the monotonic clock; None: 5 s after the first try.
@@ -126,12 +126,12 @@ def patience(ends: float | None = None) -> Callable[[int], bool]:
 
 @contextlib.contextmanager
 def translated(operation: str, path: Path, busy: Callable[[], str]) -> Iterator[None]:
-    """Turn SQLite's errors into ours, naming the file and the operation.
+    """Convert SQLite's errors to linkstore's; the message names the file and the operation.
 
     Args:
-        operation: What was being done, such as ``"read"``.
+        operation: What is being done, such as ``"read"``.
         path: The database.
-        busy: Says who holds the lock.
+        busy: Returns the message of a StoreBusyError, which says who holds the lock.
     """
     try:
         yield
@@ -164,7 +164,7 @@ def _other(error: apsw.Error, operation: str, path: Path) -> BackendError:
         return _not_opened(operation, path)
     if isinstance(error, apsw.SchemaChangeError) or _names_a_table(error):
         return StoreFormatError(f"{operation} {path}: {error}; tables are missing or not linkstore's")
-    # The system reports a full disk as failed input or output too.
+    # The system may also report a full disk as an input/output error.
     if isinstance(error, apsw.IOError) and _free(path) < 1 << 20:
         return StoreFullError(
             f"{operation} {path}: no space left ({error}); what was stored before is intact:"
@@ -185,7 +185,7 @@ def _free(path: Path) -> int:
 
 
 def _not_opened(operation: str, path: Path) -> BackendError:
-    """Why a file cannot be opened, which SQLite does not tell."""
+    """The reason why a file cannot be opened, which SQLite's error does not give."""
     try:
         mode = path.stat().st_mode
     except OSError as error:

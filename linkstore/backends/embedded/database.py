@@ -27,17 +27,17 @@ from linkstore.errors import StoreBusyError, StoreClosedError, StoreFormatError,
 
 T = TypeVar("T")
 LOG_BYTES: Final = 64 << 20
-"""When the write-ahead log is larger, a writer waits for readers so that it can be emptied."""
+"""If the write-ahead log is larger than this, a writer waits for readers so that it can empty the log."""
 LOG_SHARE: Final = 0.5
-"""A log larger than this share of the database is emptied if no reader is in the way."""
+"""A log larger than this share of the database is emptied if no reader blocks that."""
 LEAST_LOG_BYTES: Final = 1 << 20
-"""A log of this size is left alone, however small the database is."""
+"""A log up to this size is not emptied, however small the database is."""
 _LOG_PATIENCE_SECONDS: Final = 0.05
 _LOG: Final = logging.getLogger("linkstore")
 
 
 def rows_of(connection: apsw.Connection, query: str, bindings: Sequence[Any] = ()) -> list[Any]:
-    """All rows of a query: tuples, as untyped as SQLite.
+    """All rows of a query, as tuples; the types of their values are not checked.
 
     Raises:
         StoreFormatError: If a text is not valid UTF-8.
@@ -55,12 +55,12 @@ class Database:
     """The SQLite file of one store, for use by the process that made this object.
 
     Args:
-        place: Where the store lies; the file is made if it is not there.
-        durable: Whether an acknowledged write outlives a power cut (it always outlives a crash).
+        place: Where the store lies; the file is created if missing.
+        durable: Whether an acknowledged write survives a power cut (it always survives a crash).
 
     Attributes:
-        read_only: Whether the store lies where this process cannot write.
-        left_to_parent: Whether this is a forked child that closed what it inherited.
+        read_only: Whether this process cannot write to the store.
+        left_to_parent: Whether this is a forked child that has closed the connections it inherited.
     """
 
     def __init__(self, place: Place, *, durable: bool) -> None:
@@ -83,11 +83,11 @@ class Database:
             self._open()
 
     def read(self, work: Callable[[apsw.Connection], T]) -> T:
-        """What ``work`` makes of a connection in a read transaction, which sees one state of the store.
+        """The result of ``work(connection)`` in a read transaction, which sees one state of the store.
 
         Raises:
             StoreMovedError: If the folder was deleted, renamed or replaced.
-            StoreBusyError: If a store that can only be read here was written meanwhile.
+            StoreBusyError: If this process can only read the store, and another wrote to it meanwhile.
         """
         use = object()
         try:
@@ -109,10 +109,10 @@ class Database:
         return result
 
     def inspect(self, work: Callable[[apsw.Connection], T]) -> T:
-        """As :meth:`read`, by a connection of its own.
+        """Like :meth:`read`, but with a new connection.
 
-        SQLite checks the tables of FTS5 against what the connection remembers of them, which is older
-        than the state it reads if the connection has searched before another one wrote.
+        SQLite checks the tables of FTS5 against what the connection has cached of them. If the connection
+        searched before another one wrote, its cache is older than the state it reads.
         """
         self._check_open()
         self.place.check()
@@ -127,16 +127,16 @@ class Database:
         return result
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
-        """What ``work`` makes of a connection in the one write transaction; committed, or rolled back.
+        """The result of ``work(connection)`` in the only write transaction; it is committed or rolled back.
 
-        A signal may raise anywhere in here. It finds each step either not begun or covered by the
-        ``finally``, whose calls are into C and so not interrupted before they have taken effect; a context
-        manager written in Python would be.
+        A signal handler may raise anywhere in here. Each step has then either not begun, or the ``finally``
+        blocks undo it. These blocks make calls into C, which a signal cannot interrupt before they take
+        effect; it could interrupt a context manager written in Python.
 
         Raises:
             StoreBusyError: If another writer holds the store for more than 5 s.
             StoreFullError: If there is no space left.
-            StoreReadOnlyError: If the store can only be read here.
+            StoreReadOnlyError: If this process can only read the store.
             StoreMovedError: If the folder was deleted, renamed or replaced.
         """
         ends, turn, writer, pid = time.monotonic() + BUSY_SECONDS, object(), None, os.getpid()
@@ -170,7 +170,7 @@ class Database:
 
     @contextlib.contextmanager
     def _use(self) -> Iterator[None]:
-        """Keep a fork from happening meanwhile."""
+        """Delay any fork until the block ends."""
         use = object()
         try:
             FORKS.enter(use, self)
@@ -179,11 +179,11 @@ class Database:
             FORKS.under_way.pop(use, None)
 
     def rewrite(self) -> None:
-        """Write the whole file anew, without what was deleted, and empty the log.
+        """Rewrite the whole file without deleted content, and empty the log.
 
         Raises:
             StoreBusyError: If others read or write for more than 5 s.
-            StoreFullError: If there is no space for it.
+            StoreFullError: If there is not enough space for the new file.
         """
         ends, turn = time.monotonic() + BUSY_SECONDS, object()
         self._check_writable()
@@ -195,7 +195,7 @@ class Database:
             with self._translated("rewrite"):
                 writer.set_busy_handler(patience(ends))
                 writer.pragma("secure_delete", 1)
-                writer.pragma("auto_vacuum", 2)  # takes effect with VACUUM, for stores made without
+                writer.pragma("auto_vacuum", 2)  # for stores made without it; takes effect with VACUUM
                 writer.execute("VACUUM")
                 writer.set_busy_handler(patience())
                 writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -211,7 +211,7 @@ class Database:
             )
 
     def _wait_for_turn(self, turn: object, ends: float) -> None:
-        """Become the one writer of this process; the turn ends when it is discarded."""
+        """Wait until no other thread of this process writes; the turn ends when it is discarded."""
         while True:
             with self._lock:
                 if not self._turn:
@@ -222,7 +222,7 @@ class Database:
             time.sleep(0.001)
 
     def close(self) -> None:
-        """Close all connections; the last one out folds the write-ahead log into the file."""
+        """Close all connections; the last process to close the store checkpoints the write-ahead log."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -232,7 +232,7 @@ class Database:
             self._close_writer()
 
     def close_inherited(self) -> None:
-        """In a forked child, between transactions: close all without touching the files."""
+        """Close all connections without touching the files; for a forked child, between transactions."""
         for connection in (*self._idle, self._writer):
             if connection is not None:
                 connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -250,7 +250,7 @@ class Database:
             self._turn.discard(turn)
 
     def _open(self) -> None:
-        """The first connection; makes the database, or brings it forward, if need be."""
+        """Open the first connection; creates or migrates the database if necessary."""
         if self.read_only:
             connection = open_read_only(self.place)
             self._idle.append(connection)
@@ -259,10 +259,10 @@ class Database:
             self._writer = self._create()
 
     def _create(self) -> apsw.Connection:
-        """The writer's connection, to a database that is made, or brought forward, if need be.
+        """Open the writer's connection; creates or migrates the database if necessary.
 
-        Of several processes that make a database at the same moment, all but one wait: SQLite does not
-        ask the busy handler while the journal mode changes.
+        If several processes create a database at the same time, all but one must wait. This method tries
+        again by itself, because SQLite does not call the busy handler while the journal mode changes.
         """
         ends = time.monotonic() + BUSY_SECONDS
         while True:
@@ -292,7 +292,7 @@ class Database:
         return connection
 
     def _set_durability(self, connection: apsw.Connection) -> None:
-        # NORMAL syncs before it folds the log in: a power cut may take the last writes, never the store.
+        # NORMAL syncs before each checkpoint: a power cut may lose the last writes, never the store.
         connection.pragma("synchronous", "FULL" if self._durable else "NORMAL")
 
     def _checkout(self) -> apsw.Connection:
@@ -317,13 +317,13 @@ class Database:
         self._close_connection(connection)
 
     def _close_connection(self, connection: apsw.Connection) -> None:
-        """Close it; of a store that moved, without touching the files that are at its path now."""
+        """Close a connection; if the store moved, without touching the files that are now at its path."""
         if self.place.moved:
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.close()
 
     def _drop_stale(self) -> None:
-        """Where nothing can be locked: forget connections to a file that was written since."""
+        """If the store is read without locks: close connections opened before the file was last written."""
         if self._contents is None:
             return
         self.place.check()
@@ -340,11 +340,11 @@ class Database:
             raise StoreBusyError(f"{self.path} was written by another process while it was read; try again")
 
     def _bound_log(self, writer: apsw.Connection) -> None:
-        """Empty the log when it is large, which a commit by itself never does.
+        """Empty the log if it is large; a commit by itself never makes it smaller.
 
-        A log that is large beside the database is emptied if that needs no waiting. One beyond
-        ``LOG_BYTES`` is waited for, the longer the larger it is: readers that overlap may keep it in use.
-        What was committed is safe however this ends.
+        A log that is large compared with the database is emptied if that needs no waiting. If the log
+        exceeds ``LOG_BYTES``, this waits for readers, which may overlap and keep it in use; the larger
+        the log, the longer the wait. Committed data are safe in any case.
         """
         size = self.place.beside("-wal")
         if size > self._log_limit:
@@ -357,7 +357,7 @@ class Database:
             self._log_left = 0
 
     def _empty_log(self, writer: apsw.Connection, busy: Callable[[int], bool] | None) -> bool:
-        """Fold the log into the database and cut it off; whether nobody was in the way."""
+        """Checkpoint the log and truncate it; returns whether that succeeded."""
         writer.set_busy_handler(busy)
         try:
             writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -369,7 +369,7 @@ class Database:
         return True
 
     def _announce(self) -> None:
-        """Leave our pid where a writer that waits in vain can read it."""
+        """Write this process's pid to a file, for the error message of a writer that waits in vain."""
         with contextlib.suppress(OSError):
             self._pid_file.write_text(str(os.getpid()), encoding="ascii")
 

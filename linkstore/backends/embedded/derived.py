@@ -1,4 +1,4 @@
-"""Comparing what is derived from the tables with them: the mirror, snapshots, and the index."""
+"""Comparison of derived data (mirror, snapshot and index) with the tables."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _CHUNK: Final = 20_000
 """How many document keys are read at once."""
 _EXAMPLES: Final = 5
 _HALF: Final = 2e-3
-"""How far a number of a unit vector may be from itself in half precision."""
+"""The largest difference between a component of a unit vector and its half-precision value."""
 
 
 def findings(
     view: View, files: SnapshotFiles, recorded: Snapshot | None, live: LiveIndex
 ) -> Iterator[Finding]:
-    """What differs from the tables.
+    """The differences between derived data and the tables.
 
     Args:
-        view: Of the store.
-        files: Its snapshots.
-        recorded: The snapshot that is recorded; its files have the hashes they should have.
+        view: A view of the store.
+        files: The files of its snapshots.
+        recorded: The snapshot that the database records; its files have the recorded hashes.
         live: The index in memory.
     """
     yield from _in_mirror(view, view.mirror, "in memory")
     floor = settings_of(view.connection).get(FLOOR) or 0
     mirror = files.load_mirror(recorded) if recorded and recorded.change >= floor else None
-    if mirror is not None:  # an older one cannot be caught up from, and nobody does
+    if mirror is not None:  # an older mirror cannot be brought up to date, and is never used
         yield from _in_mirror(view, advanced(mirror, view.connection, view.stamp), "in the snapshot")
     saved = files.map_ann(recorded) if recorded else None
     if saved is not None:
@@ -63,7 +63,7 @@ def _in_mirror(view: View, mirror: Mirror, place: str) -> Iterator[Finding]:
 
 
 def _differing(view: View, mirror: Mirror, after: int, last: int) -> list[str]:
-    """Ids of the documents in a range of keys that the mirror does not have as they are."""
+    """Ids of the documents in a range of keys that the mirror lacks or has with other values."""
     documents = load_documents(view.connection, after, last, mirror.dimension)
     rows, found = mirror.keys.find(documents.keys)
     visible = mirror.visible(rows, view.stamp)
@@ -88,9 +88,9 @@ def _differing(view: View, mirror: Mirror, after: int, last: int) -> list[str]:
 
 
 def _unlike(ours: tuple[Array, ...], theirs: tuple[Array, ...]) -> Ints:
-    """Keys of the documents whose link entries are not the same: an entry is there twice, once on each side.
+    """Keys of the documents whose link entries differ: an equal entry occurs twice, once in each argument.
 
-    ``numpy.unique`` compares rows by Python code, and raises TypeError when that is interrupted.
+    ``numpy.unique`` is not used here: it compares rows by Python code, and raises TypeError if interrupted.
     """
     both = [np.concatenate(pair).astype(np.float64) for pair in zip(ours, theirs, strict=True)]
     rows = np.column_stack(both)
@@ -102,7 +102,7 @@ def _unlike(ours: tuple[Array, ...], theirs: tuple[Array, ...]) -> Ints:
 
 
 def _differing_groups(view: View, mirror: Mirror) -> list[str]:
-    """Tags of the link groups in the table that the mirror does not have as they are."""
+    """Tags of the link groups in the table that the mirror lacks or has with other values."""
     groups = load_groups(view.connection, 0, view.stamp.last_group)
     rows, found = mirror.group_keys.find(groups.keys)
     if not len(mirror.group_keys):
@@ -114,7 +114,7 @@ def _differing_groups(view: View, mirror: Mirror) -> list[str]:
 
 
 def _sorted_rightly(mirror: Mirror, stamp: Stamp, bit: int) -> bool:
-    """Whether the runs of a side hold each entry of a document that is there, under its link group."""
+    """Whether the runs of a side have every entry of every existing document under the right link group."""
     groups, entries = mirror.sides[bit].flat()
     if len(entries) and (entries.max() >= len(mirror.link_group) or entries.min() < 0):
         return False
@@ -133,7 +133,7 @@ def _in_index(view: View, index: SavedIndex, place: str) -> Iterator[Finding]:
     """Compare the keys and vectors of an index with the documents that it covers."""
     mirror, stamp = view.mirror, view.stamp
     if index.change > stamp.change:
-        return  # it may lack documents that are gone since
+        return  # it may lack documents that were removed after this view's state
     keys = np.sort(np.asarray(index.index.keys, dtype=np.int64))
     rows = mirror.all_visible(stamp)
     rows = rows[: np.searchsorted(mirror.keys.take(rows), index.covered, "right")]

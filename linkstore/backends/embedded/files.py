@@ -1,7 +1,7 @@
-"""Derived files: written beside and renamed, hashed, verified before they are used.
+"""Derived files: written under a temporary name, renamed, hashed, and verified before use.
 
-Nothing here is the truth. A file that is missing, short, or does not have the hash that the
-database records is not used, and is made again.
+These files hold only derived data. A file that is missing or too short, or whose hash is not the one that
+the database records, is not used, and is made again.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _CHUNK: Final = 1 << 24
 
 
 def write_file(path: Path, write: Callable[[Path], None]) -> str:
-    """Write a file so that it is there whole or not at all; returns its hash.
+    """Write a file atomically: either the whole file appears, or none; returns its hash.
 
     Args:
-        path: Where it ends up.
-        write: Writes it to the path it is given.
+        path: The final path.
+        write: Writes the file to the path that it is given.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -45,7 +45,7 @@ def write_file(path: Path, write: Callable[[Path], None]) -> str:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in a folder durable, where the system can."""
+    """Make renames in a folder durable, if the system supports it."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -67,7 +67,7 @@ def file_digest(path: Path) -> str:
 
 
 def matches(path: Path, digest: str) -> bool:
-    """Whether the file is there, can be read, and has this hash."""
+    """Whether the file exists, is readable, and has this hash."""
     try:
         return file_digest(path) == digest
     except OSError as error:
@@ -76,10 +76,10 @@ def matches(path: Path, digest: str) -> bool:
 
 
 def raise_if_short(error: OSError) -> None:
-    """Raise an error that speaks of this process, which lacks memory or descriptors, and not of the file.
+    """Raise an error again if its cause is a shortage of memory or descriptors, not the file.
 
     Raises:
-        MemoryError: If there was no memory for mapping the file.
+        MemoryError: If there was not enough memory to map the file.
         OSError: The error itself, if too many files are open.
     """
     if error.errno == errno.ENOMEM:
@@ -119,7 +119,7 @@ def map_arrays(path: Path) -> dict[str, Array]:
 
 
 def remove_others(folder: Path, pattern: str, keep: set[str]) -> None:
-    """Delete derived files of older generations; one still in use elsewhere may stay."""
+    """Delete the files that match a pattern, except those in ``keep``; one that is in use may stay."""
     for path in folder.glob(pattern):
         if path.name not in keep:
             with contextlib.suppress(OSError):

@@ -1,9 +1,9 @@
-"""Forks wait for what is under way, and a child closes the connections it inherits.
+"""Safe forks: a fork waits for transactions, and the child closes the connections that it inherits.
 
-SQLite notes for each file which locks the process holds on it. A forked child inherits the notes and not
-the locks: what it then opens is believed to be locked and is not, so that its writes can be lost when the
-parent closes (https://sqlite.org/howtocorrupt.html, section 2.6). The notes go when every inherited
-connection is closed, which is safe between transactions only.
+SQLite records in memory which locks the process holds on each file. A forked child inherits these records but
+not the locks. So SQLite in the child believes that it holds locks which it does not hold, and the child's
+writes can be lost when the parent closes (https://sqlite.org/howtocorrupt.html, section 2.6). The records
+disappear once every inherited connection is closed, which is safe only between transactions.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ PATIENCE_SECONDS: Final = 5.0
 
 
 class Forkable(Protocol):
-    """What has connections open."""
+    """An object that has open connections."""
 
     def close_inherited(self) -> None:
-        """Close everything without touching files; called in a child, between transactions."""
+        """Close all connections without touching files; called in a child, between transactions."""
         ...
 
 
 class Forks:
-    """What is under way in this process, and what a child must close.
+    """The current uses of connections in this process, and the databases that a child must close.
 
     Attributes:
-        under_way: By token the thread and the database of each use. A use ends by ``under_way.pop(token,
-            None)``: a call into C, which a signal cannot interrupt halfway, as it could a method here.
+        under_way: The thread and the database of each use, by token. A use ends with
+            ``under_way.pop(token, None)``. That is a call into C, which a signal cannot interrupt halfway;
+            it could interrupt a method written in Python.
     """
 
     def __init__(self) -> None:
@@ -41,12 +42,12 @@ class Forks:
         self._open: weakref.WeakSet[Forkable] = weakref.WeakSet()
 
     def opened(self, database: Forkable) -> None:
-        """Note what a child will have to close."""
+        """Register a database that a child will have to close."""
         with self._lock:
             self._open.add(database)
 
     def enter(self, token: object, database: Forkable) -> None:
-        """Begin a use of connections, after any fork that is about to happen."""
+        """Begin a use of connections; waits for a fork that is about to happen."""
         while True:
             with self._lock:
                 if not self._forking:
@@ -55,7 +56,7 @@ class Forks:
             time.sleep(0.001)
 
     def before(self) -> None:
-        """Hold new uses back and wait for those of other threads."""
+        """Block new uses, and wait until the uses of other threads end."""
         with self._lock:
             self._forking += 1
         ends, own = time.monotonic() + PATIENCE_SECONDS, threading.get_ident()
@@ -65,12 +66,12 @@ class Forks:
             time.sleep(0.001)
 
     def in_parent(self) -> None:
-        """Go on."""
+        """Allow new uses again."""
         with self._lock:
             self._forking -= 1
 
     def in_child(self) -> None:
-        """Close what was inherited, but for databases that were in a transaction."""
+        """Close the inherited connections, except those of databases that were in a transaction."""
         self._lock = threading.Lock()
         self._forking = 0
         busy = {id(database) for _, database in self.under_way.values()}

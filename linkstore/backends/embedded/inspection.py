@@ -1,4 +1,4 @@
-"""Looking at the whole store: reading it through, checking and mending it."""
+"""Operations on the whole store: reading all records, checking and repairing."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _CHECKS = {
 
 
 def records(connection: apsw.Connection, after: str | None, limit: int) -> list[Record]:
-    """Up to ``limit`` records with ids greater than ``after``, by id."""
+    """Up to ``limit`` records with ids greater than ``after``, ordered by id."""
     rows = connection.execute(
         "SELECT id, text, metadata, links, embedding FROM document JOIN vector USING (key)"
         " WHERE id > ? ORDER BY id LIMIT ?",
@@ -78,7 +78,7 @@ def findings(connection: apsw.Connection, damaged: list[str]) -> Iterator[Findin
     state = [row[0] for row in connection.execute("PRAGMA quick_check(5)")]
     if state != ["ok"]:
         yield Finding(problem="SQLite finds the database damaged", count=len(state), examples=tuple(state))
-        return  # the tables cannot be read through
+        return  # the tables may not be readable
     if damaged:
         yield Finding(problem="derived files that are damaged", count=len(damaged), examples=tuple(damaged))
     yield from _finding("counters that do not fit the tables", counter_problems(connection))
@@ -108,7 +108,7 @@ def _finding(problem: str, places: list[str]) -> Iterator[Finding]:
 
 
 def _unlike(connection: apsw.Connection) -> list[str]:
-    """Ids of documents whose rows in the table of links are not what their metadata says."""
+    """Ids of documents whose rows in the table of links differ from the links in their metadata."""
     unlike = []
     for key, id, links in rows_of(connection, "SELECT key, id, links FROM document ORDER BY key"):
         own = _links_of(id, links)
@@ -121,7 +121,7 @@ def _links_of(id: str, links: str | None) -> tuple[Link, ...] | None:
     """The links as the document's author wrote them; None if they cannot be read."""
     try:
         return links_in(read_metadata("{}", links), id)
-    except ValueError:  # no JSON, or no links: LinkError is one too
+    except ValueError:  # invalid JSON, or invalid links: LinkError is a ValueError
         return None
 
 
@@ -140,12 +140,12 @@ def _link_rows(connection: apsw.Connection, key: int) -> set[tuple[Any, ...]]:
 
 
 def mend(connection: apsw.Connection) -> None:
-    """Bring everything derived in line with the documents, in an open write transaction.
+    """Make all derived rows agree with the documents, in an open write transaction.
 
-    A document whose links or vector row differ is written anew under a new key, because what
-    other processes derived from the old key must not be trusted. One without a vector is removed:
-    there is nothing to embed it with here, and adding it again embeds it. Metadata that cannot be read
-    stays as it is.
+    A document whose links differ is written again under a new key, because data that other processes
+    derived from the old key may be wrong. A document without a vector, or with one of the wrong length, is
+    removed: no embedding is available here, and adding the document again embeds it. Metadata that cannot
+    be read stays as it is.
     """
     restore_counters(connection)
     for query in (
@@ -153,11 +153,11 @@ def mend(connection: apsw.Connection) -> None:
         "DELETE FROM vector WHERE key NOT IN (SELECT key FROM document)",
         "DELETE FROM access WHERE typeof(at) != 'integer' OR id NOT IN (SELECT id FROM document)",
         "DELETE FROM link WHERE document NOT IN (SELECT key FROM document)",
-        "UPDATE document SET hash = x'' WHERE NOT json_valid(metadata)",  # adding them again is a change
+        "UPDATE document SET hash = x'' WHERE NOT json_valid(metadata)",  # adding it again is a change
     ):
         connection.execute(query)
     _restore_links(connection)
-    nothing = GroupKeys()  # a link group may have gone that this process knows
+    nothing = GroupKeys()  # a link group that this process knows may have been deleted
     lost = [
         row[0]
         for check in ("documents without a vector", "vectors of the wrong length")
@@ -172,7 +172,7 @@ def mend(connection: apsw.Connection) -> None:
 
 
 def _restore_links(connection: apsw.Connection) -> None:
-    """Where the links that the author wrote cannot be read, take those of the table of links."""
+    """If the links that the author wrote cannot be read, restore them from the table of links."""
     for key, id, links in rows_of(connection, "SELECT key, id, links FROM document"):
         if _links_of(id, links) is None:
             rows = [row for row in _link_rows(connection, key) if row[0] is not None]

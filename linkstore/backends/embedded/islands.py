@@ -1,13 +1,14 @@
-"""Documents that an index built by several threads has lost.
+"""Detection of documents that an index built by several threads has lost.
 
-Two threads that add near documents at once can link them to each other and to nobody else: no search
-ever comes there, not even one for the document itself. With two threads it befalls about one document
-in 3,000, with 32 threads one in 150; with one thread none. They are found in the saved file, by
-walking its graph once from the entry; whoever saves adds them again, one by one. (A few that a
-walk reaches are still passed by in searches: with two threads none was seen, with 8 one lost in 30.)
+Two threads that add similar documents at the same time can link them only to each other. No search then
+reaches them, not even a search for the document itself. With two threads this happens to about one
+document in 3,000, with 32 threads to one in 150, and with one thread to none. Such documents are found in
+the saved file, by traversing its graph once from the entry node; the caller then adds them again with one
+thread. (A few documents that the traversal reaches are still missed by searches: with two threads none was
+seen, with 8 threads one for every 30 lost.)
 
-Layout: usearch 2 writes the matrix of vectors (two u32 for its shape, then the rows), a head of 64
-bytes, five u64 (nodes, links of a node above and at the base, highest level, entry), the level of
+Layout: usearch 2 writes the matrix of vectors (two u32 for its shape, then the rows), a header of 64 bytes,
+five u64 (number of nodes, links of a node above and at the base level, highest level, entry), the level of
 each node as i16, then the nodes: key u64, level i16, and for each level a u32 count and u32 slots.
 """
 
@@ -29,7 +30,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class _Graph(NamedTuple):
-    """The base level: the key of each node, slots and which of them are links, and the entry's slot."""
+    """The base level: the key of each node, its slots, which slots hold links, and the entry node's slot."""
 
     keys: Ints
     links: npt.NDArray[np.uint32]
@@ -41,13 +42,13 @@ def lost_keys(path: Path) -> Ints:
     """Keys of the documents in a saved index that no search can reach.
 
     Args:
-        path: A file that usearch saved. Nothing is found in one whose layout is not the known one.
+        path: A file that usearch saved. If its layout is unknown, the result is empty.
     """
     graph = _read(np.memmap(path, np.uint8, "r").view(np.ndarray)) if path.stat().st_size else None
     if graph is None:
         return np.empty(0, np.int64)
     reached = _reached(graph)
-    if reached.sum() * 2 < len(reached):  # the entry itself lies on an island
+    if reached.sum() * 2 < len(reached):  # the entry itself lies in the small, separated part
         reached = ~reached
     return graph.keys[~reached]
 
@@ -69,7 +70,7 @@ def _read(raw: Bytes) -> _Graph | None:
     nodes = np.lib.stride_tricks.sliding_window_view(raw, width)[starts[:-1]]
     keys = np.ascontiguousarray(nodes[:, :8]).view("<u8")[:, 0].astype(np.int64)
     numbers = np.ascontiguousarray(nodes[:, _NODE_HEAD:]).view("<u4")
-    del nodes  # of millions of documents these arrays are most of what a snapshot needs at once
+    del nodes  # for millions of documents these arrays take most of the memory that a snapshot needs
     linked = np.arange(base) < numbers[:, :1]
     links = numbers[:, 1:]
     links[~linked] = 0

@@ -1,4 +1,4 @@
-"""What an embedded store can hold at most; more is refused before anything of a change is written."""
+"""The limits of an embedded store; a change that exceeds one is refused before any of it is written."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Final
 from linkstore.errors import DocumentError, StoreLimitError
 
 MOST_KEYS: Final = 2**31 - 2
-"""Document versions ever written, and link groups ever made: both are numbered in 32 bits."""
+"""The most document versions ever written, and link groups ever made: both have 32-bit numbers."""
 MOST_TEXT_BYTES: Final = 16 << 20
-"""One document's text, and its metadata and links as JSON, in bytes of UTF-8."""
+"""The largest text of a document, and the largest metadata and links as JSON, in bytes of UTF-8."""
 MOST_WORDS_BYTES: Final = 2 * MOST_TEXT_BYTES
-"""The words of one document: a few characters fold to eighteen others."""
+"""The most bytes of one document's words: case folding turns a few characters into up to eighteen."""
 
 
 def check_sizes(id: str, **sizes: int) -> None:
     """Refuse a document that is too large.
 
     Args:
-        id: Of the document.
-        sizes: Bytes of UTF-8, by what is so large.
+        id: The document's id.
+        sizes: Bytes of UTF-8 of each part of the document, by the part's name.
 
     Raises:
-        DocumentError: Naming the document and the limit.
+        DocumentError: If a part is too large; the message names the document and the limit.
     """
     for part, size in sizes.items():
         most = MOST_WORDS_BYTES if part == "words" else MOST_TEXT_BYTES
@@ -34,14 +34,14 @@ def check_sizes(id: str, **sizes: int) -> None:
 
 
 def check_keys(what: str, last: int) -> None:
-    """Refuse a change after which keys would not fit.
+    """Refuse a change that would need keys beyond the limit.
 
     Args:
-        what: Is numbered.
-        last: The last number that would be given out.
+        what: What the keys number, in words.
+        last: The last key that the change would assign.
 
     Raises:
-        StoreLimitError: Naming the limit.
+        StoreLimitError: If ``last`` exceeds the limit, which the message names.
     """
     if last > MOST_KEYS:
         raise StoreLimitError(

@@ -1,7 +1,7 @@
-"""Which links pass a filter on their data, remembered by the entries of a mirror.
+"""A cache of which links pass a filter on their data, by the entries of a mirror.
 
-Data are not in the tables of links and not in the mirror: they are read from the documents that a search
-with such a filter meets, and all other searches cost what they did.
+Neither the table of links nor the mirror contains link data. A search with such a filter reads them from the
+documents that it reaches; other searches cost nothing extra.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from linkstore.vectors import Floats, Ints
 _NONE: Final = np.float32(-1)
 _LINKS: Final = "SELECT key, links FROM document WHERE key IN (SELECT value FROM json_each(?))"
 DATA: Final = '"data":'
-"""What the JSON of links contains if one of them has data."""
+"""The JSON of links contains this string if one of them has data."""
 
 
 class LinkVerdicts:
@@ -37,13 +37,13 @@ class LinkVerdicts:
     def weights(
         self, condition: Condition, side: Side, entries: Ints, mirror: Mirror, connection: apsw.Connection
     ) -> Floats:
-        """(m,) the highest weight among the links of each entry that pass on a side; -1 where none does.
+        """(m,) the highest weight of the links of each entry that pass the filter on a side; -1 if none does.
 
         Args:
             condition: The filter.
-            side: Of the link groups.
-            entries: (m,) of the mirror, of documents that the reader sees.
-            mirror: Whose entries these are.
+            side: The side of the link groups.
+            entries: (m,) entries of the mirror; the reader sees their documents.
+            mirror: The mirror that has these entries.
             connection: In the reader's transaction.
         """
         if not len(entries):

@@ -1,4 +1,4 @@
-"""Rows of SQLite as arrays: what a mirror takes in."""
+"""Loads rows of SQLite as arrays, for a mirror."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DocumentRows:
 
 @dataclass(frozen=True, slots=True)
 class LinkRows:
-    """Link entries ordered by document; a document lies on each side of a group once.
+    """Link entries ordered by document; a document is on each side of a group at most once.
 
     Args:
         document: (m,) document keys, int32.
@@ -56,7 +56,7 @@ class GroupRows:
 
     Args:
         keys: (g,) their keys.
-        kinds: That occur.
+        kinds: The kinds that occur.
         codes: (g,) positions in ``kinds``.
         tags: (g,) their tags.
     """
@@ -68,7 +68,7 @@ class GroupRows:
 
 
 def load_documents(connection: apsw.Connection, after: int, last: int, dimension: int) -> DocumentRows:
-    """Documents with keys from ``after + 1`` to ``last``, without those whose vector is lost."""
+    """Documents with keys from ``after + 1`` to ``last``, except those whose vector is missing or damaged."""
     rows = rows_of(
         connection,
         "SELECT document.key, id, embedding FROM document JOIN vector USING (key)"
@@ -106,9 +106,9 @@ def load_links(connection: apsw.Connection, after: int, last: int) -> LinkRows:
 
 
 def once_per_side(rows: LinkRows) -> LinkRows:
-    """Merge entries of one document and group, so that it counts once on each side.
+    """Merge entries of the same document and group, so that the document counts once on each side.
 
-    A document may carry, say, an incoming and a bidirectional link with one tag. Each side then
+    A document may have, say, an incoming and a bidirectional link with the same tag. Each side then
     gets the highest weight of the links on that side.
     """
     repeated = repeats(rows.document, rows.group)
@@ -134,13 +134,13 @@ def once_per_side(rows: LinkRows) -> LinkRows:
 
 
 def repeats(document: Array, group: Array) -> Bools:
-    """(m - 1,) whether each entry but the first is of the same document and group as the one before."""
+    """(m - 1,) whether each entry but the first has the same document and group as the entry before it."""
     same: Bools = (document[1:] == document[:-1]) & (group[1:] == group[:-1])
     return same
 
 
 def _highest(pair: Array, rows: LinkRows, bit: int) -> Array:
-    """For each pair of document and group its highest weight on one side, -1 where it is not on it."""
+    """The highest weight of each pair of document and group on one side; -1 if the pair is not on it."""
     highest = np.full(int(pair[-1]) + 1, -1, dtype=np.float32)
     np.maximum.at(highest, pair, np.where(rows.bits & bit, rows.weight, np.float32(-1)))
     return highest

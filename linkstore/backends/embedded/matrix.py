@@ -1,7 +1,7 @@
 """Vectors in a file, row by row, for scoring without reading SQLite.
 
-A file only grows: a reader that mapped its first rows is not disturbed by new ones. The database has a
-hash of each block of its rows, the last of which may be short.
+A file only grows, so new rows do not affect a reader that has mapped the first ones. The database has a
+hash of each block of rows; the last block may be short.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ BLOCK_ROWS: Final = 4096
 
 
 def write_rows(path: Path, rows: Callable[[int, int], Floats], start: int, stop: int) -> list[str]:
-    """Write rows ``start`` to ``stop``, durably; returns the hashes of all blocks from that of ``start`` on.
+    """Write rows ``start`` to ``stop`` durably; returns the hashes of the blocks from that of ``start`` on.
 
     Args:
-        path: The file; made anew if ``start`` is 0.
-        rows: Gives the rows from one number to another; asked from the block of ``start`` on.
-        start: How many rows lie in the file already.
-        stop: How many there are in the end.
+        path: The file; created anew if ``start`` is 0.
+        rows: Returns the rows between two numbers; called for each block from that of ``start`` on.
+        start: How many rows the file already has.
+        stop: How many rows the file has afterwards.
     """
     size = path.stat().st_size if start else 0
     try:
@@ -58,7 +58,7 @@ def _write(path: Path, rows: Callable[[int, int], Floats], start: int, stop: int
 
 
 def map_rows(path: Path, rows: int, dimension: int, digests: Sequence[str]) -> Floats | None:
-    """The first rows as a read-only map; None when the file does not match the hashes."""
+    """The first rows as a read-only memory map; None if the file does not match the hashes."""
     try:
         if not rows or path.stat().st_size < rows * dimension * 4:
             return None

@@ -1,12 +1,13 @@
-"""What queries read instead of tables: ids, vectors and links as columns.
+"""The mirror: ids, vectors and links as columns, which queries read instead of the tables.
 
 A mirror is a value: the store up to some change. :mod:`~linkstore.backends.embedded.advancing` makes the
-next one from it, which shares its columns, and whoever keeps the current one replaces it by one
-assignment; so whatever interrupts that, no reader sees one column further than another. A document that
-was removed keeps its row, with the change that removed it, until a mirror is packed; a reader that knows
-its own change and last key sees exactly its state in any mirror that is not packed further.
+next mirror from it, which shares its columns. The holder of the current mirror replaces it by a single
+assignment; so even after an interrupt, no reader sees one column more advanced than another. A removed
+document keeps its row, marked with the change that removed it, until the mirror is packed. A reader that
+knows its own change and last key sees exactly its state in any mirror of that change or a later one, unless
+the mirror was packed at a later change.
 
-Rows are numbered as documents came into the mirror. They are what a reader gives out as refs.
+Rows are numbered in the order in which documents came into the mirror. A reader returns row numbers as refs.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Stamp:
         last_key: Largest document key given out.
         last_group: Largest link group key given out.
         documents: How many documents there are.
-        epoch: How often link groups were deleted.
+        epoch: How many times link groups have been deleted.
     """
 
     change: int
@@ -51,17 +52,17 @@ class Mirror:
     """Columns over rows of documents, link entries and rows of link groups.
 
     Args:
-        dimension: Of the vectors.
-        oldest: Readers of states before this change cannot be served.
-        change: The change it is up to.
-        last_key: The largest document key up to then.
-        last_group: The largest link group key up to then.
-        epoch: How often link groups had been deleted when its own were last compared with the table.
-        lineage: The vector file whose rows are numbered as its own; None if there is none.
-        dead: How many of its documents are gone.
+        dimension: The length of the vectors.
+        oldest: The mirror cannot serve readers of states before this change.
+        change: The last change that the mirror includes.
+        last_key: The largest document key at that change.
+        last_group: The largest link group key at that change.
+        epoch: The epoch (see :class:`Stamp`) in which its link groups were last compared with the table.
+        lineage: The vector file that has the same row numbers; None if there is none.
+        dead: How many of its documents have been removed.
         keys: Document keys, ascending.
-        ids: Of the documents.
-        vectors: Of the documents.
+        ids: Document ids.
+        vectors: Document vectors.
         removed_at: The change that removed each document.
         links_at: Where the link entries of each document begin, and the end of the last.
         link_group: Rows of link groups, by entry.
@@ -69,9 +70,9 @@ class Mirror:
         link_bits: Sides, by entry.
         link_weight: Weights, by entry.
         group_keys: Link group keys, ascending.
-        group_kind: Positions in ``kinds``.
-        tags: Of the link groups.
-        kinds: That occur.
+        group_kind: Positions in ``kinds``, by link group.
+        tags: Tags of the link groups.
+        kinds: The kinds that occur.
         sides: Entries by link group, for each side.
     """
 
@@ -102,7 +103,7 @@ class Mirror:
     def of(
         cls, arrays: Mapping[str, Array], vectors: Array, stamp: Stamp, lineage: int | None = None
     ) -> Mirror:
-        """A mirror of columns in the state of a stamp: see :func:`nothing`."""
+        """A mirror of the given columns (see :func:`nothing`) in the state of ``stamp``."""
         alive = arrays["alive"]
         kinds = arrays["kinds"]
         return cls(
@@ -132,11 +133,11 @@ class Mirror:
 
     @property
     def living(self) -> int:
-        """How many of its documents are there."""
+        """How many of its documents have not been removed."""
         return len(self.keys) - self.dead
 
     def rows_seen(self, stamp: Stamp) -> int:
-        """How many rows there were in the state of ``stamp``; further ones came later."""
+        """How many rows existed in the state of ``stamp``; the rows after them were added later."""
         return len(self.keys) if stamp.last_key >= self.last_key else self.keys.count_up_to(stamp.last_key)
 
     def visible(self, rows: Ints, stamp: Stamp) -> Bools | None:
@@ -156,14 +157,14 @@ class Mirror:
         return start + np.flatnonzero(self.removed_at.rows(start, seen) > stamp.change)
 
     def links_of(self, rows: Ints) -> tuple[Ints, Ints]:
-        """Link entries of documents: positions in ``rows``, and entries."""
+        """The link entries of documents: for each its position in ``rows``, and the entry."""
         starts, ends = self.links_at.take(rows), self.links_at.take(rows + 1)
         counts = ends - starts
         return np.repeat(np.arange(len(rows)), counts), ranges(starts, counts)
 
 
 def nothing() -> dict[str, Array]:
-    """The columns of an empty store, as a snapshot stores them; ``alive`` tells which documents are there."""
+    """The columns of an empty store, as a snapshot stores them; ``alive`` marks documents not removed."""
     empty32, empty64, one = np.empty(0, np.int32), np.empty(0, np.int64), np.zeros(1, np.int64)
     arrays: dict[str, Array] = {
         "keys": empty64,

@@ -1,4 +1,4 @@
-"""Texts that a store keeps for whoever uses it, in the table of settings."""
+"""Short texts that users of a store keep in its table of settings."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _READ: Final = "SELECT value FROM setting WHERE name = ?"
 
 
 def read(connection: apsw.Connection, name: str) -> str | None:
-    """The note of a name; None if there is none.
+    """The note of this name; None if there is none.
 
     Raises:
-        StoreFormatError: If it is no text.
+        StoreFormatError: If the note is not a text.
     """
     rows = rows_of(connection, _READ, (_PREFIX + name,))
     if not rows:
@@ -31,7 +31,7 @@ def read(connection: apsw.Connection, name: str) -> str | None:
 
 
 def exchange(connection: apsw.Connection, name: str, value: str | None, expected: str | None) -> str | None:
-    """Note a text (None: none) if ``expected`` is noted; returns what is noted then."""
+    """Set a note (None: delete it) if its value is ``expected``; returns its value afterwards."""
     noted = read(connection, name)
     if noted != expected or noted == value:
         return noted

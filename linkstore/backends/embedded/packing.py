@@ -1,4 +1,4 @@
-"""Leaving out what is gone: the columns of a mirror, dense over the documents that are kept."""
+"""Packing of a mirror: new columns without the rows of removed documents."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from linkstore.backends.embedded.runs import Run
 from linkstore.vectors import Bools, Ints
 
 FLOOR: Final = 500
-"""So many removed documents are kept in any mirror, however few there are."""
+"""Up to this many removed documents are no reason to pack a mirror."""
 SHARE: Final = 0.5
-"""With more removed documents than this share of those that are there, a mirror is packed."""
+"""A mirror is packed when its removed documents exceed this share of the existing ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What of a mirror is kept.
+    """The rows of a mirror that packing keeps.
 
     Args:
-        rows: Documents, ascending.
-        groups: (g,) for each link group whether it is.
+        rows: Rows of documents, ascending.
+        groups: (g,) whether each link group is kept.
     """
 
     rows: Ints
@@ -33,17 +33,17 @@ class Kept:
 
 
 def sparse(mirror: Mirror) -> bool:
-    """Whether so many of its documents are gone that it is worth packing."""
+    """Whether the mirror has enough removed documents to be worth packing."""
     return mirror.dead > max(FLOOR, SHARE * mirror.living)
 
 
 def packed(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Mirror:
-    """The same state without the documents and link groups that are gone, and with rows of its own.
+    """A mirror of the same state without deleted documents and link groups; its rows are numbered anew.
 
     Args:
         mirror: In the state of ``stamp``.
-        connection: In a transaction of that state.
-        stamp: See ``mirror``.
+        connection: In a transaction that sees that state.
+        stamp: The state.
     """
     rows = mirror.all_visible(stamp)
     groups = living_groups(mirror, connection, stamp)
@@ -60,12 +60,12 @@ def living_groups(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> 
 
 
 def columns(mirror: Mirror, stamp: Stamp, kept: Kept) -> dict[str, Array]:
-    """Everything but vectors in the state of ``stamp``, as a snapshot stores it.
+    """All columns except the vectors in the state of ``stamp``, as a snapshot stores them.
 
     Args:
-        mirror: Up to at least that state.
+        mirror: Of that state or a later one.
         stamp: The state.
-        kept: The documents and link groups to take.
+        kept: The documents and link groups to include.
     """
     seen = mirror.rows_seen(stamp)
     alive = mirror.removed_at.rows(0, seen) > stamp.change
@@ -110,7 +110,7 @@ def columns(mirror: Mirror, stamp: Stamp, kept: Kept) -> dict[str, Array]:
 
 
 def _numbers(chosen: Bools) -> Array:
-    """The number of each chosen place among the chosen."""
+    """The new number of each chosen position, counted among the chosen ones."""
     return (np.cumsum(chosen) - 1).astype(np.int32)
 
 

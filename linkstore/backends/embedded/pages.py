@@ -1,4 +1,4 @@
-"""What the database remembers of indexed pages."""
+"""Reads the table of indexed pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_SOURCE_NAMED: Final = (
     f"{_ENTRIES} WHERE source = ?1 AND url IN (SELECT value FROM json_each(?2)) ORDER BY source, url"
 )
 _DIGESTS: Final = "SELECT url, digest FROM page WHERE ?1 IS NULL OR source = ?1 ORDER BY source, url"
-# The sources one by one, each found by the key of the table, so that no entry is passed by.
+# Enumerates the sources by jumps through the table's primary key, so that the entries are not all scanned.
 _NAMED: Final = f"""
 WITH RECURSIVE of(name) AS (
   SELECT min(source) FROM page
@@ -33,7 +33,7 @@ WITH RECURSIVE of(name) AS (
 def page_entries(
     connection: apsw.Connection, source: str | None, urls: Sequence[str] | None
 ) -> list[PageEntry]:
-    """The entries of a source (None: of all) with these urls (None: all), by source and url."""
+    """The entries of a source (None: all sources) with these urls (None: all), by source and url."""
     if urls is None:
         rows = rows_of(connection, _OF_SOURCE, (source,))
     elif source is None:
@@ -48,7 +48,7 @@ def page_entries(
 
 
 def page_digests(connection: apsw.Connection, source: str | None) -> dict[str, str]:
-    """The digests of a source's pages (None: of all), by url; holds nothing else of them."""
+    """The digests of a source's pages (None: all sources), by url; reads nothing else of the pages."""
     with decoding("pages"):
         return dict(connection.execute(_DIGESTS, (source,)))
 

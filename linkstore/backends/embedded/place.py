@@ -1,4 +1,4 @@
-"""Where a store lies: its folder, resolved once, and the one database file that was opened there."""
+"""The location of a store: its folder, resolved once, and the database file that was opened there."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from linkstore.errors import (
 
 FILE_NAME: Final = "linkstore.db"
 _REMAINS: Final = ("writer.pid", "graph-*.bin", "ann-*.usearch", "vectors*.f32")
-"""Files that a store makes after its database; where they lie alone, the database was lost."""
+"""Files that a store creates after its database; if they exist without it, the database was lost."""
 Identity = tuple[int, int]
 
 
 class Place:
     """The folder of a store and its database file.
 
-    The path is made absolute and its symbolic links are followed once, so that neither a change of the
-    working directory nor of a link leads an open store elsewhere. The database file is remembered by
-    device and inode when it is first opened.
+    The path is made absolute and its symbolic links are followed once. So an open store stays in the same
+    folder if the working directory or a link changes. The database file is identified by its device and
+    inode, which are recorded when it is first opened.
 
     Args:
         path: The folder, as the user names it.
 
     Raises:
         StoreFormatError: If the path cannot name a folder.
-        StoreNotFoundError: If it is relative and the working directory is gone.
+        StoreNotFoundError: If the path is relative and the working directory no longer exists.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -42,16 +42,16 @@ class Place:
         self._pinned: Identity | None = None
 
     def prepare(self, *, create: bool) -> None:
-        """Check what lies there, and make the folder if a store shall be made.
+        """Check the folder, and create it if a store is to be created.
 
         Raises:
             StoreNotFoundError: If the store does not exist and ``create`` is False.
             StoreFormatError: If the path is a file, or the database is empty or missing beside its files.
-            StorePermissionError: If the folder may not be looked into.
-            StoreReadOnlyError: If the store cannot be made because the folder can only be read.
+            StorePermissionError: If this process may not read the folder.
+            StoreReadOnlyError: If the store cannot be created because the folder is read-only.
         """
         try:
-            remains = self._remains()  # before the database: another process may be making the store
+            remains = self._remains()  # first: another process may be creating the store
             size = self._size()
         except PermissionError as error:
             raise StorePermissionError(f"{self.folder} cannot be read: {error.strerror}") from error
@@ -76,7 +76,7 @@ class Place:
         """Compare the file at the path with the one that was opened first.
 
         Raises:
-            StoreMovedError: If it is gone or another one.
+            StoreMovedError: If the file is gone or is a different one.
         """
         try:
             found = self.identity()
@@ -115,14 +115,14 @@ class Place:
         return not self.database.exists() or os.access(self.database, os.W_OK)
 
     def beside(self, suffix: str) -> int:
-        """The size of SQLite's file beside the database, such as ``-wal``; -1 if there is none."""
+        """The size of one of SQLite's auxiliary files, such as ``-wal``; -1 if it does not exist."""
         try:
             return Path(f"{self.database}{suffix}").stat().st_size
         except FileNotFoundError:
             return -1
 
     def contents(self) -> tuple[int, int, int, int]:
-        """What changes whenever the database is written: for readers that cannot take locks."""
+        """A value that changes with every write to the database, for readers that cannot take locks."""
         state = self.database.stat()
         return state.st_ino, state.st_mtime_ns, state.st_size, self.beside("-wal")
 
@@ -158,5 +158,5 @@ def _resolved(path: Path) -> Path:
         return path.resolve()
     except FileNotFoundError as error:
         raise StoreNotFoundError(f"{path} is relative, and the working directory is gone") from error
-    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL
+    except (OSError, RuntimeError, ValueError) as error:  # such as a loop of links, or a NUL
         raise StoreFormatError(f"{str(path)!r} is not a path that a store can have: {error}") from error

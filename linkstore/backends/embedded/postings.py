@@ -1,7 +1,8 @@
-"""Lexical search within a scope: BM25 over the documents that a filter lets pass, and no others.
+"""Lexical search within a scope: BM25 over only the documents that pass a filter.
 
-FTS5's ``bm25()`` counts all documents, so here the postings are read (by FTS5's own vocabulary table, which
-knows what was deleted) and scored as :mod:`linkstore.lexical` says, in the order in which FTS5 sums.
+FTS5's ``bm25()`` counts all documents. So this module reads the postings from FTS5's vocabulary table, which
+omits deleted documents, and scores them as defined in :mod:`linkstore.lexical`. It adds up the terms of a
+score in the same order as FTS5.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ _PAGE: Final = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Posting:
-    """Who has a word.
+    """The documents that contain a word.
 
     Args:
-        keys: (n,) documents, ascending.
-        counts: (n,) how often each has it.
+        keys: (n,) document keys, ascending.
+        counts: (n,) how often each document contains the word.
     """
 
     keys: Ints
@@ -39,12 +40,12 @@ class Posting:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Documents that have any of the words.
+    """Documents that contain at least one of the words.
 
     Args:
-        keys: (n,) documents, ascending.
+        keys: (n,) document keys, ascending.
         scores: (n,) BM25.
-        left_out: Words that too many documents have.
+        left_out: Words that were not looked up, because too many documents contain them.
     """
 
     keys: Ints
@@ -60,15 +61,15 @@ def score(
     lengths: Callable[[Ints], Ints],
     average: Callable[[], float],
 ) -> Scored:
-    """Score all documents of a scope that have any of the words.
+    """Score all documents of a scope that contain at least one of the words.
 
     Args:
         connection: In a read transaction.
-        words: In the order asked.
-        holds: Which documents the scope holds.
-        documents: How many it holds.
-        lengths: How many words documents have.
-        average: How many one has on average.
+        words: The words of the query, in its order.
+        holds: Tells which documents are in the scope.
+        documents: How many documents are in the scope.
+        lengths: Returns how many words each document has.
+        average: Returns how many words a document of the scope has on average.
     """
     connection.execute(_VOCABULARY)
     found = {word: _posting(connection, word, holds, POSTINGS + 1) for word in dict.fromkeys(words)}
@@ -90,7 +91,7 @@ def score(
 def _posting(
     connection: apsw.Connection, word: str, holds: Callable[[Ints], Bools], enough: int | None = None
 ) -> Posting:
-    """The documents of the scope that have a word; where there are more, at least ``enough`` of them."""
+    """The documents of the scope that contain a word; reading stops after more than ``enough`` of them."""
     keys: list[Ints] = []
     counts: list[Ints] = []
     instances = chain.from_iterable(connection.execute(_INSTANCES, (word,)))

@@ -1,4 +1,4 @@
-"""What a store has open in one process, and what becomes of it in a forked child."""
+"""The resources that a store has open in one process, and how a forked child replaces them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Opened:
 
     Args:
         database: The SQLite file.
-        upkeep: Everything that is derived from it.
-        groups: Keys of link groups that were looked up.
-        fields: Metadata fields that were looked up.
+        upkeep: Maintains everything that is derived from it.
+        groups: Cached keys of link groups.
+        fields: Cached names of metadata fields.
     """
 
     database: Database
@@ -36,7 +36,7 @@ class Opened:
 
     @classmethod
     def at(cls, place: Place, *, durable: bool, exact_below: int, grow_share: float) -> Opened:
-        """Open a store; the arguments are those of the settings."""
+        """Open a store; the keyword arguments are those of ``EmbeddedSettings``."""
         database, files = Database(place, durable=durable), SnapshotFiles(place.folder)
         builder = Builder(files)
         shared = Shared(files, builder.live)
@@ -44,7 +44,7 @@ class Opened:
 
 
 class PerProcess:
-    """An :class:`Opened` for each process that uses a store: a forked child opens its own at first use.
+    """One :class:`Opened` for each process that uses a store; a forked child opens its own at first use.
 
     Args:
         open: Opens the store.
@@ -52,7 +52,7 @@ class PerProcess:
 
     def __init__(self, open: Callable[[], Opened]) -> None:
         self._open = open
-        self._state = os.getpid(), open()  # one tuple, so that no thread sees half an exchange
+        self._state = os.getpid(), open()  # one tuple, so that it is replaced atomically
 
     @property
     def is_ours(self) -> bool:
@@ -73,7 +73,7 @@ class PerProcess:
                         f"{inherited.database.path}: this process was forked while a transaction was under"
                         " way; fork between uses of a store, or start processes by spawn or forkserver"
                     )
-                # The rest must not be freed here either: a thread of the parent may have been changing it.
+                # The child must not free the rest: a thread of the parent may have been changing it.
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
                 self._state = os.getpid(), self._open()
             return self._state[1]
@@ -86,7 +86,7 @@ class _Child:
         self.renew()
 
     def renew(self) -> None:
-        """Another thread may have held the lock at the fork, and is not here to release it."""
+        """Make a new lock: a thread that held the old one at the fork does not exist here to release it."""
         self.lock = threading.Lock()
 
 

@@ -1,4 +1,4 @@
-"""One consistent view of the store: answers the fetches of one plan."""
+"""The reader: answers the fetches of one plan from one consistent view of the store."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ from linkstore.plans import (
 from linkstore.vectors import Bools, Floats, Ints, similarities
 
 MAX_PROPOSALS: Final = 1024
-"""After so many candidates that the filter excludes, all documents are looked at."""
+"""If a filter leaves too few of this many candidates, a search compares with all documents."""
 _NONE: Final = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a reader reads from.
+    """The data that a reader reads.
 
     Args:
         connection: In a read transaction.
-        stamp: The state that transaction sees.
-        mirror: Up to at least that state.
-        verdicts: Shared memory of filters, by the mirror's rows.
-        scopes: Shared memory of what filters leave as a whole, by the mirror's rows.
-        links: Shared memory of filters on links, by the mirror's entries.
-        indexes: Approximate indexes, the most complete first; none to search exactly.
+        stamp: The state that the transaction sees.
+        mirror: A mirror of that state or a later one.
+        verdicts: Shared cache of the verdicts of filters, by the mirror's rows.
+        scopes: Shared cache of the documents of scopes, as the mirror's rows.
+        links: Shared cache of the verdicts of filters on links, by the mirror's entries.
+        indexes: Approximate indexes, the most complete first; without any, searches are exact.
     """
 
     connection: apsw.Connection
@@ -74,12 +74,13 @@ class View:
 
 
 class EmbeddedReader(LexicalReader):
-    """Answers from the mirror; only texts, metadata and words come from tables. Refs are its rows.
+    """Answers from the mirror; only texts, metadata and words come from tables. Refs are the mirror's rows.
 
     Args:
-        view: What is read.
-        scope: Which documents exist for the plan.
-        exact_below: Up to so many of them are compared one by one, though there are indexes.
+        view: The data to read.
+        scope: The condition for documents to exist for the plan.
+        exact_below: If a scope has at most this many documents, the query is compared with each of them,
+            without an index.
     """
 
     def __init__(self, view: View, scope: Condition, exact_below: int) -> None:
@@ -91,7 +92,7 @@ class EmbeddedReader(LexicalReader):
 
     @immediate
     def nearest(self, fetch: Nearest) -> Candidates:
-        """By the index and exactly past it; by looking at all when a filter leaves too few."""
+        """Asks the index, and compares with documents past it, or with all if a filter leaves too few."""
         if not fetch.k or not self._view.stamp.documents:
             return Candidates(refs=_NONE, similarity=np.empty(0, np.float32))
         if self._view.indexes and not self._scope.always:
@@ -108,7 +109,7 @@ class EmbeddedReader(LexicalReader):
         return self._best_of(_NONE, 0, fetch)
 
     def _proposed(self, vector: Floats, count: int) -> tuple[Ints, int]:
-        """Candidates of an index that can be asked, and the key up to which it speaks."""
+        """Candidates of the first index that is available, and the key up to which it is complete."""
         for index in self._view.indexes:
             proposed = index.propose(vector, count, self._view.stamp.change)
             if proposed is not None:
@@ -120,22 +121,22 @@ class EmbeddedReader(LexicalReader):
         mirror, stamp = self._mirror, self._view.stamp
         rows = mirror.all_visible(stamp, mirror.keys.count_up_to(after))
         if len(proposed):
-            # A growing index may propose documents past the key it was asked for.
+            # A growing index may propose documents past the key that it returned.
             early = self._rows(proposed[proposed <= after])
             visible = mirror.visible(early, stamp)
             rows = np.concatenate((early if visible is None else early[visible], rows))
         return self._first_passing(rows, self._scores(rows, fetch.vector), fetch)
 
     def _rows(self, keys: Ints) -> Ints:
-        """The rows of documents, in the order asked; those that the mirror does not have are left out."""
+        """The rows of documents, in the order of the keys; keys that the mirror lacks are left out."""
         rows, found = self._mirror.keys.find(keys)
         return rows[found]
 
     def _scores(self, rows: Ints, vector: Floats) -> Floats:
-        """Similarity of documents to a vector.
+        """The similarity of documents to a vector.
 
-        Without an index a query compares the vector with every document anyway; the result is kept
-        for the fetches that follow, instead of gathering the same vectors again.
+        Without an index, a query compares the vector with every document anyway. The result is kept for
+        the fetches that follow, so that they need not gather the same vectors again.
         """
         if self._view.indexes or not len(rows):
             return similarities(self._mirror.vectors.take(rows), vector)
@@ -145,7 +146,7 @@ class EmbeddedReader(LexicalReader):
         return self._compared[1][rows]
 
     def _first_passing(self, rows: Ints, scores: Floats, fetch: Nearest | Lexical) -> Candidates:
-        """The best ``k`` that pass scope and filter, which are asked of no more documents than needed."""
+        """The best ``k`` documents that pass scope and filter; checks no more documents than needed."""
         unfiltered = fetch.filter.always and self._scope.always
         take = fetch.k if unfiltered else max(4 * fetch.k, PROPOSALS)
         while True:
@@ -161,11 +162,11 @@ class EmbeddedReader(LexicalReader):
         return self._view.verdicts.of(condition, rows, self._mirror.keys, self._view.connection)
 
     def _holds(self, rows: Ints) -> Bools:
-        """Which documents the scope holds."""
+        """(n,) whether each document is in the scope."""
         return self._passes(self._scope, rows)
 
     def _there(self, rows: Ints) -> Bools | None:
-        """Which documents exist for the plan; None when all do."""
+        """(n,) whether each document exists for the plan; None if all do."""
         visible = self._mirror.visible(rows, self._view.stamp)
         if self._scope.always:
             return visible
@@ -185,7 +186,7 @@ class EmbeddedReader(LexicalReader):
 
     @immediate
     def find(self, fetch: Find) -> Candidates:
-        """By the ids' index."""
+        """Uses the index on ids."""
         found = dict.fromkeys(fetch.ids)
         query = "SELECT id, key FROM document WHERE id IN (SELECT value FROM json_each(?))"
         by_id = dict(rows_of(self._view.connection, query, (_json(list(found)),)))
@@ -200,7 +201,7 @@ class EmbeddedReader(LexicalReader):
 
     @immediate
     def groups(self, fetch: Groups) -> Memberships:
-        """From the documents' link entries."""
+        """Reads the documents' link entries."""
         mirror = self._mirror
         document, entry = mirror.links_of(fetch.refs)
         chosen = (mirror.link_bits.take(entry) & SIDE_BITS[fetch.side]) != 0
@@ -223,7 +224,7 @@ class EmbeddedReader(LexicalReader):
         )
 
     def _link_weights(self, fetch: Groups | Members, entries: Ints) -> Floats:
-        """(m,) the highest weight among the links of each entry that pass; -1 where none does."""
+        """(m,) the highest weight of the links of each entry that pass the filter; -1 if none does."""
         if fetch.links.always:
             return self._mirror.link_weight.take(entries)
         view = self._view
@@ -231,7 +232,7 @@ class EmbeddedReader(LexicalReader):
 
     @immediate
     def resolve(self, fetch: Resolve) -> Ints:
-        """By the tags' index."""
+        """Uses the index on tags."""
         wanted = _json(list(dict.fromkeys(fetch.tags)))
         by_tag = {
             (kind, tag): key for kind, tag, key in rows_of(self._view.connection, FIND_GROUPS, (wanted,))
@@ -242,7 +243,7 @@ class EmbeddedReader(LexicalReader):
 
     @immediate
     def members(self, fetch: Members) -> Reached:
-        """From the runs of that side; every member is scored once, whatever groups it is in."""
+        """Reads the runs of that side; scores every member once, however many groups it is in."""
         mirror, side = self._mirror, self._mirror.sides[SIDE_BITS[fetch.side]]
         sizes = side.counts(fetch.groups)
         open_groups = np.flatnonzero(~self._hubs(side, fetch.groups, sizes, fetch.cap))
@@ -258,9 +259,9 @@ class EmbeddedReader(LexicalReader):
         )
 
     def _hubs(self, side: Runs, groups: Ints, sizes: Ints, cap: int) -> Bools:
-        """Which groups have more than ``cap`` members for sure."""
+        """(g,) which groups certainly have more than ``cap`` members."""
         if self._scope.always:
-            # A group this large is a hub even if every removal so far had been from it.
+            # Such a group is a hub even if all removed and unseen documents were members of it.
             return sizes - self._mirror.dead - self._unseen() > cap
 
         def gather(at: Ints, most: int) -> tuple[Ints, Ints]:
@@ -272,13 +273,13 @@ class EmbeddedReader(LexicalReader):
         return surely_large(gather, sizes, cap)
 
     def _unseen(self) -> int:
-        """At most how many documents the mirror holds that this reader must not see."""
+        """An upper bound of the number of documents in the mirror that were added after this state."""
         return len(self._mirror.keys) - self._mirror.rows_seen(self._view.stamp)
 
     def _most_similar(self, owner: Ints, entry: Ints, rows: Ints, sizes: Ints, fetch: Members) -> Reached:
-        """Of each group the first ``take`` members that pass the filter, by similarity, then id."""
+        """The first ``take`` members of each group that pass the filter, by similarity, then id."""
         passing = self._passes(fetch.filter, rows)
-        filtered = len(np.unique(rows[~passing]))  # documents, each of which may lie in several groups
+        filtered = len(np.unique(rows[~passing]))  # a document may be in several groups, but counts once
         if filtered:
             owner, entry, rows = owner[passing], entry[passing], rows[passing]
         weight = self._link_weights(fetch, entry)
@@ -301,7 +302,7 @@ class EmbeddedReader(LexicalReader):
 
     @immediate
     def lexical(self, fetch: Lexical) -> Worded:
-        """By FTS5; more are asked for while filter and ties may leave too few."""
+        """Uses FTS5; requests more matches as long as the filter and ties may leave too few."""
         if not self._scope.always:
             return self._lexical_within(fetch)
         taken, left = affordable(words.having(self._view.connection, fetch.terms))
@@ -317,7 +318,7 @@ class EmbeddedReader(LexicalReader):
         return Worded(refs=rows, score=scores, left_out=tuple(left))
 
     def _lexical_within(self, fetch: Lexical) -> Worded:
-        """From the postings, counted within the scope."""
+        """Scores the postings with counts from within the scope."""
         connection, inside, keys = self._view.connection, self._inside(), self._mirror.keys
         lengths = partial(self._view.scopes.lengths.of, keys=keys, connection=connection)
 
@@ -343,29 +344,29 @@ class EmbeddedReader(LexicalReader):
 
     @immediate
     def matching(self, fetch: Matching) -> Bools:
-        """By remembered verdicts."""
+        """Uses cached verdicts."""
         return self._passes(fetch.filter, fetch.refs)
 
     @immediate
     def vectors(self, fetch: Vectors) -> Floats:
-        """From the matrix."""
+        """Reads the mirror's vectors."""
         return self._mirror.vectors.take(fetch.refs)
 
     @immediate
     def ids(self, fetch: Ids) -> list[str]:
-        """From the packed ids."""
+        """Reads the mirror's ids."""
         return self._mirror.ids.take(fetch.refs)
 
     @immediate
     def tags(self, fetch: Tags) -> list[tuple[str, str]]:
-        """From the packed tags."""
+        """Reads the mirror's tags."""
         kinds, codes = self._mirror.kinds, self._mirror.group_kind.take(fetch.groups)
         tags = self._mirror.tags.take(fetch.groups)
         return [(kinds[code], tag) for code, tag in zip(codes.tolist(), tags, strict=True)]
 
     @immediate
     def documents(self, fetch: Documents) -> list[Stored]:
-        """From the table of documents."""
+        """Reads the table of documents."""
         query = (
             "SELECT key, id, text, metadata, links FROM document"
             " WHERE key IN (SELECT value FROM json_each(?))"
@@ -385,7 +386,7 @@ def _json(value: Any) -> str:
 
 
 def _distinct(rows: Ints) -> tuple[Ints, Ints]:
-    """The distinct rows, and for each its position among them."""
+    """The distinct rows, and the position of each given row among them."""
     if len(rows) and rows.max() < 8 * len(rows):
         seen = np.zeros(int(rows.max()) + 1, dtype=np.bool_)
         seen[rows] = True

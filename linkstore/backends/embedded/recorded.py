@@ -1,4 +1,4 @@
-"""What a store records of itself, checked as it is read: anybody may have changed the file."""
+"""Reads the settings and metadata of a store, and checks them: another program may have changed the file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def settings_of(connection: apsw.Connection) -> dict[str, Any]:
     """The table of settings.
 
     Raises:
-        StoreFormatError: If a counter is missing or no such number; ``repair`` counts anew.
+        StoreFormatError: If a counter is missing or invalid; ``repair`` restores it.
     """
     settings = raw_settings(connection)
     if wrong := problems(settings):
@@ -37,13 +37,13 @@ def settings_of(connection: apsw.Connection) -> dict[str, Any]:
 
 
 def raw_settings(connection: apsw.Connection) -> dict[str, Any]:
-    """The table of settings, whatever is in it."""
+    """The table of settings, without checks."""
     rows: list[Any] = connection.execute("SELECT name, value FROM setting").fetchall()
     return dict(rows)
 
 
 def counter_problems(connection: apsw.Connection) -> list[str]:
-    """What is wrong with the counters, by themselves and beside the tables."""
+    """What is wrong with the counters, by themselves and compared with the tables."""
     settings = raw_settings(connection)
     return problems(settings) or [
         f"the setting {name!r} is {settings[name]}, and the tables have {highest}"
@@ -53,7 +53,7 @@ def counter_problems(connection: apsw.Connection) -> list[str]:
 
 
 def restore_counters(connection: apsw.Connection) -> None:
-    """Count anew, in an open write transaction; no number is given out twice."""
+    """Restore the counters from the tables, in an open write transaction; no number is assigned twice."""
     settings, highest = raw_settings(connection), _highest(connection)
     count = connection.execute("SELECT count(*) FROM document").get
     for name in COUNTERS:
@@ -73,11 +73,11 @@ def restore_counters(connection: apsw.Connection) -> None:
 
 
 def read_metadata(metadata: str, links: str | None) -> dict[str, Any]:
-    """A document's metadata as its author gave it.
+    """A document's metadata as its author gave it, with its links.
 
     Raises:
-        ValueError: If it is not valid JSON.
-        TypeError: If it is not a JSON object.
+        ValueError: If a text is not valid JSON.
+        TypeError: If the metadata is not a JSON object.
     """
     fields: Any = orjson.loads(metadata) if metadata != "{}" else {}
     if not isinstance(fields, dict):
@@ -89,10 +89,10 @@ def read_metadata(metadata: str, links: str | None) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def decoding(what: str) -> Iterator[None]:
-    """Rows that linkstore did not write make no sense in many ways; under our name they make one.
+    """Convert the errors that invalid rows cause to StoreFormatError.
 
     Args:
-        what: Is being read, such as ``"documents"``.
+        what: What is being read, such as ``"documents"``.
     """
     try:
         yield
@@ -100,13 +100,13 @@ def decoding(what: str) -> Iterator[None]:
         raise
     except (ValueError, TypeError, KeyError, IndexError, OverflowError, AttributeError) as error:
         raise StoreFormatError(
-            f"{what} in the database: there is what linkstore does not write ({error}); run verify and"
-            " repair, or restore the store from a copy"
+            f"{what} in the database: there is a value that linkstore does not write ({error}); run verify"
+            " and repair, or restore the store from a copy"
         ) from error
 
 
 def problems(settings: dict[str, Any]) -> list[str]:
-    """What is wrong with settings by themselves."""
+    """What is wrong with the settings by themselves."""
     found = [
         f"the setting {name!r} is {settings.get(name)!r}"
         for name in COUNTERS

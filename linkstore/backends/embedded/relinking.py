@@ -1,4 +1,4 @@
-"""Other links for documents that are stored, read and written inside one transaction."""
+"""Replaces the links of stored documents, which are read and written in one transaction."""
 
 from __future__ import annotations
 
@@ -28,15 +28,14 @@ _WHOLE: Final = (
 def relinked(
     connection: apsw.Connection, kinds: Collection[str], links: Mapping[str, Sequence[Link]]
 ) -> tuple[list[PreparedRecord], int]:
-    """The documents whose links change, ready to be written; and how many keep theirs.
+    """The documents whose links change, ready to be written, and how many documents keep their links.
 
-    Text, metadata and vector are those that are stored; of documents that keep their links only the links
-    are read.
+    Text, metadata and vector are the stored ones. If a document keeps its links, only the links are read.
 
     Args:
         connection: In the write transaction.
-        kinds: Links of these kinds are taken out.
-        links: By document id, what is put in their place.
+        kinds: Links of these kinds are removed.
+        links: The links that replace them, by document id.
     """
     known = rows_of(connection, _LINKS, (_json(list(links)),))
     changed = {

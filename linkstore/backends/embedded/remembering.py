@@ -1,4 +1,4 @@
-"""Columns of what was found out for recent filters; the least recently used go first."""
+"""A cache of results for recent filters, as columns; the least recently used is dropped first."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from linkstore.backends.embedded.columns import Array, Column
 
 K = TypeVar("K", bound=Hashable)
 BUDGET_BYTES: Final = 64 << 20
-"""How much memory the columns take together."""
+"""The most memory that all columns take together."""
 FEWEST: Final = 4
-"""So many are remembered however large they are."""
+"""This many columns are kept, however large they are."""
 
 
 class Remembered(Generic[K]):
     """A column for each filter, shared by the readers of one process.
 
     Args:
-        unknown: (1,) the value that stands for what was not found out yet.
-        columns: What is known already.
+        unknown: (1,) the value that stands for an unknown result.
+        columns: Columns of known results.
     """
 
     def __init__(self, unknown: Array, columns: Mapping[K, Column] | None = None) -> None:

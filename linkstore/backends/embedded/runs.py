@@ -1,8 +1,8 @@
-"""From a link group to its members: sorted runs that merge as they grow.
+"""An index from link groups to their members: sorted runs that merge as they grow.
 
-A run holds entries sorted by group. New entries come as a run of their own; a run is merged into
-the one before it while it is at least half as large (a log-structured merge, O'Neil et al. 1996),
-so that there are few runs and the cost of an entry stays logarithmic.
+A run has entries sorted by group. New entries form a new run. The last run is merged into the one before it
+while it is more than half as large (a log-structured merge, O'Neil et al. 1996). So there are few runs,
+and the cost of adding an entry stays logarithmic.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from linkstore.vectors import Ints
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Entries sorted by group, then in the order they came.
+    """Entries sorted by group; those of one group are in the order in which they were added.
 
     Args:
         groups: (g,) the distinct groups, ascending.
-        starts: (g + 1,) where the entries of each begin.
+        starts: (g + 1,) where the entries of each group begin, and the end of the last.
         entries: (n,) entries.
     """
 
@@ -41,7 +41,7 @@ class Run:
         return len(self.entries)
 
     def spans(self, groups: Ints) -> tuple[Ints, Ints]:
-        """Where the entries of each group begin, and how many there are."""
+        """Where the entries of each group begin, and how many it has."""
         if not len(self.groups):
             return np.zeros(len(groups), np.int64), np.zeros(len(groups), np.int64)
         at = np.minimum(np.searchsorted(self.groups, groups), len(self.groups) - 1)
@@ -50,7 +50,7 @@ class Run:
         return starts, counts.astype(np.int64)
 
     def merged(self, later: Run) -> Run:
-        """One run of both."""
+        """One run of the entries of both."""
         groups = np.concatenate(
             (np.repeat(self.groups, np.diff(self.starts)), np.repeat(later.groups, np.diff(later.starts)))
         )
@@ -62,13 +62,13 @@ class Runs:
     """The runs of one side of all link groups.
 
     Args:
-        parts: The runs, the oldest first; the first may be memory-mapped.
+        parts: The runs, oldest first; the first may be memory-mapped.
     """
 
     parts: tuple[Run, ...] = ()
 
     def extended(self, groups: Array, entries: Array) -> Runs:
-        """With entries (n,) of groups (n,)."""
+        """These runs with further entries (n,) of groups (n,)."""
         if not len(entries):
             return self
         runs = [*self.parts, Run.of(groups, entries)]
@@ -93,7 +93,7 @@ class Runs:
         return total
 
     def gather(self, groups: Ints, most: int | None = None) -> tuple[Ints, Ints]:
-        """Entries of the groups, of a run up to ``most``: positions in ``groups``, and the entries."""
+        """Entries of the groups, at most ``most`` per group and run: positions in ``groups``, and entries."""
         owners, entries = [], []
         for run in self.parts:
             starts, counts = run.spans(groups)

@@ -1,4 +1,4 @@
-"""The tables, readable in any SQLite browser, and how older files become current ones."""
+"""The tables, readable in any SQLite browser, and the migration of older files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linkstore.backends.embedded import words
 from linkstore.errors import StoreFormatError
 
 APPLICATION_ID: Final = 0x6C6E6B73
-"""``lnks`` in the file header tells a linkstore database from any other."""
+"""``lnks`` in the file header identifies a linkstore database."""
 FORMAT_VERSION: Final = 4
 
 TABLES: Final = """
@@ -67,20 +67,20 @@ INSERT INTO setting VALUES ('change', 0), ('last_key', 0), ('last_group', 0), ('
 
 
 def _with_new_words(connection: apsw.Connection) -> None:
-    """Snapshots of format 2 had rows by document key, and its words were split at vowel signs.
+    """From format 2: its snapshots had rows numbered by document key, and words were split at vowel signs.
 
-    Another snapshot is taken when the store is opened.
+    A new snapshot is taken when the store is opened.
     """
     connection.execute("DELETE FROM setting WHERE name = 'snapshot'")
     words.index_all(connection)
 
 
 def _unchanged(connection: apsw.Connection) -> None:
-    """Format 1 had no words; the migration to format 3 makes them."""
+    """From format 1: it had no words, and the migration to format 3 adds them."""
 
 
 def _with_accesses(connection: apsw.Connection) -> None:
-    """Format 3 did not record when documents were accessed."""
+    """From format 3: it did not record when documents were accessed."""
     connection.execute("CREATE TABLE access (id TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID")
 
 
@@ -89,14 +89,14 @@ MIGRATIONS: Final[Mapping[int, Callable[[apsw.Connection], None]]] = {
     2: _with_new_words,
     3: _with_accesses,
 }
-"""For each older format version, the function that brings a file to the next one."""
+"""For each older format version, the function that migrates a file to the next one."""
 
 
 def create_or_migrate(connection: apsw.Connection, path: str) -> None:
-    """Bring the database to the current format, in one transaction.
+    """Create or migrate the database to the current format, in one transaction.
 
     Raises:
-        StoreFormatError: If the file is not a linkstore database, or newer than this linkstore.
+        StoreFormatError: If the file is not a linkstore database, or has a newer format.
     """
     if _format_of(connection, path) == FORMAT_VERSION:
         return
@@ -111,10 +111,10 @@ def create_or_migrate(connection: apsw.Connection, path: str) -> None:
 
 
 def check_format(connection: apsw.Connection, path: str) -> None:
-    """Refuse a database that this linkstore cannot read as it is.
+    """Refuse a database that this version of linkstore cannot read without migration.
 
     Raises:
-        StoreFormatError: If the file is not a linkstore database, or of another format.
+        StoreFormatError: If the file is not a linkstore database, or has another format.
     """
     version = _format_of(connection, path)
     if version != FORMAT_VERSION:

@@ -1,7 +1,7 @@
-"""What a reader sees within a scope: the documents that pass a filter, as if nothing else were stored.
+"""What a reader sees within a scope: only the documents that pass a filter, as if nothing else were stored.
 
-Which documents pass is remembered by :mod:`.verdicts`; what is counted over all of them is remembered
-here, for the scopes that were used last.
+:mod:`.verdicts` caches which documents pass. This module caches totals over all of them, for the scopes that
+were used last.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from linkstore.filters import Condition
 from linkstore.vectors import Bools, Ints
 
 REMEMBERED_BYTES: Final = 1 << 26
-"""How much memory the documents of scopes may take, the least recently used dropped first."""
+"""How much memory the cached scopes may take; the least recently used is dropped first."""
 _OVERHEAD: Final = 1024
 _FIRST: Final = 8
-"""Of a large link group so many times the cap are looked at first, and then each time so many times more."""
+"""Of a large link group, this many times the cap are read first; each further read is this factor larger."""
 
 
 class Inside:
     """The documents of one state that pass a scope.
 
     Args:
-        rows: (n,) their rows, ascending.
+        rows: (n,) rows of documents, ascending.
     """
 
     def __init__(self, rows: Ints) -> None:
@@ -38,7 +38,7 @@ class Inside:
         self._words: int | None = None
 
     def average(self, lengths: Callable[[Ints], Ints]) -> float:
-        """How many words a document has on average; ``lengths`` tells of each."""
+        """How many words a document has on average; ``lengths`` returns the number for each document."""
         if self._words is None:
             self._words = int(lengths(self.rows).sum())
         return self._words / max(1, len(self.rows))
@@ -53,7 +53,7 @@ class Scopes:
         self.lengths = Lengths()
 
     def inside(self, scope: Condition, change: int, find: Callable[[], Ints]) -> Inside:
-        """The documents of a scope at a change; ``find`` gives their rows where they are not known."""
+        """The documents of a scope at a change; ``find`` returns their rows if they are not cached."""
         with self._lock:
             known = self._known.get(scope.key)
             if known is not None and known[0] == change:
@@ -74,18 +74,18 @@ class Scopes:
 
 
 class Lengths:
-    """How many words documents have, remembered: the text of a row of a mirror never changes."""
+    """A cache of how many words documents have; the text of a row of a mirror never changes."""
 
     def __init__(self) -> None:
         self._column = Column.of(np.zeros(0, np.int32))
         self._lock = threading.Lock()
 
     def of(self, rows: Ints, keys: Column, connection: apsw.Connection) -> Ints:
-        """(n,) how many words each document has; those not known are read.
+        """(n,) how many words each document has; numbers that are not cached are read.
 
         Args:
-            rows: (n,) of the documents.
-            keys: Their keys, by row.
+            rows: (n,) rows of documents.
+            keys: Document keys, by row.
             connection: In the reader's transaction.
         """
         if not len(rows):
@@ -114,14 +114,14 @@ def surely_large(
     sizes: Ints,
     cap: int,
 ) -> Bools:
-    """Which link groups have more than ``cap`` members that a scope holds.
+    """(g,) which link groups have more than ``cap`` members in a scope.
 
-    Large groups are read a part at a time, until enough members are found that count.
+    Large groups are read a part at a time, until enough members in the scope are found.
 
     Args:
-        gather: Gives, of the first so many members of each group at least, those that the scope holds:
-            positions of the groups, and documents.
-        sizes: (g,) of the groups, at most, all documents counted.
+        gather: Takes positions of groups and a number; reads at least that many members of each group, if
+            it has them, and returns those in the scope as positions in its first argument and documents.
+        sizes: (g,) upper bounds of the sizes of the groups, with all documents counted.
         cap: See above.
     """
     large = np.zeros(len(sizes), np.bool_)

@@ -1,4 +1,4 @@
-"""What the readers of one process share: the mirror, the index and the verdicts of filters."""
+"""The data that the readers of one process share: the mirror, the index and cached results of filters."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from linkstore.backends.embedded.snapshot import Snapshot, SnapshotFiles, snapsh
 from linkstore.backends.embedded.verdicts import Verdicts
 
 FLOOR: Final = "floor"
-"""The setting that tells up to which change removals are no longer listed."""
+"""The setting with the last change whose removals are no longer listed."""
 
 
 class StaleStateError(Exception):
-    """The read transaction is older than what is loaded: begin another."""
+    """The read transaction is older than the loaded mirror can serve; begin a new transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a process has loaded; replaced as one.
+    """What a process has loaded; always replaced as a whole.
 
     Args:
         mirror: The columns.
-        verdicts: Of filters, by the mirror's rows.
-        scopes: What filters leave as a whole, by the mirror's rows.
-        links: Verdicts of filters on links, by the mirror's entries.
-        followed: The last snapshot that was looked at; 0 for none.
-        ann: Its index; None if it was damaged, or there is none.
+        verdicts: Cached verdicts of filters, by the mirror's rows.
+        scopes: Cached documents of scopes, as the mirror's rows.
+        links: Cached verdicts of filters on links, by the mirror's entries.
+        followed: The generation of the last snapshot that was loaded; 0 if none was.
+        ann: The index of that snapshot; None if it was damaged, or there is none.
     """
 
     mirror: Mirror
@@ -48,19 +48,20 @@ class Held:
     ann: SavedIndex | None = None
 
     def with_rows_of(self, mirror: Mirror) -> Held:
-        """The same with a mirror whose rows are others."""
+        """The same with another mirror, which has different row numbers."""
         verdicts = self.verdicts.carried(self.mirror.keys, mirror.keys)
         return replace(self, mirror=mirror, verdicts=verdicts, scopes=Scopes(), links=LinkVerdicts())
 
 
 class Shared:
-    """Loads what is derived once for the process, and brings it up to date for each reader.
+    """Loads derived data once per process, and brings them up to date for each reader.
 
-    What is held is replaced by one assignment when the next is whole, so an interrupt leaves it as it was.
+    The loaded data are replaced by a single assignment once the new ones are complete, so an interrupt leaves
+    them unchanged.
 
     Args:
-        files: Where snapshots lie.
-        live: The index in memory, if this process has one.
+        files: The files of the snapshots.
+        live: The index in memory; it may be empty.
     """
 
     def __init__(self, files: SnapshotFiles, live: LiveIndex) -> None:
@@ -70,7 +71,7 @@ class Shared:
         self._held: Held | None = None
 
     def view(self, connection: apsw.Connection) -> View:
-        """What a reader in this read transaction reads from.
+        """The view for a reader in this read transaction.
 
         Raises:
             StaleStateError: If the transaction must begin anew.
@@ -88,20 +89,20 @@ class Shared:
         )
 
     def forget(self) -> None:
-        """Load everything anew at the next read."""
+        """Discard everything; the next read loads it again."""
         self._live.drop()
         self._held = None
 
     @property
     def mirror(self) -> Mirror | None:
-        """The columns as they are held now; None before the first read."""
+        """The mirror as it is loaded now; None before the first read."""
         held = self._held
         return None if held is None else held.mirror
 
     def _bring_up(
         self, connection: apsw.Connection, stamp: Stamp, snapshot: Snapshot | None, settings: dict[str, Any]
     ) -> Held:
-        """Replace what is held by what serves this state."""
+        """Bring the loaded data up to this state; returns them."""
         dimension, floor = int(settings.get("dimension") or 0), int(settings.get(FLOOR) or 0)
         held = self._held
         if held is None or held.mirror.dimension != dimension:
@@ -128,7 +129,7 @@ class Shared:
         return replace(held, followed=snapshot.generation, ann=self._files.map_ann(snapshot))
 
     def _indexes(self, held: Held) -> tuple[AnnIndex, ...]:
-        """Indexes, the most complete first."""
+        """The available indexes, the most complete first."""
         live: tuple[AnnIndex, ...] = (self._live,) if len(self._live) else ()
         if held.ann is None:
             return live
@@ -136,7 +137,7 @@ class Shared:
 
 
 def _serves(held: Held, stamp: Stamp, snapshot: Snapshot | None, settings: dict[str, Any]) -> bool:
-    """Whether what is held needs nothing more for this state."""
+    """Whether the loaded data can serve this state without an update."""
     return (
         held.mirror.change >= stamp.change
         and held.mirror.dimension == int(settings.get("dimension") or 0)
@@ -145,7 +146,7 @@ def _serves(held: Held, stamp: Stamp, snapshot: Snapshot | None, settings: dict[
 
 
 def _dense(held: Held, connection: apsw.Connection, stamp: Stamp) -> Held:
-    """Without what is gone, if there is memory for it; else as it is."""
+    """The same with a packed mirror; unchanged if there is not enough memory to pack it."""
     try:
         return held.with_rows_of(packed(held.mirror, connection, stamp))
     except MemoryError:

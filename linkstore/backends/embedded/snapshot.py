@@ -1,9 +1,9 @@
-"""Snapshots: what is derived from the tables, as files that the next process can map.
+"""Snapshots: derived data in files that the next process can map.
 
-A snapshot has three files: ``graph-N.bin`` (ids and links), ``vectors-M.f32`` and ``ann-N.usearch``. The
-file of vectors grows with the snapshots after it, until so many of its documents are gone that another is
-begun, with rows of its own. The database row that describes a snapshot is written last, so it never names
-a file that is not whole.
+A snapshot has three files: ``graph-N.bin`` (ids and links), ``vectors-M.f32`` and ``ann-N.usearch``. Later
+snapshots append to the same file of vectors. When too many of its documents have been removed, a snapshot
+begins a new file of vectors, with new row numbers. The database row that describes a snapshot is written
+last, so it never names an incomplete file.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from linkstore.vectors import Floats, Ints
 SETTING: Final = "snapshot"
 GENERATION: Final = "generation"
 REBUILD_SHARE: Final = 0.25
-"""When more than this share of the documents in a file are gone, that file is made anew."""
+"""If the removed documents in a file exceed this share of the stored ones, the file is made anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What the database records of a snapshot.
+    """The record of a snapshot in the database.
 
     Args:
-        generation: Counts snapshots; part of the file names.
-        change: The change it was taken at.
-        last_key: The largest document key up to then.
-        last_group: The largest link group key up to then.
-        epoch: How often link groups had been deleted.
-        documents: How many documents there were.
-        rows: How many rows it has: documents, and some that are gone.
-        dimension: Of the vectors.
+        generation: Number of the snapshot; part of the file names.
+        change: The change at which it was taken.
+        last_key: The largest document key at that change.
+        last_group: The largest link group key at that change.
+        epoch: How many times link groups had been deleted.
+        documents: How many documents existed.
+        rows: How many rows the snapshot has; some may be of removed documents.
+        dimension: The length of the vectors.
         lineage: The generation that began the file of vectors.
         graph: Hash of the graph file.
         ann: Hash of the index file.
@@ -67,15 +67,15 @@ class Snapshot:
 
     @property
     def stamp(self) -> Stamp:
-        """The state it was taken of."""
+        """The state at which it was taken."""
         return Stamp(self.change, self.last_key, self.last_group, self.documents, self.epoch)
 
     @classmethod
     def from_json(cls, text: str) -> Snapshot:
-        """Read what :meth:`to_json` wrote.
+        """Parse the result of :meth:`to_json`.
 
         Raises:
-            StoreFormatError: If it is anything else.
+            StoreFormatError: If the text is anything else.
         """
         with decoding("settings"):
             given = orjson.loads(text)
@@ -89,7 +89,7 @@ class Snapshot:
         return made
 
     def to_json(self) -> str:
-        """As stored in the table of settings."""
+        """The record as stored in the table of settings."""
         return orjson.dumps(self).decode()
 
 
@@ -104,19 +104,19 @@ class SnapshotFiles:
         self._folder = folder
 
     def graph(self, generation: int) -> Path:
-        """Where a generation's ids and links lie."""
+        """The path of a generation's ids and links."""
         return self._folder / f"graph-{generation}.bin"
 
     def ann(self, generation: int) -> Path:
-        """Where a generation's index lies."""
+        """The path of a generation's index."""
         return self._folder / f"ann-{generation}.usearch"
 
     def vectors(self, lineage: int) -> Path:
-        """Where the vectors lie that a generation began to write."""
+        """The path of the file of vectors that a generation began."""
         return self._folder / f"vectors-{lineage}.f32"
 
     def problems(self, snapshot: Snapshot) -> list[str]:
-        """Which files are not what the database records."""
+        """The names of the files that do not match the hashes in the database."""
         checks = {
             self.graph(snapshot.generation): matches(self.graph(snapshot.generation), snapshot.graph),
             self.ann(snapshot.generation): matches(self.ann(snapshot.generation), snapshot.ann),
@@ -152,7 +152,7 @@ class SnapshotFiles:
 
 
 class Builder:
-    """Makes snapshots, keeping the index in memory so that it only takes in what is new.
+    """Makes snapshots; keeps the index in memory, so that only new documents are added to it.
 
     Args:
         files: Where snapshots lie.
@@ -175,10 +175,10 @@ class Builder:
 
         Args:
             connection: In a transaction that sees the state.
-            mirror: Up to at least ``stamp``.
-            stamp: The state to take.
-            settings: What the database records.
-            afresh: Trust no file that is there, and leave out every document that is gone.
+            mirror: A mirror of the state ``stamp`` or a later one.
+            stamp: The state of the snapshot.
+            settings: The table of settings.
+            afresh: Whether to use no existing file, and leave out every removed document.
         """
         before = None if afresh else snapshot_of(settings)
         generation = int(settings.get(GENERATION) or 0) + 1
@@ -206,7 +206,11 @@ class Builder:
         )
 
     def _grows(self, mirror: Mirror, stamp: Stamp, before: Snapshot) -> bool:
-        """Whether the vectors of the snapshot before are the first of the mirror, few of them gone."""
+        """Whether to append to the file of vectors.
+
+        This requires that the vectors of the snapshot before are the mirror's first rows, that few of the
+        documents have been removed, and that the file is undamaged.
+        """
         seen = mirror.rows_seen(stamp)
         gone = seen - len(mirror.all_visible(stamp))
         return (
@@ -219,12 +223,12 @@ class Builder:
     def _vectors(self, mirror: Mirror, rows: Ints, lineage: int, before: Snapshot | None) -> tuple[str, ...]:
         path, start = self._files.vectors(lineage), before.rows if before else 0
         if not start:
-            path.unlink(missing_ok=True)  # left by an attempt that was cut off
+            path.unlink(missing_ok=True)  # left by an interrupted attempt
         fresh = write_rows(path, lambda first, last: mirror.vectors.take(rows[first:last]), start, len(rows))
         return (*(before.blocks if before else ())[: start // BLOCK_ROWS], *fresh)
 
     def extend(self, mirror: Mirror, stamp: Stamp, before: Snapshot | None, *, afresh: bool = False) -> None:
-        """Bring the index in memory up to ``stamp``, from that of the last snapshot if that helps."""
+        """Bring the index in memory up to ``stamp``, starting from the last snapshot's if that is newer."""
         live = self.live
         if afresh or len(live) > (1 + REBUILD_SHARE) * stamp.documents:
             live.start(mirror.dimension)
@@ -238,7 +242,7 @@ class Builder:
 
 
 def _lookup(mirror: Mirror) -> Callable[[Ints], Floats]:
-    """Vectors by document key."""
+    """A function that looks up vectors by document key."""
     return lambda keys: mirror.vectors.take(mirror.keys.find(keys)[0])
 
 
@@ -247,11 +251,11 @@ def snapshot_of(settings: dict[str, Any]) -> Snapshot | None:
     try:
         return _recorded(settings)
     except StoreFormatError:
-        return None  # it is made again, as any derived file; verify says so
+        return None  # the snapshot is made again, like any damaged derived file; verify reports it
 
 
 def snapshot_problem(settings: dict[str, Any]) -> str | None:
-    """Why the record of the snapshot cannot be read, if so."""
+    """Why the record of the snapshot cannot be read; None if it can, or there is none."""
     try:
         _recorded(settings)
     except StoreFormatError as error:
@@ -276,5 +280,5 @@ def record(connection: apsw.Connection, snapshot: Snapshot) -> None:
 
 
 def forget(connection: apsw.Connection) -> None:
-    """Record that there is no snapshot, in an open write transaction; its number is not used again."""
+    """Delete the record of the snapshot, in an open write transaction; its number is not used again."""
     connection.execute("DELETE FROM setting WHERE name = ?", (SETTING,))

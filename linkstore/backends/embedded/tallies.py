@@ -1,7 +1,7 @@
-"""What a whole store holds, counted over the mirror's columns: links by kind, dangling links, linked pages.
+"""Counts over a whole store, computed on the mirror's columns: links by kind, dangling links, linked pages.
 
-The tables have no index by link group, so the same counts by SQL sort all links: a minute for a million
-documents.
+The tables have no index by link group, so the same counts in SQL would sort all links. That takes a minute
+for a million documents.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SELECT document.key, number
 FROM (SELECT ids, row_number() OVER (ORDER BY source, url) - 1 AS number FROM page)
 CROSS JOIN json_each(ids) CROSS JOIN document ON document.id = value
 """
-# A document may carry several links with one tag, which the mirror merges where it can.
+# A document may have several links with one tag; the mirror merges them where it can.
 _FURTHER: Final = (
     "SELECT link_group, count(*) - 1 FROM link GROUP BY document, link_group HAVING count(*) > 1"
 )
@@ -37,12 +37,12 @@ _FURTHER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Link entries of documents that are there, ordered by document, then by the link group's key.
+    """Link entries of existing documents, ordered by document, then by the link group's key.
 
     Args:
         document: (m,) rows of documents.
         group: (m,) rows of link groups.
-        bits: (m,) which sides: see :data:`~linkstore.backends.embedded.mirror.SIDE_BITS`.
+        bits: (m,) sides: see :data:`~linkstore.backends.embedded.mirror.SIDE_BITS`.
     """
 
     document: Array
@@ -51,7 +51,7 @@ class Entries:
 
     @classmethod
     def of(cls, view: View) -> Entries:
-        """All that the view sees."""
+        """All entries that the view sees."""
         mirror, stamp = view.mirror, view.stamp
         end = int(mirror.links_at.take(np.array([mirror.rows_seen(stamp)]))[0])
         columns = mirror.link_document, mirror.link_group, mirror.link_bits
@@ -60,16 +60,16 @@ class Entries:
         return found if there is None else found.where(there)
 
     def where(self, chosen: Bools) -> Entries:
-        """Some of them."""
+        """The chosen entries."""
         return Entries(self.document[chosen], self.group[chosen], self.bits[chosen])
 
     def on(self, side: int) -> Entries:
-        """Those on one side, each document and group once."""
+        """The entries on one side, without repeats of the same document and group."""
         found = self.where((self.bits & side) != 0)
         return found.where(found.first())
 
     def first(self) -> Bools:
-        """Which are the first of their document and group."""
+        """(m,) whether each entry is the first of its document and group."""
         first = np.ones(len(self.group), np.bool_)
         first[1:] = ~repeats(self.document, self.group)
         return first
@@ -100,7 +100,7 @@ def survey(view: View) -> Survey:
 
 
 def most_linked(view: View, kind: str, take: int) -> list[LinkedPage]:
-    """The pages that most links of a kind lead to, most first; links of a page to itself do not count."""
+    """The pages with the most incoming links of a kind, most first, without links of a page to itself."""
     mirror, connection, groups = view.mirror, view.connection, len(view.mirror.group_keys)
     if kind not in mirror.kinds or not (pages := connection.execute(_PAGES).get):
         return []
@@ -123,7 +123,7 @@ def _linked(connection: apsw.Connection, page: int, links: int) -> LinkedPage:
 
 
 def _owned(view: View, pages: int) -> tuple[Ints, Ints]:
-    """Rows of documents, ascending, and the number of a page that has the document, in the order of pages."""
+    """Pairs of a document and a page that contains it: rows and page numbers, ascending by row, then page."""
     rows = rows_of(view.connection, _OWNED)
     flat = np.fromiter(chain.from_iterable(rows), np.int64, 2 * len(rows)).reshape(-1, 2)
     at, found = view.mirror.keys.find(flat[:, 0])
@@ -132,7 +132,7 @@ def _owned(view: View, pages: int) -> tuple[Ints, Ints]:
 
 
 def _answers(entries: Entries, owned: tuple[Ints, Ints], pages: int) -> Ints:
-    """For each entry and page of its document a number: ``group * pages + page``."""
+    """One number for each entry and each page of its document: ``group * pages + page``."""
     rows, page = owned
     entry, owner = equals(entries.document, rows)
     return entries.group[entry].astype(np.int64) * pages + page[owner]

@@ -1,4 +1,4 @@
-"""What keeps the cost of a store in proportion to its content: snapshots, cleaning, compaction."""
+"""Maintenance that keeps a store's cost in proportion to its content: snapshots, cleaning, compaction."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ from linkstore.errors import StoreBusyError, StoreFullError, StoreMovedError
 
 T = TypeVar("T")
 GONE_SHARE: Final = 0.25
-"""A new snapshot is taken when more than this share of its documents is gone."""
+"""A new snapshot is taken when at least this share of the last one's documents was removed."""
 STALE_SECONDS: Final = 10.0
-"""How long a reader tries to begin with a state no older than what is loaded."""
+"""How long a reader tries to begin a transaction that the loaded mirror can serve."""
 _LOG: Final = logging.getLogger("linkstore")
 _PUT_OFF = (OSError, MemoryError, StoreBusyError, StoreFullError)
-"""What may keep derived files from being made. The documents are safe, and searches right without them."""
+"""Errors that postpone the making of derived files; documents are safe and searches correct without them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """Brings what is derived from the documents up to date, and forgets what is gone.
+    """Brings derived data up to date, and deletes what is no longer needed.
 
     Args:
-        database: Its tables.
-        files: Its snapshots.
-        builder: Makes them.
-        shared: What readers of this process share.
-        exact_below: Up to so many documents no snapshot is kept.
-        grow_share: A snapshot is taken when documents past the last one are more than this share of it.
+        database: The tables of the store.
+        files: The files of its snapshots.
+        builder: Makes snapshots.
+        shared: The data that readers of this process share.
+        exact_below: A store of at most this many documents gets no snapshot.
+        grow_share: A snapshot is taken when the documents added since the last one are at least this share
+            of those in it.
     """
 
     database: Database
@@ -55,13 +56,14 @@ class Upkeep:
         return self._viewed(self.database.read, use)
 
     def inspected(self, use: Callable[[View], T]) -> T:
-        """As :meth:`viewed`, by a connection of its own."""
+        """Like :meth:`viewed`, but with a new connection."""
         return self._viewed(self.database.inspect, use)
 
     def _viewed(self, read: Callable[[Callable[[apsw.Connection], T]], T], use: Callable[[View], T]) -> T:
-        """A transaction may be older than what another thread has loaded meanwhile; the next is newer.
+        """Read from a view, in a new transaction if the first one is too old for the loaded mirror.
 
-        Only a database that was set back to an older state keeps failing.
+        A transaction is too old if another thread has loaded a later state since it began. Every attempt
+        fails only if the database was set back to an older state.
         """
         ends = time.monotonic() + STALE_SECONDS
         while time.monotonic() < ends:
@@ -73,10 +75,10 @@ class Upkeep:
         )
 
     def after_write(self, settings: dict[str, Any]) -> None:
-        """What a change has made necessary.
+        """Do the maintenance that is due after a write: cleaning, a snapshot, or an addition to the index.
 
         Args:
-            settings: As they were when it was committed.
+            settings: The settings as committed by the write.
         """
         if cleaning.due(settings):
             self._put_off_if_need_be(self._clean)
@@ -88,12 +90,12 @@ class Upkeep:
             self._put_off_if_need_be(lambda: self._alone(lambda: self.viewed(self._extend), wait=False))
 
     def flush(self) -> None:
-        """Take a snapshot of whatever has come since the last, if the store is of a size for it."""
+        """Take a snapshot if anything has changed since the last one and the store is large enough."""
         if self._due(self.database.read(settings_of), None):
             self.take_snapshot(wait=True)
 
     def at_close(self) -> None:
-        """Take a snapshot if much has come since the last."""
+        """Take a snapshot if much has changed since the last one."""
         if self.database.read_only or self.database.place.moved:
             return
         settings = self.database.read(raw_settings)
@@ -101,7 +103,7 @@ class Upkeep:
             self.take_snapshot()
 
     def at_open(self) -> None:
-        """Make derived files anew if they are missing or not what the database records."""
+        """Make derived files anew if they are missing or do not match the hashes in the database."""
         settings = self.database.read(raw_settings)
         if wrong := problems(settings):
             _LOG.warning("%s is damaged and needs repair: %s", self.database.path, "; ".join(wrong))
@@ -124,17 +126,17 @@ class Upkeep:
             self.take_snapshot(wait=True, afresh=True)
 
     def take_snapshot(self, *, wait: bool = False, afresh: bool = False) -> None:
-        """Write and record a snapshot, unless someone else is at it (or: after they are done)."""
+        """Write and record a snapshot; if another is being written, wait for its end, or do nothing."""
         self._put_off_if_need_be(lambda: self._alone(lambda: self._write(afresh=afresh), wait=wait))
 
     def compact(self) -> None:
-        """Leave nothing of what was deleted in any file, and no file larger than need be.
+        """Erase all deleted content from all files, and make the files as small as possible.
 
         Raises:
             StoreBusyError: If another process writes, or reads from an older state, for more than 5 s.
-            StoreFullError: If there is no space for the files to be written anew.
+            StoreFullError: If there is not enough space to write the files anew.
         """
-        self.database.write(settings_of)  # says why not, if nothing can be written
+        self.database.write(settings_of)  # raises the right error if nothing can be written
         self._alone(self._compact, wait=True)
 
     def _compact(self) -> None:
@@ -150,7 +152,7 @@ class Upkeep:
         self.shared.forget()
 
     def _load(self) -> None:
-        """Load what is derived, which takes its time, before the store is locked for writing."""
+        """Load the derived data before the store is locked for writing, because loading takes time."""
         self.viewed(lambda view: view.stamp)
 
     def _clean(self) -> None:
@@ -204,11 +206,11 @@ class Upkeep:
         return documents > self.exact_below
 
     def _shrunken(self, settings: dict[str, Any]) -> bool:
-        """Whether there is a snapshot, but hardly a document for it."""
+        """Whether there is a snapshot although the store has become too small for one."""
         return snapshot.SETTING in settings and 2 * settings["documents"] <= self.exact_below
 
     def _due(self, settings: dict[str, Any], share: float | None) -> bool:
-        """Whether a snapshot should be taken: enough has come or gone since the last (None: anything)."""
+        """Whether enough documents were added or removed since the last snapshot (None: any at all)."""
         stamp, last = stamp_of(settings), snapshot_of(settings)
         if not self._sized(settings):
             return False
@@ -223,7 +225,7 @@ class Upkeep:
         return came >= max(least, share * last.documents) or gone >= max(least, gone_share * last.documents)
 
     def _growing(self, settings: dict[str, Any]) -> bool:
-        """Whether enough has come since the last snapshot for the index in memory to take it in."""
+        """Whether enough documents were added since the last snapshot to extend the index in memory."""
         stamp, last = stamp_of(settings), snapshot_of(settings)
         if last is None:
             return False

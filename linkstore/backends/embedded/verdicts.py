@@ -1,6 +1,6 @@
-"""Which documents pass a filter, remembered.
+"""A cache of which documents pass a filter.
 
-A row of a mirror never changes its metadata (an update makes a new row), so a verdict holds for good.
+The metadata of a mirror's row never change (an update makes a new row), so a verdict stays valid.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Verdicts:
         self._columns = Remembered(np.array([_UNKNOWN], np.uint8), columns)
 
     def of(self, condition: Condition, rows: Ints, keys: Column, connection: apsw.Connection) -> Bools:
-        """Whether each document passes; documents not judged before are read.
+        """(n,) whether each document passes; a document without a cached verdict is read.
 
         Args:
             condition: The filter.
-            rows: Of the documents.
-            keys: Their keys, by row.
+            rows: (n,) rows of documents.
+            keys: Document keys, by row.
             connection: In the reader's transaction.
         """
         if condition.always or not len(rows):
@@ -53,11 +53,11 @@ class Verdicts:
         return passing
 
     def carried(self, old: Column, new: Column) -> Verdicts:
-        """The same verdicts for other rows of the same documents.
+        """The same verdicts for a mirror with other row numbers.
 
         Args:
             old: Document keys by the rows of these verdicts.
-            new: Document keys by the other rows.
+            new: Document keys by the rows of the other mirror.
         """
         rows, found = old.find(new.rows(0, len(new)))
         known = self._columns.columns()
@@ -72,7 +72,7 @@ def _moved(column: Column, rows: Ints, found: Bools) -> Column:
 
 
 def _judge(condition: Condition, keys: Ints, connection: apsw.Connection) -> Ints:
-    """The verdict on each of the sorted keys; a document that is gone does not pass."""
+    """The verdict on each of the keys; a document that was removed does not pass."""
     verdicts = np.full(len(keys), _NO, dtype=np.int64)
     with_links = LINKS_KEY in condition.key
     columns = "key, metadata, links" if with_links else "key, metadata, NULL"

@@ -1,4 +1,4 @@
-"""Which kinds of link and fields of metadata and link data documents have, looked up in the tables."""
+"""Looks up which kinds of link, fields of metadata and fields of link data the documents have."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from linkstore.links import LINKS_KEY, links_in
 from linkstore.vocabulary import Vocabulary, names_in
 
 REMEMBERED: Final = 10_000
-"""How many field names a process remembers."""
+"""How many field names a process caches."""
 _HAS_KIND: Final = "SELECT 1 FROM link_group WHERE kind = ? LIMIT 1"
 _NEXT_KIND: Final = "SELECT min(kind) FROM link_group WHERE kind > ?"
-# A field is written as its name in quotation marks and a colon; a text may contain the same, so it is parsed.
+# JSON writes a field as its quoted name and a colon. A value may contain the same, so each match is parsed.
 _WITH: Final = "SELECT metadata FROM document WHERE instr(metadata, ?)"
 _LINKED_WITH: Final = "SELECT links FROM document WHERE instr(links, ?)"
 _HAS_LINKS: Final = "SELECT 1 FROM document WHERE links IS NOT NULL LIMIT 1"
 
 
 class KnownFields:
-    """Fields of metadata and of the data of links that some document was seen to have.
+    """A cache of the fields of metadata and of link data that some document was found to have.
 
-    A field that most documents have is found in the first of them; a rare one takes one look at all of them
+    A field that most documents have is found in the first ones. A rare field takes one scan of all documents
     in each process.
     """
 
@@ -35,7 +35,7 @@ class KnownFields:
         self._known = Vocabulary()
 
     def among(self, asked: Vocabulary, connection: apsw.Connection) -> Vocabulary:
-        """Those of the fields asked for that a document has, or had when this process last looked."""
+        """Those of the requested fields that a document has, or had when this process last looked."""
         known = self._known
         found = Vocabulary(
             fields=_having(asked.fields, known.fields, connection, _has_field),
@@ -47,7 +47,7 @@ class KnownFields:
 
 
 def vocabulary(connection: apsw.Connection, known: KnownFields, asked: Vocabulary | None) -> Vocabulary:
-    """Those of the names asked for that a document has; for None, all of them, from every document."""
+    """Those of the requested names that a document has; with None, all names, read from every document."""
     if asked is None:
         found = Vocabulary(kinds=_all_kinds(connection), fields=_all_fields(connection))
         return found.checkable | Vocabulary(link_fields=_all_link_fields(connection))
@@ -89,7 +89,7 @@ def _link_fields(links: str) -> frozenset[str]:
 
 
 def _all_kinds(connection: apsw.Connection) -> frozenset[str]:
-    """By jumps through the index, one for each kind."""
+    """All kinds, found with one index lookup for each."""
     found: list[str] = []
     while (kind := connection.execute(_NEXT_KIND, (found[-1] if found else "",)).get) is not None:
         found.append(kind)

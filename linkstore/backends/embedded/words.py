@@ -1,7 +1,8 @@
-"""Lexical search by SQLite's FTS5, whose ``bm25()`` computes what :mod:`linkstore.lexical` says.
+"""Lexical search by SQLite's FTS5, whose ``bm25()`` computes the score that :mod:`linkstore.lexical` defines.
 
-The table holds no text but the words of each document, made by us and joined by spaces, so that FTS5 has
-nothing to decide: its ``ascii`` tokenizer keeps letters, digits, ``_`` and all that is not ASCII together.
+The index is given not the text but the words of each document, split by linkstore and joined by spaces.
+FTS5's ``ascii`` tokenizer then splits only at these spaces: it keeps letters, digits, ``_`` and all
+non-ASCII characters together.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ _LENGTHS: Final = "SELECT id, sz FROM word_docsize WHERE id BETWEEN ? AND ?"
 
 
 def joined(text: str, metadata: Mapping[str, Any]) -> str:
-    """The words of a document, as they are inserted."""
+    """The words of a document, joined as the index expects them."""
     return " ".join(document_terms(text, metadata))
 
 
 def index_all(connection: apsw.Connection) -> None:
-    """Make the rows of all documents anew."""
+    """Rebuild the index of words from all documents."""
     connection.execute("DROP TABLE IF EXISTS word")
     connection.execute(TABLE)
     documents = connection.execute("SELECT key, text, metadata FROM document WHERE json_valid(metadata)")
@@ -42,7 +43,7 @@ def index_all(connection: apsw.Connection) -> None:
 
 
 def merge(connection: apsw.Connection) -> None:
-    """Leave no word of a document that is gone."""
+    """Erase the words of removed documents from the index."""
     connection.execute("INSERT INTO word (word) VALUES ('optimize')")
 
 
@@ -52,12 +53,12 @@ def _rows(documents: Iterable[Any]) -> Iterator[tuple[int, str]]:
 
 
 def having(connection: apsw.Connection, words: Sequence[str]) -> dict[str, int]:
-    """How many documents have each word, counted to one more than are looked up."""
+    """How many documents contain each word; counting stops at ``POSTINGS + 1``."""
     return {word: connection.execute(_HAVING, (_quoted(word),)).get for word in dict.fromkeys(words)}
 
 
 def matching(connection: apsw.Connection, words: Sequence[str], limit: int) -> tuple[Ints, Floats]:
-    """Keys (n,) of the best ``limit`` documents that have any of the words, and their scores (n,)."""
+    """Keys (n,) of the best ``limit`` documents with at least one of the words, and their scores (n,)."""
     rows: list[Any] = connection.execute(_MATCHING, (" OR ".join(map(_quoted, words)), limit)).fetchall()
     keys = np.array([key for key, _ in rows], dtype=np.int64)
     return keys, np.array([-score for _, score in rows], dtype=np.float32)
@@ -70,11 +71,11 @@ def lengths(connection: apsw.Connection, first: int, last: int) -> tuple[Ints, I
     sizes = np.array([len(packed) for _, packed in rows], dtype=np.int64)
     packed = np.frombuffer(b"".join([packed for _, packed in rows]), np.uint8).astype(np.int64)
     starts, found = np.cumsum(sizes) - sizes, np.zeros(len(rows), np.int64)
-    for place in range(int(sizes.max(initial=0))):  # SQLite's varints: 7 bits a byte, the highest first
+    for place in range(int(sizes.max(initial=0))):  # SQLite's varints: 7 bits per byte, highest first
         there = place < sizes
         found[there] = (found[there] << 7) | (packed[starts[there] + place] & 0x7F)
     return keys, found
 
 
 def _quoted(word: str) -> str:
-    return f'"{word}"'  # words have no quotes in them
+    return f'"{word}"'  # words contain no quotation marks

@@ -1,4 +1,4 @@
-"""From a change to rows: only what differs is written."""
+"""Writes a change to the tables; only what differs is written."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _INSERT_LINK: Final = "INSERT INTO link VALUES (?, ?, ?, ?, ?)"
 
 @dataclass(frozen=True, slots=True)
 class PreparedRecord:
-    """A record with its metadata as JSON and the hash that tells whether it changed.
+    """A record with its metadata as JSON, and a hash that shows whether it changed.
 
     Args:
-        record: As given.
-        metadata: Without links.
-        links: None if the metadata has none.
-        digest: Of all that is stored.
-        words: See :func:`~linkstore.backends.embedded.words.joined`; None if it was not expected to be
-            written.
+        record: The record as given.
+        metadata: The metadata without links, as JSON.
+        links: The links as JSON; None if the metadata has none.
+        digest: Hash of text, metadata, links and vector.
+        words: See :func:`~linkstore.backends.embedded.words.joined`; None if the record seemed unchanged
+            before the store was locked.
     """
 
     record: Record
@@ -50,27 +50,27 @@ class PreparedRecord:
 
 
 class GroupKeys:
-    """Link group keys that were committed, so that a popular tag is looked up once.
+    """A cache of committed link group keys, so that a popular tag is looked up once.
 
     Args:
-        limit: How many are kept.
+        limit: The most keys in the cache.
     """
 
     def __init__(self, limit: int = 500_000) -> None:
         self._limit = limit
-        self._state: tuple[int, dict[tuple[str, str], int]] = 0, {}  # one, so that no epoch gets other keys
+        self._state: tuple[int, dict[tuple[str, str], int]] = 0, {}  # one tuple, replaced atomically
 
     def at(self, epoch: int) -> Mapping[tuple[str, str], int]:
-        """Keys by kind and tag that are known to be there.
+        """Keys of existing link groups, by kind and tag.
 
         Args:
-            epoch: How often link groups have been deleted.
+            epoch: How many times link groups have been deleted.
         """
         known_at, known = self._state
         return known if known_at == epoch else {}
 
     def learn(self, epoch: int, committed: Mapping[tuple[str, str], int]) -> None:
-        """Take in keys that were in the table at an epoch; forgets the others when there are too many."""
+        """Add keys that were in the table in an epoch; drops all others if there would be too many."""
         known_at, known = self._state
         if epoch > known_at or len(known) + len(committed) > self._limit:
             self._state = epoch, dict(committed)
@@ -79,17 +79,17 @@ class GroupKeys:
 
 
 def prepare(records: Iterable[Record]) -> list[PreparedRecord]:
-    """Serialise records, the last of each id, before the store is locked.
+    """Serialise records before the store is locked; of several with one id, only the last.
 
     Raises:
-        DocumentError: If metadata is not JSON; the message names the document.
+        DocumentError: If metadata is not JSON, or a part is too large; the message names the document.
     """
     last = {record.id: record for record in records}
     return [_prepared(record) for record in last.values()]
 
 
 def with_words(connection: apsw.Connection, prepared: Sequence[PreparedRecord]) -> list[PreparedRecord]:
-    """Find the words of records that are new or changed, before the store is locked."""
+    """Compute the words of new and changed records before the store is locked."""
     present = _present(connection, [item.record.id for item in prepared])
     return [
         item
@@ -106,7 +106,7 @@ def _words_of(record: Record) -> str:
 
 
 def _present(connection: apsw.Connection, ids: list[str]) -> dict[str, tuple[int, bytes]]:
-    """Key and hash of the documents that are stored already."""
+    """Key and hash of the documents that are already stored, by id."""
     rows = rows_of(
         connection,
         "SELECT id, key, hash FROM document WHERE id IN (SELECT value FROM json_each(?))",
@@ -139,11 +139,11 @@ class ChangeWriter:
 
     Args:
         connection: In a write transaction.
-        groups: Keys of link groups that are known.
+        groups: The cache of link group keys.
 
     Attributes:
-        learned: Keys of further link groups, to be made known once they are committed.
-        epoch: How often link groups have been deleted.
+        learned: Keys of further link groups, to be added to the cache once they are committed.
+        epoch: How many times link groups have been deleted.
     """
 
     def __init__(self, connection: apsw.Connection, groups: GroupKeys) -> None:
@@ -212,7 +212,7 @@ class ChangeWriter:
         self._last_key += len(keyed)
 
     def _group_keys(self, changed: list[PreparedRecord]) -> dict[tuple[str, str], int]:
-        """Keys of all link groups the records lie on; new groups are made."""
+        """Keys of all link groups of the records, by kind and tag; inserts new link groups."""
         wanted = {(link.kind, link.tag): None for item in changed for link in item.record.links}
         before = self._groups.at(self.epoch)
         known = {pair: key for pair in wanted if (key := before.get(pair)) is not None}
