@@ -43,10 +43,13 @@ def time_filter(question: str, now: datetime) -> Filter | None:
     Only questions about what was said are limited to a time: in others, a time is when something happened,
     and that may have been said at any other.
     """
-    span = span_of(question, now) if _SAID.search(question) else None
-    if span is None:
+    if not _SAID.search(question):
         return None
-    return {"time": {"$gte": written_time(span[0]), "$lt": written_time(span[1])}}
+    try:
+        span = span_of(question, now)
+        return span and {"time": {"$gte": written_time(span[0]), "$lt": written_time(span[1])}}
+    except OverflowError:  # a day at an end of the calendar
+        return None
 
 
 def span_of(question: str, now: datetime) -> Span | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
@@ -40,3 +40,9 @@ def test_a_time_is_counted_from_now(question, first, end):
 )
 def test_other_questions_are_not_limited_to_a_time(question):
     assert time_filter(question, NOW) is None
+
+
+@pytest.mark.parametrize("day", ["9999-12-31", "0001-01-01", "0000-01-01"])
+def test_a_day_beyond_the_calendar_is_no_time(day):
+    zone = timezone(timedelta(hours=1))
+    assert time_filter(f"what did I say on {day}?", NOW.astimezone(zone)) is None
