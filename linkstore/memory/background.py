@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from itertools import takewhile
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -38,11 +39,16 @@ class Background:
             owners = list(self._pending) if owner is None else [owner]
             return tuple(future for one in owners for future in self._pending.get(one, ()))
 
-    def settle(self, waited_for: Collection[Future[Any]]) -> None:
-        """Drop writes that are done and whose result was seen."""
+    def settle(self, waited_for: Sequence[Future[Any]]) -> None:
+        """Drop the writes whose result a waiter has seen: those up to the first that failed.
+
+        Args:
+            waited_for: In the order in which they were waited for.
+        """
+        seen = waited_for[: sum(1 for _ in takewhile(_succeeded, waited_for)) + 1]
         with self._lock:
             for owner, futures in list(self._pending.items()):
-                kept = [one for one in futures if one not in waited_for or not one.done()]
+                kept = [one for one in futures if one not in seen or not one.done()]
                 if kept:
                     self._pending[owner] = kept
                 else:
@@ -52,17 +58,25 @@ class Background:
         """Wait for all writes, and end the thread.
 
         Raises:
-            Exception: The first that a write raised, if no read has raised it.
+            Exception: The first that a write raised, if no read has raised it; the others are its notes.
         """
         pending = self.pending()
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown(wait=True)
-        self.settle(pending)
-        for future in pending:
-            future.result()
+        with self._lock:
+            self._pending.clear()
+        errors = [error for one in pending if (error := _error_of(one)) is not None]
+        if errors:
+            for other in errors[1:]:
+                errors[0].add_note(f"another write failed: {other}")
+            raise errors[0]
 
 
 def _succeeded(future: Future[Any]) -> bool:
     return future.done() and not future.cancelled() and future.exception() is None
+
+
+def _error_of(future: Future[Any]) -> BaseException | None:
+    return CancelledError() if future.cancelled() else future.exception()

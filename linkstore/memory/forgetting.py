@@ -15,7 +15,7 @@ from linkstore.memory.keys import SessionKey
 from linkstore.memory.parts import Parts
 from linkstore.memory.requests import Add, Delete, OfBackend
 from linkstore.memory.turns import RELATED_TO, Turn, turn_of, written_time
-from linkstore.memory.writing import segment_document
+from linkstore.memory.writing import segment_document, session_document
 from linkstore.operations import as_document
 from linkstore.plans import Operation
 from linkstore.text import fold, tokens
@@ -73,8 +73,8 @@ class Forgettable:
 def forgotten(parts: Parts, what: Forgettable) -> Operation[int]:
     """Remove turns and what was made from them, and erase them from the store's files; how many turns.
 
-    First the turns themselves are removed: whoever stops in between has forgotten what can be recalled, and
-    completes the rest by repeating the call.
+    The turns themselves are removed last, since they tell what else must go: a call that was interrupted is
+    completed by repeating it.
     """
     documents: list[Record] = []
     after: str | None = None
@@ -90,12 +90,11 @@ def forgotten(parts: Parts, what: Forgettable) -> Operation[int]:
     gone = {turn.id for turn in turns if chosen(turn)}
     kept = [turn for turn in turns if turn.id not in gone]
     removed, changed = _consequences(documents, kept, gone)
-    if gone:
-        yield Delete(store=parts.store, ids=sorted(gone))
     if changed:
         yield Add(store=parts.store, documents=changed)
-    if removed:
-        yield Delete(store=parts.store, ids=sorted(removed))
+    for ids in (removed, gone):
+        if ids:
+            yield Delete(store=parts.store, ids=sorted(ids))
     yield OfBackend(store=parts.store, operation=parts.store.backend.compact())
     return len(gone)
 
@@ -104,10 +103,9 @@ def _consequences(
     documents: Iterable[Record], kept: list[Turn], gone: set[str]
 ) -> tuple[set[str], list[Document]]:
     """The documents that go with turns, and those that stay but say something else."""
-    sessions = {turn.session.path for turn in kept}
-    first: dict[str, Turn] = {}
-    for turn in sorted(kept, key=lambda turn: turn.order, reverse=True):
-        first[turn.session.segment(turn.segment)] = turn
+    kept = sorted(kept, key=lambda turn: turn.order)
+    last = {turn.session.path: turn for turn in sorted(kept, key=lambda turn: turn.segment)}
+    first = {turn.session.segment(turn.segment): turn for turn in reversed(kept)}
     named = {turn.session.entity(turn.segment, name) for turn in kept for name in turn.entities}
     touched = {_segment_of(one) for one in documents if one.id in gone}
     removed: set[str] = set()
@@ -117,18 +115,26 @@ def _consequences(
         if kind == "turn":
             continue
         stays = {
-            "session": one.metadata["session"] in sessions,
+            "session": one.metadata["session"] in last,
             "segment": segment in first,
             "entity": one.id in named,
             "summary": segment in first and segment not in touched,
         }[kind]
         if not stays:
             removed.add(one.id)
+        elif kind == "session":
+            changed += _naming_its_last_segment(one, last[one.id])
         elif kind == "segment" and segment in touched:
             changed.append(segment_document(first[segment]))
         elif kind == "entity":
             changed += _without_relations(one, named)
     return removed, changed
+
+
+def _naming_its_last_segment(one: Record, last: Turn) -> Iterator[Document]:
+    """A session whose document names a segment without turns; nothing if it names none such."""
+    if one.metadata["segment"] > last.segment:
+        yield session_document(last)
 
 
 def _without_relations(one: Record, named: set[str]) -> Iterator[Document]:

@@ -70,14 +70,14 @@ def recalled(parts: Parts, asked: Asked) -> Operation[Recall]:
     pool: tuple[Hit, ...] = ()
     before: list[Document] = []
     if parts.knowledge is not None:
-        before = yield from _served_before(parts, parts.knowledge, asked.session, head, entities)
+        before = yield from _served_before(parts, parts.knowledge, asked, head, entities)
         pool = yield from _found(parts, parts.knowledge, views, asked, parts.strategy)
     recall = Recall(
         question=asked.question,
         resolved=resolved.text,
         entities=tuple(entities),
         recent=head.recent,
-        summaries=tuple((yield from _summaries(parts, asked.session, head))),
+        summaries=tuple((yield from _summaries(parts, asked, head))),
         turns=tuple(turn_of(str(hit.document.id), hit.document.metadata) for hit in turns),
         scores=tuple(hit.score for hit in turns),
         chunks=pool[: asked.k],
@@ -91,9 +91,12 @@ def recalled(parts: Parts, asked: Asked) -> Operation[Recall]:
 
 def without_expired(head: Head, parts: Parts, now: datetime) -> Head:
     """The end of a session without turns that are older than the memory's time to live."""
-    if parts.ttl is None:
-        return head
-    return replace(head, recent=tuple(turn for turn in head.recent if turn.time >= now - parts.ttl))
+    return replace(head, recent=tuple(unexpired(head.recent, parts, now)))
+
+
+def unexpired(turns: Sequence[Turn], parts: Parts, now: datetime) -> Sequence[Turn]:
+    """The turns that are not older than the memory's time to live."""
+    return turns if parts.ttl is None else [turn for turn in turns if turn.time >= now - parts.ttl]
 
 
 def _understood(parts: Parts, question: str, head: Head) -> Operation[Resolved]:
@@ -113,12 +116,14 @@ def _scope(parts: Parts, asked: Asked) -> Filter:
     return {**scope, **times}
 
 
-def _summaries(parts: Parts, session: SessionKey, head: Head) -> Operation[list[Summary]]:
+def _summaries(parts: Parts, asked: Asked, head: Head) -> Operation[list[Summary]]:
     """The summaries of the closed segments that the last turns are not of."""
     last = min((turn.segment for turn in head.recent), default=head.segment)
     if last <= 1:
         return []
-    return (yield Fetched(store=parts.store, plan=stored_summaries(session, last)))  # type: ignore[no-any-return]
+    since = None if parts.ttl is None else asked.now - parts.ttl
+    plan = stored_summaries(asked.session, last, since=since)
+    return (yield Fetched(store=parts.store, plan=plan))  # type: ignore[no-any-return]
 
 
 def _found(
@@ -144,14 +149,14 @@ def _found(
 
 
 def _served_before(
-    parts: Parts, knowledge: LinkStore, session: SessionKey, head: Head, entities: Sequence[str]
+    parts: Parts, knowledge: LinkStore, asked: Asked, head: Head, entities: Sequence[str]
 ) -> Operation[list[Document]]:
     """The chunks that responses of this session about these entities came from."""
     vector = (yield from any_vector(parts.store)) if head.segment and entities else None
     if vector is None:
         return []
-    plan = turns_mentioning(session, head.segment, entities, vector)
-    turns: list[Turn] = yield Fetched(store=parts.store, plan=plan)
+    plan = turns_mentioning(asked.session, head.segment, entities, vector)
+    turns = unexpired((yield Fetched(store=parts.store, plan=plan)), parts, asked.now)
     beside = [name for turn in head.recent[-NEAR:] for name in turn.entities]
     ids = served(by_sense(turns, entities[:1], [*entities, *beside]), SERVED)
     return (yield Get(store=knowledge, ids=list(ids))) if ids else []

@@ -172,7 +172,8 @@ async def _await_others(request: object) -> Any:
         case Embed(store=store, text=text):
             return await store.embeddings.aembed_query(text)
         case Written(futures=futures):
-            return [await asyncio.wrap_future(future) for future in futures]
+            # Shielded: a reader that is cancelled must not cancel a write that waits for its turn.
+            return [await asyncio.shield(asyncio.wrap_future(future)) for future in futures]
         case Think(model=model, prompt=prompt):
             return said(await model.ainvoke(prompt))
         case Compile(compiler=compiler, question=question):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from langchain_core.documents import Document
@@ -49,7 +50,7 @@ def summary_document(turns: Sequence[Turn], text: str) -> Document:
     metadata = {
         **common_metadata("summary", session),
         "segment": segment,
-        "time": written_time(turns[-1].time),
+        "time": written_time(min(turn.time for turn in turns)),
         LINKS_KEY: [link.to_dict() for link in links],
     }
     return Document(id=session.summary(segment), page_content=text, metadata=metadata)
@@ -91,8 +92,17 @@ def key_entities(turns: Sequence[Turn]) -> tuple[str, ...]:
     return tuple(spelled[key] for key, _ in counts.most_common(_KEY_ENTITIES))
 
 
-def stored_summaries(session: SessionKey, last_segment: int, most: int = READ) -> Plan[list[Summary]]:
-    """The summaries of the latest closed segments, in order."""
+def stored_summaries(
+    session: SessionKey, last_segment: int, most: int = READ, since: datetime | None = None
+) -> Plan[list[Summary]]:
+    """The summaries of the latest closed segments, in order.
+
+    Args:
+        session: The conversation.
+        last_segment: The segment that is not closed.
+        most: How many segments are looked at.
+        since: Leave out the summaries of segments with an earlier turn.
+    """
     numbers = range(max(1, last_segment - most), last_segment)
     found: Candidates = yield Find(ids=tuple(map(session.summary, numbers)))
     stored: list[Stored] = yield Documents(refs=found.refs)
@@ -103,4 +113,5 @@ def stored_summaries(session: SessionKey, last_segment: int, most: int = READ) -
             entities=tuple(link["label"] for link in one.metadata[LINKS_KEY] if link["kind"] == MENTIONS),
         )
         for one in stored
+        if since is None or one.metadata["time"] >= written_time(since)
     ]

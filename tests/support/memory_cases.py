@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -116,6 +118,28 @@ class MemoryCases:
         with pytest.raises(DocumentError, match="time zone"):
             memory.turns("chat")
         assert [turn.query for turn in memory.turns("chat")] == ["fine"]
+
+    def test_each_error_in_the_background_is_raised(self, memory):
+        wait([memory.add_later("chat", "no zone", time=datetime(2026, 3, day)) for day in (1, 2)])  # noqa: DTZ001
+        for day in (1, 2):
+            with pytest.raises(DocumentError, match=f"2026, 3, {day}"):
+                memory.flush()
+        memory.flush()
+
+    async def test_a_read_that_is_cancelled_loses_no_write(self, memory, store, monkeypatch):
+        writing, add = threading.Event(), store.add_documents
+
+        def slow(*args, **kwargs):
+            writing.wait(5)
+            return add(*args, **kwargs)
+
+        monkeypatch.setattr(store, "add_documents", slow)
+        memory.add_later("other", "before it")
+        memory.add_later("chat", "message")
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(memory.aturns("chat"), 0.05)
+        writing.set()
+        assert [turn.query for turn in await memory.aturns("chat")] == ["message"]
 
     def test_sessions_interleaved_at_random_never_see_each_other(self, memory):
         seed = 20260302
@@ -258,6 +282,19 @@ class MemoryCases:
             assert memory.forget_expired() == 1
             assert [turn.query for turn in memory.turns("chat")] == ["Kubernetes is new"]
 
+    def test_what_expired_is_not_recalled_by_its_summary_either(self, store):
+        now = datetime.now(UTC)
+        with ConversationMemory(store, ttl=timedelta(days=1)) as memory:
+            for number in range(4):
+                said = now - timedelta(days=9 - number)
+                query = f"How many pods does Kubernetes run on node {number}?"
+                memory.add("chat", query, "Ten.", sources=["pods"], time=said)
+            memory.add("chat", "Which violin concertos did Brahms and Sibelius compose?", time=now)
+            assert [turn.segment for turn in memory.turns("chat")] == [1, 1, 1, 1, 2]
+            assert memory.export("chat")["summaries"]
+            assert memory.recall("chat", "And Bruch?").summaries == ()
+            assert "pods" not in memory.recall("chat", "And Bruch?").prompt
+
     def fill(self, memory) -> dict[str, SessionKey]:
         keys = {
             name: SessionKey(run_id=run, user_id=user)
@@ -296,6 +333,45 @@ class MemoryCases:
         for key in keys.values():
             memory.add(key, "And on")
             assert memory.turns(key)[-1].query == "And on"
+
+    def test_a_session_goes_on_after_its_last_segment_is_forgotten(self, memory):
+        for number in range(4):
+            memory.add("chat", f"How many pods does Kubernetes run on node {number}?", "Ten.")
+        memory.add("chat", "Which violin concertos did Brahms and Sibelius compose?")
+        assert [turn.segment for turn in memory.turns("chat")] == [1, 1, 1, 1, 2]
+        assert memory.forget("chat", entity="Brahms") == 1
+        assert len(memory.turns("chat", 10)) == 4
+        assert memory.recall("chat", "How many pods on node 2?").turns
+        assert memory.add("chat", "And on node 9?").ordinal == 5
+
+    @pytest.mark.parametrize("steps", [1, 2])
+    def test_an_interrupted_forgetting_is_completed_by_repeating_it(self, memory, store, steps, monkeypatch):
+        for number in range(3):
+            memory.add("chat", f"How many pods does Kubernetes run on node {number}?")
+        memory.add("chat", "How many pods does Kubernetes run on node quetzalcoatl?")
+        memory.add("chat", "Which violin concertos did Brahms and Sibelius compose?")
+        assert [turn.segment for turn in memory.turns("chat")] == [1, 1, 1, 1, 2]
+        assert "quetzalcoatl" in memory.export("chat")["summaries"][0]["text"]
+        changes = {"add_documents": store.add_documents, "delete": store.delete}
+        done = []
+
+        def interrupted(name):
+            def change(*args, **kwargs):
+                if len(done) == steps:
+                    raise KeyboardInterrupt
+                done.append(name)
+                return changes[name](*args, **kwargs)
+
+            return change
+
+        with monkeypatch.context() as patch:
+            for name in changes:
+                patch.setattr(store, name, interrupted(name))
+            with pytest.raises(KeyboardInterrupt):
+                memory.forget("chat", entity="quetzalcoatl")
+        memory.forget("chat", entity="quetzalcoatl")
+        left = store.backend.run(store.backend.scan(None, 1000))
+        assert not [one.id for one in left if "quetzalcoatl" in f"{one.id} {one.text} {one.metadata}"]
 
     def test_what_was_said_before_a_date_is_forgotten(self, memory):
         keys = self.fill(memory)
