@@ -6,6 +6,7 @@ whether that is a notebook, a script without a ``__main__`` guard, or one with t
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from linkstore.ingest.source import SourcePage
 from linkstore.ingest.worker import joined
 from linkstore.urls import Site
 
+_LOG = logging.getLogger("linkstore.ingest")
 _START: Final = "import sys; sys.path[:] = {path!r}; from linkstore.ingest.worker import main; main()"
 _SECONDS_TO_START: Final = 60.0
 
@@ -101,7 +103,7 @@ class _Process:
         except OSError:  # no more processes are allowed, say
             return b""
         if process is None:
-            return "the run ended before it was read"
+            return b""
         return self._sent(process, content, self._seconds)
 
     def end(self) -> None:
@@ -114,6 +116,7 @@ class _Process:
                 self._running = None
 
     def _started(self) -> subprocess.Popen[bytes] | None:
+        """A process that is ready; None if the run has ended, or if processes cannot be started here."""
         with self._lock:
             if self._ended:
                 return None
@@ -123,8 +126,13 @@ class _Process:
                 stdout=subprocess.PIPE,
                 process_group=0 if os.name == "posix" else None,  # Ctrl-C is for this process
             )
-        self._sent(process, self._task, _SECONDS_TO_START)  # what comes of it is seen when it is asked
-        return process
+        reply = self._sent(process, self._task, _SECONDS_TO_START)
+        if isinstance(reply, bytes):
+            return process
+        if not self._ended:  # no page is to blame: as where Python is embedded in another program
+            self._ended = True
+            _LOG.warning("a process that was to read pages did not start; its pages are read here")
+        return None
 
     def _sent(self, process: subprocess.Popen[bytes], content: bytes, bound: float) -> bytes | str:
         late = Event()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
+import hmac
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -25,6 +28,9 @@ PAGE: Final = 100
 """How many documents are listed at once."""
 SCANNED: Final = 1000
 """How many documents are looked through for one page where a filter hides some."""
+_KEY: Final = secrets.token_bytes(32)
+"""Of cursors; they are valid until the server ends."""
+_MARK: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +84,34 @@ def document_at(view: View, address: str) -> Operation[Document | None]:
 
 
 def _encoded(id: str) -> str:
-    return base64.urlsafe_b64encode(id.encode()).decode()
+    """The cursor after an id, which it must not tell: a filter may hide the document."""
+    content = id.encode()
+    mark = _mark(content)
+    return base64.urlsafe_b64encode(mark + _masked(content, mark)).decode()
 
 
 def _decoded(cursor: str) -> str:
     try:
-        return base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True).decode()
+        sealed = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True)
     except (binascii.Error, UnicodeError) as error:
-        raise ValueError(f"the cursor {cursor[:80]!r} is none of this server") from error
+        raise _foreign(cursor) from error
+    mark = sealed[:_MARK]
+    content = _masked(sealed[_MARK:], mark)
+    if not hmac.compare_digest(_mark(content), mark):
+        raise _foreign(cursor)
+    return content.decode()
+
+
+def _mark(content: bytes) -> bytes:
+    """Proves that a cursor is this server's, and is different for each id."""
+    return hmac.digest(_KEY, content, "sha256")
+
+
+def _masked(content: bytes, mark: bytes) -> bytes:
+    """Hide the content, or show it again: the same mask is laid over it twice."""
+    mask = hashlib.shake_256(_KEY + mark).digest(len(content))
+    return bytes(one ^ other for one, other in zip(content, mask, strict=True))
+
+
+def _foreign(cursor: str) -> ValueError:
+    return ValueError(f"the cursor {cursor[:80]!r} is none of this server")

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 import sys
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Thread
+from typing import Any, TextIO
 
+import anyio
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
@@ -23,13 +28,44 @@ def log_to_stderr() -> None:
 
 
 def serve_stdio(server: Server[Any]) -> None:
-    """Serve one client over standard input and output, until it closes them."""
+    """Serve one client over standard input and output, until it closes them, or until interrupted."""
     asyncio.run(_stdio(server))
 
 
 async def _stdio(server: Server[Any]) -> None:
-    async with stdio_server() as (read, write):
+    with _forwarded_input() as (lines, end):
+        serving = asyncio.create_task(_served(server, lines))
+        try:
+            await asyncio.shield(serving)
+        except asyncio.CancelledError:
+            end()
+            await serving
+            raise
+
+
+async def _served(server: Server[Any], lines: TextIO) -> None:
+    async with stdio_server(stdin=anyio.wrap_file(lines)) as (read, write):
         await server.run(read, write, server.create_initialization_options())
+
+
+@contextmanager
+def _forwarded_input() -> Iterator[tuple[TextIO, Callable[[], None]]]:
+    """Standard input, and what ends it: nothing else ends a thread that waits for its next line."""
+    source, sink = socket.socketpair()
+
+    def end() -> None:
+        with suppress(OSError):  # it has ended
+            sink.shutdown(socket.SHUT_RDWR)
+
+    def forward() -> None:
+        with suppress(OSError):  # the server has ended
+            while data := os.read(sys.stdin.fileno(), 65536):
+                sink.sendall(data)
+        end()
+
+    with source, sink, source.makefile("r", encoding="utf-8", errors="replace") as lines:
+        Thread(target=forward, name="linkstore-mcp-input", daemon=True).start()
+        yield lines, end
 
 
 def serve_http(
@@ -101,8 +137,16 @@ def _impatient(limits: HttpLimits) -> type[asyncio.Protocol]:
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            self.loop.call_later(limits.head, self._close_idle)
-            self.loop.call_later(limits.head + limits.upload + 2 * limits.answer, transport.abort)
+            longest = limits.head + limits.upload + 2 * limits.answer
+            self._timers = (
+                self.loop.call_later(limits.head, self._close_idle),
+                self.loop.call_later(longest, transport.abort),
+            )
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            for timer in self._timers:
+                timer.cancel()
+            super().connection_lost(exc)
 
         def _close_idle(self) -> None:
             if not self.cycle:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -226,6 +227,14 @@ def test_a_source_that_cannot_be_sent_is_read_here():
     source = Odd(lambda: None)  # a function without a name
     (_, pages), summary = indexed(source)
     assert (len(pages), summary.skipped) == (12, {})
+
+
+def test_where_no_process_starts_the_pages_are_read_here(tmp_path, monkeypatch, caplog):
+    place = html_site(tmp_path / "site")
+    alone = run(index_folder, place, 1)
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    assert run(index_folder, place, 2) == alone
+    assert caplog.text.count("did not start") == 4, "once for each process of each run"
 
 
 def test_no_process_is_left_after_a_run_or_an_interrupt(importable, monkeypatch):

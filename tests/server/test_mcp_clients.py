@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
+import signal
 import subprocess
 from contextlib import asynccontextmanager
 
@@ -12,11 +15,12 @@ import pytest
 from langchain_core.documents import Document
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from mcp_serving import COMMAND, TOKEN, serving
+from mcp_serving import COMMAND, QUESTION, TOKEN, serving
+from stores import embedding
 
 from linkstore import LinkStore
 from linkstore.server.protocol import PROMPT, StoreServer
-from linkstore.server.resources import address_of
+from linkstore.server.resources import SCANNED, address_of
 from linkstore.tools import ToolLimits, graph_tools
 from linkstore.tools.specs import specs_of
 from linkstore.tools.toolbox import Toolbox
@@ -158,6 +162,22 @@ async def test_a_filter_hides_documents_from_lists_and_addresses(folder):
                 await client.read_resource(address_of("class/7"))
 
 
+async def test_a_cursor_does_not_tell_the_ids_of_hidden_documents():
+    hidden = [Document(id=f"hidden-{n:04}", page_content="x") for n in range(SCANNED + 1)]
+    shown = Document(id="shown", page_content="y", metadata={"open": True})
+    with LinkStore(embedding()) as store:
+        store.add_documents([*hidden, shown])
+        async with in_process(store, filter={"open": True}) as client:
+            first = await client.list_resources()
+            assert not first.resources
+            assert b"hidden" not in base64.urlsafe_b64decode(first.next_cursor)
+            second = await client.list_resources(cursor=first.next_cursor)
+            assert [one.name for one in second.resources] == ["shown"]
+            for foreign in ("", "aGlkZGVuLTA1MDA=", first.next_cursor[:-8], "A" + first.next_cursor[1:]):
+                with pytest.raises(MCPError, match="none of this server"):
+                    await client.list_resources(cursor=foreign)
+
+
 async def test_only_a_server_that_is_told_to_writes(folder, port, tmp_path):
     with LinkStore.open(folder) as store:
         async with in_process(store) as client:
@@ -215,6 +235,25 @@ def test_stdout_has_nothing_but_the_protocol(folder):
     assert ended.returncode == 0
     answers = [json.loads(line) for line in ended.stdout.splitlines()]
     assert all(one["jsonrpc"] == "2.0" for one in answers)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
+def test_an_interrupt_ends_a_server_whose_client_waits(folder):
+    process = subprocess.Popen(
+        [*COMMAND, "--store", str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        process.stdin.write(json.dumps(QUESTION).encode() + b"\n")
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 130
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @pytest.mark.parametrize(

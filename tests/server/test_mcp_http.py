@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import socket
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import uvicorn
 from langchain_core.documents import Document
 from mcp_serving import JSON_HEADERS, QUESTION, TOKEN, read_reply, request, sent, serving
+from uvicorn.server import ServerState
 
 from linkstore import LinkStore
 from linkstore.server.guard import HttpLimits, allowed_hosts
+from linkstore.server.running import _impatient
 
 
 @pytest.fixture(scope="module")
@@ -299,6 +305,26 @@ def test_each_connection_answers_one_request(port):
     reply = sent(port, one * 3)
     assert reply.headers["connection"] == "close"
     assert reply.body.count(b"jsonrpc") == 1
+
+
+async def test_nothing_is_kept_of_a_connection_that_is_closed():
+    config = uvicorn.Config(lambda *_: None, http=_impatient(HttpLimits()))
+    config.load()
+    made: list[weakref.ref] = []
+
+    def protocol():
+        one = config.http_protocol_class(config=config, server_state=ServerState(), app_state={})
+        made.append(weakref.ref(one))
+        return one
+
+    async with await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0) as server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(b"no http\r\n\r\n")
+        await reader.read()
+        writer.close()
+        await asyncio.sleep(0.1)
+        gc.collect()
+        assert [one() for one in made] == [None]
 
 
 def test_many_clients_at_once_are_answered(port):
