@@ -184,9 +184,9 @@ class Report:
 
 
 class Reader(ABC):
-    """A view of a store in which no document changes, opened for a scope: no others exist for it.
+    """A view of a store in which no document changes; only the documents of its scope exist for it.
 
-    Refs it gives out are valid while it is open.
+    The refs that it returns are valid while it is open.
     """
 
     @abstractmethod
@@ -279,7 +279,7 @@ class Backend(ABC):
 
     @abstractmethod
     def claim(self, manifest: Manifest) -> Operation[Manifest]:
-        """Record the embedding if none is recorded yet; returns what is recorded then."""
+        """Record the embedding if none is recorded yet; returns the recorded one."""
 
     @abstractmethod
     def write(self, change: Change) -> Operation[Written]:
@@ -287,14 +287,14 @@ class Backend(ABC):
 
     @abstractmethod
     def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Operation[Written]:
-        """Replace the links of some kinds in documents that are stored; all else of them stays.
+        """Replace the links of some kinds in stored documents; everything else in them stays the same.
 
-        What the links are replaced in is the document as it is when they are: an update that was
-        acknowledged stays, and a document that was removed stays removed.
+        The links are replaced in the current version of each document: an acknowledged update is kept, and
+        a removed document stays removed.
 
         Args:
-            kinds: Links of these kinds are taken out.
-            links: By document id, what is put in their place. Ids that are not stored are ignored.
+            kinds: Links of these kinds are removed.
+            links: The links that replace them, by document id. Ids that are not stored are ignored.
         """
 
     @abstractmethod
@@ -318,8 +318,8 @@ class Backend(ABC):
     def digests(self, source: str | None) -> Operation[dict[str, str]]:
         """The digests of the page entries of one source (None: of all), by url.
 
-        Of millions of pages this is what is needed to see which have changed; a backend that can read
-        it without the rest does.
+        This is enough to find out which of millions of pages have changed. A backend that can read the
+        digests without the rest of the entries overrides this method.
         """
         entries = yield from self.pages(source)
         return {entry.url: entry.digest for entry in entries}
@@ -338,17 +338,17 @@ class Backend(ABC):
 
     @abstractmethod
     def vocabulary(self, asked: Vocabulary | None = None) -> Operation[Vocabulary]:
-        """The names asked for (None: all) that a document has, and maybe some that only a former one had."""
+        """The requested names (None: all) that a document has; may include names of removed documents."""
 
     @abstractmethod
     def note(self, name: str) -> Operation[str | None]:
-        """The text that was last noted under a name; None if there is none."""
+        """The note of this name; None if there is none."""
 
     @abstractmethod
     def set_note(self, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
-        """Note a text (None: none) where ``expected`` is noted now; returns what is noted then.
+        """Set a note (None: delete it) if its value is ``expected``; returns its value afterwards.
 
-        Two clients that set the same text at once both see it noted.
+        If two clients set the same text at the same time, both get that text back.
         """
 
     @abstractmethod
@@ -368,7 +368,7 @@ class Backend(ABC):
 
     @abstractmethod
     def repair(self) -> Operation[Report]:
-        """Mend what ``verify`` would find; returns what was found."""
+        """Repair what ``verify`` would find; returns the findings."""
 
     @abstractmethod
     def run(self, operation: Operation[T]) -> T:
@@ -383,9 +383,9 @@ class Backend(ABC):
         """Answer a plan from one consistent view.
 
         Args:
-            plan: Asks.
-            scope: What a document must pass to exist for the plan. All answers are those of a store that
-                holds only such documents: what is found, how often a word occurs, how large a link group is.
+            plan: The plan.
+            scope: The condition that a document must pass to exist for the plan. All answers are those of a
+                store with only such documents: results, word frequencies, and sizes of link groups.
         """
 
     @abstractmethod
@@ -394,10 +394,10 @@ class Backend(ABC):
 
 
 def check_dimension(records: Iterable[Record], dimension: int | None) -> None:
-    """Make sure that records fit what was claimed.
+    """Make sure that the vectors of records have the claimed dimension.
 
     Raises:
-        EmbeddingError: If nothing was, or another dimension; the message names the document.
+        EmbeddingError: If none was claimed, or a vector has another one; the message names the document.
     """
     for record in records:
         if dimension is None or len(record.vector) != dimension:

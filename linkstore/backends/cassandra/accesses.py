@@ -1,4 +1,4 @@
-"""When documents were last accessed: a table of its own, so that recording it rewrites nothing else.
+"""Access times of documents, in a separate table, so that recording one rewrites nothing else.
 
 The time of an access is the timestamp of its row, so the latest one stays, in whatever order they arrive.
 """

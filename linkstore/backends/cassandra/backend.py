@@ -57,9 +57,9 @@ T = TypeVar("T")
 class CassandraBackend(Backend):
     """A store in the tables of one keyspace, for any number of clients.
 
-    A document is written whole, and so is its place in link groups for whoever reads; a change of several
-    documents is not one transaction. A plan reads each document once, so all it is told of it is of one
-    state, but documents may be of different moments.
+    Each document is written atomically, and readers see its link group members change with it. A change of
+    several documents is not one transaction. A plan reads each document once, so all it learns about a
+    document is of one state, but it may read different documents at different moments.
 
     Args:
         session: The driver's; it is not closed with the backend unless ``close_session`` is given.
@@ -146,7 +146,7 @@ class CassandraBackend(Backend):
         return self._manifest
 
     def write(self, change: Change) -> Operation[Written]:
-        """Statement by statement, in an order that is right wherever it is cut off."""
+        """Writes statement by statement, in an order that is safe if it is interrupted at any point."""
         self._check_open()
         put, put_pages = tuple(change.put), tuple(change.put_pages)
         dimension = (yield from self.manifest()).dimension
@@ -226,12 +226,12 @@ class CassandraBackend(Backend):
         return (yield from notes.exchange(self._tables, name, value, expected))
 
     def flush(self) -> Operation[None]:
-        """Nothing is late: the server keeps its index with the documents."""
+        """Does nothing: the server updates its index with the documents."""
         self._check_open()
         yield from ()
 
     def compact(self) -> Operation[None]:
-        """The servers compact by themselves, once ``gc_grace_seconds`` have passed."""
+        """Does nothing: the servers compact by themselves, once ``gc_grace_seconds`` have passed."""
         self._check_open()
         yield from ()
 

@@ -1,4 +1,4 @@
-"""Rows in batches: few sizes, for each is a statement to prepare, and none that makes the server warn.
+"""Groups rows into batches of a few sizes (each needs a prepared statement), small enough for the server.
 
 A batch of several partitions may have ten of them and 5 KiB; one of a single partition is one write to the
 server, and may have any number of rows.

@@ -9,14 +9,14 @@ from typing import Final
 
 _STEP: Final = 4
 _SPREAD: Final = 1 << 14
-"""Steps, 65 ms in all, over which clients spread that have to be later than one and the same timestamp."""
+"""Clients that must write later than the same timestamp spread over this many steps, 65 ms in all."""
 
 
 class Clock:
-    """Microseconds since 1970, each given once: of two writes of a process the later has the higher one.
+    """Unique timestamps in microseconds since 1970; a later write of a process has a higher timestamp.
 
-    No two clients should write one document in the same microsecond: of such writes each column is of one or
-    the other, and ``verify`` finds what does not fit.
+    Two clients should not write the same document in the same microsecond. If they do, each column comes from
+    one write or the other, and ``verify`` finds rows that do not fit.
     """
 
     def __init__(self) -> None:
@@ -27,9 +27,9 @@ class Clock:
         """The timestamp of one write.
 
         Args:
-            after: It is later than what was read, whoever's clock was ahead when that was written. Between
-                the two is room for a relink of what was read. How much later is random, for else all who read
-                the same would write at the same microsecond.
+            after: A timestamp that was read. The result is later, even if the clock of its writer was ahead,
+                and leaves room for a relink in between. How much later is random; otherwise all clients that
+                read the same timestamp would write in the same microsecond.
         """
         with self._lock:
             time_of_day = time.time_ns() // 1000

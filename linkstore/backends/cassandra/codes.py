@@ -42,7 +42,7 @@ def width(dimension: int) -> int:
 
 
 def unknown(dimension: int) -> bytes:
-    """A code that says nothing: it may be wrong by all there is."""
+    """A code without information: its error bound covers every possible similarity."""
     return _ANYTHING.ljust(width(dimension), b"\0")
 
 

@@ -14,13 +14,13 @@ from linkstore.backends.cassandra.postingreading import Reading
 from linkstore.backends.cassandra.postings import HEAD, PARTS
 
 ALWAYS_COUNTED: Final = 1_000
-"""Up to so many documents they are counted for every question."""
+"""Up to this many documents are counted again for every query."""
 SECONDS: Final = 60.0
-"""With more, what was counted holds so long."""
+"""For more documents, a count stays valid for this many seconds."""
 SAMPLE: Final = 20_000
-"""With more than some so many, they are not counted but estimated from so many."""
+"""More documents than about this many are not counted but estimated, from a sample of this size."""
 MOST_COUNTED: Final = 100_000
-"""So many documents are looked at to count those of a scope; if there are more, it is estimated."""
+"""To count the documents of a scope, at most this many are read; beyond that, the count is an estimate."""
 REMEMBERED: Final = 1_000
 """For how many scopes the last count is kept."""
 _HASHES: Final = float(1 << 64)

@@ -1,4 +1,4 @@
-"""Reads the members of link groups, of a hub no more than it takes to know that it is one."""
+"""Reads the members of link groups; of a hub, only as many as are needed to recognise it as a hub."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MemberRow = tuple[str, str, bytes]
 """A member: tag, document id, its states as the server sends them."""
 Tag = tuple[str, str]
 _PAGE: Final = 2_000
-"""So many members of a partition are read at once, at most."""
+"""The most members of a partition that are read at once."""
 _FASTER: Final = 4
 REMEMBERED: Final = 10_000
 """How many hubs are remembered."""
@@ -86,7 +86,7 @@ class GroupReader:
     def read_within(
         self, groups: Sequence[Tag], side: Side, limit: int, scope: Scope
     ) -> Operation[list[GroupRows]]:
-        """As :meth:`read`, of members that a scope holds; hidden ones are read past, a page at a time."""
+        """Like :meth:`read`, for the members in a scope; others are skipped, a page at a time."""
         asked = list(dict.fromkeys(groups))
         found = yield from self._rows(asked, [], side, limit)
         parts = [part for group in asked for part in self._parts(group, found[group], limit)]

@@ -1,4 +1,4 @@
-"""Documents that have any of some words: scored from the postings, believed once they were read."""
+"""Documents with any of some words: scored from the postings, confirmed by reading the documents."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from linkstore.plans import Lexical, Worded
 from linkstore.vectors import Ints
 
 _AT_ONCE: Final = 1_000
-"""So many documents are read at once, at most."""
+"""The most documents that are read at once."""
 _FASTER: Final = 4
-"""By so much grows, where documents are not as their entries have them, how many are read."""
+"""If documents differ from their entries, the number read at once grows by this factor."""
 
 
 class Matches:

@@ -1,4 +1,4 @@
-"""All members held against the links and vectors of documents, and mended."""
+"""Compares all members with the links and vectors of documents, and repairs them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from linkstore.plans import Operation
 class MemberInspection:
     """Looks at all members.
 
-    Of each is kept what it must say, as a hash, and of the rows only those that differ.
+    It keeps a hash of each member's expected state, and of the rows only those that differ.
 
     Args:
         tables: Of the store.

@@ -19,7 +19,7 @@ from linkstore.vectors import Floats, similarities
 MOST: Final = 1000
 """The server gives no more than this many neighbours."""
 EXTRA: Final = 20
-"""So many more are asked for than wanted: else the index looks at too few to be sure of the best.
+"""This many more are requested than wanted; otherwise the index visits too few to find the best reliably.
 
 Measured on 100,000 documents: recall of the best 4 is 0.93 if 4 are asked for, of the best 100 0.997 to 1 if
 100 are; with 20 more it is 1 for both.

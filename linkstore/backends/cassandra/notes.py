@@ -1,4 +1,4 @@
-"""Texts that a store keeps for whoever uses it, in the table of settings."""
+"""Short texts that users of a store keep in its table of settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read(tables: Tables, name: str) -> Operation[str | None]:
 
 
 def exchange(tables: Tables, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
-    """Note a text (None: none) if ``expected`` is noted; returns what is noted then.
+    """Set a note (None: delete it) if its value is ``expected``; returns its value afterwards.
 
     A lightweight transaction. One that the driver repeats, though the server had carried it out, does not
     find what was expected; what is noted then is the value, and it has succeeded.

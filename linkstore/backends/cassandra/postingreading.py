@@ -1,4 +1,4 @@
-"""Reads postings of partitions within a scope, page by page: those of other documents are read past."""
+"""Reads the postings of partitions within a scope, page by page; skips those of other documents."""
 
 from __future__ import annotations
 

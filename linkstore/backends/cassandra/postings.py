@@ -1,4 +1,4 @@
-"""Who has a word, as rows: where they lie, what is in them, and how they are sent.
+"""Postings, which record the documents that contain a word: their partitions, content and statements.
 
 A posting says that a document has a word, and how often in which states of its name and text. A state goes
 by its stamp, a hash of name and text: whoever has read the document knows which state of a posting is about

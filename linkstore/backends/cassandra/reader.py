@@ -79,7 +79,7 @@ class CassandraReader(LexicalReader):
         within = replace(fetch, filter=self._scope.condition & fetch.filter)
         rows = [] if self._empty else (yield from self._search.rows(within))
         found = [self._known.keep(row) for row in rows if self._scope.holds(row)]
-        # What the plan was told does not exist, it is not given now.
+        # Leave out documents that the plan was already told do not exist.
         refs = np.array([ref for ref in found if self._known.rows[ref] is not None], dtype=np.int64)
         return Candidates(refs=refs, similarity=self._similarities(refs, fetch.vector))
 
@@ -123,7 +123,7 @@ class CassandraReader(LexicalReader):
         return sum(fetch.kinds is None or kind in fetch.kinds for one in entries for kind, _ in one) - left
 
     def resolve(self, fetch: Resolve) -> Operation[Ints]:
-        """By whether anybody lies on a side."""
+        """Checks whether a link group has a member on either side."""
         tags = [] if self._empty else list(dict.fromkeys(fetch.tags))
         there: set[tuple[str, str]] = set()
         sides: tuple[Side, Side] = ("in", "out")

@@ -21,7 +21,7 @@ KEYS_A_STATEMENT: Final = 100
 LANES: Final = 4
 """Into how many statements the keys of one node go: it answers each in a thread of its own, key by key."""
 LEAST_KEYS: Final = 8
-"""Fewer are not worth a statement of their own."""
+"""Fewer keys than this do not get a separate statement."""
 
 
 class Documents:

@@ -1,4 +1,4 @@
-"""Which documents a scope holds: read for one plan, of each document no more than decides it."""
+"""Determines which documents are in a scope, for one plan; reads no more of each than is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row of members or words says: the states of a document that it speaks of, as a set of blobs.
+"""The content of a row of members or words: the states of a document that it records, as a set of blobs.
 
 A write adds its own state to a row and, once the document is written, takes the others out. So the state that
 is stored is in the row at every moment, and a row of one state, which is nearly every row, can be relied on.

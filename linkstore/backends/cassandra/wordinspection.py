@@ -1,4 +1,4 @@
-"""All postings held against the words of documents, and mended."""
+"""Compares all postings with the words of documents, and repairs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads who has which word, as far as the rarest words of a question go."""
+"""Reads which documents contain the words of a query, starting with the rarest words."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SURELY: Final = 0.75
 
 @dataclass(slots=True)
 class WordRows:
-    """Who has a word, as far as it was read.
+    """The documents that contain a word, as far as they were read.
 
     Args:
         word: The word.

@@ -39,13 +39,13 @@ from linkstore.plans import Operation
 
 One = TypeVar("One")
 A_PART: Final = 1_000
-"""So many documents have one timestamp."""
+"""This many documents share one timestamp."""
 _OF_KEYS: Final = 200_000
 """More bytes than an id and a vector have."""
 FORGOTTEN_AT_ONCE: Final = 50
-"""The accesses of so many documents are deleted by one statement."""
+"""One statement deletes the accesses of this many documents."""
 AT_ONCE: Final = 200
-"""So many documents are read and then written: few, so that little happens between the two."""
+"""This many documents are read and then written at once: few, so that little changes in between."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
