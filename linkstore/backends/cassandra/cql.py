@@ -49,12 +49,12 @@ class Tables:
 
     @property
     def members(self) -> str:
-        """The table of who lies on a side of a link group, quoted."""
+        """The table of the members on each side of link groups, quoted."""
         return self._quoted("_members")
 
     @property
     def words(self) -> str:
-        """The table of who has a word, quoted."""
+        """The table of the documents that contain each word, quoted."""
         return self._quoted("_words")
 
     @property
@@ -103,7 +103,7 @@ again, which levels keep in few files."""
 
 
 def create_small_tables(tables: Tables) -> tuple[str, ...]:
-    """The tables that need no embedding to be known; the one that tells that they are there is the last."""
+    """The tables that do not depend on the embedding; the last one shows that all of them exist."""
     return (
         f"CREATE TABLE IF NOT EXISTS {tables.pages}"
         " (source text, url text, digest text, ids frozen<list<text>>, PRIMARY KEY ((source), url))",
@@ -152,7 +152,7 @@ TABLES_THERE: Final = "SELECT table_name FROM system_schema.tables WHERE keyspac
 
 
 READ_CLOCK: Final = "SELECT toTimestamp(now()), rpc_address FROM system.local"
-"""What time it is by the clock of the node that answers, and its address."""
+"""The time on the clock of the node that answers, and its address."""
 
 
 def read_settings(tables: Tables) -> str:

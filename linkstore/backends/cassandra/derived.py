@@ -1,4 +1,4 @@
-"""Rows that follow from documents, members and postings alike: what a change adds, replaces and deletes."""
+"""Rows that are derived from documents (members and postings): what a change adds, replaces and deletes."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class DerivedRows:
         )
 
     def finish(self, steps: Sequence[Step], at: int) -> Iterator[Statement]:
-        """Take out what follows from the states before, and not from those that were written."""
+        """Remove rows that follow from the states before, but not from those that were written."""
         yield from self._finish_members(steps, at)
         yield from self._finish_postings(steps, at)
 

@@ -70,7 +70,7 @@ _OF_WORD: Final = "WHERE shard = ? AND bucket = ? AND word = ?"
 
 
 def read_first_postings(tables: Tables) -> str:
-    """The first who have a word: (hash, id, states); values: shard, bucket, word, limit."""
+    """The first postings of a word: (hash, id, states); values: shard, bucket, word, limit."""
     return f"SELECT hash, id, states FROM {tables.words} {_OF_WORD} LIMIT ?"
 
 

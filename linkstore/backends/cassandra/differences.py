@@ -1,9 +1,8 @@
-"""How rows differ from the documents they follow from, and how that is mended beside writers.
+"""How rows differ from the documents they are derived from, and how they are repaired while others write.
 
-A row that no document stands behind may be of a write that is under way: its document comes later. So nothing
-is said of it, and nothing is deleted, until it is older than any write takes (``settle``), and until its
-document was read once more. It is then deleted as it was when it was read, with its own write time, which
-reaches nothing that was written later.
+A row without a document may belong to a write in progress, which writes its document later. So such a row is
+neither reported nor deleted until it is older than any write takes (``settle``) and its document was read
+once more. The deletion has the write time of the row as it was read, so it deletes nothing written later.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ class Differences:
         return tuple(found)
 
     def mend(self, statements: Statements, now: int, what: str) -> Operation[None]:
-        """Delete what is too much, and write what is missing.
+        """Delete surplus rows, and write missing ones.
 
         Args:
             statements: Make the statements.

@@ -36,7 +36,7 @@ class MemberInspection:
         self._statements = MemberStatements(tables, fetcher)
 
     def compare(self, horizon: int) -> Operation[Differences]:
-        """Read documents, then members, then once more the documents whose members differ.
+        """Read documents, then members, then again the documents whose members differ.
 
         Args:
             horizon: What was written later may be of a write that is under way.

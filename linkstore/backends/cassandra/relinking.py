@@ -1,4 +1,4 @@
-"""Other links for documents that are stored: only their column of links is written.
+"""Replaces the links of stored documents; of a document only the column of links is written.
 
 A relink amends one version of a document. Its timestamps follow directly on the one of that version, so every
 update and every deletion, which have the time of day, wins over it whole: an update that was acknowledged is
@@ -33,7 +33,7 @@ from linkstore.plans import Operation
 from linkstore.storedlinks import with_other_links
 
 TRIES: Final = 20
-"""How often the links of a document are replaced when other writers change it each time meanwhile."""
+"""How many times the links of a document are replaced if other writers keep changing it meanwhile."""
 _LATER: Final = 2
 """A relink's timestamp follows on that of what it amends; the one between is for what it takes out."""
 

@@ -1,4 +1,4 @@
-"""Which kinds of link and fields of metadata and link data documents have, kept in the table of settings.
+"""The kinds of link, metadata fields and link data fields of documents, recorded in the table of settings.
 
 The server cannot list them without reading every document, so a writer records a name before it writes the
 first document that has it. Names are never removed: another writer may be relying on them.
@@ -22,7 +22,7 @@ from linkstore.plans import Operation
 from linkstore.vocabulary import Vocabulary, names_in
 
 REMEMBERED: Final = 10_000
-"""How many names a client remembers."""
+"""How many names a client caches."""
 _AT_ONCE: Final = 50
 """How many settings one statement reads."""
 _KIND: Final = "kind "
@@ -55,7 +55,7 @@ class Names:
         self._remember(new)
 
     def among(self, asked: Vocabulary | None) -> Operation[Vocabulary]:
-        """Those of the names asked for that are recorded; for None, all of them."""
+        """Those of the requested names that are recorded; with None, all recorded names."""
         if asked is None:
             (rows,) = yield from self._read([Statement(cql=cql.read_settings(self._tables))])
             return _names(name for name, _ in rows)

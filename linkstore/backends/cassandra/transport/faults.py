@@ -49,7 +49,7 @@ _LOOK_AT_LOG: Final = (
     " concurrent_writes: 2 in its cassandra.yaml cures that."
 )
 _TOO_MANY_TOMBSTONES: Final = 1
-"""What the native protocol calls it: READ_TOO_MANY_TOMBSTONES."""
+"""The code READ_TOO_MANY_TOMBSTONES of the native protocol."""
 _LOOK_AT_TOMBSTONES: Final = (
     "Members and words that were deleted no longer count after gc_grace_seconds of their tables, which is a"
     " minute unless you changed it: try again then. If it lasts, compact the table (nodetool compact), or"

@@ -1,4 +1,4 @@
-"""Values between Python and the server, where the driver's own way costs too much.
+"""Converts values between Python and the server where the driver's own conversion is too slow.
 
 The driver turns a vector<float, n> into a list, one component at a time, at some 0.3 µs each. Its bytes are
 big-endian float32, as the native protocol has it, and numpy reads and writes those in one step. Sets and
