@@ -50,7 +50,7 @@ def search(question: str, hops: int, limits: ToolLimits, ceiling: int) -> Operat
         ceiling: The most that ``hops`` may be.
 
     Raises:
-        StrategyError: If ``hops`` exceeds the ceiling, or the question is empty or too long.
+        StrategyError: If ``hops`` exceeds the ceiling, or the question is empty, too long or no Unicode.
     """
     _check(question, hops, ceiling)
     floor = limits.min_similarity
@@ -76,6 +76,8 @@ def _check(question: str, hops: int, ceiling: int) -> None:
         raise StrategyError(
             f"the question has {len(question):,} characters; ask one of at most {QUESTION:,} characters"
         )
+    if any("\ud800" <= letter <= "\udfff" for letter in question):
+        raise StrategyError("the question is not valid Unicode (it has a lone surrogate); ask it anew")
     if isinstance(hops, bool) or not isinstance(hops, int) or hops < 0:
         raise StrategyError(f"hops must be an integer from 0 to {ceiling}, not {hops!r}")
     if hops > ceiling:

@@ -11,6 +11,7 @@ import pytest
 from langchain_core.tools import BaseTool
 from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
+from stores import embedding
 from tool_cases import EXAMPLES, DrugToolCases, OwnToolCases
 
 import linkstore.tools
@@ -89,3 +90,9 @@ def test_a_limit_out_of_range_is_an_error_that_names_it(wrong):
 def test_a_filter_that_is_none_is_refused_at_once():
     with LinkStore() as store, pytest.raises(FilterError):
         graph_tools(store, filter={"n": {"$like": 1}})
+
+
+def test_a_question_that_is_not_unicode_is_a_mistake_of_the_model():
+    with LinkStore(embedding()) as store:
+        search = graph_tools(store)[0]
+        assert "not valid Unicode" in search.invoke({"question": "why \ud800?"})
