@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from linkstore.cli.beside import note_facts
 from linkstore.cli.exits import UsageError
 from linkstore.cli.lookup import documents_named, spellings
 from linkstore.cli.options import StoreOption
@@ -41,6 +42,7 @@ def delete(
         whole, single = _found(opened_store, pages or (), chunks or ())
         removed = opened_store.delete_pages(whole).removed
         opened_store.delete(single)
+        note_facts(opened_store, store)
     count = removed + len(single)
     note(
         f"deleted {len(whole):,} {'page' if len(whole) == 1 else 'pages'}, {count:,}"

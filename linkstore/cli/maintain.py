@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from linkstore.cli.beside import note_facts
 from linkstore.cli.exits import DAMAGED
 from linkstore.cli.options import JsonOption, StoreOption
 from linkstore.cli.output import printable, stdout, write_json
@@ -43,6 +44,7 @@ def compact(store: StoreOption, json: JsonOption = False) -> None:
     """
     with core_opened(store) as opened_store:
         opened_store.compact()
+        note_facts(opened_store, store)
     if json:
         write_json({"compacted": True})
     else:

@@ -51,3 +51,23 @@ def test_without_store_or_model_the_error_is_named(place, tmp_path):
     assert missing[0] == exits.NOT_FOUND
     assert unknown[0] == exits.OTHER
     assert "nobody:knows" in unknown[2]
+
+
+def test_facts_of_deleted_documents_are_named_and_can_be_erased(place, tmp_path):
+    linkstore("facts", "--store", place)
+    with LinkStore.open(place) as store:
+        gone = next(iter(store.scan()))
+
+    for command in (["delete", "--chunk", gone.id], ["compact"]):
+        code, _, err = linkstore(*command, "--store", place)
+        assert code == 0
+        assert f"linkstore compact --store {place}/facts" in " ".join(err.split())
+    linkstore("facts", "--store", place)
+    assert linkstore("compact", "--store", f"{place}/facts")[0] == 0
+
+    text = gone.page_content.split(".")[0].encode()
+    assert not [path for path in (tmp_path / "kb").rglob("*") if path.is_file() and text in path.read_bytes()]
+
+
+def test_a_store_without_facts_is_compacted_without_a_word_on_facts(place):
+    assert "facts" not in linkstore("compact", "--store", place)[2]

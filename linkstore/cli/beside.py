@@ -1,0 +1,32 @@
+"""A note on the facts beside a store, which its own changes do not reach."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from linkstore.cli.output import note
+from linkstore.errors import StoreNotFoundError
+
+if TYPE_CHECKING:
+    from linkstore.store.core import CoreStore
+
+FACTS: Final = "facts"
+
+
+def note_facts(store: CoreStore, place: str) -> None:
+    """Say how facts of deleted documents are erased, if a store has facts beside it.
+
+    Args:
+        store: That documents were deleted from.
+        place: What ``--store`` said.
+    """
+    backend: Any = store.backend
+    try:
+        backend.beside(FACTS, create=False).close()
+    except StoreNotFoundError:
+        return
+    of_facts = f"{place}_{FACTS}" if "://" in place else f"{place.rstrip('/')}/{FACTS}"
+    note(
+        f"facts that were extracted from deleted documents stay in {of_facts}: run linkstore facts --store"
+        f" {place}, then linkstore compact --store {of_facts}"
+    )
