@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from linkstore.cli.output import note
-from linkstore.errors import StoreNotFoundError
+from linkstore.errors import BackendError
 
 if TYPE_CHECKING:
     from linkstore.store.core import CoreStore
@@ -23,7 +23,7 @@ def note_facts(store: CoreStore, place: str) -> None:
     backend: Any = store.backend
     try:
         backend.beside(FACTS, create=False).close()
-    except StoreNotFoundError:
+    except BackendError:  # none is there, or the store's name is too long for one beside it in Cassandra
         return
     of_facts = f"{place}_{FACTS}" if "://" in place else f"{place.rstrip('/')}/{FACTS}"
     note(
