@@ -35,8 +35,8 @@ class TestDrugsOnCassandra(DrugToolCases):
 
 class TestOwnGraphsOnCassandra(OwnToolCases):
     @pytest.fixture
-    def store(self, cassandra_session, keyspace):
-        with LinkStore.cassandra(session=cassandra_session, keyspace=keyspace) as store:
+    def store(self, cassandra_session, emptied_keyspace):
+        with LinkStore.cassandra(session=cassandra_session, keyspace=emptied_keyspace) as store:
             yield store
 
 

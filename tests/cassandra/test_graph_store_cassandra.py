@@ -8,6 +8,6 @@ from linkstore import LinkStore
 
 class TestOnCassandra(GraphStoreCases):
     @pytest.fixture
-    def store(self, cassandra_session, keyspace):
-        with LinkStore.cassandra(session=cassandra_session, keyspace=keyspace) as store:
+    def store(self, cassandra_session, emptied_keyspace):
+        with LinkStore.cassandra(session=cassandra_session, keyspace=emptied_keyspace) as store:
             yield store

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from cassandra_server import Endpoint, Proxy, Ring, Server, ServerError, connect, create_keyspace, why_not
 from cassandra_server.shared import SharedServer, ask
+from cassandra_tables import empty, own_keyspace
 from filelock import FileLock
 
 REQUIRED = "LINKSTORE_REQUIRE_CASSANDRA"
@@ -83,6 +84,23 @@ def keyspace(cassandra: Endpoint, cassandra_session: Any) -> Iterator[str]:
     create_keyspace(cassandra_session, name)
     yield name
     cassandra_session.execute(f'DROP KEYSPACE "{name}"')
+
+
+@pytest.fixture(scope="module")
+def module_keyspace(cassandra_session: Any) -> Iterator[str]:
+    """A keyspace (RF 1) for the tests of a module that one worker runs."""
+    with own_keyspace(cassandra_session, "module") as name:
+        yield name
+
+
+@pytest.fixture
+def emptied_keyspace(cassandra_session: Any, module_keyspace: str) -> Iterator[str]:
+    """The keyspace of the module; each test gets its store empty, since making tables takes seconds.
+
+    All tests of the module must have vectors of one dimension.
+    """
+    yield module_keyspace
+    empty(cassandra_session, module_keyspace, "linkstore")
 
 
 @pytest.fixture

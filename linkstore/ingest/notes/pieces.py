@@ -12,24 +12,21 @@ _NOT_IN_URLS: Final = re.compile(r"""[\x00-\x20\x7f"<>\\^`{|}]""")
 
 
 class Piece(NamedTuple):
-    """Something within a line.
-
-    Args:
-        kind: ``text``; ``literal``, a text without markup in it; ``code``, ``html``, ``break``; ``link`` and
-            ``image``, and the ``end`` of either.
-        value: Its text; of a link or image, where it leads.
-        start: Where it begins in the source, in bytes.
-        end: Where it ends.
-        type: Of a link or image: ``wiki``, ``labelled`` for a wikilink with a label, else empty.
-        title: Of a link or image; may be empty.
-    """
+    """Something within a line."""
 
     kind: str
+    """``text``; ``literal``, a text without markup in it; ``code``, ``html``, ``break``; ``link`` and ``image``,
+    and the ``end`` of either."""
     value: str
+    """Its text; of a link or image, where it leads."""
     start: int
+    """Where it begins in the source, in bytes."""
     end: int
+    """Where it ends."""
     type: str = ""
+    """Of a link or image: ``wiki``, ``labelled`` for a wikilink with a label, else empty."""
     title: str = ""
+    """Of a link or image; may be empty."""
 
 
 class Dialect:
