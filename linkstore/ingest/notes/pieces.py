@@ -15,8 +15,8 @@ class Piece(NamedTuple):
     """Something within a line."""
 
     kind: str
-    """``text``; ``literal``, a text without markup in it; ``code``, ``html``, ``break``; ``link`` and ``image``,
-    and the ``end`` of either."""
+    """``text``; ``literal``, a text without markup in it; ``code``, ``html``, ``break``; ``link`` and
+    ``image``, and the ``end`` of either."""
     value: str
     """Its text; of a link or image, where it leads."""
     start: int
