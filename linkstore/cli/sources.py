@@ -83,6 +83,7 @@ def _website() -> Callable[..., Summary]:
         progress: Progress | None,
         dry_run: bool,
         prune: bool,
+        jobs: int | None,
         **options: Any,
     ) -> Summary:
         try:
@@ -96,6 +97,7 @@ def _website() -> Callable[..., Summary]:
                 progress=progress,
                 dry_run=dry_run,
                 prune=prune,
+                jobs=jobs,
             )
         except WebSettingsError as error:
             raise UsageError(str(error)) from error

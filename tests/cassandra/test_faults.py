@@ -269,6 +269,7 @@ def wait_for_pools(session, count: int) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.xdist_group("ring")
 def test_keys_grouped_by_replica_are_answered_by_that_replica(ring):
     """The node that answers a statement about many partitions is the one that owns them."""
     with raw_connect(ring.hosts, ring.port) as admin:

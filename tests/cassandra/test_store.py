@@ -405,14 +405,15 @@ def test_a_server_that_goes_away_ends_a_command_in_one_line(
     """Between opening the store and reading it."""
     from linkstore.backends.cassandra import backend
     from linkstore.backends.cassandra.settings import CassandraSettings
+    from linkstore.store.core import CoreStore
 
     def cut_off(store):
         proxied.cut()
         return survey(store)
 
     LinkStore.cassandra(table=table, session=cassandra_session, keyspace=space).close()
-    survey = LinkStore.survey
-    monkeypatch.setattr(LinkStore, "survey", cut_off)
+    survey = CoreStore.survey
+    monkeypatch.setattr(CoreStore, "survey", cut_off)
     monkeypatch.setattr(backend, "CassandraSettings", functools.partial(CassandraSettings, deadline=2))
     url = f"cassandra://{proxied.host}:{proxied.port}/{space}/{table}"
     started = time.monotonic()

@@ -37,7 +37,8 @@ STRATEGIES: st.SearchStrategy[Strategy] = st.one_of(
     st.builds(Similarity, k=st.integers(1, 30)),
     st.builds(
         Eager,
-        k=st.integers(0, 5),
+        k=st.integers(1, 5),
+        start_k=st.integers(0, 5),
         depth=st.integers(0, 3),
         hub_cap=st.sampled_from([2, 200]),
         beam=st.sampled_from([2, 32]),

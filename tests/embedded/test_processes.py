@@ -8,6 +8,7 @@ import random
 import re
 import threading
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -243,6 +244,9 @@ def test_a_forked_child_reads_and_writes_while_the_parent_goes_on(tmp_path) -> N
                 ok &= nearest(store, vectors([first + 49])[0], 1) == [mine]
                 store.close()
                 status = 0 if ok else 2
+            except BaseException:
+                traceback.print_exc()
+                raise
             finally:
                 os._exit(status)
         children.append(child)

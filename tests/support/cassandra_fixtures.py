@@ -114,7 +114,7 @@ def own_cassandra(cassandra_possible: None) -> Iterator[Callable[..., Server]]:
 def ring(cassandra_possible: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ring]:
     """Three running nodes, for one process at a time; a test that harms them calls ``ring.heal()`` after.
 
-    Modules whose tests use it are of the xdist group "ring", so that one worker has them all.
+    Tests that use it are of the xdist group "ring", so that one worker has them all; others would wait.
     """
     with FileLock(_session_folder(tmp_path_factory) / "ring.lock"):
         made = _started_ring()
