@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 from linkstore.backends.base import Backend
 from linkstore.errors import CapabilityError
 from linkstore.store import LinkStore
+from linkstore.store.opening import closed_on_failure
 
 
 @runtime_checkable
@@ -40,8 +41,5 @@ def store_beside(store: LinkStore, name: str, *, create: bool = True) -> LinkSto
             f"{type(backend).__name__} keeps no further stores beside its own; pass one, such as LinkStore()"
         )
     further = backend.beside(name, create=create)
-    try:
+    with closed_on_failure(further):
         return LinkStore(store.embeddings, backend=further)
-    except BaseException:
-        further.close()
-        raise

@@ -7,6 +7,7 @@ from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.backends.cassandra.transport.driver import Session
 from linkstore.backends.cassandra.transport.session import Address, connect, parse_address, resolve_session
+from linkstore.store.opening import closed_on_failure
 
 
 def backend_on(
@@ -53,7 +54,7 @@ def backend_at(
     read_url(url)
     connection = connect(url)
     session, address = connection.session, connection.address
-    try:
+    with closed_on_failure(connection):
         return CassandraBackend(
             session,
             address.keyspace,
@@ -62,9 +63,6 @@ def backend_at(
             settings=settings,
             close_session=connection.close,
         )
-    except BaseException:
-        connection.close()
-        raise
 
 
 def read_url(url: str, *, of_store: bool = True) -> Address:

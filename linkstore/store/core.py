@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from linkstore.backends.embedded import EmbeddedBackend
+from linkstore.store.opening import closed_on_failure
 from linkstore.store.pages import Pages
 from linkstore.store.schemas import Schemas
 from linkstore.store.searching import Searching
@@ -54,8 +55,5 @@ def core_in(path: str | Path, *, create: bool = False) -> CoreStore:
         EmbeddingError: If the embedding cannot be made by its name.
     """
     backend = EmbeddedBackend(path, create=create)
-    try:
+    with closed_on_failure(backend):
         return CoreStore(backend)
-    except BaseException:
-        backend.close()
-        raise

@@ -14,6 +14,7 @@ from linkstore.backends.base import Backend
 from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.embeddings import MiniLMEmbeddings, WordLlamaEmbeddings, get_embedding
 from linkstore.store.core import CoreStore
+from linkstore.store.opening import closed_on_failure
 from linkstore.store.vectorsearching import VectorSearching
 
 if TYPE_CHECKING:
@@ -169,11 +170,8 @@ class LinkStore(VectorSearching, CoreStore):
     @classmethod
     def _over(cls, backend: Backend, embedding: Embeddings | None, max_depth: int | None) -> Self:
         """A store over a backend; closes the backend if opening fails."""
-        try:
+        with closed_on_failure(backend):
             return cls(embedding, backend=backend, max_depth=max_depth)
-        except BaseException:
-            backend.close()
-            raise
 
     @classmethod
     def _reopened(cls, backend: Backend, embedding: Embeddings | str, max_depth: int | None) -> Self:

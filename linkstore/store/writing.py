@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import to_thread
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from langchain_core.documents import Document
@@ -15,6 +15,7 @@ from linkstore.errors import DocumentError
 from linkstore.operations import BATCH_SIZE, is_storable
 from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
 from linkstore.store.driving import Driven
+from linkstore.store.opening import closed_on_failure
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -159,7 +160,7 @@ class Writing(Driven):
             TypeError: If no way to make a store takes an argument.
             DocumentError: If a text, metadata or id cannot be stored.
         """
-        with _closed_on_failure(cls._made(embedding, **kwargs), kwargs) as store:
+        with _filled(cls._made(embedding, **kwargs), kwargs) as store:
             store.add_texts(texts, metadatas, ids=ids)
             return store
 
@@ -174,7 +175,7 @@ class Writing(Driven):
         **kwargs: Any,
     ) -> Self:
         """A store with these texts in it: see :meth:`from_texts`."""
-        with _closed_on_failure(await to_thread(cls._made, embedding, **kwargs), kwargs) as store:
+        with _filled(await to_thread(cls._made, embedding, **kwargs), kwargs) as store:
             await store.aadd_texts(texts, metadatas, ids=ids)
             return store
 
@@ -188,7 +189,7 @@ class Writing(Driven):
         **kwargs: Any,
     ) -> Self:
         """A store with these documents in it: see :meth:`from_texts`."""
-        with _closed_on_failure(cls._made(embedding, **kwargs), kwargs) as store:
+        with _filled(cls._made(embedding, **kwargs), kwargs) as store:
             store.add_documents(documents, ids=ids)
             return store
 
@@ -202,7 +203,7 @@ class Writing(Driven):
         **kwargs: Any,
     ) -> Self:
         """A store with these documents in it: see :meth:`from_texts`."""
-        with _closed_on_failure(await to_thread(cls._made, embedding, **kwargs), kwargs) as store:
+        with _filled(await to_thread(cls._made, embedding, **kwargs), kwargs) as store:
             await store.aadd_documents(documents, ids=ids)
             return store
 
@@ -227,14 +228,10 @@ class Writing(Driven):
 
 
 @contextmanager
-def _closed_on_failure(store: Made, given: Mapping[str, Any]) -> Iterator[Made]:
+def _filled(store: Made, given: Mapping[str, Any]) -> Iterator[Made]:
     """Close a store that could not be filled, unless its backend is the caller's."""
-    try:
+    with nullcontext() if "backend" in given else closed_on_failure(store.backend):
         yield store
-    except BaseException:
-        if "backend" not in given:
-            store.backend.close()
-        raise
 
 
 def _urls(urls: Sequence[str]) -> list[str]:
