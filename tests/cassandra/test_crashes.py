@@ -166,7 +166,8 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed_under_load(own_c
         assert sum(writer.batches for writer in writers) >= BATCHES
         assert any(writer.interrupted for writer in writers)
         server.start()
-        with LinkStore(embedding(), backend=backend_at(url)) as again:
+        nothing_under_way = CassandraSettings(settle=1e-6)
+        with LinkStore(embedding(), backend=backend_at(url, settings=nothing_under_way)) as again:
             there = stored_after(again, writers)
             assert_right(again, there, repaired=False)
             problems = {finding.problem.split(" ")[0] for finding in again.verify().findings}
