@@ -1,23 +1,75 @@
-"""What benchmarks print: a table for people, or JSON."""
+"""What benchmarks print, a table for people or JSON, and what they record for the documentation."""
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import platform
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 from rich.console import Console
 from rich.table import Table
 
 PACKAGES = ("usearch", "apsw", "numpy", "langchain-core")
+FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 
 
-def report(title: str, rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
-    """Print rows that have the same keys, one column for each row."""
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """The options of what is written: ``--json`` and ``--record``."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    name = Path(parser.prog).stem
+    parser.add_argument(
+        "--record",
+        nargs="?",
+        const=name,
+        metavar="NAME",
+        help=f"write the figures to docs/figures/NAME.json (default {name})",
+    )
+
+
+def record(name: str | None, rows: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write named rows to the figures of the documentation; they replace rows of the same name.
+
+    Args:
+        name: The file, without its ending; None records nothing.
+        rows: What was measured, by a name that stays the same from run to run.
+    """
+    if name is None:
+        return
+    path = FIGURES / f"{name}.json"
+    known: dict[str, Any] = json.loads(path.read_text())["rows"] if path.exists() else {}
+    known |= {row: {"values": values, **_circumstances()} for row, values in rows.items()}
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"rows": known}, indent=1, ensure_ascii=False) + "\n")
+
+
+def _circumstances() -> dict[str, str]:
+    """How, when and on what it was measured; paths of this machine are left out."""
+    words = [
+        "DIR" if Path(word).is_absolute() or word.startswith(("~", "..")) else word for word in sys.argv[1:]
+    ]
+    return {
+        "command": shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *words]),
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": f"{os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB",
+        "versions": ", ".join(f"{name} {number}" for name, number in versions().items()),
+    }
+
+
+def report(
+    title: str, rows: Sequence[Mapping[str, Any]], *, as_json: bool, record_as: str | None = None
+) -> None:
+    """Print rows that have the same keys, one column for each row; record them by their first value."""
+    record(record_as, {str(next(iter(row.values()))): row for row in rows})
     if as_json:
         sys.stdout.write(json.dumps({"title": title, "versions": versions(), "rows": rows}, indent=2) + "\n")
         return
@@ -31,11 +83,14 @@ def report(title: str, rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> N
     Console(width=None if sys.stdout.isatty() else 150).print(table)
 
 
-def listed(title: str, rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
-    """Print rows that have the same keys, one line for each row."""
+def listed(
+    title: str, rows: Sequence[Mapping[str, Any]], *, as_json: bool, record_as: str | None = None
+) -> None:
+    """Print rows that have the same keys, one line for each row; record them by their first value."""
     if as_json:
-        report(title, rows, as_json=True)
+        report(title, rows, as_json=True, record_as=record_as)
         return
+    record(record_as, {str(next(iter(row.values()))): row for row in rows})
     table = Table(title=title)
     for name in rows[0]:
         table.add_column(name, justify="left" if isinstance(rows[0][name], str) else "right")

@@ -22,7 +22,7 @@ import numpy as np
 import psutil
 import xxhash
 from _growth_data import DIMENSION, QUESTIONS, GivenVectors, GrowthData, make
-from _report import milliseconds, report
+from _report import add_output, milliseconds, report
 from usearch.index import Index
 
 from linkstore import LinkStore
@@ -41,14 +41,14 @@ def main() -> None:
         sys.stdout.write(json.dumps(step(make(options.size), options.folder)) + "\n")
         return
     rows = [_size(int(size)) for size in options.sizes.split(",")]
-    report("growth", rows, as_json=options.json)
+    report("growth", rows, as_json=options.json, record_as=options.record)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--sizes", default="10000,100000", help="numbers of documents, with commas")
     parser.add_argument("--data", help="not needed: the documents are made here")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_output(parser)
     parser.add_argument("--step", choices=("build", "ask"), help=argparse.SUPPRESS)
     parser.add_argument("--size", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _report import report
+from _report import add_output, report
 from usearch.index import Index
 
 from linkstore import LinkStore
@@ -41,7 +41,7 @@ def main() -> None:
         rounds = [_round(site, Path(folder) / f"kb{n}", embedding) for n in range(options.repeat)]
     names = list(rounds[0])
     median = {name: statistics.median(one[name] for one in rounds) for name in names}
-    report("site", [{"": "median", **median}], as_json=options.json)
+    report("site", [{"": "median", **median}], as_json=options.json, record_as=options.record)
 
 
 def _options() -> argparse.Namespace:
@@ -50,7 +50,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--data", default=data, required=data is None, help="folder of data sets")
     parser.add_argument("--embedding", default="wordllama", help="name of an embedding (default wordllama)")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each; the median counts (default 3)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_output(parser)
     return parser.parse_args()
 
 

@@ -1,4 +1,7 @@
-"""Writes all pages of docs/ that are made from something else; a test fails when one is out of date."""
+"""Writes what is made from something else: pages of docs/, and measured figures of docs/ and the README.
+
+A test fails when one is out of date.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,19 @@ sys.path.insert(0, str(DOCS))
 
 import generate_api  # noqa: E402
 import generate_cli  # noqa: E402
+import generate_figures  # noqa: E402
 import generate_notebooks  # noqa: E402
 import generate_schema  # noqa: E402
 
 
 def pages() -> dict[str, str]:
-    """Every generated page: name below docs/ → text."""
+    """Every page that is generated or has generated parts: name below docs/ → text."""
     return {
         "cli.md": "\n".join(generate_cli.pages()),
         **generate_api.pages(),
         **generate_schema.pages(),
         **generate_notebooks.pages(),
+        **generate_figures.pages(),
     }
 
 

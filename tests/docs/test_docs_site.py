@@ -96,6 +96,14 @@ def test_the_python_reference_describes_every_public_name(site):
             assert any(anchor.endswith(f".{name}") for anchor in described), name
 
 
+def test_no_page_shows_a_mark_of_a_figure(site):
+    """Marks of measured figures are comments, and the tables between them stay tables."""
+    for name, page in site.items():
+        shown = page.body.text()
+        assert not re.search(r"<!--|-->", shown), name
+        assert not [cell.text() for cell in page.css("article p") if cell.text().startswith("|")], name
+
+
 def test_no_page_loads_anything_from_elsewhere(site):
     """It can be read where there is no network, and tells nobody who reads it."""
     for name, page in site.items():

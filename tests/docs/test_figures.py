@@ -1,0 +1,189 @@
+"""Measured figures on the pages come from the files that the benchmarks write."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from documented import ROOT
+from pyromark import Options, html
+from selectolax.lexbor import LexborHTMLParser
+
+DOCS = ROOT / "docs"
+PAGES = sorted(
+    path
+    for path in [ROOT / "README.md", *DOCS.rglob("*.md")]
+    if path.parent.name not in {"decisions", "api"}  # dated records; docstrings
+)
+ROWS = {
+    "10000": {"documents": 10000, "p50, ms": 3.62, "R@2 / 5": [76.5, 96.0], "note": None},
+    "100000": {"documents": 100000, "p50, ms": 7.3, "R@2 / 5": [70.0, 100.0], "note": "busy"},
+}
+
+
+def named(path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.fixture
+def figures(monkeypatch, tmp_path):
+    """The module that fills figures in, with the file ``growth``."""
+    monkeypatch.syspath_prepend(DOCS)
+    import generate_figures
+
+    rows = {name: {"values": values} for name, values in ROWS.items()}
+    (tmp_path / "growth.json").write_text(json.dumps({"rows": rows}))
+    monkeypatch.setattr(generate_figures, "FIGURES", tmp_path)
+    generate_figures._rows.cache_clear()
+    yield generate_figures
+    generate_figures._rows.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("reference", "shown"),
+    [
+        ("growth; 10000; documents", "10,000"),
+        ("growth; 10000; p50, ms | .1f", "3.6"),
+        ("growth; 10000; R@2 / 5 | .1f", "76.5 / 96.0"),
+        ("growth; 10000; R@2 / 5; 1 | .0f", "96"),
+        ("growth; 100000; note", "busy"),
+        ("growth; 10000; note", ""),
+        ("growth; 100000; p50, ms ÷ growth; 10000; p50, ms | .1f", "2.0"),
+        ("growth; 100000; p50, ms × 60 − 8 | ,.0f", "430"),  # noqa: RUF001
+    ],
+)
+def test_a_mark_in_a_sentence_is_filled_with_its_figure(figures, reference, shown):
+    text = figures.filled(f"It took <!--= {reference} -->1<!--/--> ms.")
+
+    assert text == f"It took <!--= {reference} -->{shown}<!--/--> ms."
+    assert figures.filled(text) == text
+
+
+def test_a_table_has_a_column_for_each_row(figures):
+    mark = (
+        "<!--= growth, a column for each row\n| documents | {documents} |\n| p50 | **{p50, ms | .1f}** |\n-->"
+    )
+
+    assert figures.filled(f"{mark}<!--/-->\n") == (
+        f"{mark}\n\n"
+        "| documents | 10,000 | 100,000 |\n|---|---|---|\n| p50 | **3.6** | **7.3** |\n\n<!--/-->\n"
+    )
+
+
+def test_a_table_has_a_line_for_each_row_or_for_those_it_names(figures):
+    head = "| documents | p50 |\n|---|---|"
+    repeated = f"<!--= growth\n{head}\n| {{documents}} | {{p50, ms | .1f}} |\n-->"
+    chosen = f"<!--= growth\n{head}\n[100000] | many | {{p50, ms | .1f}} |\n-->"
+
+    assert figures.filled(f"{repeated}<!--/-->") == (
+        f"{repeated}\n\n{head}\n| 10,000 | 3.6 |\n| 100,000 | 7.3 |\n\n<!--/-->"
+    )
+    assert figures.filled(f"{chosen}<!--/-->") == f"{chosen}\n\n{head}\n| many | 7.3 |\n\n<!--/-->"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("took <!--= other; 1; p50 -->3<!--/-->", "no docs/figures/other.json"),
+        ("took <!--= growth; 30000; p50 -->3<!--/-->", "'30000' is not there; there are: '10000', '10"),
+        (
+            "took <!--= growth; 10000; p99 -->3<!--/-->",
+            "'p99' is not there; there are: 'documents'",
+        ),
+        ("took <!--= growth; 10000; p50, ms -->3<!--/-->", "say with how many digits"),
+        ("took\n<!--= growth; 10000; documents -->3<!--/-->", "a line cannot begin with a mark"),
+        ("<!--= growth\n[30000] | {documents} |\n--><!--/-->", "'30000' is not there"),
+        ("<!--= growth\n| {p99} |\n--><!--/-->", "'p99' is not there"),
+    ],
+)
+def test_a_mark_that_cannot_be_filled_says_why(figures, text, message):
+    with pytest.raises(figures.FigureError, match=re.escape(message)):
+        figures.filled(text)
+
+
+@pytest.fixture
+def reporting(monkeypatch, tmp_path):
+    """What benchmarks share; it records below the test's folder."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import _report
+
+    monkeypatch.setattr(_report, "FIGURES", tmp_path / "figures")
+    monkeypatch.setattr(sys, "argv", ["/home/me/benchmarks/growth.py", "--data", "/home/me/data", "--record"])
+    return _report
+
+
+def recorded(tmp_path) -> dict:
+    return json.loads((tmp_path / "figures" / "growth.json").read_text())["rows"]
+
+
+def test_what_a_benchmark_records_says_how_it_was_measured(reporting, tmp_path, capsys):
+    reporting.report("growth", list(ROWS.values()), as_json=True, record_as="growth")
+
+    row = recorded(tmp_path)["10000"]
+    assert row["values"] == ROWS["10000"]
+    assert row["command"] == "python benchmarks/growth.py --data DIR --record"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", row["date"])
+    assert re.fullmatch(r"\d+ cores, \d+ GiB", row["machine"])
+    assert "usearch" in row["versions"]
+    assert json.loads(capsys.readouterr().out)["rows"] == list(ROWS.values())
+
+
+def test_a_later_run_replaces_its_own_rows_and_keeps_the_others(reporting, tmp_path):
+    reporting.record("growth", ROWS)
+    reporting.record("growth", {"100000": {"documents": 3}, "1000000": {"documents": 4}})
+
+    found = {name: row["values"]["documents"] for name, row in recorded(tmp_path).items()}
+    assert list(found.items()) == [("10000", 10000), ("100000", 3), ("1000000", 4)]
+
+
+def test_nothing_is_recorded_unless_it_is_asked_for(reporting, tmp_path, capsys):
+    reporting.listed("growth", list(ROWS.values()), as_json=False)
+
+    assert "3.62" in capsys.readouterr().out
+    assert not (tmp_path / "figures").exists()
+
+
+def test_the_option_takes_the_name_of_the_script(reporting):
+    parser = argparse.ArgumentParser(prog="growth.py")
+    reporting.add_output(parser)
+
+    assert [parser.parse_args(given).record for given in ([], ["--record"], ["--record", "big"])] == [
+        None,
+        "growth",
+        "big",
+    ]
+
+
+FILES = sorted((DOCS / "figures").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_every_recorded_row_says_where_it_comes_from_and_nothing_of_whose_machine(path):
+    for row in json.loads(path.read_text())["rows"].values():
+        assert row["command"].startswith("python benchmarks/")
+        assert (Path(ROOT) / row["command"].split()[1]).exists()
+        assert row["machine"]
+        assert row.get("date") or "carried over" in row["note"]
+    assert not re.search(r"/(home|work|tmp|root)/", path.read_text())
+
+
+def test_every_file_of_figures_is_shown_on_a_page():
+    marks = "".join(re.findall(r"<!--= .*?-->", "".join(page.read_text() for page in PAGES), re.DOTALL))
+
+    assert [path.stem for path in FILES if not re.search(rf"[= {{]{re.escape(path.stem)}[;,\n]", marks)] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "<!--=" in page.read_text()], ids=named)
+def test_readers_see_no_mark_and_whole_tables(page):
+    """As CommonMark with tables says: GitHub and PyPI read it so."""
+    shown = LexborHTMLParser(html(page.read_text(), options=Options.ENABLE_TABLES))
+
+    assert "<!--" not in shown.body.text()
+    assert "-->" not in shown.body.text()
+    written = re.sub(r"<!--=.*?-->", "", page.read_text(), flags=re.DOTALL)
+    assert len(shown.css("table")) == len(re.findall(r"^\|.*\|\n\|[-|]+\|$", written, re.MULTILINE))
+    assert not [cell.text() for cell in shown.css("p") if cell.text().startswith("|")]
