@@ -103,6 +103,8 @@ def shown(value: Any) -> str:
     """A value as people read it."""
     if value is None:
         return "-"
+    if isinstance(value, list):
+        return " / ".join(map(shown, value))
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int) else str(value)

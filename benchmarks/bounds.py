@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from _report import report
+from _report import add_output, report
 
 from linkstore.errors import LinkStoreError
 from linkstore.extraction import Page
@@ -120,14 +120,19 @@ def main() -> None:
         sys.stdout.write(json.dumps(_measured(options.reader, options.shape, options.megabytes)) + "\n")
         return
     rows = [_row(reader, SHAPES[reader], options.megabytes) for reader in options.format or SHAPES]
-    report(f"a megabyte of input, of {options.megabytes:g} MB", rows, as_json=options.json)
+    report(
+        f"a megabyte of input, of {options.megabytes:g} MB",
+        rows,
+        as_json=options.json,
+        record_as=options.record,
+    )
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--data", help="not used; every benchmark takes it")
     parser.add_argument("--megabytes", type=float, default=1.0, help="length of each input (default 1)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_output(parser)
     parser.add_argument("--format", action="append", choices=SHAPES, help="a format; default all of them")
     parser.add_argument("--reader", choices=SHAPES, help=argparse.SUPPRESS)
     parser.add_argument("--shape", help=argparse.SUPPRESS)

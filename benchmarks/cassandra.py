@@ -25,7 +25,7 @@ sys.path.insert(1, str(Path(__file__).parents[1] / "tests" / "support"))
 import numpy as np
 from _cassandra_peers import CommunityGraph, GraphRetriever, Peer
 from _growth_data import GivenVectors, GrowthData, make
-from _report import listed, milliseconds, report
+from _report import add_output, listed, milliseconds, record, report
 from cassandra.cluster import EXEC_PROFILE_DEFAULT
 from cassandra_server import Server, create_keyspace
 
@@ -229,8 +229,13 @@ def main() -> None:
                 for kind in (CommunityGraph, GraphRetriever)
                 if not options.alone
             ]
-            report("Cassandra: adding documents", [_filled(server, ours, bare, peers)], as_json=options.json)
-            listed("Cassandra: asking", _asked(ours, peers, options.questions), as_json=options.json)
+            adding = options.record and f"{options.record}-adding"
+            filled = _filled(server, ours, bare, peers)
+            report("Cassandra: adding documents", [filled], as_json=options.json, record_as=adding)
+            asked = _asked(ours, peers, options.questions)
+            listed("Cassandra: asking", asked, as_json=options.json)
+            asking = options.record and f"{options.record}-{size}"
+            record(asking, {f"{row['store']}, {row['question']}": row for row in asked})
 
 
 def _options() -> argparse.Namespace:
@@ -239,7 +244,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--questions", type=int, default=20, help="how many are asked")
     parser.add_argument("--alone", action="store_true", help="leave the peers out")
     parser.add_argument("--data", help="not needed: the documents are made here")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_output(parser)
     return parser.parse_args()
 
 

@@ -20,7 +20,7 @@ sys.path.append(sys.path.pop(0))
 sys.path.insert(1, str(Path(__file__).parents[1] / "tests" / "support"))
 
 import numpy as np
-from _report import report
+from _report import add_output, record, report
 from cassandra_server import Server, create_keyspace
 
 from linkstore import Link
@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--wait", type=float, default=0, help="seconds until it is asked once more")
-    parser.add_argument("--json", action="store_true")
+    add_output(parser)
     options = parser.parse_args()
     count, last = options.documents, options.rounds - 1
     with Server(heap="4G") as server, server.connect() as session:
@@ -119,6 +119,7 @@ def main() -> None:
             rows += asked(fresh, old, count, last, f"after {options.wait:.0f} s")
     title = f"{count} documents on Cassandra, written {options.rounds} times"
     report(title, [_shown(row) for row in rows], as_json=options.json)
+    record(options.record, {f"{row['asked']}, {row['when']}": row for row in rows})
 
 
 def _shown(row: Row) -> Row:

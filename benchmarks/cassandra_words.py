@@ -24,7 +24,7 @@ sys.path.insert(1, str(Path(__file__).parents[1] / "tests" / "support"))
 
 import numpy as np
 from _growth_data import DIMENSION, GrowthData, make
-from _report import listed, milliseconds, report
+from _report import add_output, listed, milliseconds, report
 from cassandra_server import Server, create_keyspace
 
 from linkstore.backends.base import Change, Manifest, Record
@@ -180,7 +180,7 @@ def main() -> None:
         adding, stores = _stores(server, session, texts, options.size)
         asking = _asked(stores["with words"], texts, options.questions)
         compared = _compared(server, session, Texts(make(options.size)), min(options.size, options.alone))
-    report("Cassandra: adding documents with words", [adding], as_json=options.json)
+    report("Cassandra: adding documents with words", [adding], as_json=options.json, record_as=options.record)
     report("Cassandra: the best 100 by six words", [asking], as_json=options.json)
     listed("Cassandra: layouts of postings", compared, as_json=options.json)
 
@@ -191,7 +191,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--alone", type=int, default=3_000, help="documents whose postings are written alone")
     parser.add_argument("--questions", type=int, default=40, help="how many are asked")
     parser.add_argument("--data", help="not needed: the documents are made here")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_output(parser)
     return parser.parse_args()
 
 

@@ -32,7 +32,7 @@ from typing import Any, Final
 import numpy as np
 from _context_parts import PARTS
 from _context_sets import SETS, ContextSet, file_set
-from _report import listed
+from _report import add_output, listed, record
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
@@ -70,9 +70,12 @@ def main() -> None:
     else:
         for name in filter(None, options.sets.split(",")):
             made = SETS[name](Path(options.data))
-            _print(options, [measured(made, embedding, made.budgets or options.budgets, options)])
+            of_set = measured(made, embedding, made.budgets or options.budgets, options)
+            _print(options, [of_set])
+            record(options.record, {f"{name}, {options.embedding}": of_set})
     for part in filter(None, options.parts.split(",")):
-        listed(part, PARTS[part](embedding), as_json=options.json)
+        name = options.record and f"{options.record}-{part}"
+        listed(part, PARTS[part](embedding), as_json=options.json, record_as=name)
 
 
 def measured(
@@ -195,9 +198,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--every", type=int, default=1, help="ask only every n-th question (default 1)")
     parser.add_argument("--parts", default="", help=f"some of {','.join(PARTS)} (default none)")
     parser.add_argument("--fit", action="store_true", help="fit the calibrated value to the sets")
-    parser.add_argument(
-        "--json", action="store_true", help="print JSON, a line for each set; of --corpus its recall alone"
-    )
+    add_output(parser)
     options = parser.parse_args()
     options.budgets = [int(budget) for budget in options.budgets.split(",")]
     if options.methods is None:

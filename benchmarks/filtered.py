@@ -18,11 +18,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 sys.path.append(sys.path.pop(0))
 sys.path.insert(1, str(Path(__file__).parents[1] / "tests" / "support"))
 
 import numpy as np
+from _report import add_output, listed
 
 from linkstore.backends.base import Backend, Change, Manifest, Record
 from linkstore.backends.embedded import EmbeddedBackend
@@ -105,27 +107,32 @@ def main() -> None:
             backend.run(backend.write(Change(put=records)))
         backend.run(backend.flush())
         questions = corpus.questions()
-        print(f"| {arguments.size:,} documents, ms | {' | '.join(STRATEGIES)} |")
+        rows = []
         for name, scope in SCOPES.items():
             backend = open_()  # anew, so that the first search has to judge
             clock = time.perf_counter if arguments.cassandra else time.process_time
-            cells = [_cell(backend, strategy, scope, questions, clock) for strategy in STRATEGIES.values()]
-            print(f"| {name} | {' | '.join(cells)} |", flush=True)
+            row: dict[str, Any] = {"scope": name}
+            for label, strategy in STRATEGIES.items():
+                times = _times(backend, strategy, scope, questions, clock)
+                row |= {label: statistics.median(times[1:]), f"{label}, first": times[0]}
+            rows.append(row)
+    record_as = arguments.record and f"{arguments.record}{'-cassandra' if arguments.cassandra else ''}"
+    listed(f"{arguments.size:,} documents, ms", rows, as_json=arguments.json, record_as=record_as)
 
 
-def _cell(
+def _times(
     backend: Backend,
     strategy: Strategy,
     scope: Condition,
     questions: list[Question],
     clock: Callable[[], float],
-) -> str:
+) -> list[float]:
     times = []
     for question in questions:
         started = clock()
         backend.run(backend.answer(strategy.plan(question), scope))
         times.append(1000 * (clock() - started))
-    return f"{statistics.median(times[1:]):.1f} (first {times[0]:.0f})"
+    return times
 
 
 def _embedded(stack: ExitStack) -> Callable[[], Backend]:
@@ -148,6 +155,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--size", type=int, default=50_000)
     parser.add_argument("--cassandra", action="store_true")
+    add_output(parser)
     return parser.parse_args()
 
 

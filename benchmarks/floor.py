@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from _report import listed
+from _report import add_output, listed, record
 from _retrieval_sets import ROW_SETS
 
 from linkstore import LinkStore
@@ -30,13 +30,14 @@ def main() -> None:
     options = _options()
     rows = [row for name in SETS for row in _measured(name, options.data)]
     listed("Calibrated minimum similarity", rows, as_json=options.json)
+    record(options.record, {f"{row['set']}, {row['from']}": row for row in rows})
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     data = os.environ.get("LINKSTORE_EVAL_DATA")
     parser.add_argument("--data", type=Path, default=data, required=data is None, help="folder of data sets")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_output(parser)
     options = parser.parse_args()
     options.data = Path(options.data)
     return options

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from _report import add_output, listed, record
 
 from linkstore.backends.base import Change, Manifest, Record
 from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
@@ -92,20 +93,21 @@ def open_once(folder: Path) -> None:
     print(seconds(work), resident() - before)
 
 
+def on_disk(folder: Path) -> float:
+    """MiB of a store."""
+    return sum(file.stat().st_size for file in folder.iterdir()) / 2**20
+
+
 def medians(old: Callable[[], float], fresh: Callable[[], float], times: int) -> tuple[float, float]:
     """Of both, measured in turns."""
     pairs = [(old(), fresh()) for _ in range(times)]
     return statistics.median(a for a, _ in pairs), statistics.median(b for _, b in pairs)
 
 
-def show(what: str, old: float, fresh: float) -> None:
-    """One row."""
-    print(f"| {what} | {old:.2f} | {fresh:.2f} | {old / fresh:.2f} |")
-
-
 def main() -> None:
     """Build both stores and compare."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_output(options)
     options.add_argument("--documents", type=int, default=1000)
     options.add_argument("--rounds", type=int, default=400)
     options.add_argument("--open", type=Path)
@@ -124,21 +126,25 @@ def main() -> None:
             old.run(old.write(Change(put=records(vectors, part, version))))
         content = old.run(old.scan(None, count))
         fresh.run(fresh.write(Change(put=content)))
-        print(f"{count} documents, {given.rounds} rounds")
-        print("\n| | after history | fresh | ratio |\n|---|---|---|---|")
+        found: dict[str, tuple[float, float]] = {}
         questions = iter(np.repeat(vectors[:ASKED], 2, axis=0))
         ask = lambda store: 1e3 * seconds(lambda: store.run(store.answer(nearest(next(questions)))))  # noqa: E731
-        show("query, ms", *medians(lambda: ask(old), lambda: ask(fresh), ASKED))
-        sizes = [sum(f.stat().st_size for f in place.iterdir()) / 2**20 for place in places]
-        show("disk while open, MiB", *sizes)
+        found["query, ms"] = medians(lambda: ask(old), lambda: ask(fresh), ASKED)
+        found["disk while open, MiB"] = on_disk(places[0]), on_disk(places[1])
         old.close()
         fresh.close()
-        show("disk, MiB", *(sum(f.stat().st_size for f in place.iterdir()) / 2**20 for place in places))
+        found["disk, closed, MiB"] = on_disk(places[0]), on_disk(places[1])
         runs = [(in_new_process(places[0]), in_new_process(places[1])) for _ in range(OPENED)]
-        show("open and answer, s", *(statistics.median(run[at][0] for run in runs) for at in (0, 1)))
-        show(
-            "memory of a new process, MiB", *(statistics.median(run[at][1] for run in runs) for at in (0, 1))
-        )
+        for at, what in enumerate(("open and answer, s", "memory of a new process, MiB")):
+            first, second = (statistics.median(run[side][at] for run in runs) for side in (0, 1))
+            found[what] = first, second
+    name = f"{count:,} documents, {given.rounds} rounds"
+    rows = [
+        {"": what, "after history": old, "fresh": fresh, "ratio": old / fresh}
+        for what, (old, fresh) in found.items()
+    ]
+    listed(name, rows, as_json=given.json)
+    record(given.record, {name: {row[""]: [*row.values()][1:] for row in rows}})
 
 
 if __name__ == "__main__":

@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urldefrag
 
-from rich.console import Console
-from rich.table import Table
+from _report import add_output, listed
 
 from linkstore.urls import normalize_url
 from linkstore_extractors.html import HtmlLinkExtractor, HtmlSource
@@ -37,7 +36,11 @@ def main() -> None:
     for _ in range(options.repeat):
         runs["langchain-community"].append(_timed(peer, pages))
         runs["linkstore"].append(_timed(ours.extract, pages))
-    _report(runs, pages, _missed(pages, peer))
+    megabytes = sum(len(page.content) for page in pages) / 1e6
+    title = f"Link extraction, {len(pages)} pages, {megabytes:.1f} MB"
+    listed(title, list(_speeds(runs, len(pages))), as_json=options.json, record_as=options.record)
+    compared = options.record and f"{options.record}-compared"
+    listed("Links, compared", _missed(pages, peer), as_json=options.json, record_as=compared)
 
 
 def _options() -> argparse.Namespace:
@@ -45,6 +48,7 @@ def _options() -> argparse.Namespace:
     data = os.environ.get("LINKSTORE_EVAL_DATA")
     parser.add_argument("--data", type=Path, default=data, required=data is None, help="folder of data sets")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each; the median counts (default 3)")
+    add_output(parser)
     options = parser.parse_args()
     options.data = Path(options.data)
     return options
@@ -76,7 +80,7 @@ def _timed(extract: Callable[[HtmlSource], object], pages: Pages) -> float:
     return time.perf_counter() - start
 
 
-def _missed(pages: Pages, peer: Callable[[HtmlSource], set[object]]) -> tuple[int, int, int]:
+def _missed(pages: Pages, peer: Callable[[HtmlSource], set[object]]) -> list[dict[str, object]]:
     """How many links the peer finds, how many of them stand in noise only, how many are missed."""
     ours = HtmlLinkExtractor()
     everything = HtmlLinkExtractor(noise=True)
@@ -87,30 +91,27 @@ def _missed(pages: Pages, peer: Callable[[HtmlSource], set[object]]) -> tuple[in
         rest = theirs - content
         in_noise = rest & _without_fragments(everything, page)
         found, noise, missed = found + len(theirs), noise + len(in_noise), missed + len(rest - in_noise)
-    return found, noise, missed
+    return [
+        {"links": "found by langchain-community", "count": found},
+        {"links": "of them only in navigation, header, footer, sidebars or contents", "count": noise},
+        {"links": "of the others missed by linkstore", "count": missed},
+    ]
 
 
 def _without_fragments(extractor: HtmlLinkExtractor, page: HtmlSource) -> set[str]:
     return {urldefrag(link.tag).url for link in extractor.extract(page)}
 
 
-def _report(runs: dict[str, list[float]], pages: Pages, compared: tuple[int, int, int]) -> None:
-    table = Table(
-        title=f"Link extraction, {len(pages)} pages, {sum(len(p.content) for p in pages) / 1e6:.1f} MB"
-    )
-    for column in ("extractor", "seconds", "pages/s", "times faster"):
-        table.add_column(column, justify="left" if column == "extractor" else "right")
+def _speeds(runs: dict[str, list[float]], pages: int) -> Iterator[dict[str, object]]:
     slowest = statistics.median(runs["langchain-community"])
     for name, seconds in runs.items():
         median = statistics.median(seconds)
-        table.add_row(name, f"{median:.2f}", f"{len(pages) / median:,.0f}", f"{slowest / median:.1f}")
-    console = Console()
-    console.print(table)
-    found, noise, missed = compared
-    console.print(
-        f"Of {found:,} links langchain-community finds, {noise:,} stand only in navigation, header,"
-    )
-    console.print(f"footer, sidebars or tables of contents; {missed:,} of the others are missed.")
+        yield {
+            "extractor": name,
+            "seconds": median,
+            "pages/s": pages / median,
+            "times faster": slowest / median,
+        }
 
 
 if __name__ == "__main__":

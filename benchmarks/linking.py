@@ -17,7 +17,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from _report import listed
+from _report import add_output, listed, record
 from langchain_core.documents import Document
 
 from linkstore.extraction.upkeep import UpkeepExtractor
@@ -33,6 +33,7 @@ def main() -> None:
     options = _options()
     rows = [row for name in SETS for row in _measured(name, options.data / name, options.repeat)]
     listed("Mentions and entities", rows, as_json=options.json)
+    record(options.record, {f"{row['set']}, {row['kind']}": row for row in rows})
 
 
 def _options() -> argparse.Namespace:
@@ -40,7 +41,7 @@ def _options() -> argparse.Namespace:
     data = os.environ.get("LINKSTORE_EVAL_DATA")
     parser.add_argument("--data", type=Path, default=data, required=data is None, help="folder of data sets")
     parser.add_argument("--repeat", type=int, default=3, help="runs; the fastest counts (default 3)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_output(parser)
     options = parser.parse_args()
     options.data = Path(options.data)
     return options

@@ -27,7 +27,7 @@ from typing import Any, Final
 import numpy as np
 from _memory_sets import Conversation, Dialogues, Question, Told, cast, locomo, mtrag, musique
 from _memory_time import times
-from _report import listed
+from _report import add_output, listed, record
 from langchain_core.embeddings import Embeddings
 
 from linkstore import LinkStore
@@ -48,11 +48,13 @@ def main() -> None:
     options = _options()
     embedding = get_embedding(options.embedding)
     if options.time:
-        listed("CPU time of turns and recalls", times(embedding), as_json=options.json)
+        name = options.record and f"{options.record}-time"
+        listed("CPU time of turns and recalls", times(embedding), as_json=options.json, record_as=name)
         return
     found: dict[str, Any] = {}
     for name, scores in _measured(options, embedding):
         found[name] = {method: _estimates(measures) for method, measures in scores.items()}
+        record(options.record, {f"{name}, {options.embedding}": found[name]})
         if not options.json:
             rows = [{"method": method, **_shown(measures)} for method, measures in found[name].items()]
             names = list(dict.fromkeys(key for row in rows for key in row))
@@ -184,7 +186,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--embedding", default="wordllama")
     parser.add_argument("--every", type=int, default=1, help="ask only every so many questions")
     parser.add_argument("--time", action="store_true", help="measure what a turn and a recall cost instead")
-    parser.add_argument("--json", action="store_true")
+    add_output(parser)
     options = parser.parse_args()
     if not options.time and not any((options.locomo, options.mtrag, options.cast, options.musique)):
         if not options.data:

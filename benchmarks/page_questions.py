@@ -15,9 +15,9 @@ import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from _report import listed
+from _report import add_output, listed
 
 from linkstore import LinkStore
 from linkstore.embeddings import get_embedding
@@ -50,7 +50,12 @@ def main() -> None:
             index_folder(store, site / "html", source="site")
             asked = _questions(Path(options.data))
             rows = [_row(name, store, one, asked) for name, one in CONTENDERS.items()]
-    listed(f"{len(asked)} questions, {options.embedding}: % found", rows, as_json=options.json)
+    listed(
+        f"{len(asked)} questions, {options.embedding}: % found",
+        rows,
+        as_json=options.json,
+        record_as=options.record,
+    )
 
 
 def _options() -> argparse.Namespace:
@@ -58,7 +63,7 @@ def _options() -> argparse.Namespace:
     data = os.environ.get("LINKSTORE_EVAL_DATA")
     parser.add_argument("--data", default=data, required=data is None, help="folder of data sets")
     parser.add_argument("--embedding", default="wordllama", help="default wordllama")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_output(parser)
     return parser.parse_args()
 
 
@@ -67,11 +72,10 @@ def _questions(data: Path) -> Asked:
     return [(row["question"], frozenset(row["gold"])) for row in rows]
 
 
-def _row(name: str, store: LinkStore, strategy: Strategy, asked: Asked) -> dict[str, str]:
+def _row(name: str, store: LinkStore, strategy: Strategy, asked: Asked) -> dict[str, Any]:
     ranks = [_ranks(store, strategy.returning(DEPTH), *one) for one in asked]
     shares = [
-        " / ".join(f"{100 * sum(rank[of] < among for rank in ranks) / len(ranks):.1f}" for among in AMONG)
-        for of in (0, 1)
+        [100 * sum(rank[of] < among for rank in ranks) / len(ranks) for among in AMONG] for of in (0, 1)
     ]
     return {"strategy": name, "hits": shares[0], "pages": shares[1]}
 

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from _growth_data import GivenVectors, GrowthData
 from _growth_data import make as make_data
-from _report import milliseconds, report
+from _report import add_output, milliseconds, report
 
 from linkstore import LinkStore
 from linkstore.strategies import Eager
@@ -51,7 +51,7 @@ def main() -> None:
             questions=data.questions,
         )
         rows = _compare(options, data, folder)
-    report(f"peers, {options.documents:,} documents", rows, as_json=options.json)
+    report(f"peers, {options.documents:,} documents", rows, as_json=options.json, record_as=options.record)
 
 
 def _options() -> argparse.Namespace:
@@ -61,7 +61,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--chroma-python", help="an interpreter that has the older chromadb already")
     parser.add_argument("--no-chroma", action="store_true", help="leave Chroma out")
     parser.add_argument("--data", help="not needed: the documents are made here")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_output(parser)
     return parser.parse_args()
 
 

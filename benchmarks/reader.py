@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from _report import add_output, record
 from _retrieval_sets import ROW_SETS
 from langchain_core.messages import BaseMessage
 
@@ -198,7 +199,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, help="so many questions of each set, the first ones")
     parser.add_argument("--embedding", default="wordllama", help="name of the embedding")
     parser.add_argument("--plain", action="store_true", help="without an index of facts")
-    parser.add_argument("--json", action="store_true")
+    add_output(parser)
     arguments = parser.parse_args()
     if (arguments.corpus is None) != (arguments.questions is None) or not (
         arguments.corpus or arguments.data
@@ -208,6 +209,7 @@ def main() -> None:
         name: measured(store, questions, plain=arguments.plain)
         for name, store, questions in corpora(arguments)
     }
+    record(arguments.record, {f"{name}, {arguments.embedding}": one.to_dict() for name, one in found.items()})
     if arguments.json:
         rows = {name: one.to_dict() for name, one in found.items()}
         json.dump(next(iter(rows.values())) if arguments.corpus else rows, sys.stdout)

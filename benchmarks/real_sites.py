@@ -29,7 +29,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from _page_reading import PageText, letters, links, paragraphs
-from _report import report
+from _report import add_output, report
 
 from linkstore import LinkStore, get_links
 from linkstore.ingest import index_folder
@@ -104,7 +104,7 @@ def main() -> None:
             _judge(site, next(unpacked[SITES[site][0]].glob(SITES[site][1])), folder / f"{site}.kb", options)
             for site in chosen
         ]
-    report(f"real sites, seed {options.seed}", rows, as_json=options.json)
+    report(f"real sites, seed {options.seed}", rows, as_json=options.json, record_as=options.record)
 
 
 def _options() -> argparse.Namespace:
@@ -115,7 +115,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=200, help="links with an anchor to check (default 200)")
     parser.add_argument("--pages", type=int, default=40, help="pages to look for paragraphs of (default 40)")
     parser.add_argument("--seed", type=int, default=15, help="of the samples (default 15)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_output(parser)
     return parser.parse_args()
 
 

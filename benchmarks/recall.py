@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from _growth_data import QUESTIONS, GivenVectors, GrowthData, make
-from _report import milliseconds, report
+from _report import add_output, milliseconds, report
 
 from linkstore import LinkStore
 from linkstore.backends.embedded import EmbeddedSettings
@@ -31,14 +31,14 @@ def main() -> None:
     for size in options.sizes.split(","):
         with tempfile.TemporaryDirectory(prefix="linkstore-recall-") as folder:
             rows.append(_measure(make(int(size)), Path(folder)))
-    report("recall", rows, as_json=options.json)
+    report("recall", rows, as_json=options.json, record_as=options.record)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--sizes", default="5000,10000,20000,40000", help="numbers of documents, with commas")
     parser.add_argument("--data", help="not needed: the documents are made here")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_output(parser)
     return parser.parse_args()
 
 

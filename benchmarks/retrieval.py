@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from _report import listed, versions
+from _report import listed, record, versions
 from _retrieval_sets import ROW_SETS, SITES, faq_documents, site_questions
 from _retrieval_stores import Stores
 from langchain_core.embeddings import Embeddings
@@ -62,9 +62,12 @@ def main() -> None:
                 else:
                     found = _set_rows(chosen, options, embedding, stores)
                     rows += [{"embedding": name, **row} for row in found]
+                    record(options.record, {_named(row): row for row in rows})
                     _show([row for row in rows if row["embedding"] == name and row["from"] == chosen])
     if costs:
         listed("a query over 100,000 pieces of text", costs, as_json=False)
+        name = options.record and f"{options.record}-cost"
+        record(name, {f"{row['search']}, {row['embedding']}": row for row in costs})
     _write(options, rows, costs)
 
 
@@ -77,6 +80,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sites", help="folder with the unpacked packages of docs_faq")
     parser.add_argument("--convert", help="folder to keep the converted sets in")
     parser.add_argument("--json", metavar="FILE", help="write all figures there")
+    parser.add_argument("--record", action="store_const", const="retrieval", help="write docs/figures")
     parser.add_argument("--markdown", metavar="FILE", help="write tables there")
     parser.add_argument("--plots", metavar="FOLDER", help="write plots there (needs matplotlib)")
     parser.add_argument("--cassandra", action="store_true", help="keep the corpora on a Cassandra server")
@@ -87,6 +91,10 @@ def _options() -> argparse.Namespace:
     if DOCS in options.sets.split(",") and not options.sites:
         parser.error("docs_faq needs --sites; or name other --sets")
     return options
+
+
+def _named(row: Row) -> str:
+    return ", ".join(row[name] for name in ("set", "links", "strategy", "embedding"))
 
 
 def _set_rows(name: str, options: argparse.Namespace, embedding: Embeddings, stores: Stores) -> Iterator[Row]:

@@ -28,7 +28,7 @@ from typing import Any, Final
 
 import numpy as np
 import psutil
-from _report import listed, milliseconds, report
+from _report import add_output, listed, milliseconds, report
 from _scale_pages import questions
 from _scale_run import NOTHING, Journal, index
 
@@ -48,12 +48,13 @@ def main() -> None:
         folder = options.folder or Path(scratch)
         sizes = sorted(int(size) for size in options.pages.split(","))
         rows = [_measured(folder / str(size), size, options.minutes) for size in sizes]
-        report("scale", rows, as_json=options.json)
+        report("scale", rows, as_json=options.json, record_as=options.record)
         journal = Journal.read(folder / str(sizes[-1]) / "journal.json")
         listed(
             f"{options.for_pages:,} pages, by the growth",
             _outlook(rows, journal, options.for_pages),
             as_json=options.json,
+            record_as=options.record and f"{options.record}-fit",
         )
 
 
@@ -68,7 +69,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--minutes", type=float, default=inf, help="end each indexing then, to go on later")
     parser.add_argument("--data", help="not needed: the pages are made here")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_output(parser)
     parser.add_argument("--step", choices=("build", "ask"), help=argparse.SUPPRESS)
     parser.add_argument("--size", type=int, help=argparse.SUPPRESS)
     return parser.parse_args()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from _growth_data import QUESTIONS, GivenVectors, GrowthData, make
-from _report import listed, milliseconds
+from _report import add_output, listed, milliseconds
 from _retrieval_stores import Stores
 
 from linkstore import LinkStore
@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=100_000, help="how many (default 100,000)")
     parser.add_argument("--questions", type=int, default=QUESTIONS, help=f"default {QUESTIONS}")
     parser.add_argument("--cassandra", action="store_true", help="on a Cassandra server instead of embedded")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_output(parser)
     options = parser.parse_args()
     data = make(options.documents)
     with _opened(data, cassandra=options.cassandra) as store:
@@ -43,7 +43,8 @@ def main() -> None:
         store.flush()
         rows = list(_measured(store, data, options.questions))
     engine = "Cassandra" if options.cassandra else "embedded"
-    listed(f"tools, {options.documents:,} documents, {engine}", rows, as_json=options.json)
+    name = options.record and f"{options.record}{'-cassandra' if options.cassandra else ''}"
+    listed(f"tools, {options.documents:,} documents, {engine}", rows, as_json=options.json, record_as=name)
 
 
 @contextmanager

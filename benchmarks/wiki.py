@@ -24,7 +24,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 import mwparserfromhell
-from _report import listed
+from _report import add_output, listed
 
 from linkstore.ingest import BadInput, WikiSource
 from linkstore.ingest.wiki.article import read_article
@@ -49,15 +49,17 @@ def main() -> None:
     """Compare on the articles, or read a dump of many pages."""
     options = _options()
     if options.pages:
-        listed(
-            f"{options.pages:,} pages", list(_constant(options.pages, options.folder)), as_json=options.json
-        )
+        rows = list(_constant(options.pages, options.folder))
+        dump = options.record and f"{options.record}-dump"
+        listed(f"{options.pages:,} pages", rows, as_json=options.json, record_as=dump)
         return
     path = options.data / DUMP
     titles = Titles(info := read_siteinfo(path), {}, info.folder)
     articles = [page for page in read_pages(path, limit=LONGEST) if page.redirect is None]
-    listed("Wikitext, all articles", _speed(articles, titles, path, options.repeat), as_json=options.json)
-    listed("Links of each page, as sets", _links(articles, titles, options.show), as_json=options.json)
+    speed, links = _speed(articles, titles, path, options.repeat), _links(articles, titles, options.show)
+    listed("Wikitext, all articles", speed, as_json=options.json, record_as=options.record)
+    by_cause = options.record and f"{options.record}-links"
+    listed("Links of each page, as sets", links, as_json=options.json, record_as=by_cause)
 
 
 def _options() -> argparse.Namespace:
@@ -68,7 +70,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--show", type=int, default=3, help="examples of each difference (default 3)")
     parser.add_argument("--pages", type=int, default=0, help="pages of a dump that is made for this")
     parser.add_argument("--folder", type=Path, default=None, help="where that dump is written")
-    parser.add_argument("--json", action="store_true")
+    add_output(parser)
     options = parser.parse_args()
     if options.data is None and not options.pages:
         parser.error("give --data, or --pages")
@@ -176,7 +178,7 @@ def _cause(link: Link, page: DumpPage, titles: Titles) -> str:
     """Why only linkstore has a link."""
     written = {_named(titles.resolve(one)) for one in WRITTEN.findall(page.text)}
     if link not in written:
-        return "linkstore only: made by a template, as {{main|…}}"
+        return "linkstore only: made by a template"
     if link not in _our_links(GALLERY.sub("", page.text), page, titles):
         return "linkstore only: in the caption of a gallery"
     return "linkstore only: for another reason"
