@@ -72,7 +72,9 @@ def main() -> None:
             made = SETS[name](Path(options.data))
             of_set = measured(made, embedding, made.budgets or options.budgets, options)
             _print(options, [of_set])
-            record(options.record, {f"{name}, {options.embedding}": of_set})
+            shares = {method: list(by_budget.values()) for method, by_budget in of_set["recall"].items()}
+            row = {"questions": of_set["questions"], "budgets": made.budgets or options.budgets, **shares}
+            record(options.record, {f"{name}, {options.embedding}": row})
     for part in filter(None, options.parts.split(",")):
         name = options.record and f"{options.record}-{part}"
         listed(part, PARTS[part](embedding), as_json=options.json, record_as=name)

@@ -45,6 +45,7 @@ DOCS: Final = "docs_faq"
 COST: Final = "cost"
 SETS: Final = (*ROW_SETS, DOCS, COST)
 WORDLESS: Final = "wordless"
+CUTS: Final = {"R@2 / 5 / 20": (2, 5, 20), "R@5 / 10 / 20": (5, 10, 20)}
 Row = dict[str, Any]
 
 
@@ -62,7 +63,7 @@ def main() -> None:
                 else:
                     found = _set_rows(chosen, options, embedding, stores)
                     rows += [{"embedding": name, **row} for row in found]
-                    record(options.record, {_named(row): row for row in rows})
+                    record(options.record, _recorded(rows))
                     _show([row for row in rows if row["embedding"] == name and row["from"] == chosen])
     if costs:
         listed("a query over 100,000 pieces of text", costs, as_json=False)
@@ -93,8 +94,17 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _named(row: Row) -> str:
-    return ", ".join(row[name] for name in ("set", "links", "strategy", "embedding"))
+def _recorded(rows: Sequence[Row]) -> Row:
+    """Recall in %, gain and time of the strategies, by set, kinds of link and embedding."""
+    found: dict[str, Row] = {}
+    for row in rows:
+        gain = row["gain_over_dense"]["recall@5"]
+        found.setdefault(f"{row['set']}, {row['links']}, {row['embedding']}", {})[row["strategy"]] = {
+            **{name: [100 * row[f"recall@{k}"] for k in cuts] for name, cuts in CUTS.items()},
+            "gain in R@5": [100 * gain["value"], *(100 * end for end in gain["interval"])],
+            "ms": row["ms_without_embedding"],
+        }
+    return found
 
 
 def _set_rows(name: str, options: argparse.Namespace, embedding: Embeddings, stores: Stores) -> Iterator[Row]:

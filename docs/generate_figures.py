@@ -11,7 +11,8 @@ belongs there and how it is written; :func:`filled` writes what follows the mark
     -->
 
 A reference names the file, the row, and the keys or places that lead to the value. Behind the ``|`` comes a
-format of Python; a list is written with slashes between its values. Values can be calculated with, from left
+format of Python, or a number of significant digits, with which whole numbers stay whole; a list is written
+with slashes between its values. Values can be calculated with, from left
 to right: ``a; b; c ÷ d; e; f``. In a table, references in braces leave out file and row. A line that begins
 with ``[row]`` shows this row; another line with braces is repeated for each row of the file.
 """
@@ -19,6 +20,7 @@ with ``[row]`` shows this row; another line with braces is repeated for each row
 from __future__ import annotations
 
 import json
+import math
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -114,6 +116,9 @@ def _formatted(value: Any, style: str, reference: str) -> str:
         return value or ""
     if isinstance(value, float) and not style:
         raise FigureError(f"{{{reference}}} is {value}: say with how many digits, such as | .1f")
+    if style.isdigit():
+        whole = len(f"{abs(value):.0f}") if abs(value) >= 1 else math.floor(math.log10(abs(value) or 1)) + 1
+        style = f",.{max(0, int(style) - whole)}f" if value else ".0f"
     return format(value, style or ",")
 
 

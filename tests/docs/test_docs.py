@@ -95,19 +95,3 @@ def test_every_table_of_the_database_is_documented():
     documented = set(re.findall(r"^\| `(\w+)` \|", (DOCS / "file-format.md").read_text(), re.MULTILINE))
 
     assert documented == tables
-
-
-def test_figures_outside_the_benchmarks_are_those_of_the_benchmarks():
-    """A table of the comparison shows what was measured, and is not forgotten when it is measured anew."""
-    measured = set(numbers((DOCS / "benchmarks.md").read_text()))
-    page = (DOCS / "explanation" / "comparison.md").read_text()
-    section = page.partition("## How fast")[2].partition("\n## ")[0]
-
-    rows = [line for line in section.splitlines() if line.startswith("| ") and "|---" not in line]
-    shown = {number for row in rows for cell in row.split("|")[2:] for number in numbers(cell)}
-    assert len(shown) > 20
-    assert shown <= measured, f"not in docs/benchmarks.md: {sorted(shown - measured)}"
-
-
-def numbers(text) -> list[str]:
-    return re.findall(r"\d[\d,]*(?:\.\d+)?", text)

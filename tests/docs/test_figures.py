@@ -53,6 +53,10 @@ def figures(monkeypatch, tmp_path):
         ("growth; 100000; note", "busy"),
         ("growth; 10000; note", ""),
         ("growth; 100000; p50, ms ÷ growth; 10000; p50, ms | .1f", "2.0"),
+        ("growth; 100000; p50, ms | 2", "7.3"),
+        ("growth; 100000; p50, ms × 100 | 2", "730"),  # noqa: RUF001
+        ("growth; 100000; p50, ms ÷ 1000 | 2", "0.0073"),
+        ("growth; 100000; p50, ms − growth; 100000; p50, ms | 2", "0"),  # noqa: RUF001
         ("growth; 100000; p50, ms × 60 − 8 | ,.0f", "430"),  # noqa: RUF001
     ],
 )
