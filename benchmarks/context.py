@@ -68,16 +68,31 @@ def main() -> None:
         found = measured(file_set(options), embedding, options.budgets, options)
         _print(options, [{"recall": found["recall"]} if options.json else found])
     else:
+        sets = []
         for name in filter(None, options.sets.split(",")):
             made = SETS[name](Path(options.data))
-            of_set = measured(made, embedding, made.budgets or options.budgets, options)
-            _print(options, [of_set])
-            shares = {method: list(by_budget.values()) for method, by_budget in of_set["recall"].items()}
-            row = {"questions": of_set["questions"], "budgets": made.budgets or options.budgets, **shares}
-            record(options.record, {f"{name}, {options.embedding}": row})
+            sets.append(measured(made, embedding, made.budgets or options.budgets, options))
+            _print(options, sets[-1:])
+            record(options.record, _recorded(sets))
     for part in filter(None, options.parts.split(",")):
         name = options.record and f"{options.record}-{part}"
         listed(part, PARTS[part](embedding), as_json=options.json, record_as=name)
+
+
+def _recorded(sets: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Recall by set, in the order of the budgets; and of all sets how much the compiler finds beyond ranks."""
+    rows = {
+        f"{one['set']}, {one['embedding']}": {
+            "questions": one["questions"],
+            **{method: [*shares.values()] for method, shares in one["recall"].items()},
+        }
+        for one in sets
+    }
+    both = [row for row in rows.values() if {"compiled", "rank"} <= set(row)]
+    more = [a - b for row in both for a, b in zip(row["compiled"], row["rank"], strict=True)]
+    if len(both) > 1:
+        rows["+".join(one["set"] for one in sets)] = {"mean": float(np.mean(more)), "worst": min(more)}
+    return rows
 
 
 def measured(

@@ -6,7 +6,6 @@ import argparse
 import json
 import re
 import sys
-from pathlib import Path
 
 import pytest
 from documented import ROOT
@@ -168,10 +167,11 @@ FILES = sorted((DOCS / "figures").glob("*.json"))
 @pytest.mark.parametrize("path", FILES, ids=named)
 def test_every_recorded_row_says_where_it_comes_from_and_nothing_of_whose_machine(path):
     for row in json.loads(path.read_text())["rows"].values():
-        assert row["command"].startswith("python benchmarks/")
-        assert (Path(ROOT) / row["command"].split()[1]).exists()
         assert row["machine"]
         assert row.get("date") or "carried over" in row["note"]
+        if path.stem != "carried":  # figures that no benchmark writes
+            assert re.match(r"python benchmarks/\w+\.py", row["command"])
+            assert (ROOT / row["command"].split()[1]).exists()
     assert not re.search(r"/(home|work|tmp|root)/", path.read_text())
 
 
