@@ -97,12 +97,11 @@ def decay(_: Embeddings) -> list[Row]:
     ages |= {"30 days": timedelta(days=30), "60 days": timedelta(days=60)}
     return [
         {
-            "half-lives": name,
-            "memory": memory,
-            "half-life": str(one.half_life[memory]),
+            "memory": f"{memory}, {name}",
+            "half-life, days": one.half_life[memory] / timedelta(days=1),
             **{label: f"{one.strength(memory, age):.3f}" for label, age in ages.items()},
         }
-        for name, one in {"default": Decay(), "ContextOS": Decay.published()}.items()
+        for name, one in {"default": Decay(), "published": Decay.published()}.items()
         for memory in ("semantic", "episodic")
     ]
 

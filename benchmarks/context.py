@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def _recorded(sets: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Recall by set, in the order of the budgets; and of all sets how much the compiler finds beyond ranks."""
+    """Recall by set, in the order of the budgets, and how much more the compiler finds than ranks do."""
     rows = {
         f"{one['set']}, {one['embedding']}": {
             "questions": one["questions"],

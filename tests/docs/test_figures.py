@@ -191,3 +191,51 @@ def test_readers_see_no_mark_and_whole_tables(page):
     written = re.sub(r"<!--=.*?-->", "", page.read_text(), flags=re.DOTALL)
     assert len(shown.css("table")) == len(re.findall(r"^\|.*\|\n\|[-|]+\|$", written, re.MULTILINE))
     assert not [cell.text() for cell in shown.css("p") if cell.text().startswith("|")]
+
+
+UNITS = r"ms|µs|s|seconds?|minutes?|hours?|kB|KiB|MB|MiB|GB|GiB|%|×|times|points?|documents/s|pages/s"  # noqa: RUF001
+FIGURE = re.compile(
+    rf"(?<![\w.#-])\d[\d,]*(?:\.\d+)?(?: (?:to|and|or|/) \d[\d,.]*\d?)*\s?(?:{UNITS})(?![\w/])"
+)
+LIMIT = re.compile(
+    r"\b(?:at (?:most|least)|(?:more|less|longer|older|larger|greater|fewer) than|up to|within|until|every"
+    r"|after|for|beyond|over|under|aim|limit|default|must|may|maximum|minimum|waits?|first)s?\b[^.|]{0,60}$",
+    re.IGNORECASE,
+)
+"""What is said before a limit, an aim or a default, which nobody measured."""
+DATED_OR_MADE = {"cli.md", "schema.md", "contract.md", "retriever.md"}
+NOT_MEASURED = {
+    "docs/benchmarks.md": {
+        *{"24 GiB", "38 MB", "1 to 23 MB", "0.3 to 1 MB"},  # the machine and the data
+        *{"95 %", "200 times", "0.5 or 0.1 ms"},  # what is done
+    },
+    "docs/explanation/costs.md": {"1 KiB"},
+    "docs/explanation/mentions-and-entities.md": {"4.7 MB"},
+    "docs/how-to/compile-a-context.md": {"80 %"},
+    "docs/how-to/evaluate.md": {"95 %", "10,000 times", "99 %"},
+    "docs/how-to/profile.md": {"95 %"},
+    "docs/how-to/serve-over-mcp.md": {"1 MiB", "10 s"},
+    "docs/how-to/use-cassandra.md": {"10 s", "30 s", "15 MiB", "2 s", "1 %"},
+    "docs/reliability.md": {"16 MiB", "32 MiB", "64 MiB", "2 ×", "30 ×", "20 s"},  # noqa: RUF001
+}
+
+
+def without_marks(page) -> str:
+    return re.sub(r"<!--= .*?<!--/-->", "", page.read_text(), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in DATED_OR_MADE], ids=named)
+def test_a_measured_figure_stands_in_a_mark(page):
+    """Record it with its benchmark, see CONTRIBUTING.md. What nobody measured belongs in NOT_MEASURED."""
+    text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", without_marks(page), flags=re.DOTALL | re.MULTILINE)
+    found = {
+        figure[0].replace("\n", " ")
+        for figure in FIGURE.finditer(text)
+        if not LIMIT.search(text[: figure.start()].replace("\n", " ")[-90:])
+    }
+
+    assert found == NOT_MEASURED.get(named(page), set())
+
+
+def test_every_table_of_the_benchmarks_stands_in_a_mark():
+    assert not [line for line in without_marks(DOCS / "benchmarks.md").splitlines() if line.startswith("|")]
