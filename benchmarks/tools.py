@@ -4,6 +4,7 @@ Run: ``python benchmarks/tools.py --documents 100000``. The documents are those 
 vectors, keywords, hyperlinks; vectors are given, so embedding a question costs nothing. Each tool is called
 once for each question. ``--cassandra`` keeps the documents on a Cassandra server of its own (Java 17 and
 Maven are needed). Times of CPU are of this process alone; other programs disturb them less than the clock.
+``--recall DIR``, where DIR holds ``hotpotqa_train`` and ``musique_train``, measures recall instead.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 from _growth_data import QUESTIONS, GivenVectors, GrowthData, make
 from _report import add_output, listed, milliseconds
 from _retrieval_stores import Stores
+from _tools_recall import recall
 
 from linkstore import LinkStore
 from linkstore.tools import graph_tools
@@ -35,7 +37,14 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=QUESTIONS, help=f"default {QUESTIONS}")
     parser.add_argument("--cassandra", action="store_true", help="on a Cassandra server instead of embedded")
     add_output(parser)
+    parser.add_argument(
+        "--recall", type=Path, metavar="DIR", help="measure recall on the data sets there instead"
+    )
     options = parser.parse_args()
+    if options.recall:
+        name = options.record and f"{options.record}-recall"
+        listed("recall of search, in %", recall(options.recall), as_json=options.json, record_as=name)
+        return
     data = make(options.documents)
     with _opened(data, cassandra=options.cassandra) as store:
         for _, batch in data.batches(BATCH):
