@@ -1,14 +1,22 @@
-"""Plots of the retrieval benchmark. Needs matplotlib."""
+"""Plots of the retrieval benchmark. Needs matplotlib.
+
+Run: ``python benchmarks/_retrieval_plots.py`` draws the picture of the documentation anew, from the figures
+that ``retrieval.py --record`` wrote.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+DOCS: Final = Path(__file__).parents[1] / "docs"
+EMBEDDING: Final = "wordllama"
 CUTOFFS: Final = (2, 5, 10, 20)
 COLOURS: Final = {
     "dense": "#8a9199",
@@ -16,15 +24,31 @@ COLOURS: Final = {
     "dense+bm25": "#6b8f71",
     "eager": "#5aa9c9",
     "mmr": "#c98bb0",
-    "pagerank": "#d98032",
-    "default": "#2a6f97",
+    "pagerank": "#2a6f97",
     "wordless": "#9fc0d4",
 }
-UNDRAWN: Final = "pagerank"
-"""The default draws the same line."""
+UNDRAWN: Final = "default"
+"""It is PageRank, which draws the same line."""
 ACROSS: Final = 4
 
 Row = Mapping[str, Any]
+
+
+def main() -> None:
+    """Draw recall by strategy as docs/figures has it, of the sets with their own links."""
+    recorded = json.loads((DOCS / "figures" / "retrieval.json").read_text())["rows"]
+    rows = [
+        {"set": name.partition(", ")[0], "strategy": strategy, **_recalls(values)}
+        for name, row in recorded.items()
+        if name.endswith(f", {EMBEDDING}") and "dense" in row["values"]
+        for strategy, values in row["values"].items()
+    ]
+    draw_curves(rows, DOCS / "images" / f"recall-{EMBEDDING}.svg")
+
+
+def _recalls(values: Row) -> dict[str, float]:
+    few, many = values["R@2 / 5 / 20"], values["R@5 / 10 / 20"]
+    return {f"recall@{k}": share / 100 for k, share in zip(CUTOFFS, (few[0], *many), strict=True)}
 
 
 def draw_curves(rows: Sequence[Row], path: Path) -> None:
@@ -81,4 +105,9 @@ def _figure(count: int) -> tuple[Figure, Sequence[Axes]]:
 
 def _save(figure: Figure, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else {})
+    with rc_context({"svg.hashsalt": path.stem}):  # the same figures make the same file
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else {})
+
+
+if __name__ == "__main__":
+    main()

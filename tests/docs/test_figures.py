@@ -193,6 +193,39 @@ def test_readers_see_no_mark_and_whole_tables(page):
     assert not [cell.text() for cell in shown.css("p") if cell.text().startswith("|")]
 
 
+def test_the_picture_of_recall_shows_the_recorded_figures(monkeypatch):
+    """If this fails, run ``python benchmarks/_retrieval_plots.py``."""
+    pytest.importorskip("matplotlib", reason="needs matplotlib, of the extra plot, which is not installed")
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    from _retrieval_plots import COLOURS
+
+    names = {colour: strategy for strategy, colour in COLOURS.items()}
+    picture = (DOCS / "images" / "recall-wordllama.svg").read_text()
+    recorded = json.loads((DOCS / "figures" / "retrieval.json").read_text())["rows"]
+    drawn = 0
+    for axes in re.split(r'<g id="axes_\d+">', picture)[1:]:
+        values = next(
+            row["values"]
+            for name, row in recorded.items()
+            if f"<!-- {name.partition(',')[0]} -->" in axes
+            and name.endswith(", wordllama")
+            and "dense" in row["values"]
+        )
+        frame = re.search(r'<g id="patch_\d+">\s*<path d="([^"]*)"', axes)
+        heights = [float(y) for y in re.findall(r"[\d.]+ ([\d.]+)", frame[1])]
+        for line, colour in re.findall(
+            r'<path d="([^"]*)" clip-path[^>]*style="fill: none; stroke: (#\w+)', axes
+        ):
+            if colour in names:
+                pixels = [float(y) for y in re.findall(r"[\d.]+ ([\d.]+)", line)]
+                shown = [101 * (max(heights) - y) / (max(heights) - min(heights)) for y in pixels]
+                recalls = values[names[colour]]
+                expected = [recalls["R@2 / 5 / 20"][0], *recalls["R@5 / 10 / 20"]]
+                assert shown == pytest.approx(expected, abs=0.1), (names[colour], axes[:200])
+                drawn += 1
+    assert drawn > 40
+
+
 UNITS = r"ms|µs|s|seconds?|minutes?|hours?|kB|KiB|MB|MiB|GB|GiB|%|×|times|points?|documents/s|pages/s"  # noqa: RUF001
 FIGURE = re.compile(
     rf"(?<![\w.#-])\d[\d,]*(?:\.\d+)?(?: (?:to|and|or|/) \d[\d,.]*\d?)*\s?(?:{UNITS})(?![\w/])"
