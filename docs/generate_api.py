@@ -39,6 +39,7 @@ ORDER = (
     "linkstore.drivers",
     "linkstore.observing",
     "linkstore.backends.base",
+    "linkstore.backends.reader",
     "linkstore.backends.embedded",
     "linkstore.vectors",
     "linkstore.testing",

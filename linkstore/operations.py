@@ -18,6 +18,7 @@ from linkstore.errors import DocumentError, EmbeddingError, LinkError, SourceCon
 from linkstore.filters import Condition, Filter, parse_filter
 from linkstore.gc_pause import collection_paused
 from linkstore.hits import Hits
+from linkstore.ids import check_id, is_storable
 from linkstore.links import LINKS_KEY, AnyLink, Link, links_in, merge_links
 from linkstore.metadata import stored_metadata
 from linkstore.observing import counting_reached
@@ -332,39 +333,6 @@ def _check_text(id: str, text: str) -> None:
             text.encode()
     except UnicodeEncodeError as error:
         raise DocumentError(f"document {id!r} cannot be stored: {error}") from error
-
-
-def is_storable(id: object) -> bool:
-    """Whether a store can hold a document with this id, also one that may no longer be given."""
-    return isinstance(id, str) and _id_problem(id) is None
-
-
-def check_id(id: object) -> str:
-    """An id that a document may be given.
-
-    Raises:
-        DocumentError: If it is not a string, is empty, or contains a NUL or a lone surrogate.
-    """
-    if not isinstance(id, str):
-        raise DocumentError(f"a document id must be a string, not {id!r}")
-    problem = _id_problem(id)
-    if problem:
-        raise DocumentError(f"the document id {id!r} is not allowed: {problem}")
-    return id
-
-
-def _id_problem(id: str) -> str | None:
-    """Why no store can hold a document with this id, or None."""
-    if not id:
-        return "it is empty"
-    if "\0" in id:
-        return "it contains a NUL character"
-    if not id.isascii():
-        try:
-            id.encode()
-        except UnicodeEncodeError:
-            return "it contains a lone surrogate, which is not valid Unicode"
-    return None
 
 
 def _embedded(backend: Backend, embedding: str, drafts: Sequence[_Draft]) -> Operation[list[Record]]:

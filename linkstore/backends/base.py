@@ -1,44 +1,25 @@
 """The contract between linkstore and a storage engine, stated case by case in docs/contract.md.
 
-A backend stores records and answers the fetches of plans. Every operation works on a whole batch
-and is a generator of whatever the engine waits for, so that it is written once for sync and async
-callers. An engine that computes its answers in place writes plain methods and marks them
-:func:`immediate`.
+A backend stores records, and opens a :class:`linkstore.backends.reader.Reader` for each plan. Every
+operation works on a whole batch and is a generator of whatever the engine waits for, so that it is
+written once for sync and async callers.
 """
 
 from __future__ import annotations
 
-import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-from linkstore.errors import CapabilityError, EmbeddingError
+from linkstore.errors import EmbeddingError
 from linkstore.filters import EVERYTHING, Condition
 from linkstore.links import Link
 from linkstore.plans import (
-    Candidates,
-    Documents,
-    Fetch,
-    Find,
-    Groups,
-    Ids,
-    Lexical,
-    Matching,
-    Members,
-    Memberships,
-    Nearest,
     Operation,
     Plan,
-    Reached,
-    Resolve,
-    Stored,
-    Tags,
-    Vectors,
-    Worded,
 )
-from linkstore.vectors import Bools, Floats, Ints
+from linkstore.vectors import Floats
 from linkstore.vocabulary import Vocabulary
 
 T = TypeVar("T")
@@ -183,93 +164,6 @@ class Report:
         return not self.findings
 
 
-class Reader(ABC):
-    """A view of a store in which no document changes; only the documents of its scope exist for it.
-
-    The refs that it returns are valid while it is open.
-    """
-
-    @abstractmethod
-    def nearest(self, fetch: Nearest) -> Operation[Candidates]:
-        """See :class:`linkstore.plans.Nearest`."""
-
-    @abstractmethod
-    def find(self, fetch: Find) -> Operation[Candidates]:
-        """See :class:`linkstore.plans.Find`."""
-
-    @abstractmethod
-    def groups(self, fetch: Groups) -> Operation[Memberships]:
-        """See :class:`linkstore.plans.Groups`."""
-
-    @abstractmethod
-    def resolve(self, fetch: Resolve) -> Operation[Ints]:
-        """See :class:`linkstore.plans.Resolve`."""
-
-    @abstractmethod
-    def members(self, fetch: Members) -> Operation[Reached]:
-        """See :class:`linkstore.plans.Members`."""
-
-    @abstractmethod
-    def matching(self, fetch: Matching) -> Operation[Bools]:
-        """See :class:`linkstore.plans.Matching`."""
-
-    @abstractmethod
-    def vectors(self, fetch: Vectors) -> Operation[Floats]:
-        """See :class:`linkstore.plans.Vectors`."""
-
-    @abstractmethod
-    def ids(self, fetch: Ids) -> Operation[list[str]]:
-        """See :class:`linkstore.plans.Ids`."""
-
-    @abstractmethod
-    def tags(self, fetch: Tags) -> Operation[list[tuple[str, str]]]:
-        """See :class:`linkstore.plans.Tags`."""
-
-    @abstractmethod
-    def documents(self, fetch: Documents) -> Operation[list[Stored]]:
-        """See :class:`linkstore.plans.Documents`."""
-
-    def lexical(self, fetch: Lexical) -> Operation[Worded]:
-        """Refuse: a reader that can search by words is a :class:`LexicalReader`.
-
-        Raises:
-            CapabilityError: Always.
-        """
-        yield from ()
-        raise CapabilityError(
-            f"{type(self).__name__} has no lexical search; use a strategy that does not need it,"
-            " such as Eager"
-        )
-
-    def answer(self, fetch: Fetch) -> Operation[Any]:
-        """The operation that answers a fetch."""
-        operation: Callable[[Any], Operation[Any]] = getattr(self, _METHOD_OF[type(fetch)])
-        return operation(fetch)
-
-
-class LexicalReader(Reader):
-    """A reader that can also search by words."""
-
-    @abstractmethod
-    def lexical(self, fetch: Lexical) -> Operation[Worded]:
-        """See :class:`linkstore.plans.Lexical`."""
-
-
-_METHOD_OF: Mapping[type, str] = {
-    Nearest: "nearest",
-    Find: "find",
-    Groups: "groups",
-    Resolve: "resolve",
-    Members: "members",
-    Lexical: "lexical",
-    Matching: "matching",
-    Vectors: "vectors",
-    Ids: "ids",
-    Tags: "tags",
-    Documents: "documents",
-}
-
-
 class Backend(ABC):
     """A storage engine: it answers plans, and applies changes whole."""
 
@@ -405,16 +299,3 @@ def check_dimension(records: Iterable[Record], dimension: int | None) -> None:
                 f"document {record.id!r} has a vector of dimension {len(record.vector)};"
                 f" the store holds {'none yet: claim one first' if dimension is None else dimension}"
             )
-
-
-def immediate(
-    method: Callable[Concatenate[Self_, P], T],
-) -> Callable[Concatenate[Self_, P], Operation[T]]:
-    """Make an operation of a method that computes its answer without waiting."""
-
-    @functools.wraps(method)
-    def operation(self: Self_, /, *args: P.args, **kwargs: P.kwargs) -> Generator[Any, Any, T]:
-        yield from ()
-        return method(self, *args, **kwargs)
-
-    return operation

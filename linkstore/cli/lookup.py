@@ -71,7 +71,7 @@ def spellings(name: str) -> list[str]:
 
 
 def _documents(store: CoreStore, name: str) -> list[Document]:
-    from linkstore.operations import is_storable
+    from linkstore.ids import is_storable
 
     if not is_storable(name):
         return []

@@ -10,7 +10,7 @@ from typing import Final, Literal, get_args
 
 from linkstore.errors import EvaluationError
 from linkstore.evaluation.rows import GoldQuestion
-from linkstore.operations import is_storable
+from linkstore.ids import is_storable
 from linkstore.plans import Candidates, Find, Ids, Plan
 from linkstore.store import LinkStore
 

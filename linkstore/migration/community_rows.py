@@ -9,8 +9,8 @@ import orjson
 
 from linkstore.backends.base import Record
 from linkstore.errors import DocumentError, LinkError
+from linkstore.ids import check_id
 from linkstore.links import LINKS_KEY, Link, links_in
-from linkstore.operations import check_id
 from linkstore.vectors import unit_vectors
 
 _LINKED: Final = "link"

@@ -10,6 +10,7 @@ from langchain_core.documents import Document
 from linkstore import operations
 from linkstore.backends.base import Report, Survey
 from linkstore.errors import DocumentError
+from linkstore.ids import is_storable
 from linkstore.neighbours import Neighbours, neighbours
 from linkstore.plans import Operation
 from linkstore.requests import Engine
@@ -137,7 +138,7 @@ class Upkeep(Driven):
 
     def _neighbours(self, id: str) -> Operation[Neighbours]:
         found: Neighbours | None = None
-        if operations.is_storable(id):
+        if is_storable(id):
             found = yield from operations.answer(self.backend, neighbours(id))
         if found is None:
             raise DocumentError(f"document {id!r} does not exist in the store")

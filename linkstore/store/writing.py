@@ -12,7 +12,8 @@ from langchain_core.documents import Document
 from linkstore import operations
 from linkstore.backends.base import Written
 from linkstore.errors import DocumentError
-from linkstore.operations import BATCH_SIZE, is_storable
+from linkstore.ids import is_storable
+from linkstore.operations import BATCH_SIZE
 from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
 from linkstore.store.driving import Driven
 from linkstore.store.opening import closed_on_failure

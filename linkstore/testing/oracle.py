@@ -20,8 +20,8 @@ from linkstore.backends.base import (
     Survey,
     Written,
     check_dimension,
-    immediate,
 )
+from linkstore.backends.reader import immediate
 from linkstore.errors import StoreClosedError
 from linkstore.filters import EVERYTHING, Condition
 from linkstore.links import LINKS_KEY, Link, links_in

@@ -7,11 +7,8 @@ from copy import deepcopy
 
 import numpy as np
 
-from linkstore.backends.base import (
-    LexicalReader,
-    Record,
-    immediate,
-)
+from linkstore.backends.base import Record
+from linkstore.backends.reader import LexicalReader, immediate
 from linkstore.filters import EVERYTHING, Condition
 from linkstore.lexical import POSTINGS, affordable, document_terms, inverse_frequency, weight
 from linkstore.links import Link

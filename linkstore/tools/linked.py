@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from linkstore.display import printable
 from linkstore.hits import Chain, Triple
+from linkstore.ids import is_storable
 from linkstore.neighbours import SHOWN, Neighbour, Neighbours, neighbours
-from linkstore.operations import SearchOptions, is_storable
+from linkstore.operations import SearchOptions
 from linkstore.plans import Operation
 from linkstore.store.names import check_known
 from linkstore.strategies import Eager

@@ -11,8 +11,8 @@ from linkstore.backends.base import PageEntry
 from linkstore.display import printable
 from linkstore.errors import DocumentError, StrategyError
 from linkstore.hits import page_of
+from linkstore.ids import is_storable
 from linkstore.neighbours import Neighbour, Neighbours, neighbours
-from linkstore.operations import is_storable
 from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
 from linkstore.requests import Engine
 from linkstore.tools.answers import Answer, cited, identified

@@ -239,7 +239,7 @@ def test_a_stray_is_deleted_at_its_own_write_time(clients, cassandra_session) ->
     def act() -> None:
         write(other, change_to(STATES[1]))
 
-    for what in ("mend members", "mend words"):
+    for what in ("repair members", "repair words"):
         third._executor = Before(executor, what, act)  # type: ignore[assignment]
         third.run(third.repair())
         third._executor = executor

@@ -17,7 +17,7 @@ from linkstore import Link
 from linkstore.backends.cassandra import codes, states
 from linkstore.backends.cassandra.groups import GroupRows
 from linkstore.backends.cassandra.members import state_of
-from linkstore.backends.cassandra.pool import Pool, _told
+from linkstore.backends.cassandra.pool import Pool, _decoded
 from linkstore.backends.cassandra.reading import Documents
 from linkstore.backends.cassandra.rows import DocumentRow, links_of, stored_links, written_links
 from linkstore.filters import parse_filter
@@ -81,7 +81,7 @@ class TestCodes:
             states.packed(),
             states.packed(b"of other dimensions"),
         ]
-        weight, estimated, loss = _told(several, vectors[0])
+        weight, estimated, loss = _decoded(several, vectors[0])
         assert weight.tolist() == [0.5, 1, 1, 1]
         assert estimated[0] == pytest.approx(1, abs=1e-4)
         assert loss.tolist()[1:] == [2, 2, 2]

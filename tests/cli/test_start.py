@@ -58,6 +58,7 @@ ROOMS = {
     "floors",
     "gc_pause",
     "hits",
+    "ids",
     "lazy",
     "letters",
     "lexical",

@@ -24,6 +24,7 @@ FLOORS = (
         "links",
         "filters",
         "hits",
+        "ids",
         "metadata",
         "storedlinks",
         "urls",
@@ -33,7 +34,7 @@ FLOORS = (
         "embeddings",
     },
     {"drawing", "drivers", "extraction", "lexical", "observing", "plans", "order", "schema", "variants"},
-    {"strategies", "backends.base", "neighbours"},
+    {"strategies", "backends.base", "backends.reader", "neighbours"},
     {
         "backends.cassandra",
         "backends.embedded",

@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from linkstore import Link, LinkRetriever, LinkStore, get_links
-from linkstore.backends.base import Reader
+from linkstore.backends.reader import Reader
 from linkstore.cli import exits
 from linkstore.errors import CapabilityError, EvaluationError, StrategyError
 from linkstore.evaluation import (

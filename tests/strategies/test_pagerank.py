@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from searching import cuts, ids, paths, store
 
-from linkstore.backends.base import Reader
+from linkstore.backends.reader import Reader
 from linkstore.errors import StrategyError
 from linkstore.filters import parse_filter
 from linkstore.links import Link

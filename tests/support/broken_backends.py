@@ -14,7 +14,8 @@ from operator import or_
 import numpy as np
 import pytest
 
-from linkstore.backends.base import Change, immediate
+from linkstore.backends.base import Change
+from linkstore.backends.reader import immediate
 from linkstore.drivers import answered, run
 from linkstore.filters import EVERYTHING
 from linkstore.lexical import document_terms

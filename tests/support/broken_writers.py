@@ -98,9 +98,9 @@ def _without(state: Any, before: Any) -> Any:
     """A state without the members and words that the document has already."""
     if before is None:
         return state
-    members = {
-        key: weight for key, weight in state.placed.members.items() if key not in before.placed.members
+    weights = {
+        key: weight for key, weight in state.members.weights.items() if key not in before.members.weights
     }
     counts = {word: count for word, count in state.words.counts.items() if word not in before.words.counts}
     words = replace(state.words, counts=counts)
-    return replace(state, placed=replace(state.placed, members=members), words=words)
+    return replace(state, members=replace(state.members, weights=weights), words=words)

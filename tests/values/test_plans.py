@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from linkstore.backends.base import LexicalReader, immediate
+from linkstore.backends.reader import LexicalReader, immediate
 from linkstore.drivers import answered, arun, run
 from linkstore.plans import Find, Ids, Nearest
 

@@ -18,7 +18,7 @@ class Accesses:
     """Records and reads accesses.
 
     Args:
-        tables: Of the store.
+        tables: The tables of the store.
         fetcher: Reads which documents there are.
         lifetime: Seconds until what is written expires; None: never.
     """
@@ -29,9 +29,9 @@ class Accesses:
         self._lifetime = lifetime
 
     def touch(self, times: Mapping[str, int]) -> Operation[int]:
-        """Record the times of documents that are stored; how many those are.
+        """Record the access times of stored documents; return the number of documents recorded.
 
-        An access may be recorded while its document is removed; it is not read then.
+        If a document is removed while its access is recorded, the access remains but is not read.
         """
         there = yield from self._fetcher.present(list(times))
         text = cql.write_access(self._tables, lifetime=self._lifetime is not None)

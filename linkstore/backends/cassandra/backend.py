@@ -133,20 +133,20 @@ class CassandraBackend(Backend):
         )
 
     def manifest(self) -> Operation[Manifest]:
-        """From the table of settings, until it says which embedding."""
+        """From the table of settings, until an embedding is recorded there."""
         self._check_open()
         if self._manifest.dimension is None:
             self._manifest = (yield from schema.read(self._tables)).manifest
         return self._manifest
 
     def claim(self, manifest: Manifest) -> Operation[Manifest]:
-        """Into the table of settings, if it has none, once the tables of documents and members are made."""
+        """Create the tables of documents and members, then record the embedding unless one is recorded."""
         self._check_open()
         self._manifest = yield from schema.claim(self._tables, manifest)
         return self._manifest
 
     def write(self, change: Change) -> Operation[Written]:
-        """Writes statement by statement, in an order that is safe if it is interrupted at any point."""
+        """Write in an order that leaves the store consistent if the client stops after any statement."""
         self._check_open()
         put, put_pages = tuple(change.put), tuple(change.put_pages)
         dimension = (yield from self.manifest()).dimension
@@ -166,20 +166,20 @@ class CassandraBackend(Backend):
         return (yield from writer.apply(change, prepared))
 
     def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Operation[Written]:
-        """Only the column of links and the members that follow from it."""
+        """Write only the column of links and the members derived from it."""
         if not (yield from self._is_claimed()):
             return Written()
         yield from self._names.learn(names_of_links(links.values()))
         return (yield from Relinker(self._tables, self._fetcher, self._buckets).replace(kinds, links))
 
     def touch(self, times: Mapping[str, int]) -> Operation[int]:
-        """Into a table of their own."""
+        """Write to the table of accesses."""
         if not (yield from self._is_claimed()):
             return 0
         return (yield from self._accesses.touch(times))
 
     def accessed(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
-        """From that table."""
+        """Read the table of accesses."""
         if not (yield from self._is_claimed()):
             return {}
         return (yield from self._accesses.accessed(ids))
@@ -190,28 +190,28 @@ class CassandraBackend(Backend):
         return (yield from read_entries(self._tables, source, urls))
 
     def linked(self, kind: str, take: int) -> Operation[list[LinkedPage]]:
-        """By reading all links."""
+        """Read the links of all documents."""
         entries = yield from self.pages(None)
         if not (yield from self._is_claimed()):
             return []
         return (yield from self._inspection.linked(entries, kind, take))
 
     def scan(self, after: str | None, limit: int) -> Operation[list[Record]]:
-        """In the order of the ring."""
+        """Read documents in token order."""
         if not (yield from self._is_claimed()) or limit < 1:
             return []
         rows = yield from scan_page(self._tables, after, limit)
         return [row.record() for row in rows]
 
     def survey(self) -> Operation[Survey]:
-        """By reading all links."""
+        """Read the links of all documents."""
         pages = len((yield from self.pages(None)))
         if not (yield from self._is_claimed()):
             return Survey(documents=0, pages=pages, links={}, groups=0, dangling=())
         return (yield from self._inspection.survey(pages))
 
     def vocabulary(self, asked: Vocabulary | None = None) -> Operation[Vocabulary]:
-        """From the table of settings, unless this client knows the names."""
+        """Read the table of settings, unless this client has cached the names."""
         self._check_open()
         return (yield from self._names.among(asked))
 
@@ -221,7 +221,7 @@ class CassandraBackend(Backend):
         return (yield from notes.read(self._tables, name))
 
     def set_note(self, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
-        """Into the table of settings, by a lightweight transaction."""
+        """Write to the table of settings, with a lightweight transaction."""
         self._check_open()
         return (yield from notes.exchange(self._tables, name, value, expected))
 
@@ -231,7 +231,7 @@ class CassandraBackend(Backend):
         yield from ()
 
     def compact(self) -> Operation[None]:
-        """Does nothing: the servers compact by themselves, once ``gc_grace_seconds`` have passed."""
+        """Does nothing: the servers compact on their own after ``gc_grace_seconds``."""
         self._check_open()
         yield from ()
 
@@ -265,20 +265,20 @@ class CassandraBackend(Backend):
             yield WordInspection(*parts, self._derived(lexical=True), self._buckets)
 
     def _derived(self, *, lexical: bool) -> DerivedRows:
-        """Rows that follow from documents: members, and postings if asked for."""
+        """Rows derived from documents: members, and postings if ``lexical``."""
         lifetime = self._settings.ttl
         return DerivedRows(self._tables, self._fetcher, self._buckets, lexical=lexical, lifetime=lifetime)
 
     def run(self, operation: Operation[T]) -> T:
-        """In the caller's thread."""
+        """Run an operation in the caller's thread."""
         return drivers.run(operation, self._executor.run)
 
     async def arun(self, operation: Operation[T]) -> T:
-        """On the caller's event loop."""
+        """Run an operation on the caller's event loop."""
         return await drivers.arun(operation, self._executor.arun)
 
     def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> Operation[T]:
-        """Read what the plan asks for, each document once."""
+        """Read what the plan fetches, each document at most once."""
         self._check_open()
         claimed = yield from self._is_claimed()
         limit, replicated = self._settings.scan_limit, self._placement.is_replicated
@@ -288,14 +288,14 @@ class CassandraBackend(Backend):
         return (yield from answered(plan, reader.answer))
 
     def close(self) -> None:
-        """Refuse all further use; close the session if that is ours."""
+        """Refuse further use; close the session if this backend owns it."""
         if not self._closed:
             self._closed = True
             if self._close_session:
                 self._close_session()
 
     def _is_claimed(self) -> Operation[bool]:
-        """Whether there are tables of documents and members."""
+        """Whether the tables of documents and members exist."""
         return (yield from self.manifest()).dimension is not None
 
     def _check_open(self) -> None:

@@ -1,7 +1,8 @@
-"""Groups rows into batches of a few sizes (each needs a prepared statement), small enough for the server.
+"""Groups rows into batches that the server accepts.
 
-A batch of several partitions may have ten of them and 5 KiB; one of a single partition is one write to the
-server, and may have any number of rows.
+The number of rows is one of a few sizes, because each size needs a prepared statement. The server warns about
+a batch with more than ten partitions or 5 KiB. A batch within one partition is a single write, and may have
+any number of rows.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ from itertools import accumulate
 from typing import Any, Final, TypeVar
 
 BATCH_BYTES: Final = 4_500
-"""A batch of more than 5 KiB makes the server warn."""
+"""The server warns about batches of more than 5 KiB."""
 ROW_BYTES: Final = 60
-"""What the server counts for a row beyond its values."""
+"""Bytes that the server counts for a row in addition to its values."""
 Row = TypeVar("Row", bound=tuple[Any, ...])
 
 
 def batches(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Row]]:
-    """Rows in batches of any partitions: so many, or so many bytes.
+    """Split rows into batches, limited by number of rows and by bytes.
 
     Args:
-        rows: In any order, which is kept. A tuple among the values of a row is a row of its own.
-        sizes: Of batches, descending to 1.
+        rows: The rows; their order is kept. A tuple among the values of a row counts as another row.
+        sizes: Numbers of rows that a batch may have, descending to 1.
     """
     ends = list(accumulate(map(_bytes, rows), initial=0))
     start = 0

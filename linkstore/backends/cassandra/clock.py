@@ -39,5 +39,5 @@ class Clock:
             return self._last
 
     def past(self, moment: int) -> int:
-        """A timestamp later than a moment that may lie ahead; those that come next are not moved there."""
+        """A timestamp later than ``moment``, which may be in the future; does not affect later timestamps."""
         return moment + _STEP * (1 + secrets.randbelow(_SPREAD))

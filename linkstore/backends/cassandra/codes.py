@@ -1,9 +1,9 @@
-"""A vector in three eighths of the space: 12 bits a component, with a bound on what that loses.
+"""Compressed vectors: 12 bits per component, with a bound on the error of a similarity.
 
-``v ≈ scale · units`` with whole units from -2,047 to 2,047. By Cauchy and Schwarz the similarity to a unit
-vector computed from the units is wrong by at most the length of ``v - scale · units``, which is kept with
-them; so whoever reads the full vectors of all that may be among the best by that bound misses none of the
-best. The high 8 bits of all components come first, then the low 4, two in a byte.
+``v ≈ scale · units`` with integer units from -2,047 to 2,047. By the Cauchy-Schwarz inequality, the error of
+the similarity to a unit vector is at most the length of ``v - scale · units``, which is stored in the code. A
+reader finds the exact best documents if it reads the full vectors of all documents that may be among the best
+within this bound. A code has the high 8 bits of all components, then the low 4 bits, two components per byte.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from linkstore.vectors import Floats
 _HEAD: Final = np.dtype([("scale", "<f4"), ("loss", "<f4")])
 _MOST: Final = np.float32(2047)
 _ARITHMETIC: Final = np.float32(1e-5)
-"""What float32 sums may add to the loss."""
+"""Upper limit of the rounding errors of float32 sums."""
 _ANYTHING: Final = np.array([(0, 2)], _HEAD).tobytes()
 _Bytes = npt.NDArray[np.uint8]
 
@@ -47,7 +47,7 @@ def unknown(dimension: int) -> bytes:
 
 
 def estimate(codes: _Bytes, vector: Floats) -> tuple[Floats, Floats]:
-    """Similarity of encoded vectors to a unit vector, and by how much each may be wrong: (n,) and (n,).
+    """Similarities of encoded vectors to a unit vector, and bounds on their errors: (n,) and (n,).
 
     Args:
         codes: (n, width of a code) bytes.
@@ -58,7 +58,7 @@ def estimate(codes: _Bytes, vector: Floats) -> tuple[Floats, Floats]:
 
 
 def _products(body: _Bytes, vector: Floats) -> Floats:
-    """(n,) products of the units with a vector."""
+    """(n,) dot products of the units and a vector."""
     dimension = len(vector)
     high, low = body[:, :dimension].view(np.int8), body[:, dimension:]
     products: Floats = 16 * (high.astype(np.float32) @ vector)
@@ -69,7 +69,7 @@ def _products(body: _Bytes, vector: Floats) -> Floats:
 
 
 def _paired(nibbles: npt.NDArray[np.int16]) -> _Bytes:
-    """Two components in a byte, the first of them low."""
+    """Pack two components into each byte, the first one in the low bits."""
     first, second = nibbles[:, 0::2].astype(np.uint8), nibbles[:, 1::2].astype(np.uint8)
     first[:, : second.shape[1]] |= second << 4
     return first

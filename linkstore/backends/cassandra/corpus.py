@@ -1,4 +1,4 @@
-"""How many documents there are and how long they are, as a client knows it."""
+"""The number of documents and their average length, as counted by one client."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _HASHES: Final = float(1 << 64)
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Of all documents.
+    """Totals over all documents.
 
     Args:
-        documents: How many there are.
-        words: How many words they have in all.
+        documents: Number of documents.
+        words: Number of words in all documents.
     """
 
     documents: float = 0.0
@@ -40,21 +40,21 @@ class Totals:
 
     @property
     def average(self) -> float:
-        """Words of a document."""
+        """Average number of words in a document."""
         return self.words / self.documents if self.words > 0 and self.documents > 0 else 1.0
 
 
 class Corpus:
-    """The last count, kept up with what the same client writes.
+    """The last count, updated when this client writes.
 
-    Threads may use it without a lock: at worst, what one of them wrote is counted with the next count only.
+    Threads may use it without a lock; at worst, a write of one thread is missing until the next count.
     """
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[Totals, float]] = {}
 
     def known(self, scope: str = "") -> Totals | None:
-        """The last count of a scope's documents, if it still holds."""
+        """The last count of the documents in a scope, if it is recent enough."""
         last = self._last.get(scope)
         if last is None:
             return None
@@ -62,13 +62,13 @@ class Corpus:
         return totals if totals.documents > ALWAYS_COUNTED and time.monotonic() < until else None
 
     def learn(self, totals: Totals, scope: str = "") -> None:
-        """Take in a new count."""
+        """Store a new count."""
         if len(self._last) >= REMEMBERED:
             self._last = {}
         self._last[scope] = totals, time.monotonic() + SECONDS
 
     def add(self, documents: int, words: int) -> None:
-        """Take in what was written; negative numbers for what went. Scopes are counted anew."""
+        """Add what was written; numbers are negative for removals. Discards the counts of scopes."""
         last = self._last.get("")
         self._last = {}
         if last is not None:
@@ -77,21 +77,22 @@ class Corpus:
 
 
 def rows_a_part(buckets: int) -> int:
-    """How many documents of each partition are looked at."""
+    """How many documents of each partition are sampled."""
     return -(-SAMPLE // (PARTS * buckets))
 
 
 def how_many(hashes: npt.NDArray[np.uint64], most: int) -> float:
-    """How many documents a partition has, of which the first ``most`` are given; exact if that is all.
+    """Estimate the number of documents in a partition from its first hashes.
 
-    Hashes are spread evenly, so the ``n``-th of all lies as far up as ``n`` is among all. Source: Z.
+    The result is exact if there are fewer than ``most``. Hashes are distributed uniformly, so the ``n``-th
+    smallest hash divided by the range of hashes estimates ``n`` divided by their number. Source: Z.
     Bar-Yossef et al., "Counting Distinct Elements in a Data Stream", RANDOM 2002; in the unbiased form of
     K. Beyer et al., "On Synopses for Distinct-Value Estimation under Multiset Operations", SIGMOD 2007. The
     standard error is a little over 1/sqrt(n).
 
     Args:
         hashes: (n,) ascending.
-        most: How many were asked for.
+        most: Number of hashes that were requested.
     """
     distinct = len(np.unique(hashes))
     if len(hashes) < most:
@@ -100,7 +101,7 @@ def how_many(hashes: npt.NDArray[np.uint64], most: int) -> float:
 
 
 def count(parts: Sequence[Sequence[bytes]], most: int) -> Totals:
-    """All documents, from the heads of the first ``most`` of each part."""
+    """Totals of all documents, from the first ``most`` heads of each part."""
     documents = words = 0.0
     for part in parts:
         heads = np.frombuffer(b"".join(part), HEAD)
@@ -112,7 +113,7 @@ def count(parts: Sequence[Sequence[bytes]], most: int) -> Totals:
 
 
 def count_within(readings: Sequence[Reading]) -> Totals:
-    """All documents of a scope, from the first of each part, and how far the part was read for them."""
+    """Totals of a scope, from the first documents of each part and the share of the part that was read."""
     documents = words = 0.0
     for part in readings:
         heads = np.frombuffer(b"".join([head for head, _ in part.rows]), HEAD)

@@ -1,12 +1,12 @@
-"""CQL of tables, documents, pages and settings: functions of the tables' names that give texts.
+"""CQL statements about tables, documents, pages and settings, as functions of the table names.
 
-What follows from documents, members and words, is in ``derived_cql``.
+Statements about the tables derived from documents, members and words, are in ``derived_cql``.
 
-A store in Cassandra has six tables. ``T`` holds documents by id and is the truth. ``T_members`` holds, for
-each side of each link group, who lies there, with a small copy of the vector: a partition for each, so that
-a link group is followed by reading one partition. ``T_words`` holds, for each word, who has it; it is left
-out of stores without lexical search. ``T_accesses`` holds when documents were last accessed. ``T_pages`` and
-``T_settings`` are small.
+A store in Cassandra has six tables. ``T`` contains the documents by id; members and words can be rebuilt from
+it. ``T_members`` has a partition for each side of each link group, with one row for each document on that
+side and a compressed copy of its vector, so following a link group reads one partition. ``T_words`` contains
+the documents of each word; stores without lexical search do not have it. ``T_accesses`` contains the time of
+the last access to each document. ``T_pages`` and ``T_settings`` are small.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Tables:
     """The tables of one store.
 
     Args:
-        keyspace: As it is named in the schema.
-        name: Of the table of documents; the others' names begin with it.
+        keyspace: The keyspace, spelled as in the schema.
+        name: Name of the table of documents; the names of the other tables start with it.
 
     Raises:
         BackendError: If the name is not valid for tables.
@@ -64,27 +64,27 @@ class Tables:
 
     @property
     def settings(self) -> str:
-        """The table of what the store records of itself, quoted."""
+        """The table of settings, quoted."""
         return self._quoted("_settings")
 
     @property
     def accesses(self) -> str:
-        """The table of when documents were accessed, quoted."""
+        """The table of access times, quoted."""
         return self._quoted("_accesses")
 
     @property
     def members_name(self) -> str:
-        """The table of members as the schema names it."""
+        """The table of members, spelled as in the schema."""
         return f"{self.name}_members"
 
     @property
     def words_name(self) -> str:
-        """The table of words as the schema names it."""
+        """The table of words, spelled as in the schema."""
         return f"{self.name}_words"
 
     @property
     def settings_name(self) -> str:
-        """The table of settings as the schema names it."""
+        """The table of settings, spelled as in the schema."""
         return f"{self.name}_settings"
 
     def _quoted(self, suffix: str) -> str:
@@ -97,13 +97,15 @@ _DERIVED: Final = (
     " 'tombstone_threshold': '0.1', 'tombstone_compaction_interval': '3600',"
     " 'unchecked_tombstone_compaction': 'true'}"
 )
-"""Tables that follow from documents: what is deleted there and comes back is not believed, so deletions need
-not be kept for longer than it takes to make up for a short absence of a node. Rows are overwritten again and
-again, which levels keep in few files."""
+"""Options of the tables derived from documents.
+
+Readers ignore a deleted row that reappears, so tombstones are kept only long enough for a node to recover
+from a short outage. Rows are overwritten often; leveled compaction keeps each row in few files.
+"""
 
 
 def create_small_tables(tables: Tables) -> tuple[str, ...]:
-    """The tables that do not depend on the embedding; the last one shows that all of them exist."""
+    """The tables that do not depend on the embedding. If the last one exists, all of them exist."""
     return (
         f"CREATE TABLE IF NOT EXISTS {tables.pages}"
         " (source text, url text, digest text, ids frozen<list<text>>, PRIMARY KEY ((source), url))",
@@ -113,15 +115,15 @@ def create_small_tables(tables: Tables) -> tuple[str, ...]:
 
 
 def create_accesses(tables: Tables) -> str:
-    """The table of when documents were last accessed.
+    """The table of access times.
 
-    It is not a column of documents: what is written to their rows, the server's index of vectors sees.
+    It is separate from the documents because a write to a document's row also goes to the vector index.
     """
     return f"CREATE TABLE IF NOT EXISTS {tables.accesses} (id text PRIMARY KEY, at bigint)"
 
 
 def create_tables(tables: Tables, dimension: int) -> tuple[str, ...]:
-    """The tables of documents and members. SAI indexes: two, where Astra allows ten."""
+    """The tables of documents and members, with two SAI indexes (Astra allows ten)."""
     return (
         f"CREATE TABLE IF NOT EXISTS {tables.documents} (id text PRIMARY KEY, body text, attributes text,"
         " searchable map<text, text>, digest blob,"
@@ -137,9 +139,9 @@ def create_tables(tables: Tables, dimension: int) -> tuple[str, ...]:
 
 
 def create_words(tables: Tables) -> str:
-    """The table of words: many words in a partition, so that few partitions are written for a document.
+    """The table of words. A partition has many words, so that a document writes to few partitions.
 
-    What ``hash`` and ``states`` hold says :mod:`.postings`.
+    :mod:`.postings` describes ``hash`` and ``states``.
     """
     return (
         f"CREATE TABLE IF NOT EXISTS {tables.words} (shard int, bucket int, word text, hash blob, id text,"
@@ -148,11 +150,11 @@ def create_words(tables: Tables) -> str:
 
 
 TABLES_THERE: Final = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ?"
-"""Which tables a keyspace has; values: the keyspace."""
+"""Names of the tables in a keyspace; values: the keyspace."""
 
 
 READ_CLOCK: Final = "SELECT toTimestamp(now()), rpc_address FROM system.local"
-"""The time on the clock of the node that answers, and its address."""
+"""Clock time and address of the node that answers."""
 
 
 def read_settings(tables: Tables) -> str:
@@ -171,17 +173,17 @@ def write_setting(tables: Tables) -> str:
 
 
 def exchange_setting(tables: Tables) -> str:
-    """One setting, if it has a certain value: (whether it was, …); values: new value, name, old value."""
+    """Set a setting if it has the old value: (applied, …); values: new value, name, old value."""
     return f"UPDATE {tables.settings} SET value = ? WHERE name = ? IF value = ?"
 
 
 def remove_setting(tables: Tables) -> str:
-    """Remove a setting, if it has a certain value: (whether it was, …); values: name, old value."""
+    """Remove a setting if it has the old value: (applied, …); values: name, old value."""
     return f"DELETE FROM {tables.settings} WHERE name = ? IF value = ?"
 
 
 def settle_setting(tables: Tables) -> str:
-    """One setting, unless there is one of that name: (whether it was written, else name, value).
+    """Insert a setting if none has that name: (applied, and if not, name, value).
 
     Values: name, value.
     """
@@ -210,30 +212,31 @@ def read_documents(tables: Tables) -> str:
 
 
 def read_attributes(tables: Tables) -> str:
-    """What filters ask for: (id, attributes); values: list of ids."""
+    """The metadata of documents, for filters: (id, attributes); values: list of ids."""
     return f"SELECT id, attributes FROM {tables.documents} WHERE id IN ?"
 
 
 def read_equal(tables: Tables, equalities: int) -> str:
-    """Documents with these fields: (id, attributes); values: field and value of each equality, the limit."""
+    """Documents with these field values: (id, attributes); values: field and value of each, the limit."""
     where = " AND ".join(["searchable[?] = ?"] * equalities)
     return f"SELECT id, attributes FROM {tables.documents} WHERE {where} LIMIT ?"
 
 
 def scan_first(tables: Tables) -> str:
-    """The first documents in the order of the ring; values: the limit."""
+    """The first documents in token order; values: the limit."""
     return f"SELECT {_DOCUMENT} FROM {tables.documents} LIMIT ?"
 
 
 def scan_after(tables: Tables) -> str:
-    """The next documents in the order of the ring; values: id of the last one, the limit."""
+    """The next documents in token order; values: id of the last one, the limit."""
     return f"SELECT {_DOCUMENT} FROM {tables.documents} WHERE token(id) > token(?) LIMIT ?"
 
 
 def read_digests(tables: Tables) -> str:
-    """Which state documents are in; values: list of ids.
+    """What identifies the state of a document; values: list of ids.
 
-    (id, digest, links, when the document was written, when its links were, seconds left of its lifetime).
+    (id, digest, links, write time of the document, write time of its links, remaining seconds of its
+    lifetime).
     """
     return (
         "SELECT id, digest, links, WRITETIME(digest), WRITETIME(links), TTL(digest)"
@@ -242,26 +245,26 @@ def read_digests(tables: Tables) -> str:
 
 
 def read_presence(tables: Tables) -> str:
-    """Which documents there are: (id, digest); no digest where one was removed. Values: list of ids."""
+    """Which documents exist: (id, digest); the digest is null if the document was removed. Values: ids."""
     return f"SELECT id, digest FROM {tables.documents} WHERE id IN ?"
 
 
 def read_states(tables: Tables) -> str:
-    """What members and words follow from; values: list of ids.
+    """The columns that members and words are derived from; values: list of ids.
 
-    (id, when the document was written, when its links were, seconds left of its lifetime, links, body,
+    (id, write time of the document, write time of its links, remaining seconds of its lifetime, links, body,
     attributes, vector).
     """
     return f"SELECT {_STATE} FROM {tables.documents} WHERE id IN ?"
 
 
 def read_states_first(tables: Tables) -> str:
-    """The same of the first documents in the order of the ring; values: the limit."""
+    """The same columns of the first documents in token order; values: the limit."""
     return f"SELECT {_STATE} FROM {tables.documents} LIMIT ?"
 
 
 def read_states_after(tables: Tables) -> str:
-    """The same of the next documents; values: id of the last one, the limit."""
+    """The same columns of the next documents; values: id of the last one, the limit."""
     return f"SELECT {_STATE} FROM {tables.documents} WHERE token(id) > token(?) LIMIT ?"
 
 
@@ -285,25 +288,25 @@ def write_links(tables: Tables, *, lifetime: bool) -> str:
 
 
 def delete_document(tables: Tables) -> str:
-    """Values: timestamp, id."""
+    """Delete a document; values: timestamp, id."""
     return f"DELETE FROM {tables.documents} USING TIMESTAMP ? WHERE id = ?"
 
 
 def write_access(tables: Tables, *, lifetime: bool) -> str:
-    """When a document was accessed; values: id, the time, the same as timestamp, lifetime.
+    """Record an access; values: id, time of the access, the same time as timestamp, lifetime.
 
-    Of several writes the one of the latest access stays, in whatever order they come.
+    The latest access is kept, regardless of the order of the writes.
     """
     return f"INSERT INTO {tables.accesses} (id, at) VALUES (?, ?) USING TIMESTAMP ?{_lifetime(lifetime)}"
 
 
 def read_accesses(tables: Tables) -> str:
-    """When documents were accessed: (id, time); values: list of ids."""
+    """Access times of documents: (id, time); values: list of ids."""
     return f"SELECT id, at FROM {tables.accesses} WHERE id IN ?"
 
 
 def delete_accesses(tables: Tables) -> str:
-    """Values: timestamp, list of ids."""
+    """Delete access times; values: timestamp, list of ids."""
     return f"DELETE FROM {tables.accesses} USING TIMESTAMP ? WHERE id IN ?"
 
 
@@ -328,7 +331,7 @@ def read_all_pages(tables: Tables) -> str:
 
 
 def read_page_times(tables: Tables) -> str:
-    """When page entries were written: (microseconds since 1970,); values: the source, list of urls."""
+    """Write times of page entries: (microseconds since 1970,); values: the source, list of urls."""
     return f"SELECT WRITETIME(digest) FROM {tables.pages} WHERE source = ? AND url IN ?"
 
 
@@ -341,7 +344,7 @@ def write_page(tables: Tables, *, lifetime: bool) -> str:
 
 
 def delete_page(tables: Tables) -> str:
-    """Values: timestamp, source, url."""
+    """Delete a page entry; values: timestamp, source, url."""
     return f"DELETE FROM {tables.pages} USING TIMESTAMP ? WHERE source = ? AND url = ?"
 
 

@@ -13,7 +13,7 @@ import orjson
 from linkstore.backends.base import Record
 from linkstore.backends.cassandra import codes, cql
 from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.members import MemberStatements, Placed
+from linkstore.backends.cassandra.members import DocumentMembers, MemberStatements
 from linkstore.backends.cassandra.postings import DocumentWords, PostingStatements, stamp_of
 from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.rounds import documents_after
@@ -24,14 +24,14 @@ from linkstore.plans import Operation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """All that rows follow from, of a document that is stored or is to be.
+    """The state of a document, stored or about to be written, from which rows are derived.
 
     Args:
-        id: Of the document.
-        written: When its last column was; 0 if it is yet to be.
+        id: The document.
+        written: Latest write time of its columns; 0 if it is not written yet.
         lifetime: Seconds until it expires; None: never.
-        links: Its links, as their author wrote them.
-        placed: On link groups.
+        links: Its links as JSON, as in its metadata.
+        members: Its members of link groups.
         words: Its words; None in a store without lexical search.
     """
 
@@ -39,22 +39,22 @@ class State:
     written: int = 0
     lifetime: int | None = None
     links: str = ""
-    placed: Placed
+    members: DocumentMembers
     words: DocumentWords | None = None
 
     @property
     def length(self) -> int:
-        """How many words it has."""
+        """Number of words."""
         return self.words.length if self.words else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What becomes of one document, in all that follows from it.
+    """The change of one document.
 
     Args:
         now: The state that was written; None if the document was deleted.
-        before: The state before; None if there was none.
+        before: The previous state; None if the document did not exist.
     """
 
     now: State | None
@@ -65,11 +65,11 @@ class DerivedRows:
     """Makes the statements that write members and postings.
 
     Args:
-        tables: Of the store.
-        fetcher: Knows which node has which partition, and reads documents.
-        buckets: Into how many partitions a side of a link group is split, and a word.
-        lexical: Whether there are postings.
-        lifetime: Seconds until what is written expires; None: never.
+        tables: The tables of the store.
+        fetcher: Finds the nodes of partitions, and reads documents.
+        buckets: Number of partitions of one side of a link group, and of a word.
+        lexical: Whether the store has postings.
+        lifetime: Seconds until written rows expire; None: never.
     """
 
     def __init__(
@@ -83,31 +83,31 @@ class DerivedRows:
         self._postings = PostingStatements(tables, fetcher, lifetime)
 
     def state(self, record: Record, code: bytes) -> State:
-        """The state that a record is to be stored in."""
-        members = memberships(stored_links(record.links))
+        """The state of a document once a record is written."""
+        weights = memberships(stored_links(record.links))
         return State(
             id=record.id,
-            placed=Placed(id=record.id, members=members, vector=record.vector, code=code),
+            members=DocumentMembers(id=record.id, weights=weights, vector=record.vector, code=code),
             words=DocumentWords.of(record.id, record.text, record.metadata) if self._lexical else None,
         )
 
     def stored(self, ids: Sequence[str], now: Mapping[str, State]) -> Operation[dict[str, State]]:
-        """The states that documents are in, of those that exist.
+        """Read the current states of documents; documents that do not exist are left out.
 
         Args:
-            ids: Of the documents.
-            now: The states that they are to be in; where the words are the same, they are not counted again.
+            ids: The documents.
+            now: The states about to be written. Their words are reused where the text is the same.
         """
         rows = yield from self._fetcher.by_id(cql.read_states(self._tables), ids, "read documents")
         return {row[0]: self._stored(row, now.get(row[0])) for row in rows if is_whole(row)}
 
     def coded(self, ids: Sequence[str]) -> Operation[dict[str, State]]:
-        """The same, with the codes of vectors."""
+        """Read the current states of documents, with the codes of their vectors."""
         states = yield from self.stored(ids, {})
         return {state.id: state for state in _with_codes(list(states.values()))}
 
     def after(self, id: str | None) -> Operation[Sequence[State]]:
-        """The next documents in the order of the ring, with the codes of vectors; none after the last."""
+        """The next documents in token order, with the codes of their vectors; empty after the last one."""
         rows = yield from documents_after(self._tables, id)
         while rows and not any(map(is_whole, rows)):
             rows = yield from documents_after(self._tables, rows[-1][0])
@@ -126,28 +126,28 @@ class DerivedRows:
             written=max(written, linked),
             lifetime=lifetime,
             links=written_links(links).decode(),
-            placed=Placed(id=id, members=memberships(links_of(links)), vector=vector),
+            members=DocumentMembers(id=id, weights=memberships(links_of(links)), vector=vector),
             words=words,
         )
 
     def add(self, states: Iterable[State], at: int) -> Iterator[Statement]:
-        """Add what follows from states that are about to be written."""
+        """Add the rows derived from states that are about to be written."""
         states = list(states)
         yield from self._members.add(
-            chain.from_iterable(state.placed.rows(self._buckets) for state in states), at
+            chain.from_iterable(state.members.rows(self._buckets) for state in states), at
         )
         yield from self._postings.add(
             chain.from_iterable(state.words.rows(self._buckets) for state in states if state.words), at
         )
 
     def finish(self, steps: Sequence[Step], at: int) -> Iterator[Statement]:
-        """Remove rows that follow from the states before, but not from those that were written."""
+        """Remove rows derived from the previous states but not from the written ones."""
         yield from self._finish_members(steps, at)
         yield from self._finish_postings(steps, at)
 
     def _finish_members(self, steps: Sequence[Step], at: int) -> Iterator[Statement]:
         buckets = self._buckets
-        pairs = [(step.now and step.now.placed, step.before.placed) for step in steps if step.before]
+        pairs = [(step.now and step.now.members, step.before.members) for step in steps if step.before]
         differing = (now.rows_differing(before, buckets) for now, before in pairs if now)
         gone = (now.keys_gone(before, buckets) if now else before.keys(buckets) for now, before in pairs)
         yield from self._members.replace(chain.from_iterable(differing), at)
@@ -169,8 +169,8 @@ class DerivedRows:
 def _with_codes(states: Sequence[State]) -> list[State]:
     if not states:
         return []
-    packed = codes.encode(np.stack([state.placed.vector for state in states]))
+    packed = codes.encode(np.stack([state.members.vector for state in states]))
     return [
-        replace(state, placed=replace(state.placed, code=code))
+        replace(state, members=replace(state.members, code=code))
         for state, code in zip(states, packed, strict=True)
     ]

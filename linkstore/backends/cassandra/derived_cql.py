@@ -1,6 +1,6 @@
-"""CQL of what follows from documents: members of link groups, and words.
+"""CQL statements about the tables derived from documents: members of link groups, and words.
 
-Every write is a batch with one timestamp, and adds states to rows, or takes out those that were there before.
+Every write is a batch with one timestamp. It adds states to rows, or replaces the earlier states.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _OF_GROUPS: Final = "WHERE kind = ? AND tag IN ? AND side = ? AND bucket IN ? PE
 
 
 def read_members(tables: Tables) -> str:
-    """Members of link groups: (tag, id, states); values: kind, tags, side, buckets, limit of each."""
+    """Members: (tag, id, states); values: kind, tags, side, buckets, limit per partition."""
     return f"SELECT tag, id, states FROM {tables.members} {_OF_GROUPS}"
 
 
@@ -23,7 +23,7 @@ def count_members(tables: Tables) -> str:
 
 
 def read_more_members(tables: Tables) -> str:
-    """The next of a partition: (tag, id, states); values: kind, tag, side, bucket, last id, limit."""
+    """The next members of a partition: (tag, id, states); values: kind, tag, side, bucket, last id, limit."""
     return (
         f"SELECT tag, id, states FROM {tables.members}"
         " WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id > ? LIMIT ?"
@@ -34,9 +34,9 @@ _MEMBERS_KEY: Final = "kind, tag, side, bucket"
 
 
 def read_range_of_members(tables: Tables) -> str:
-    """Members of part of the ring: (kind, tag, side, bucket, id, states, when they were written).
+    """Members in a range of tokens: (kind, tag, side, bucket, id, states, write times).
 
-    Values: the token before the first, the last token.
+    Values: the token before the range, the last token of the range.
     """
     return (
         f"SELECT {_MEMBERS_KEY}, id, states, WRITETIME(states) FROM {tables.members}"
@@ -45,13 +45,13 @@ def read_range_of_members(tables: Tables) -> str:
 
 
 def write_members(tables: Tables, count: int, *, replace: bool, lifetime: bool) -> str:
-    """Members; values: timestamp, and for each lifetime, states, kind, tag, side, bucket, id.
+    """Write members; values: timestamp, and for each: lifetime, states, kind, tag, side, bucket, id.
 
     Args:
-        tables: Of the store.
-        count: How many.
-        replace: Whether other states are taken out.
-        lifetime: Whether they expire.
+        tables: The tables of the store.
+        count: Number of members.
+        replace: Whether earlier states are removed.
+        lifetime: Whether the rows expire.
     """
     one = (
         f"UPDATE {tables.members}{_using(lifetime)} SET states = {_states(replace)}"
@@ -61,7 +61,7 @@ def write_members(tables: Tables, count: int, *, replace: bool, lifetime: bool) 
 
 
 def delete_members(tables: Tables, count: int) -> str:
-    """Members of so many partitions; values: timestamp, and for each kind, tag, side, bucket, list of ids."""
+    """Delete from ``count`` partitions; values: timestamp, and for each: kind, tag, side, bucket, ids."""
     one = f"DELETE FROM {tables.members} WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id IN ?"
     return _stamped_batch(one, count)
 
@@ -75,12 +75,12 @@ def read_first_postings(tables: Tables) -> str:
 
 
 def read_more_postings(tables: Tables) -> str:
-    """All others: (hash, id, states); values: shard, bucket, word, hash and id of the last one."""
+    """All postings after one: (hash, id, states); values: shard, bucket, word, hash and id of that one."""
     return f"SELECT hash, id, states FROM {tables.words} {_OF_WORD} AND (hash, id) > (?, ?)"
 
 
 def read_next_postings(tables: Tables) -> str:
-    """Some of the others; values as for :func:`read_more_postings`, and the limit."""
+    """The next postings after one; values as for :func:`read_more_postings`, and the limit."""
     return f"{read_more_postings(tables)} LIMIT ?"
 
 
@@ -88,12 +88,12 @@ _POSTING: Final = "word, hash, id, states, WRITETIME(states)"
 
 
 def read_postings_first(tables: Tables) -> str:
-    """The first of a partition: (word, hash, id, states, when written); values: shard, bucket, limit."""
+    """The first of a partition: (word, hash, id, states, write times); values: shard, bucket, limit."""
     return f"SELECT {_POSTING} FROM {tables.words} WHERE shard = ? AND bucket = ? LIMIT ?"
 
 
 def read_postings_after(tables: Tables) -> str:
-    """The next of a partition; values: shard, bucket, word, hash and id of the last one, limit."""
+    """The next postings of a partition; values: shard, bucket, word, hash and id of the last one, limit."""
     return (
         f"SELECT {_POSTING} FROM {tables.words} WHERE shard = ? AND bucket = ?"
         " AND (word, hash, id) > (?, ?, ?) LIMIT ?"
@@ -101,13 +101,13 @@ def read_postings_after(tables: Tables) -> str:
 
 
 def write_postings(tables: Tables, count: int, *, replace: bool, lifetime: bool) -> str:
-    """Postings; values: timestamp, and for each lifetime, states, shard, bucket, word, hash, id.
+    """Write postings; values: timestamp, and for each: lifetime, states, shard, bucket, word, hash, id.
 
     Args:
-        tables: Of the store.
-        count: How many.
-        replace: Whether other states are taken out.
-        lifetime: Whether they expire.
+        tables: The tables of the store.
+        count: Number of postings.
+        replace: Whether earlier states are removed.
+        lifetime: Whether the rows expire.
     """
     one = (
         f"UPDATE {tables.words}{_using(lifetime)} SET states = {_states(replace)}"
@@ -117,12 +117,12 @@ def write_postings(tables: Tables, count: int, *, replace: bool, lifetime: bool)
 
 
 def delete_postings(tables: Tables, count: int) -> str:
-    """Values: timestamp, and for each shard, bucket, word, hash, id."""
+    """Delete postings; values: timestamp, and for each: shard, bucket, word, hash, id."""
     return _stamped_batch(f"DELETE FROM {tables.words} {_OF_WORD} AND hash = ? AND id = ?", count)
 
 
 def _stamped_batch(one: str, count: int) -> str:
-    """Statements as one, unlogged: it saves requests and promises nothing more."""
+    """Repeat a statement in an unlogged batch, which saves requests and has no other guarantees."""
     return f"BEGIN UNLOGGED BATCH USING TIMESTAMP ? {'; '.join([one] * count)}; APPLY BATCH"
 
 

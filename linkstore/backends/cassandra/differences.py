@@ -23,34 +23,34 @@ _EXAMPLES: Final = 5
 Key = Any
 """The primary key of a row of members or of words; its last part is the document's id."""
 Expected = Callable[[State], Mapping[Key, bytes]]
-"""The rows that follow from a state of a document."""
+"""The rows derived from a state of a document."""
 Absent = Callable[[str, Mapping[Key, bytes], Sequence[Found]], Iterable[Key]]
-"""Of the rows that a document must have, by its id: which were not there; also given are those in doubt."""
+"""Takes a document's id, the rows it must have, and its doubtful rows; returns the keys of missing rows."""
 
 
 class Statements(Protocol):
-    """What writes rows: :class:`.members.MemberStatements` or :class:`.postings.PostingStatements`."""
+    """Writes rows: :class:`.members.MemberStatements` or :class:`.postings.PostingStatements`."""
 
     def add(self, rows: Iterable[tuple[Any, bytes]], at: int) -> Iterator[Statement]:
         """Add states to rows."""
         ...
 
     def replace(self, rows: Iterable[tuple[Any, bytes]], at: int) -> Iterator[Statement]:
-        """Add states to rows, and take out all that were added before."""
+        """Add states to rows, and remove the states that were added before."""
         ...
 
     def delete(self, keys: Iterable[Any], at: int) -> Iterator[Statement]:
-        """Delete rows as they were."""
+        """Delete rows that were written before a time."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What to say of rows that differ.
+    """How to report rows that differ.
 
     Args:
-        text: What is wrong.
-        shown: Shows one of them; those that look alike count once.
+        text: Description of the problem.
+        shown: Formats the key of a row; rows with the same result are counted once.
     """
 
     text: str
@@ -62,9 +62,9 @@ class Differences:
     """Rows that differ from documents.
 
     Args:
-        strays: Rows that no document stands behind, and when each was last written.
-        missing: Rows that are not there or lack a state, and the state to add to each.
-        mixed: Rows that say something else or besides: when each was last written, and the state that stays.
+        strays: Rows without a document that should have them, with the last write time of each.
+        missing: Rows that do not exist or lack a state, with the state to add to each.
+        mixed: Rows with wrong or additional states, with the last write time and the correct state.
     """
 
     strays: dict[Key, int] = field(default_factory=dict)
@@ -76,8 +76,8 @@ class Differences:
 
         Args:
             found: The row.
-            right: The state that it must hold; None if it should not be there.
-            horizon: What was written later may be of a write that is under way.
+            right: The correct state; None if the row should not exist.
+            horizon: Rows with a later timestamp may belong to a write in progress.
         """
         settled = found.written <= horizon
         if right is None:
@@ -90,7 +90,7 @@ class Differences:
                 self.missing[found.key] = right
 
     def findings(self, *problems: Problem) -> tuple[Finding, ...]:
-        """The same in words; the problems are those of strays, missing and mixed rows."""
+        """The differences as findings; the problems are those of strays, missing and mixed rows."""
         found = []
         of_each: tuple[Iterable[Key], ...] = (self.strays, self.missing, self.mixed)
         for problem, keys in zip(problems, of_each, strict=True):
@@ -105,9 +105,9 @@ class Differences:
         """Delete surplus rows, and write missing ones.
 
         Args:
-            statements: Make the statements.
-            now: The timestamp of what is added.
-            what: The operation in words.
+            statements: Makes the statements.
+            now: The timestamp of added states.
+            what: Name of the operation, for error messages.
         """
         strays: defaultdict[int, list[Key]] = defaultdict(list)
         mixed: defaultdict[int, list[tuple[Key, bytes]]] = defaultdict(list)
@@ -132,16 +132,16 @@ def second_look(
     lacking: Iterable[str],
     horizon: int,
 ) -> Operation[Differences]:
-    """Compare rows with documents as they are now, after the rows were read.
+    """Compare doubtful rows with their documents, which are read again.
 
     Args:
         derived: Reads states of documents.
-        expected: The rows that follow from a state.
-        absent: Says which rows of a document were not there.
-        seen: When each document was written, as it was read before the rows were.
-        doubtful: Rows that did not fit the documents as they were then.
-        lacking: Ids of documents of which rows were not there.
-        horizon: What was written later may be of a write that is under way.
+        expected: Returns the rows derived from a state.
+        absent: Returns the missing rows of a document.
+        seen: Write times of the documents when they were first read.
+        doubtful: Rows that did not match the documents when they were first read.
+        lacking: Ids of documents with missing rows.
+        horizon: Rows with a later timestamp may belong to a write in progress.
     """
     rows_of: defaultdict[str, list[Found]] = defaultdict(list)
     for found in doubtful:

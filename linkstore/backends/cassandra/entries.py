@@ -1,4 +1,4 @@
-"""What is remembered of indexed pages."""
+"""Reads the entries of indexed pages."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from linkstore.plans import Operation
 
 _WHAT: Final = "read page entries"
 _URLS_AT_ONCE: Final = 100
-"""In one statement; the server's default guardrail allows more, but answers one page of rows at a time."""
+"""URLs per statement."""
 
 
 def read_entries(
     tables: Tables, source: str | None, urls: Sequence[str] | None
 ) -> Operation[list[PageEntry]]:
-    """The entries of a source (None: of all) with these urls (None: all), by source and url."""
+    """The entries of a source (None: all sources) with these urls (None: all), by source and url."""
     if urls is None:
         every = Statement(cql=cql.read_all_pages(tables))
         one = Statement(cql=cql.read_pages(tables), values=(source,))
@@ -38,7 +38,7 @@ def read_entries(
 
 
 def last_written(tables: Tables, change: Change) -> Operation[int]:
-    """When the last of the page entries was written that a change replaces or removes; 0 without any."""
+    """The latest write time of the page entries that a change replaces or removes; 0 if there are none."""
     urls: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for source, url in (*((page.source, page.url) for page in change.put_pages), *change.remove_pages):
         urls[source][url] = None

@@ -19,7 +19,7 @@ from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.plans import Operation, Side
 
 MemberRow = tuple[str, str, bytes]
-"""A member: tag, document id, its states as the server sends them."""
+"""A member: tag, document id, states in the format of the native protocol."""
 Tag = tuple[str, str]
 _PAGE: Final = 2_000
 """The most members of a partition that are read at once."""
@@ -33,8 +33,8 @@ class GroupRows:
     """The members of one side of a link group.
 
     Args:
-        size: How many there are, counted to the limit asked for in each partition.
-        rows: The members; of a group with as many as the limit or more there may be none.
+        size: Number of members, counted up to the requested limit in each partition.
+        rows: The members; may be empty if the group has at least as many as the limit.
     """
 
     size: int = 0
@@ -43,7 +43,7 @@ class GroupRows:
 
 @dataclass(slots=True)
 class _Part:
-    """A partition of a link group that is read page by page: the last page, and whether there may be more."""
+    """A partition of a link group: the page read last, and whether there may be more."""
 
     group: Tag
     bucket: int
@@ -54,14 +54,13 @@ class _Part:
 class GroupReader:
     """Reads link groups by kind and tag.
 
-    Which groups were hubs is remembered, and of those only the tag of each row is read, which is a tenth of
-    the bytes. It is a guess about what to read and nothing is answered from it: a group that is no hub any
-    more is read once more, in full.
+    A reader remembers which groups were hubs. For these it reads only the tags of the rows, a tenth of the
+    bytes. This affects only what is read: a group that is not a hub any more is read again in full.
 
     Args:
-        tables: Of the store.
-        fetcher: Knows which node has which partition.
-        buckets: Into how many partitions a side of a link group is split.
+        tables: The tables of the store.
+        fetcher: Finds the nodes of partitions.
+        buckets: Number of partitions of one side of a link group.
     """
 
     def __init__(self, tables: Tables, fetcher: Fetcher, buckets: int) -> None:
@@ -71,7 +70,7 @@ class GroupReader:
         self._hubs: OrderedDict[tuple[str, str, Side], int] = OrderedDict()
 
     def read(self, groups: Sequence[Tag], side: Side, limit: int) -> Operation[list[GroupRows]]:
-        """Who lies on a side of each link group, up to ``limit`` of each of its partitions."""
+        """Read the members on one side of each link group, up to ``limit`` per partition."""
         asked = list(dict.fromkeys(groups))
         large = [group for group in asked if self._hubs.get((*group, side), 0) >= limit]
         known = set(large)
@@ -86,7 +85,7 @@ class GroupReader:
     def read_within(
         self, groups: Sequence[Tag], side: Side, limit: int, scope: Scope
     ) -> Operation[list[GroupRows]]:
-        """Like :meth:`read`, for the members in a scope; others are skipped, a page at a time."""
+        """Like :meth:`read`, but only members in a scope; other members are skipped page by page."""
         asked = list(dict.fromkeys(groups))
         found = yield from self._rows(asked, [], side, limit)
         parts = [part for group in asked for part in self._parts(group, found[group], limit)]
@@ -105,7 +104,7 @@ class GroupReader:
         return [found[group] for group in groups]
 
     def _parts(self, group: Tag, found: GroupRows, limit: int) -> Iterator[_Part]:
-        """What was read of each partition of a link group."""
+        """The partitions of a link group, with the rows that were read."""
         of: dict[int, list[MemberRow]] = {}
         for row in found.rows:
             of.setdefault(bucket(row[1], len(self._buckets)), []).append(row)
@@ -127,7 +126,7 @@ class GroupReader:
     def _rows(
         self, full: Sequence[Tag], light: Sequence[Tag], side: Side, limit: int
     ) -> Operation[dict[Tag, GroupRows]]:
-        """Members of some groups, and only the sizes of others."""
+        """Read the members of the groups in ``full``, and the sizes of those in ``light``."""
         found, counted = {group: GroupRows() for group in (*full, *light)}, set(light)
         asked = [
             *self._statements(derived_cql.read_members(self._tables), full, side, limit),
@@ -149,7 +148,7 @@ class GroupReader:
     def _statements(
         self, text: str, groups: Sequence[Tag], side: Side, limit: int
     ) -> Iterator[tuple[str, Statement]]:
-        """Statements about groups, each of one kind."""
+        """Statements that read groups; each statement is about one kind."""
         for kind in dict.fromkeys(kind for kind, _ in groups):
             tags = [tag for of, tag in groups if of == kind]
             keys: list[tuple[Any, ...]] = [(kind, tag, side, 0) for tag in tags]
@@ -158,7 +157,7 @@ class GroupReader:
                 yield kind, Statement(cql=text, values=values, routing=routing)
 
     def _remember(self, key: tuple[str, str, Side], group: GroupRows, limit: int) -> None:
-        """Keep the hubs that were met last; other threads may do so at the same time."""
+        """Remember a hub, up to a number of them; other threads may do so at the same time."""
         if group.size < limit:
             self._hubs.pop(key, None)
             return

@@ -1,4 +1,4 @@
-"""What a store holds as a whole, counted. All of it reads every document's links."""
+"""Counts the content of a store. Each count reads the links of all documents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Inspection:
     """Counts documents, links and pages.
 
     Args:
-        tables: Of the store.
+        tables: The tables of the store.
     """
 
     def __init__(self, tables: Tables) -> None:
@@ -27,14 +27,14 @@ class Inspection:
         """Count documents and links."""
         rows = yield from self._links()
         links: list[StoredLink] = [link for _, of in rows for link in links_of(of)]
-        lying = {key for _, of in rows for key in memberships(links_of(of))}
+        memberships_found = {key for _, of in rows for key in memberships(links_of(of))}
         asked = Counter((kind, tag) for kind, tag, direction, _ in links if direction != "in")
-        dangling = sorted(tag for tag in asked if (*tag, "in") not in lying)
+        dangling = sorted(tag for tag in asked if (*tag, "in") not in memberships_found)
         return Survey(
             documents=len(rows),
             pages=pages,
             links=dict(sorted(Counter(kind for kind, *_ in links).items())),
-            groups=len({(kind, tag) for kind, tag, _ in lying}),
+            groups=len({(kind, tag) for kind, tag, _ in memberships_found}),
             dangling=tuple((*tag, asked[tag]) for tag in dangling),
         )
 

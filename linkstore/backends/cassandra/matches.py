@@ -24,17 +24,17 @@ _FASTER: Final = 4
 
 
 class Matches:
-    """All that may match: an entry for each document and state of it that has one of the words.
+    """Possible matches: an entry for each document and each of its states that has one of the words.
 
-    A posting may be of a state that is no more, or is not yet. Of the state that a document is in all
-    postings are there, so it scores no higher than the best of its entries. Documents are read, best first,
-    until as many as were asked for are known to be as their entries have them.
+    A posting may belong to a former state of its document, or to one that is being written. The current state
+    of a document always has all of its postings, so the document scores at most as high as the best of its
+    entries. Documents are read, best first, until the requested number is confirmed.
 
     Args:
-        known: Gives refs, and the documents that were read.
-        found: What was looked up.
-        fetch: What was asked.
-        scan_limit: How many documents may be read.
+        known: The documents met by the plan.
+        found: The postings.
+        fetch: The fetch to answer.
+        scan_limit: Maximum number of documents to read.
     """
 
     def __init__(self, known: Documents, found: Lookup, fetch: Lexical, scan_limit: int) -> None:
@@ -44,7 +44,7 @@ class Matches:
         self._left = tuple(found.left)
         self._words = [rows.word for rows in found.taken]
         having = [rows.having() for rows in found.taken]
-        documents = max([round(found.totals.documents), *having])  # it may have been counted a little earlier
+        documents = max([round(found.totals.documents), *having])  # the count may be older than the postings
         self._average = found.totals.average
         self._frequency = [inverse_frequency(documents, each) for each in having]
         self._score_all(found)
@@ -52,7 +52,7 @@ class Matches:
         self._wanted = fetch.k
 
     def undecided(self) -> list[int]:
-        """Documents to be read next; none if the best are known.
+        """Documents to read next; empty if the best are known.
 
         Raises:
             FilterError: If more documents would have to be read than the limit allows.
@@ -74,12 +74,12 @@ class Matches:
         return unread
 
     def worded(self) -> Worded:
-        """The best, in order; nothing is undecided."""
+        """The best documents in order, once nothing is undecided."""
         order = self._best(self._fetch.k)
         return Worded(refs=self.refs[order], score=self._score[order], left_out=self._left)
 
     def _score_all(self, found: Lookup) -> None:
-        """One entry for each document and state."""
+        """Compute the score of each pair of a document and a state."""
         ids = [id for word in found.taken for _, id in word.rows]
         heads = np.frombuffer(b"".join([head for word in found.taken for head, _ in word.rows]), HEAD)
         refs, stamps = self._known.refs(ids), heads["stamp"].astype(np.uint64)
@@ -93,7 +93,7 @@ class Matches:
         self._stamp, self._score = stamps[first], scores.astype(np.float32)
 
     def _learn(self) -> None:
-        """Take in what was read: of each document one entry stays, or none."""
+        """Process the documents read since: keep at most one entry for each."""
         news = np.flatnonzero(~self._settled & self._known.read(self.refs))
         kept = np.ones(len(self.refs), np.bool_)
         for ref in dict.fromkeys(self.refs[news].tolist()):
@@ -111,7 +111,7 @@ class Matches:
         self._score, self._settled = self._score[kept], self._settled[kept]
 
     def _scored(self, row: DocumentRow) -> np.float32:
-        """The score of a document that changed since its postings were read; 0 if it has no such word."""
+        """The score of a document that changed after its postings were read; 0 without any of the words."""
         words = DocumentWords.of(row.id, row.text, row.metadata())
         return np.float32(
             sum(
@@ -126,7 +126,7 @@ class Matches:
 
 
 def _distinct(refs: Ints, stamps: npt.NDArray[np.uint64]) -> tuple[Ints, Ints]:
-    """Where each pair of a ref and a stamp is met first, and for each position which pair it is."""
+    """The first position of each pair of a ref and a stamp, and the number of the pair at each position."""
     order = np.lexsort((stamps, refs))
     new = np.ones(len(order), np.bool_)
     new[1:] = (np.diff(refs[order]) != 0) | (stamps[order][1:] != stamps[order][:-1])

@@ -18,15 +18,15 @@ from linkstore.plans import Operation
 
 
 class MemberInspection:
-    """Looks at all members.
+    """Inspects all members.
 
-    It keeps a hash of each member's expected state, and of the rows only those that differ.
+    It keeps a hash of the expected state of each member, and only those rows that differ.
 
     Args:
-        tables: Of the store.
-        fetcher: Knows which node has which partition.
+        tables: The tables of the store.
+        fetcher: Finds the nodes of partitions.
         derived: Reads states of documents.
-        buckets: Into how many partitions a side of a link group is split.
+        buckets: Number of partitions of one side of a link group.
     """
 
     def __init__(self, tables: Tables, fetcher: Fetcher, derived: DerivedRows, buckets: int) -> None:
@@ -36,10 +36,10 @@ class MemberInspection:
         self._statements = MemberStatements(tables, fetcher)
 
     def compare(self, horizon: int) -> Operation[Differences]:
-        """Read documents, then members, then again the documents whose members differ.
+        """Read documents, then members, then once more the documents whose members differ.
 
         Args:
-            horizon: What was written later may be of a write that is under way.
+            horizon: Rows with a later timestamp may belong to a write in progress.
         """
         seen: dict[str, int] = {}
         right: dict[MemberKey, int] = {}
@@ -66,15 +66,15 @@ class MemberInspection:
         )
 
     def mend(self, differences: Differences, now: int) -> Operation[None]:
-        """Delete strays, write what is missing."""
-        yield from differences.mend(self._statements, now, "mend members")
+        """Delete surplus members, and write missing ones."""
+        yield from differences.mend(self._statements, now, "repair members")
 
     def findings(self, differences: Differences) -> tuple[Finding, ...]:
-        """The differences in words."""
+        """The differences as findings."""
         return differences.findings(*_PROBLEMS)
 
     def _expected(self, state: State) -> Mapping[MemberKey, bytes]:
-        return dict(state.placed.rows(self._buckets))
+        return dict(state.members.rows(self._buckets))
 
 
 def _hash(state: bytes) -> int:

@@ -1,6 +1,6 @@
-"""Rows of members: which of them a change adds, replaces and deletes, and how they are sent.
+"""Rows of members: which rows a change adds, replaces and deletes, and the statements that do so.
 
-A state of a member is the weight of its link and the code of its document's vector.
+The state of a member is the weight of its link and the code of its document's vector.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from linkstore.plans import Side
 from linkstore.vectors import Floats
 
 BATCH_SIZES: Final = (9, 6, 3, 2, 1)
-"""Rows of a batch: few sizes, for each is a statement to prepare.
+"""Numbers of rows in a batch. There are few of them, because each needs a prepared statement.
 
-9 rows fit with vectors of 256 dimensions, 6 with 384; more than 10 partitions make the server warn.
+9 rows fit with vectors of 256 dimensions, 6 with 384. The server warns about more than 10 partitions.
 """
 WEIGHT: Final = struct.Struct("<f")
 MemberKey = tuple[str, str, Side, int, str]
@@ -37,58 +37,58 @@ MemberRow = tuple[MemberKey, bytes]
 """A key and a state."""
 _Partition = tuple[str, str, Side, int]
 _IDS: Final = 100
-"""How many rows of a partition one statement deletes."""
+"""Number of rows of a partition that one statement deletes."""
 _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
-    """Where a document lies, or is to lie.
+class DocumentMembers:
+    """The members that a document has in link groups.
 
     Args:
-        id: Of the document.
-        members: Its sides of link groups, with the weight there.
-        vector: (d,).
-        code: Of the vector; not needed of a document that is replaced or removed.
+        id: The document.
+        weights: The sides of link groups it belongs to, with the weight of its link on each.
+        vector: (d,) its vector.
+        code: The code of its vector; may be empty for a document that is replaced or removed.
     """
 
     id: str
-    members: Mapping[Membership, float]
+    weights: Mapping[Membership, float]
     vector: Floats
     code: bytes = b""
 
     def keys(self, buckets: int) -> Iterator[MemberKey]:
-        """The rows that it has."""
+        """The keys of its rows."""
         at = bucket(self.id, buckets)
-        return ((*membership, at, self.id) for membership in self.members)
+        return ((*membership, at, self.id) for membership in self.weights)
 
     def rows(self, buckets: int) -> Iterator[MemberRow]:
-        """The rows that it has, with their states."""
-        states = (state_of(weight, self.code) for weight in self.members.values())
+        """Its rows: keys and states."""
+        states = (state_of(weight, self.code) for weight in self.weights.values())
         return zip(self.keys(buckets), states, strict=True)
 
-    def rows_differing(self, before: Placed, buckets: int) -> Iterator[MemberRow]:
-        """The rows that it had before too, with another state."""
-        turned = not np.array_equal(before.vector, self.vector)
-        for (key, state), (membership, weight) in zip(self.rows(buckets), self.members.items(), strict=True):
-            known = before.members.get(membership)
-            if known is not None and (turned or WEIGHT.pack(known) != WEIGHT.pack(weight)):
+    def rows_differing(self, before: DocumentMembers, buckets: int) -> Iterator[MemberRow]:
+        """The rows that existed before with another state."""
+        vector_changed = not np.array_equal(before.vector, self.vector)
+        for (key, state), (membership, weight) in zip(self.rows(buckets), self.weights.items(), strict=True):
+            known = before.weights.get(membership)
+            if known is not None and (vector_changed or WEIGHT.pack(known) != WEIGHT.pack(weight)):
                 yield key, state
 
-    def keys_gone(self, before: Placed, buckets: int) -> Iterator[MemberKey]:
-        """The rows that it had before and has no more."""
+    def keys_gone(self, before: DocumentMembers, buckets: int) -> Iterator[MemberKey]:
+        """The keys of rows that existed before and do not any more."""
         at = bucket(self.id, buckets)
-        return ((*one, at, self.id) for one in before.members if one not in self.members)
+        return ((*one, at, self.id) for one in before.weights if one not in self.weights)
 
 
 class MemberStatements:
     """Statements that write and delete rows of members.
 
     Args:
-        tables: Of the store.
-        fetcher: Knows which node has which partition.
-        lifetime: Seconds until what is written expires; None: never.
+        tables: The tables of the store.
+        fetcher: Finds the nodes of partitions.
+        lifetime: Seconds until written rows expire; None: never.
     """
 
     def __init__(self, tables: Tables, fetcher: Fetcher, lifetime: int | None = None) -> None:
@@ -97,20 +97,20 @@ class MemberStatements:
         self._lifetime = [] if lifetime is None else [_INT.pack(lifetime)]
 
     def add(self, rows: Iterable[MemberRow], at: int) -> Iterator[Statement]:
-        """Add states to rows, a few rows a statement.
+        """Add states to rows.
 
         Args:
-            rows: In any order.
+            rows: Keys and states, in any order.
             at: The timestamp.
         """
         return self._write(rows, at, replace=False)
 
     def replace(self, rows: Iterable[MemberRow], at: int) -> Iterator[Statement]:
-        """Add states to rows, and take out all that were added before ``at``."""
+        """Add states to rows, and remove all states added before ``at``."""
         return self._write(rows, at, replace=True)
 
     def delete(self, keys: Iterable[MemberKey], at: int) -> Iterator[Statement]:
-        """Delete rows as they were at ``at``, those of one partition together."""
+        """Delete rows, except for states added after ``at``; groups keys by partition."""
         entries = list(_by_partition(keys))
         contents = [(*key, *((one,) for one in ids)) for key, ids in entries]
         for part, routing in self._parts([key for key, _ in entries], contents):
@@ -134,7 +134,7 @@ class MemberStatements:
     def _parts(
         self, partitions: Sequence[_Partition], contents: Sequence[tuple[object, ...]]
     ) -> Iterator[tuple[Sequence[int], bytes | None]]:
-        """Positions of what goes into one statement, and where to send it."""
+        """For each statement, the positions of its rows and its routing key."""
         for share in self._fetcher.by_replica(self._tables.members_name, partitions):
             sized = [contents[position] for position in share.positions]
             start = 0
@@ -144,17 +144,17 @@ class MemberStatements:
 
 
 def state_of(weight: float, code: bytes) -> bytes:
-    """A state of a member."""
+    """The state of a member."""
     return WEIGHT.pack(weight) + code
 
 
 def bucket(id: str, buckets: int) -> int:
-    """The partition of a side of a link group in which a document lies."""
+    """The bucket that a document belongs to, within one side of a link group."""
     return xxhash.xxh3_64_intdigest(id.encode()) % buckets if buckets > 1 else 0
 
 
 def _by_partition(keys: Iterable[MemberKey]) -> Iterator[tuple[_Partition, list[str]]]:
-    """Document ids by partition, so many that a statement takes them."""
+    """Document ids by partition, at most as many as one statement may delete."""
     ids_of: defaultdict[_Partition, list[str]] = defaultdict(list)
     for key in sorted(keys):
         ids_of[key[:-1]].append(key[-1])

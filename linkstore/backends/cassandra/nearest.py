@@ -1,4 +1,4 @@
-"""Documents by similarity: the server's index proposes, float32 decides, a scan where a filter needs one."""
+"""Nearest documents: candidates come from the server's index, scores are computed here in float32."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from linkstore.plans import Nearest, Operation
 from linkstore.vectors import Floats, similarities
 
 MOST: Final = 1000
-"""The server gives no more than this many neighbours."""
+"""Maximum LIMIT of a nearest-neighbour query."""
 EXTRA: Final = 20
 """This many more are requested than wanted; otherwise the index visits too few to find the best reliably.
 
@@ -31,12 +31,12 @@ class NearestSearch:
     """Answers :class:`~linkstore.plans.Nearest`.
 
     Args:
-        tables: Of the store.
-        fetcher: Reads documents at the consistency of reads.
-        scan_limit: How many documents are looked at, at most, where a filter leaves fewer among the
-            1,000 nearest than were asked for.
-        replicated: Whether nodes may differ. The index answers for one node alone; then what it proposes is
-            read once more, from as many nodes as other reads.
+        tables: The tables of the store.
+        fetcher: Reads documents at the consistency level of reads.
+        scan_limit: Maximum number of documents to scan if fewer of the 1,000 nearest pass the filter than
+            were requested.
+        replicated: Whether a partition has several replicas. The index answers from a single replica; then
+            the documents it returns are read again at the consistency level of reads.
     """
 
     def __init__(self, tables: Tables, fetcher: Fetcher, scan_limit: int, *, replicated: bool) -> None:
@@ -66,13 +66,13 @@ class NearestSearch:
         return (yield from self._scanned(fetch)) if fetch.k else []
 
     def _tied_at_the_end(self, passing: Floats, found: Floats, k: int) -> bool:
-        """Whether the last one wanted scores as the last one found: others may score the same."""
+        """Whether documents beyond the candidates may have the same score as the last result."""
         return len(found) < MOST and bool(np.sort(passing)[-k] <= found.min())
 
     def _proposed(self, fetch: Nearest, limit: int) -> Operation[tuple[int, list[DocumentRow]]]:
-        """What the server's index gives, with the equalities of the filter that it can look up.
+        """Ask the server's index, with the equalities of the filter that it can look up.
 
-        How many there are, and the documents as they are now.
+        Returns the number of candidates, and the candidates that exist.
         """
         asked = searchable(dict(fetch.filter.equalities))
         values = (*(part for pair in asked.items() for part in pair), fetch.vector, limit)
@@ -84,7 +84,7 @@ class NearestSearch:
         return len(rows), [DocumentRow.of(row) for row in rows]
 
     def _scanned(self, fetch: Nearest) -> Operation[list[DocumentRow]]:
-        """All documents, a page at a time."""
+        """Compare all documents, page by page."""
         kept: list[DocumentRow] = []
         seen, after = 0, None
         while True:
@@ -104,7 +104,7 @@ class NearestSearch:
 
 
 def scan_page(tables: Tables, after: str | None, limit: int) -> Operation[list[DocumentRow]]:
-    """The next documents in the order of the ring."""
+    """The next documents in token order."""
     found: list[DocumentRow] = []
     while (asked := limit - len(found)) > 0:
         first = Statement(cql=cql.scan_first(tables), values=(asked,), page_limit=asked)

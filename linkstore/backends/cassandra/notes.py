@@ -22,8 +22,8 @@ def read(tables: Tables, name: str) -> Operation[str | None]:
 def exchange(tables: Tables, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
     """Set a note (None: delete it) if its value is ``expected``; returns its value afterwards.
 
-    A lightweight transaction. One that the driver repeats, though the server had carried it out, does not
-    find what was expected; what is noted then is the value, and it has succeeded.
+    This is a lightweight transaction. If the driver repeats one that the server had applied, the second does
+    not apply; so success is determined by reading the note afterwards.
     """
     if value == expected:
         return (yield from read(tables, name))

@@ -1,8 +1,8 @@
-"""The members of link groups that one fetch may take, and which of them must be read to decide.
+"""Candidates among the members of link groups, and which of their documents must be read.
 
-Of each member an interval is known in which its similarity lies: by the code of its vector at first, a point
-once its document was read. A document is read only if the intervals leave open whether a link group gives
-it, or if it may be among the best that the plan asks further about.
+The similarity of each member is known as an interval: computed from the code of its vector at first, and
+exact once its document was read. A document is read only if the intervals do not determine whether it is
+among the members taken from its group, or if it may be among the best documents that the plan uses.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _BELOW: Final = np.float32(-np.inf)
 
 
 class Pool:
-    """The members of link groups that may be taken: one entry for each group and document.
+    """Members of link groups that may be taken: one entry for each pair of a group and a document.
 
     Args:
-        known: Gives refs, and the documents that were read.
-        tags: Of the groups.
-        groups: The members of each; one with more than the cap is a hub and is left out.
-        fetch: What was asked.
+        known: The documents met by the plan.
+        tags: The (kind, tag) of each group.
+        groups: The members of each group; a group with more than ``fetch.cap`` is a hub and is left out.
+        fetch: The fetch to answer.
     """
 
     def __init__(
@@ -55,13 +55,13 @@ class Pool:
         entries = chain.from_iterable(groups[at].rows for at in open_groups.tolist())
         _, ids, states = tuple(zip(*entries, strict=True)) or ((), (), ())
         self.refs = known.refs(ids)
-        self._weight, self._similarity, loss = _told(states, fetch.vector)
+        self._weight, self._similarity, loss = _decoded(states, fetch.vector)
         self._low, self._high = self._similarity - loss, self._similarity + loss
         self._settled = np.zeros(len(self.refs), np.bool_)
         self._keep(~contained(self.refs, fetch.exclude))
 
     def filter(self, passing: Callable[[Condition, Ints], Bools]) -> None:
-        """Leave out documents and links that do not pass; all of the pool were read."""
+        """Remove documents and links that do not pass; all documents of the pool must have been read."""
         self._learn()
         passes = passing(self._fetch.filter, self.refs)
         self.filtered = len(np.unique(self.refs[~passes]))
@@ -78,7 +78,7 @@ class Pool:
         self._keep(passes)
 
     def undecided(self) -> list[int]:
-        """Documents to be read next; none if all is decided."""
+        """Documents to read next; empty if the result is determined."""
         self._learn()
         if not len(self.refs):
             return []
@@ -88,7 +88,7 @@ class Pool:
         return unread
 
     def reached(self) -> Reached:
-        """Of each group the first ``take`` by similarity, then id; nothing is undecided."""
+        """The first ``take`` of each group by similarity, then id, once nothing is undecided."""
         order = first_by_group(
             self._owner, self._similarity, self._fetch.take, lambda at: self._known.ids_of(self.refs[at])
         )
@@ -103,7 +103,7 @@ class Pool:
         )
 
     def _taken(self) -> tuple[Bools, Bools]:
-        """Which entries are surely among the first ``take`` of their group, and of which that is open."""
+        """Which entries are certainly among the first ``take`` of their group, and which may be."""
         take = self._fetch.take
         taken = self._low > _nth_of_group(self._owner, self._high, take + 1)
         return taken, ~taken & (self._high >= _nth_of_group(self._owner, self._low, take))
@@ -111,8 +111,9 @@ class Pool:
     def _among_best(self, taken: Bools, open_: Bools) -> Bools:
         """Which entries may be among the ``best`` by score.
 
-        Where one that its group does not give may be, because of the weight of its link, all that its group
-        gives are meant too: one of them may be gone and make place for it.
+        A link with a high weight may put an entry among the best that its group does not give. Then all
+        entries that the group gives are included: if one of their documents is gone, that entry takes its
+        place.
         """
         if self._fetch.best is None:
             return taken
@@ -125,17 +126,17 @@ class Pool:
         return taken & (high | shadowed)
 
     def _learn(self) -> None:
-        """Take in what was read, and leave out strays: documents that no longer lie on the group."""
-        news = np.flatnonzero(~self._settled & self._known.read(self.refs))
-        if not len(news):
+        """Use the documents read since, and remove entries whose document does not have the link any more."""
+        newly_read = np.flatnonzero(~self._settled & self._known.read(self.refs))
+        if not len(newly_read):
             return
         kept = np.ones(len(self.refs), np.bool_)
-        for at in news.tolist():
+        for at in newly_read.tolist():
             row = self._known.rows[self.refs[at]]
             weight = row.weight(*self._tags[self._owner[at]], self._fetch.side) if row else None
             kept[at] = weight is not None
             self._weight[at] = weight or 0
-        there = news[kept[news]]
+        there = newly_read[kept[newly_read]]
         if len(there):
             exact = similarities(self._known.vectors(self.refs[there].tolist()), self._fetch.vector)
             self._similarity[there] = self._low[there] = self._high[there] = exact
@@ -149,24 +150,27 @@ class Pool:
         self._low, self._high = self._low[kept], self._high[kept]
 
 
-def _told(states: Sequence[bytes], vector: Floats) -> tuple[Floats, Floats, Floats]:
-    """What members say: weight, similarity, and by how much that may be wrong, (n,) each.
+def _decoded(states: Sequence[bytes], vector: Floats) -> tuple[Floats, Floats, Floats]:
+    """Weights, similarities and error bounds of members, (n,) each.
 
-    One that says two things, since a write is under way or was stopped, tells nothing: its document does.
+    A member with several states, because a write is in progress or was interrupted, gets an error bound that
+    covers every similarity; so its document is read.
     """
     if not states:
         return _NO_FLOATS, _NO_FLOATS, _NO_FLOATS
     start = BEFORE + WEIGHT.size
     width = start + codes.width(len(vector))
     unclear = packed(state_of(1.0, codes.unknown(len(vector))))
-    told = states if set(map(len, states)) == {width} else [s if len(s) == width else unclear for s in states]
-    raw = np.frombuffer(b"".join(told), dtype=np.uint8).reshape(len(states), width)
+    usable = (
+        states if set(map(len, states)) == {width} else [s if len(s) == width else unclear for s in states]
+    )
+    raw = np.frombuffer(b"".join(usable), dtype=np.uint8).reshape(len(states), width)
     weight = raw[:, BEFORE:start].copy().view("<f4")[:, 0]
     return weight, *codes.estimate(raw[:, start:], vector)
 
 
 def _nth_of_group(owner: Ints, values: Floats, nth: int) -> Floats:
-    """For each entry the ``nth`` largest value of its group, or less than any where it has fewer."""
+    """For each entry the ``nth`` largest value of its group, or -inf if the group has fewer."""
     order = np.lexsort((-values, owner))
     ordered = owner[order]
     starts = np.searchsorted(ordered, owner)
@@ -177,7 +181,7 @@ def _nth_of_group(owner: Ints, values: Floats, nth: int) -> Floats:
 
 
 def _nth_of_documents(refs: Ints, values: Floats, nth: int) -> np.float32:
-    """The ``nth`` largest of the documents' largest values, or less than any if there are fewer."""
+    """The ``nth`` largest of the documents' largest values, or -inf if there are fewer documents."""
     unique, positions = np.unique(refs, return_inverse=True)
     if nth > len(unique):
         return _BELOW

@@ -24,15 +24,15 @@ _FASTER: Final = 4
 
 @dataclass(slots=True)
 class Reading:
-    """One word in one partition, as far as it was read.
+    """The postings of a word in one partition that were read.
 
     Args:
         word: The word.
-        partition: Where it lies.
-        wanted: How many rows of the scope are wanted; None: all.
-        rows: Those of the scope.
-        looked_at: How many rows were read, those of other documents included.
-        last: The last of them; None before the first.
+        partition: The partition.
+        wanted: Number of rows of the scope to read; None: all.
+        rows: The rows of the scope that were read.
+        looked_at: Number of rows that were read, including those outside the scope.
+        last: The last row that was read; None before the first.
         more: Whether there may be more.
     """
 
@@ -45,7 +45,7 @@ class Reading:
     more: bool = True
 
     def take(self, rows: Sequence[ServerRow], held: set[str], asked: int) -> None:
-        """Take in the next ``asked`` rows."""
+        """Add rows; ``asked`` of them were requested."""
         self.looked_at += len(rows)
         self.more = len(rows) == asked
         found = by_state(rows)
@@ -53,7 +53,7 @@ class Reading:
             self.last = found[-1]
         self.rows += [row for row in found if row[1] in held]
         if self.wanted is not None and len(self.rows) >= self.wanted:
-            # As many as a store of the scope alone would have given, the last with all of its states.
+            # Same rows as in a store with only the scope's documents; the last document with all its states.
             end = self.wanted
             while end < len(self.rows) and self.rows[end][1] == self.rows[end - 1][1]:
                 end += 1
@@ -64,7 +64,7 @@ class Reading:
 def read_within(
     tables: Tables, readings: Sequence[Reading], scope: Scope, most: int | None = None
 ) -> Operation[None]:
-    """Read on until each has as many as are wanted, or ``most`` rows were looked at, or there are no more."""
+    """Read until each has the wanted rows, or ``most`` rows were read, or there are no more."""
     page = min((one.wanted or _LARGEST_PAGE for one in readings), default=0)
     while open_ := [one for one in readings if _is_open(one, most)]:
         statements = tuple(_statement(tables, one, page) for one in open_)
@@ -98,6 +98,6 @@ def by_state(rows: Sequence[ServerRow]) -> list[PostingRow]:
 
 
 def place(row: PostingRow) -> tuple[bytes, str]:
-    """Where a row lies within its word: hash, document id."""
+    """The position of a row within its word: hash, document id."""
     head, id = row
     return head[:HASH_BYTES], id

@@ -1,12 +1,12 @@
 """Postings, which record the documents that contain a word: their partitions, content and statements.
 
-A posting says that a document has a word, and how often in which states of its name and text. A state goes
-by its stamp, a hash of name and text: whoever has read the document knows which state of a posting is about
-it as it is now.
+A posting has the number of times that a document contains a word, for one or more states of the document's
+name and text. A state is identified by its stamp, a hash of name and text. A reader that has read the
+document can tell which state of the posting is current.
 
-Words are spread over a number of partitions by their hash: the words of many documents so go to few
-partitions, of which each is one write. The documents of a word are in the order of a hash of their ids. So
-the first of them are a random sample, and how near to each other these lie tells how many there are in all.
+Words are assigned to partitions by their hash. So the words of many documents go to few partitions, and each
+partition is one write. The documents of a word are ordered by a hash of their ids. So the first of them are a
+random sample, and their density tells how many there are.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from linkstore.backends.cassandra.transport.requests import Statement
 from linkstore.lexical import document_terms, name_of
 
 SHARDS: Final = 256
-"""Into how many partitions words are spread, for each bucket."""
+"""Number of partitions of all words, for each bucket."""
 EVERY_DOCUMENT: Final = ""
-"""The word that every document has, 0 times: its documents are all there are."""
+"""A word that is recorded for every document, with the count 0, so that documents can be counted."""
 PARTS: Final = 4
-"""Into how many partitions that word alone is split."""
+"""Number of partitions of that word."""
 LARGE_SIZES: Final = (128, 64, 32, 16, 8)
-"""Rows of a batch that is of one partition."""
+"""Numbers of rows in a batch of one partition."""
 SIZES: Final = (8, 4, 2, 1)
-"""Rows of a batch of several partitions."""
+"""Numbers of rows in a batch of several partitions."""
 HEAD: Final = np.dtype([("hash", ">u8"), ("count", ">u4"), ("length", ">u4"), ("stamp", ">u8")])
-"""A posting in one state: hash of the id, how often the document has the word, how many it has, stamp."""
+"""A posting in one state: hash of the id, count of the word, length of the document in words, stamp."""
 HASH_BYTES: Final = 8
 """The hash is part of the key; the rest of a head is the state."""
 _DEFINITION: Final = 1
-"""To be raised if other words are made of a text: then no stamp is right, and ``repair`` makes all anew."""
+"""Increment if the words of a text change: then all stamps differ, and ``repair`` writes all postings."""
 _LONG_ID: Final = 256
 _INT: Final = struct.Struct(">I")
 _LONG: Final = struct.Struct(">Q")
@@ -65,10 +65,10 @@ class DocumentWords:
     """The words of a document in one state.
 
     Args:
-        id: Of the document.
-        stamp: Of the state.
-        counts: How often it has each word.
-        length: How many words it has in all.
+        id: The document.
+        stamp: The stamp of the state.
+        counts: Number of occurrences of each word.
+        length: Number of words.
     """
 
     id: str
@@ -83,20 +83,20 @@ class DocumentWords:
         return cls(id=id, stamp=stamp_of(text, metadata), counts=Counter(words), length=len(words))
 
     def rows(self, buckets: int) -> Iterator[PostingRow]:
-        """The rows that say so, with their states."""
+        """The rows of the document, with their states."""
         at, end = bucket(self.id, buckets), _INT.pack(self.length) + _LONG.pack(self.stamp)
         for word, (shard, hashed) in self._places().items():
             yield (shard, at, word, hashed, self.id), _INT.pack(self.counts.get(word, 0)) + end
 
     def keys_gone(self, before: DocumentWords, buckets: int) -> Iterator[PostingKey]:
-        """The rows that it had before and has no more."""
+        """The keys of rows that existed before and do not any more."""
         at = bucket(self.id, buckets)
         for word, (shard, hashed) in before._places().items():
             if word != EVERY_DOCUMENT and word not in self.counts:
                 yield shard, at, word, hashed, self.id
 
     def rows_differing(self, before: DocumentWords, buckets: int) -> Iterator[PostingRow]:
-        """The rows that it had before too, with another state."""
+        """The rows that existed before with another state."""
         if self.stamp != before.stamp:
             known = {EVERY_DOCUMENT, *before.counts}
             yield from ((key, state) for key, state in self.rows(buckets) if key[2] in known)
@@ -110,7 +110,7 @@ class DocumentWords:
 
 
 def stamp_of(text: str, metadata: Mapping[str, Any]) -> int:
-    """Stands for all that the words of a document follow from."""
+    """A hash of everything that the words of a document are derived from."""
     name = name_of(metadata).encode()
     stamp = xxhash.xxh3_64(b"%d\0" % len(name) + name, seed=_DEFINITION)
     stamp.update(text.encode())
@@ -119,12 +119,12 @@ def stamp_of(text: str, metadata: Mapping[str, Any]) -> int:
 
 @lru_cache(maxsize=100_000)
 def shard_of(word: str) -> int:
-    """Where a word lies."""
+    """The shard of a word."""
     return _hash(word) % SHARDS
 
 
 def partitions_of(word: str, buckets: int) -> list[Partition]:
-    """The partitions in which documents that have a word lie."""
+    """The partitions with the documents of a word."""
     shards = range(PARTS) if word == EVERY_DOCUMENT else (shard_of(word),)
     return [(shard, at) for shard in shards for at in range(buckets)]
 
@@ -133,9 +133,9 @@ class PostingStatements:
     """Statements that write and delete postings.
 
     Args:
-        tables: Of the store.
-        fetcher: Knows which node has which partition.
-        lifetime: Seconds until what is written expires; None: never.
+        tables: The tables of the store.
+        fetcher: Finds the nodes of partitions.
+        lifetime: Seconds until written rows expire; None: never.
     """
 
     def __init__(self, tables: Tables, fetcher: Fetcher, lifetime: int | None = None) -> None:
@@ -144,15 +144,15 @@ class PostingStatements:
         self._lifetime = () if lifetime is None else (lifetime,)
 
     def add(self, rows: Iterable[PostingRow], at: int) -> Iterator[Statement]:
-        """Add states to rows, many rows a statement, each statement to a node that has them."""
+        """Add states to rows; a statement has many rows that one node owns."""
         return self._write(rows, at, replace=False)
 
     def replace(self, rows: Iterable[PostingRow], at: int) -> Iterator[Statement]:
-        """Add states to rows, and take out all that were added before ``at``."""
+        """Add states to rows, and remove all states added before ``at``."""
         return self._write(rows, at, replace=True)
 
     def delete(self, keys: Iterable[PostingKey], at: int) -> Iterator[Statement]:
-        """Delete rows as they were at ``at``."""
+        """Delete rows, except for states added after ``at``."""
         for part, routing in self._batches([(*key, b"") for key in keys]):
             values = (_packed_key(row) for row in part)
             yield _packed(derived_cql.delete_postings(self._tables, len(part)), at, values, routing)
@@ -191,7 +191,7 @@ def _packed(text: str, at: int, rows: Iterable[list[bytes]], routing: bytes | No
 
 
 def _large_batches(rows: Sequence[_Flat], loose: list[_Flat]) -> Iterator[Sequence[_Flat]]:
-    """Rows of one partition in batches of their own; those that make none are added to the loose ones."""
+    """Split rows of one partition into batches; append the rest to ``loose``."""
     short = [row for row in rows if len(row[-2]) <= _LONG_ID]
     loose += [row for row in rows if len(row[-2]) > _LONG_ID]
     start = 0

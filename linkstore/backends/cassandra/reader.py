@@ -1,4 +1,4 @@
-"""Answers the fetches of one plan. Refs are numbers given out as documents and link groups are met."""
+"""Answers the fetches of one plan. Refs are assigned to documents and link groups in the order met."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 
-from linkstore.backends.base import LexicalReader, immediate
 from linkstore.backends.cassandra.groups import GroupReader, GroupRows
 from linkstore.backends.cassandra.matches import Matches
 from linkstore.backends.cassandra.nearest import NearestSearch
@@ -17,6 +16,7 @@ from linkstore.backends.cassandra.reading import Documents as Known
 from linkstore.backends.cassandra.reading import Fetcher, LinkGroups
 from linkstore.backends.cassandra.scopes import Scope
 from linkstore.backends.cassandra.words import Words
+from linkstore.backends.reader import LexicalReader, immediate
 from linkstore.filters import Condition
 from linkstore.plans import (
     Candidates,
@@ -44,15 +44,15 @@ _NO_FLOATS: Final = np.empty(0, np.float32)
 
 
 class CassandraReader(LexicalReader):
-    """Reads each document once, whole, when it is first needed.
+    """Reads each document at most once, with all its columns.
 
     Args:
         fetcher: Reads documents by id.
         members: Reads link groups.
         search: Finds documents by similarity.
-        words: Finds documents by words, if the store can.
+        words: Finds documents by words, if the store indexes them.
         scope: Which documents exist for the plan.
-        empty: Whether the store never had a document, and so has no tables to read.
+        empty: Whether the store never had a document; then it has no tables to read.
     """
 
     def __init__(
@@ -75,16 +75,16 @@ class CassandraReader(LexicalReader):
         self._groups = LinkGroups()
 
     def nearest(self, fetch: Nearest) -> Operation[Candidates]:
-        """By the server's index, scored again here."""
+        """Ask the server's index, and compute the scores here."""
         within = replace(fetch, filter=self._scope.condition & fetch.filter)
         rows = [] if self._empty else (yield from self._search.rows(within))
         found = [self._known.keep(row) for row in rows if self._scope.holds(row)]
-        # Leave out documents that the plan was already told do not exist.
+        # Leave out documents that an earlier answer treated as not existing.
         refs = np.array([ref for ref in found if self._known.rows[ref] is not None], dtype=np.int64)
         return Candidates(refs=refs, similarity=self._similarities(refs, fetch.vector))
 
     def find(self, fetch: Find) -> Operation[Candidates]:
-        """By id."""
+        """Read documents by id."""
         asked = [self._known.ref(id) for id in dict.fromkeys(fetch.ids)]
         yield from self._read(asked)
         there = np.array([ref for ref in asked if self._known.rows[ref] is not None], dtype=np.int64)
@@ -97,7 +97,7 @@ class CassandraReader(LexicalReader):
 
     @immediate
     def groups(self, fetch: Groups) -> Memberships:
-        """From the links of documents that were read."""
+        """Take link groups from the links of documents that were read."""
         kinds: dict[str, int] = {}
         rows = [
             (position, self._groups.ref(tag), kinds.setdefault(tag[0], len(kinds)), weight)
@@ -123,7 +123,7 @@ class CassandraReader(LexicalReader):
         return sum(fetch.kinds is None or kind in fetch.kinds for one in entries for kind, _ in one) - left
 
     def resolve(self, fetch: Resolve) -> Operation[Ints]:
-        """Checks whether a link group has a member on either side."""
+        """Check whether link groups have a member on either side."""
         tags = [] if self._empty else list(dict.fromkeys(fetch.tags))
         there: set[tuple[str, str]] = set()
         sides: tuple[Side, Side] = ("in", "out")
@@ -133,7 +133,7 @@ class CassandraReader(LexicalReader):
         return np.array([self._groups.ref(tag) if tag in there else -1 for tag in fetch.tags], dtype=np.int64)
 
     def members(self, fetch: Members) -> Operation[Reached]:
-        """From the partitions of the link groups; documents are read where their vectors decide."""
+        """Read the partitions of link groups, and the documents whose exact vectors are needed."""
         tags = [self._groups.tags[group] for group in fetch.groups.tolist()]
         groups = yield from self._read_groups(tags, fetch.side, fetch.cap + 1)
         pool = Pool(self._known, tags, groups, fetch)
@@ -152,7 +152,7 @@ class CassandraReader(LexicalReader):
         return (yield from self._members.read_within(tags, side, limit, self._scope))
 
     def lexical(self, fetch: Lexical) -> Operation[Worded]:
-        """From the partitions of the words; documents are read until the best are sure."""
+        """Read the partitions of words, and documents until the best ones are known."""
         found = yield from self._words.look_up(() if self._empty else fetch.terms, self._scope)
         matches = Matches(self._known, found, fetch, self._words.scan_limit)
         while undecided := matches.undecided():
@@ -161,32 +161,32 @@ class CassandraReader(LexicalReader):
 
     @immediate
     def matching(self, fetch: Matching) -> Bools:
-        """From the documents' metadata."""
+        """Evaluate the filter on the metadata of documents that were read."""
         return self._passing(fetch.filter, fetch.refs)
 
     @immediate
     def vectors(self, fetch: Vectors) -> Floats:
-        """Of documents that were read."""
+        """Vectors of documents that were read."""
         return self._known.vectors(fetch.refs.tolist())
 
     @immediate
     def ids(self, fetch: Ids) -> list[str]:
-        """Of documents that were met."""
+        """Ids of documents met so far."""
         return self._known.ids_of(fetch.refs)
 
     @immediate
     def tags(self, fetch: Tags) -> list[tuple[str, str]]:
-        """Of link groups that were met."""
+        """Tags of link groups met so far."""
         return [self._groups.tags[group] for group in fetch.groups.tolist()]
 
     @immediate
     def documents(self, fetch: Documents) -> list[Stored]:
-        """Of documents that were read."""
+        """Texts and metadata of documents that were read."""
         rows = [self._known.row(ref) for ref in fetch.refs.tolist()]
         return [Stored(id=row.id, text=row.text, metadata=row.metadata()) for row in rows]
 
     def _read(self, refs: Sequence[int]) -> Operation[None]:
-        """Read documents that were not read yet."""
+        """Read those documents that were not read yet."""
         unread = list(dict.fromkeys(self._known.unread(refs)))
         ids = [] if self._empty else [self._known.ids[ref] for ref in unread]
         rows = yield from self._fetcher.documents(ids)

@@ -1,4 +1,4 @@
-"""What a plan has read so far: documents and link groups, their refs, and how more is read."""
+"""The documents and link groups read for a plan, their refs, and reading more by key."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from linkstore.plans import Operation, Side
 from linkstore.vectors import Bools, Floats, Ints
 
 KEYS_A_STATEMENT: Final = 100
-"""How many partitions one statement asks for at most."""
+"""Maximum number of partitions in one statement."""
 LANES: Final = 4
-"""Into how many statements the keys of one node go: it answers each in a thread of its own, key by key."""
+"""Number of statements that the keys of one node are split into. A node handles the keys of a statement one
+after another, but several statements in parallel."""
 LEAST_KEYS: Final = 8
-"""Fewer keys than this do not get a separate statement."""
+"""Minimum number of keys in a statement, if there are as many."""
 
 
 class Documents:
-    """The documents a plan has met: a ref for each id, and the row of those that were read.
+    """The documents met by a plan: the refs of their ids, and the rows of those that were read.
 
-    Each is read once, so that all the plan is told of it belongs to one state.
+    Each document is read at most once, so all answers about it are of one state.
     """
 
     def __init__(self) -> None:
@@ -47,7 +48,7 @@ class Documents:
         return ref
 
     def refs(self, ids: Sequence[str]) -> Ints:
-        """The refs of many ids, some of which occur again and again."""
+        """The refs of ids, which may have duplicates."""
         new = [id for id in dict.fromkeys(ids) if id not in self._refs]
         self._refs.update(zip(new, range(len(self.ids), len(self.ids) + len(new)), strict=True))
         self.ids += new
@@ -56,38 +57,38 @@ class Documents:
         return np.fromiter(map(self._refs.__getitem__, ids), np.int64, len(ids))
 
     def keep(self, row: DocumentRow) -> int:
-        """Keep a row that was read, unless there is one already; returns its ref."""
+        """Store a row unless the document was read before; returns its ref."""
         ref = self.ref(row.id)
         if not self._read[ref]:
             self.rows[ref], self._read[ref] = row, 1
         return ref
 
     def read(self, refs: Ints) -> Bools:
-        """Which of them were asked for."""
+        """Which of the documents were read, (n,)."""
         return np.array(self._read, dtype=np.bool_)[refs]
 
     def unread(self, refs: Sequence[int]) -> list[int]:
-        """Those that were not read yet."""
+        """The documents that were not read yet."""
         return [ref for ref in refs if not self._read[ref]]
 
     def mark_read(self, refs: Sequence[int]) -> None:
-        """Note that these were asked for; those without a row do not exist."""
+        """Mark documents as read; those without a row do not exist."""
         for ref in refs:
             self._read[ref] = 1
 
     def row(self, ref: int) -> DocumentRow:
-        """The row of a document that the plan was given."""
+        """The row of a document that an answer contained."""
         row = self.rows[ref]
-        assert row is not None, "a ref that no answer held"
+        assert row is not None, "a ref that no answer contained"
         return row
 
     def weights(self, ref: int, side: Side, links: Condition = EVERYTHING) -> dict[tuple[str, str], float]:
-        """The link groups that a document lies on, on one side, with the weight there; none if it is gone.
+        """The link groups that a document belongs to on one side, with weights; empty if it does not exist.
 
         Args:
-            ref: Of the document.
-            side: Of the link groups.
-            links: What the data of a link must pass to count.
+            ref: The document.
+            side: The side of the link groups.
+            links: Condition on the data of links; other links do not count.
         """
         known = self._weights.get((ref, side, links.key))
         if known is None:
@@ -107,12 +108,12 @@ class Documents:
         return np.stack([self.row(ref).vector for ref in refs])
 
     def ids_of(self, refs: Ints) -> list[str]:
-        """Ids."""
+        """The ids of documents."""
         return [self.ids[ref] for ref in refs.tolist()]
 
 
 class LinkGroups:
-    """The link groups a plan has met: a ref for each (kind, tag)."""
+    """The link groups met by a plan: a ref for each (kind, tag)."""
 
     def __init__(self) -> None:
         self._refs: dict[tuple[str, str], int] = {}
@@ -127,11 +128,11 @@ class LinkGroups:
 
 
 class Fetcher:
-    """Reads rows by key, few statements for many keys, each to a node that has them.
+    """Reads rows by key, with few statements for many keys, each sent to a node that owns them.
 
     Args:
-        tables: Of the store.
-        placement: Which node has which partition.
+        tables: The tables of the store.
+        placement: Finds the nodes of partitions.
     """
 
     def __init__(self, tables: Tables, placement: Placement) -> None:
@@ -139,17 +140,17 @@ class Fetcher:
         self._placement = placement
 
     def documents(self, ids: Sequence[str]) -> Operation[list[DocumentRow]]:
-        """The documents with these ids that exist, in any order."""
+        """The existing documents with these ids, in any order."""
         rows = yield from self.by_id(cql.read_documents(self._tables), ids, "read documents")
         return [DocumentRow.of(row) for row in rows if is_whole(row)]
 
     def present(self, ids: Sequence[str]) -> Operation[set[str]]:
-        """Those of the ids whose documents are stored."""
+        """The ids whose documents exist."""
         rows = yield from self.by_id(cql.read_presence(self._tables), ids, "read documents")
         return {id for id, digest in rows if digest is not None}
 
     def by_id(self, statement: str, ids: Sequence[str], what: str) -> Operation[list[tuple[Any, ...]]]:
-        """The rows that a statement about a list of ids gives."""
+        """The rows that a statement with a list of ids returns."""
         ids = [id for id in ids if is_possible(id)]
         if not ids:
             return []
@@ -161,7 +162,7 @@ class Fetcher:
         return [row for rows in answers for row in rows]
 
     def parts(self, table: str, keys: Sequence[tuple[Any, ...]]) -> Iterator[tuple[list[int], bytes | None]]:
-        """Positions of keys that one statement asks for, and where to send it."""
+        """For each statement, the positions of its keys and its routing key."""
         for share in self.by_replica(table, keys):
             size = min(KEYS_A_STATEMENT, max(LEAST_KEYS, -(-len(share.positions) // LANES)))
             for start in range(0, len(share.positions), size):

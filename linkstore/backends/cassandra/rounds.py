@@ -1,4 +1,4 @@
-"""Rows of members and words as an inspection reads them: all there are, a bounded number at a time."""
+"""Reads all rows of members and words for an inspection, a bounded number at a time."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.plans import Operation
 
 PAGE: Final = 1_000
-"""Documents that are read at once."""
+"""Documents per page."""
 POSTINGS: Final = 5_000
-"""Postings of a partition that are read at once."""
+"""Postings of a partition per page."""
 AT_ONCE: Final = 8
-"""Ranges or partitions that are read at once."""
-_A_RANGE: Final = 2_000
-_LEAST_RANGES: Final = 16
+"""Ranges or partitions that are read concurrently."""
+_ROWS_PER_RANGE: Final = 2_000
+_MIN_RANGES: Final = 16
 _FIRST_TOKEN: Final = -(1 << 63)
 _TOKENS: Final = 1 << 64
 Row = tuple[Any, ...]
@@ -32,8 +32,8 @@ class Found:
 
     Args:
         key: Its primary key.
-        states: What it says.
-        written: When the last of its states was written.
+        states: Its states.
+        written: Latest write time of its states.
     """
 
     key: Row
@@ -42,13 +42,13 @@ class Found:
 
     @classmethod
     def of(cls, row: Row) -> Found:
-        """Read a row of key…, states, when they were written."""
+        """Read a row of key columns, states, write times."""
         *key, states, times = row
         return cls(key=tuple(key), states=unpacked(states), written=max(times or (), default=0))
 
 
 def documents_after(tables: Tables, after: str | None) -> Operation[list[Row]]:
-    """The next documents in the order of the ring, as :func:`.cql.read_states` has them."""
+    """The next documents in token order, with the columns of :func:`.cql.read_states`."""
     first = Statement(cql=cql.read_states_first(tables), values=(PAGE,), page_limit=PAGE)
     following = Statement(cql=cql.read_states_after(tables), values=(after, PAGE), page_limit=PAGE)
     (rows,) = yield Requests(statements=(first if after is None else following,), what="read documents")
@@ -56,21 +56,21 @@ def documents_after(tables: Tables, after: str | None) -> Operation[list[Row]]:
 
 
 class MemberRounds:
-    """All members, part of the ring by part of the ring.
+    """Reads all members, by ranges of tokens.
 
     Args:
-        tables: Of the store.
-        expected: About how many there are; of so many parts.
+        tables: The tables of the store.
+        expected: Estimated number of members, which determines the number of ranges.
     """
 
     def __init__(self, tables: Tables, expected: int) -> None:
-        parts = max(_LEAST_RANGES, expected // _A_RANGE)
+        parts = max(_MIN_RANGES, expected // _ROWS_PER_RANGE)
         ends = [_FIRST_TOKEN + _TOKENS * n // parts for n in range(parts)] + [_FIRST_TOKEN + _TOKENS - 1]
         text = derived_cql.read_range_of_members(tables)
         self._left = [Statement(cql=text, values=ends[at : at + 2]) for at in range(parts)]
 
     def next(self) -> Operation[list[Found] | None]:
-        """The next members; None if there are no more parts."""
+        """The next members; None after the last range."""
         if not self._left:
             return None
         now, self._left = self._left[:AT_ONCE], self._left[AT_ONCE:]
@@ -79,11 +79,11 @@ class MemberRounds:
 
 
 class PostingRounds:
-    """All postings, some thousand of a partition at a time.
+    """Reads all postings, by pages of their partitions.
 
     Args:
-        tables: Of the store.
-        buckets: Into how many partitions a word is split.
+        tables: The tables of the store.
+        buckets: Number of partitions of a word.
     """
 
     def __init__(self, tables: Tables, buckets: int) -> None:
@@ -92,7 +92,7 @@ class PostingRounds:
         self._left: list[tuple[Partition, Row | None]] = [(each, None) for each in partitions]
 
     def next(self) -> Operation[list[Found] | None]:
-        """The next postings; None if there are no more."""
+        """The next postings; None after the last ones."""
         if not self._left:
             return None
         now, self._left = self._left[:AT_ONCE], self._left[AT_ONCE:]

@@ -1,4 +1,4 @@
-"""Between records and rows of the table of documents."""
+"""Converts between records and rows of the table of documents."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from linkstore.vectors import Floats
 Membership = tuple[str, str, Side]
 """A side of a link group: kind, tag, side."""
 StoredLink = tuple[str, str, str, float]
-"""A link as a row has it: kind, tag, direction, weight."""
+"""A link in the column of links: kind, tag, direction, weight."""
 LinkCell = tuple[str, frozenset[StoredLink]]
-"""The column of links: the JSON of ``metadata["links"]`` (empty: none), and the links themselves.
+"""The column of links: the JSON of ``metadata["links"]`` (empty: none), and the parsed links.
 
-It is one column, so that of two writes at the same moment one wins whole.
+Both are in one column, so that they always come from the same write.
 """
 LONGEST_KEY: Final = 65_535
-"""Bytes that a key may have."""
+"""Maximum length of a key in bytes."""
 LONGEST_ID: Final = 65_000
-"""Bytes of UTF-8 that an id may have: with a word and its head, it must fit into a key."""
+"""Maximum length of an id in bytes of UTF-8; together with a word and a hash it must fit into a key."""
 LONGEST_TERM: Final = 512
-"""Values with more bytes of UTF-8 are not searchable; the server's index takes no more than 1,024."""
+"""Longer values (bytes of UTF-8) are not searchable; the server's index accepts at most 1,024 bytes."""
 _SIZE: Final = struct.Struct(">i")
 _WEIGHT: Final = struct.Struct(">f")
 _PARTS: Final = 4
@@ -47,7 +47,7 @@ class DocumentRow:
         id: Its id.
         text: Its content.
         attributes: Its metadata without links, as JSON.
-        packed: Its links, as the server sends them: see :func:`links_of`.
+        packed: Its column of links in the format of the native protocol, see :func:`links_of`.
         vector: (d,) float32 of unit length.
     """
 
@@ -69,7 +69,7 @@ class DocumentRow:
         return links_of(self.packed)
 
     def metadata(self) -> dict[str, Any]:
-        """The metadata as its author gave it; the receiver's own."""
+        """The metadata as it was added, as a new dict."""
         fields: dict[str, Any] = orjson.loads(self.attributes)
         written = written_links(self.packed)
         return {**fields, LINKS_KEY: orjson.loads(written)} if written else fields
@@ -77,8 +77,8 @@ class DocumentRow:
     def weight(self, kind: str, tag: str, side: Side) -> float | None:
         """The highest weight of its links to a link group on one side; None if it has none.
 
-        The link is looked for among the bytes. No other bytes look like it: neither kinds nor tags nor JSON
-        hold a NUL, and sizes begin with one.
+        This searches the packed bytes. A match is always a link: kinds, tags and JSON contain no NUL, and the
+        size before each part starts with one.
         """
         packed, start = self.packed or b"", _sized(kind) + _sized(tag)
         found = []
@@ -90,13 +90,13 @@ class DocumentRow:
         return max(found, default=None)
 
     def weights(self, side: Side) -> dict[tuple[str, str], float]:
-        """The link groups it lies on, on one side, with the highest weight of its links there."""
+        """The link groups it belongs to on one side, with the highest weight of its links."""
         return {
             (kind, tag): weight for (kind, tag, of), weight in memberships(self.links).items() if of == side
         }
 
     def passing(self, side: Side, condition: Condition) -> dict[tuple[str, str], float]:
-        """The same of links whose data pass; data are only in what the author wrote."""
+        """The same for links whose data pass a condition; the data are only in the JSON."""
         if not has_link_data(self.packed):
             return self.weights(side) if condition.matches({}) else {}
         return passing_weights(read_links(self.packed, self.id), side, condition)
@@ -114,7 +114,7 @@ class DocumentRow:
 
 
 def is_whole(row: tuple[Any, ...]) -> bool:
-    """Whether a row is a document: its links alone, written last, may outlive the rest by a second."""
+    """Whether a row is a document. If it expires, its links may outlive the other columns by a second."""
     return row[-1] is not None
 
 
@@ -127,23 +127,23 @@ _DIRECTIONS: Final[Mapping[Side, tuple[bytes, ...]]] = {
     "out": (_sized("out"), _sized("bidir")),
     "in": (_sized("in"), _sized("bidir")),
 }
-"""Directions of links that lie on a side, as a row has them."""
+"""The directions of links on each side, in the format of the native protocol."""
 
 
 def links_of(packed: bytes | None) -> list[StoredLink]:
-    """Read a document's links as the native protocol has them, several times faster than the driver does.
+    """Read a document's links from the native protocol's format, several times faster than the driver.
 
-    They are a tuple: the JSON their author wrote, and the set of links. A collection is its length and then
-    its elements, a tuple is its parts; each is preceded by its size in bytes, -1 for a null. All numbers are
-    of 32 bits, big-endian.
+    The column is a tuple of the JSON and the set of links. A collection is its length followed by its
+    elements, a tuple is its parts; each element or part is preceded by its size in bytes, -1 for null. All
+    numbers are 32-bit big-endian integers.
     """
     if packed is None:
         return []
     parts: list[bytes] = []
     (size,) = _SIZE.unpack_from(packed)
-    at, end = 3 * _SIZE.size + size, len(packed)  # behind the JSON, the size of the set, and its length
+    at, end = 3 * _SIZE.size + size, len(packed)  # after the JSON, the size of the set, and its length
     while at < end:
-        at += _SIZE.size  # of the tuple, which its four parts tell
+        at += _SIZE.size  # skip the size of the tuple
         for _ in range(_PARTS):
             (size,) = _SIZE.unpack_from(packed, at)
             at += _SIZE.size
@@ -156,7 +156,7 @@ def links_of(packed: bytes | None) -> list[StoredLink]:
 
 
 def written_links(packed: bytes | None) -> bytes:
-    """The JSON of a document's links as their author wrote it; empty if its metadata has none."""
+    """The JSON of a document's links as in its metadata; empty if there is none."""
     if packed is None:
         return b""
     (size,) = _SIZE.unpack_from(packed)
@@ -164,7 +164,7 @@ def written_links(packed: bytes | None) -> bytes:
 
 
 def has_link_data(packed: bytes | None) -> bool:
-    """Whether one of a document's links may have data."""
+    """Whether a link of a document may have data."""
     return packed is not None and b'"data":' in packed
 
 
@@ -175,7 +175,7 @@ def read_links(packed: bytes | None, id: str) -> tuple[Link, ...]:
 
 
 def memberships(links: Iterable[StoredLink]) -> dict[Membership, float]:
-    """The sides of link groups that a document with these links lies on, with the highest weight there."""
+    """The sides of link groups that a document with these links belongs to, with the highest weight."""
     found: dict[Membership, float] = {}
     for kind, tag, direction, weight in links:
         for side in _SIDES[direction]:
@@ -185,7 +185,7 @@ def memberships(links: Iterable[StoredLink]) -> dict[Membership, float]:
 
 
 def stored_links(links: Iterable[Link]) -> frozenset[StoredLink]:
-    """The set of links that a row has."""
+    """The set of links in the column of links."""
     return frozenset((link.kind, link.tag, link.direction, link.weight) for link in links)
 
 
@@ -195,15 +195,15 @@ def link_cell(written: str, links: Iterable[Link]) -> LinkCell:
 
 
 def searchable(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """The fields that a filter can ask the server for: those with one short value."""
+    """The fields that the server can look up for a filter: those with one short value."""
     entries = {name: term(value) for name, value in metadata.items() if len(name.encode()) <= LONGEST_TERM}
     return {name: found for name, found in entries.items() if found is not None}
 
 
 def term(value: object) -> str | None:
-    """One spelling for all values that filters call equal; None for what cannot be asked for.
+    """A string that is the same for all values that filters treat as equal; None if not searchable.
 
-    Numbers that are equal are spelt alike, and a number, a string and a boolean never are.
+    Equal numbers have the same string. A number, a string and a boolean never have the same string.
     """
     if isinstance(value, bool):
         return f"b{value:d}"
@@ -215,15 +215,15 @@ def term(value: object) -> str | None:
 
 
 def is_possible(id: str) -> bool:
-    """Whether a document can have this id; none is asked for by another."""
+    """Whether a document can have this id; others are not sent to the server."""
     return len(id) <= LONGEST_KEY and len(id.encode()) <= LONGEST_KEY
 
 
 def attributes_of(record: Record) -> tuple[str, str]:
-    """A record's metadata without links, and the links as their author wrote them (empty: none), as JSON.
+    """A record's metadata without links, and its links (empty: none), as JSON.
 
     Raises:
-        DocumentError: If it is none, or the id is too long; the message names the document.
+        DocumentError: If the metadata is not JSON, or the id is too long; the message names the document.
     """
     if len(record.id) > LONGEST_ID or len(record.id.encode()) > LONGEST_ID:
         raise DocumentError(
@@ -242,7 +242,7 @@ def attributes_of(record: Record) -> tuple[str, str]:
 
 
 def digest_of(record: Record, attributes: str) -> bytes:
-    """A hash of all that makes two records the same, but for their links."""
+    """A hash of text, metadata without links, and vector."""
     text = record.text.encode()
     digest = xxhash.xxh3_128(text)
     digest.update(b"\0%d\0" % len(text) + attributes.encode())

@@ -1,9 +1,9 @@
-"""What a store records of itself, and its tables: made on demand, checked before use.
+"""Creates the tables of a store, and reads and checks its settings.
 
-Of several clients that make a store at once, lightweight transactions decide who settles what. The embedding
-is settled first, then the tables for its vectors are made, and only then is it recorded; so whoever reads
-that a store has an embedding finds the tables there. A client that stops between these steps leaves a store
-that the next one completes.
+Several clients may create a store at once; lightweight transactions choose one value for each setting. The
+clients first agree on the embedding, then create the tables for its vectors, and then record its dimension.
+So a client that reads the dimension can rely on the tables. If a client stops between these steps, the next
+one completes them.
 """
 
 from __future__ import annotations
@@ -23,25 +23,24 @@ from linkstore.errors import StoreFormatError, StoreNotFoundError
 from linkstore.plans import Operation
 
 _CLAIM: Final = "claim"
-"""The setting that settles which embedding a store will have: dimension and name, as JSON."""
+"""The setting with the agreed embedding: dimension and name, as JSON."""
 VERSION: Final = 5
-"""Since 2 a store may have a table of words; since 3 links lie in a column of their own, and rows of members
-and words hold sets of states; since 4 the names of link kinds and metadata fields are settings; since 5 there
-is a table of accesses."""
+"""2 added the table of words; 3 the column of links, and sets of states in rows of members and words; 4
+settings with the names of link kinds and metadata fields; 5 the table of accesses."""
 _WITHOUT_NAMES: Final = 3
 _WITHOUT_ACCESSES: Final = 4
 _READ: Final = ["version", "embedding", "dimension", "buckets", "words"]
-"""The settings that say what the store is; the others are names, of which there may be thousands."""
+"""The settings about the store itself; others are names, of which there may be thousands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """The table of settings.
+    """The settings of a store.
 
     Args:
-        version: Of the schema; None in a new store.
+        version: Version of the schema; None in a new store.
         manifest: The embedding.
-        buckets: Into how many partitions a side of a link group is split, and a word.
+        buckets: Number of partitions of one side of a link group, and of a word.
         lexical: Whether words are indexed.
     """
 
@@ -52,20 +51,20 @@ class Recorded:
 
 
 def set_up(tables: Tables, *, create: bool, buckets: int, lexical: bool) -> Operation[Recorded]:
-    """Make the small tables if they are not there, and read what they say.
+    """Create the small tables if they do not exist, and read the settings.
 
     Args:
-        tables: Of the store.
-        create: Make them if they are not there.
-        buckets: Of a new store.
+        tables: The tables of the store.
+        create: Whether to create them.
+        buckets: The setting of a new store.
         lexical: Whether a new store indexes words.
 
     Raises:
         StoreNotFoundError: If the store does not exist and ``create`` is False.
         StoreFormatError: If it is of a version that this linkstore does not know.
     """
-    there = yield from _there(tables)
-    if tables.settings_name not in there:
+    existing = yield from _table_names(tables)
+    if tables.settings_name not in existing:
         if not create:
             raise StoreNotFoundError(f"the keyspace {tables.keyspace!r} has no store named {tables.name!r}")
         yield from _schema(cql.create_small_tables(tables))
@@ -76,7 +75,7 @@ def set_up(tables: Tables, *, create: bool, buckets: int, lexical: bool) -> Oper
         yield from _settle(tables, values)
         recorded = yield from read(tables)
     if recorded.version in {_WITHOUT_NAMES, _WITHOUT_ACCESSES}:
-        yield from _bring_forward(tables, recorded, recorded.version)
+        yield from _migrate(tables, recorded, recorded.version)
         recorded = yield from read(tables)
     if recorded.version not in {VERSION, None}:
         older = recorded.version is not None and recorded.version < VERSION
@@ -89,7 +88,7 @@ def set_up(tables: Tables, *, create: bool, buckets: int, lexical: bool) -> Oper
 
 
 def read(tables: Tables) -> Operation[Recorded]:
-    """The settings as they are now."""
+    """Read the settings."""
     statement = Statement(cql=cql.read_named_settings(tables), values=(_READ,))
     (rows,) = yield Requests(statements=(statement,), what="read what the store records of itself")
     found: dict[str, str] = dict(rows)
@@ -105,7 +104,7 @@ def read(tables: Tables) -> Operation[Recorded]:
 
 
 def claim(tables: Tables, manifest: Manifest) -> Operation[Manifest]:
-    """Record an embedding if none is recorded; what is recorded then, with the tables for its vectors."""
+    """Record an embedding if none is recorded, and create the tables for it; returns the recorded one."""
     recorded = yield from read(tables)
     if recorded.manifest.dimension is not None or manifest.dimension is None:
         return recorded.manifest
@@ -120,10 +119,10 @@ def claim(tables: Tables, manifest: Manifest) -> Operation[Manifest]:
     return (yield from read(tables)).manifest
 
 
-def _bring_forward(tables: Tables, recorded: Recorded, version: int) -> Operation[None]:
-    """Bring a store of version 3 or 4 to this one: record the names that its documents have, add a table.
+def _migrate(tables: Tables, recorded: Recorded, version: int) -> Operation[None]:
+    """Migrate a store of version 3 or 4: record the names that its documents use, create a table.
 
-    A client that stops on the way leaves the old version, and the next one begins anew.
+    The version is written last. If a client stops before, the next one starts again.
     """
     if version == _WITHOUT_NAMES and recorded.manifest.dimension is not None:
         yield from Names(tables).learn((yield from names_of_documents(tables)))
@@ -134,7 +133,7 @@ def _bring_forward(tables: Tables, recorded: Recorded, version: int) -> Operatio
 
 
 def _settle(tables: Tables, values: Mapping[str, str]) -> Operation[dict[str, str]]:
-    """Record each setting, in this order, unless it is recorded already; what is recorded then."""
+    """Record settings in this order, except those already recorded; returns the recorded values."""
     text = cql.settle_setting(tables)
     settled = {}
     for name, value in values.items():
@@ -145,12 +144,12 @@ def _settle(tables: Tables, values: Mapping[str, str]) -> Operation[dict[str, st
 
 
 def _schema(texts: tuple[str, ...]) -> Operation[None]:
-    """Statements that change the schema, one after another."""
+    """Run statements that change the schema, one after another."""
     for text in texts:
         yield Requests(statements=(Statement(cql=text, level="schema"),), what="make the tables")
 
 
-def _there(tables: Tables) -> Operation[set[str]]:
+def _table_names(tables: Tables) -> Operation[set[str]]:
     statement = Statement(cql=cql.TABLES_THERE, values=(tables.keyspace,), level="one")
     (rows,) = yield Requests(statements=(statement,), what="look for the tables")
     return {name for (name,) in rows}

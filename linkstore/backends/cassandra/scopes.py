@@ -17,23 +17,23 @@ from linkstore.filters import Condition
 from linkstore.plans import Operation
 
 _FEW: Final = 1_000
-"""After so many documents were judged by id, the server's index is asked for all that the scope may hold."""
+"""Beyond this many documents checked by id, the server's index is asked for all that may be in the scope."""
 _LISTED: Final = 20_000
-"""If it gives more than so many, documents are judged by id after all."""
+"""If the index returns more than this many, the remaining documents are checked by id."""
 _PAGE: Final = 5_000
 
 
 class Scope:
-    """The documents that exist for a plan, each judged once.
+    """The documents that exist for a plan; each is checked once.
 
-    Which of many documents the scope holds is told in one of two ways: by reading the metadata of each, or,
-    where the filter has an equality that few documents have, by asking the server's index for those.
+    There are two ways to check many documents: read the metadata of each, or, if the filter has an equality
+    that few documents satisfy, ask the server's index for these.
 
     Args:
-        condition: What documents must pass.
-        tables: Of the store.
+        condition: The condition that documents must pass.
+        tables: The tables of the store.
         fetcher: Reads documents by id.
-        limit: How many documents may be judged.
+        limit: Maximum number of documents to check.
     """
 
     def __init__(self, condition: Condition, tables: Tables, fetcher: Fetcher, limit: int) -> None:
@@ -48,11 +48,11 @@ class Scope:
 
     @property
     def everything(self) -> bool:
-        """Whether it holds all documents."""
+        """Whether all documents are in the scope."""
         return self.condition.always
 
     def holds(self, row: DocumentRow) -> bool:
-        """Whether it holds a document that was read, in that state and when it was judged before."""
+        """Whether a document that was read is in the scope, now and when it was checked before."""
         if self.condition.always:
             return True
         verdict = self._verdicts.get(row.id, True) and self.condition.matches(row.metadata())
@@ -60,14 +60,14 @@ class Scope:
         return verdict
 
     def of(self, ids: Iterable[str], *, sample: bool = False) -> Operation[set[str]]:
-        """Those of the documents that the scope holds.
+        """The ids of documents in the scope.
 
         Args:
-            ids: Their ids.
-            sample: Whether the caller reads a bounded number by itself, which then does not count.
+            ids: The documents to check.
+            sample: Whether the caller bounds the number of documents; then they do not count to the limit.
 
         Raises:
-            FilterError: If more documents would have to be judged than the limit allows.
+            FilterError: If more documents would have to be checked than the limit allows.
         """
         asked = dict.fromkeys(ids)
         unknown = self._unknown(asked)
@@ -93,18 +93,18 @@ class Scope:
         return known if known is not None else self._listed is not None and id in self._listed
 
     def _judge(self, ids: list[str]) -> Operation[None]:
-        """By the metadata of each."""
+        """Check documents by their metadata."""
         statement = cql.read_attributes(self._tables)
         rows = yield from self._fetcher.by_id(statement, ids, "read what filters ask for")
         self._verdicts.update(dict.fromkeys(ids, False))
         self._verdicts.update((id, self._passes(attributes)) for id, attributes in rows)
 
     def _list(self) -> Operation[None]:
-        """By the server's index, if it does not give too many."""
+        """List the documents of the scope by the server's index, unless there are too many."""
         values = (*(part for pair in self._equalities.items() for part in pair), _LISTED + 1)
         text = cql.read_equal(self._tables, len(self._equalities))
         statement = Statement(cql=text, values=values)
-        (rows,) = yield Requests(statements=(statement,), what="look up what a filter asks for")
+        (rows,) = yield Requests(statements=(statement,), what="look up the documents of a filter")
         if len(rows) <= _LISTED:
             self._listed = {id for id, attributes in rows if self._passes(attributes)}
         self._equalities = {}

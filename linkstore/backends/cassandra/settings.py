@@ -1,4 +1,4 @@
-"""How statements are run: consistency, timeouts, retries, concurrency."""
+"""Settings of a store: consistency, timeouts, retries, concurrency."""
 
 from __future__ import annotations
 
@@ -13,39 +13,40 @@ WRITE_LEVELS: Final = (*READ_LEVELS, "EACH_QUORUM")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CassandraSettings:
-    """How a Cassandra store talks to its cluster.
+    """Settings of a store in Cassandra.
 
-    A reader sees all that was acknowledged if the replicas of a read and of a write overlap, as those of
-    LOCAL_QUORUM do within a datacenter.
+    A read sees all acknowledged writes if the replicas of reads and writes overlap, as with LOCAL_QUORUM
+    within a datacenter.
 
     Args:
         read_consistency: Level of reads: LOCAL_QUORUM (default), QUORUM, LOCAL_ONE, ONE, TWO, THREE or
             ALL. Nearest-neighbour search always runs at LOCAL_ONE, as the server requires.
         write_consistency: Level of writes: one of those, or EACH_QUORUM. Default LOCAL_QUORUM.
         timeout: Seconds to wait for the answer to one statement, or to one page of it. Default 10.
-        deadline: Seconds from the first try of a statement (or page) until it is given up; within them
-            it is tried again after timeouts, overload and lost connections. Default 30.
-        schema_timeout: Both of these, for statements that change the schema. Default 60.
-        in_flight: Statements of one operation under way at once. Default 64. Overload halves it, and it
-            comes back within a minute.
-        scan_limit: How many documents a search looks at, at most, where a filter leaves fewer among the 1,000
-            nearest than were asked for. Default 100,000.
-        buckets: Into how many partitions one side of a link group is split, and one word; fixed when the
-            store is made. Default 1.
-        lexical: Whether the words of documents are indexed, so that they can be searched by words; fixed when
-            the store is made. Default True.
-        settle: Seconds after which a write is surely through or stopped. ``verify`` and ``repair`` leave
-            alone what was written later and may yet get its document. A change that takes half as long, and
-            longer than the deadline, fails. Default 600.
-        max_document_bytes: Larger documents (id, text, metadata, links and vector) are refused before
-            anything is written; default 15,728,640 (15 MiB). A server as delivered takes no write of more
-            than 16 MiB: half a ``commitlog_segment_size``, and one ``native_transport_max_frame_size``.
-        max_clock_skew: How far this machine's clock and a node's may differ when a store is opened, in
-            seconds; default 2. Of two writes the later wins, by the clocks of the clients. A document that
-            was added and then is not there was removed before by a client whose clock is ahead, by twice as
-            much at most; it is added again, later than that.
-        ttl: Seconds until documents written through this store expire, with their links. None, the
-            default: never.
+        deadline: Seconds from the first attempt of a statement (or page) until it fails; until then it is
+            retried after timeouts, overload and lost connections. Default 30.
+        schema_timeout: Timeout and deadline of statements that change the schema, in seconds. Default 60.
+        in_flight: Maximum number of concurrent statements of one operation. Default 64. Overload halves it;
+            it recovers within a minute.
+        scan_limit: Maximum number of documents that a search scans if fewer of the 1,000 nearest pass its
+            filter than were requested. Default 100,000.
+        buckets: Number of partitions of one side of a link group, and of a word; fixed when the store is
+            created. Default 1.
+        lexical: Whether the words of documents are indexed for lexical search; fixed when the store is
+            created. Default True.
+        settle: Seconds after which every write has completed or failed. ``verify`` and ``repair`` ignore
+            younger rows, whose documents may not be written yet. A change that takes more than half of this
+            time, and more than the deadline, fails. Default 600.
+        max_document_bytes: Larger documents (id, text, metadata, links and vector) raise an error before
+            anything is written; default 15,728,640 (15 MiB). With its default configuration, a server accepts
+            writes of at most 16 MiB: half of ``commitlog_segment_size``, and
+            ``native_transport_max_frame_size``.
+        max_clock_skew: Maximum difference in seconds between the clocks of this machine and of a node when a
+            store is opened; default 2. The write with the later timestamp wins, and timestamps come from
+            clients. If a document is missing after it was added, a client whose clock is ahead, by at most
+            twice this value, removed it before; then it is added again with a timestamp later than that.
+        ttl: Seconds until documents written by this client expire, with their links. None, the default:
+            never.
 
     Raises:
         BackendError: If a level is unknown or a number is not positive.
@@ -67,7 +68,7 @@ class CassandraSettings:
 
     @property
     def reads_see_writes(self) -> bool:
-        """Whether each read asks a node that has what was acknowledged before."""
+        """Whether the replicas of reads and writes overlap, so that reads see acknowledged writes."""
         levels = self.read_consistency, self.write_consistency
         return "ALL" in levels or all(level.endswith("QUORUM") for level in levels)
 

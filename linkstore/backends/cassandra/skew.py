@@ -1,7 +1,7 @@
-"""Whether the clocks of this machine and of the nodes agree.
+"""Compares the clock of this machine with those of the nodes.
 
-Of two writes the one with the later timestamp counts, and clients take timestamps from their clocks. What a
-client wrote whose clock is minutes ahead, others could not change for minutes.
+The write with the later timestamp wins, and clients take timestamps from their clocks. If the clock of a
+client is minutes ahead, other clients cannot change what it wrote for minutes.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _MOST_NODES: Final = 8
 
 
 def check_clocks(nodes: int, bound: float) -> Operation[None]:
-    """Compare this machine's clock with that of each node, or of 8 of them.
+    """Compare the clock of this machine with those of up to 8 nodes.
 
     Args:
-        nodes: How many there are; the driver sends each statement to the next.
-        bound: How far they may differ, in seconds, beyond the time that the answer takes.
+        nodes: Number of nodes; the driver sends each statement to another one.
+        bound: Maximum difference in seconds, in addition to the time until the answer.
 
     Raises:
-        ClockSkewError: If they differ by more; the message says both times.
+        ClockSkewError: If the difference is larger; the message has both times.
     """
     for _ in range(min(max(nodes, 1), _MOST_NODES)):
         asked = _now()

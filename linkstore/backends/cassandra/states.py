@@ -1,7 +1,7 @@
-"""The content of a row of members or words: the states of a document that it records, as a set of blobs.
+"""The content of a row of members or words: a set of blobs, one for each recorded state of the document.
 
-A write adds its own state to a row and, once the document is written, takes the others out. So the state that
-is stored is in the row at every moment, and a row of one state, which is nearly every row, can be relied on.
+A write adds its state to a row, then writes the document, then removes the other states. So a row always has
+the current state of its document. Nearly all rows have exactly one state, which is then the current one.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Final
 _SIZE: Final = struct.Struct(">i")
 ONE: Final = _SIZE.pack(1)
 BEFORE: Final = 2 * _SIZE.size
-"""Bytes before the state in a set that holds one: the number of elements, and the size of this one."""
+"""Bytes before the state in a set of one: the number of elements, and the size of the element."""
 
 
 def packed(*states: bytes) -> bytes:
-    """A set of states, as the native protocol has it."""
+    """A set of states in the format of the native protocol."""
     return _SIZE.pack(len(states)) + b"".join(_SIZE.pack(len(one)) + one for one in states)
 
 
 def unpacked(states: bytes | None) -> list[bytes]:
-    """The states of a set, as the native protocol has it."""
+    """The states in a set in the format of the native protocol."""
     if not states:
         return []
     (count,), at = _SIZE.unpack_from(states), _SIZE.size
@@ -36,6 +36,6 @@ def unpacked(states: bytes | None) -> list[bytes]:
 
 
 def packed_list(texts: Sequence[str]) -> bytes:
-    """A list of texts, as the native protocol has it."""
+    """A list of texts in the format of the native protocol."""
     each = [text.encode() for text in texts]
     return _SIZE.pack(len(each)) + b"".join(_SIZE.pack(len(one)) + one for one in each)

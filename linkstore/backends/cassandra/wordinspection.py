@@ -18,16 +18,16 @@ _STAMP: Final = slice(HEAD.fields["stamp"][1] - HASH_BYTES, None)  # type: ignor
 
 
 class WordInspection:
-    """Looks at all postings.
+    """Inspects all postings.
 
-    The state of a posting follows from the text that its stamp names. So of each document no more is kept
-    than its stamp and how many postings it has.
+    The stamp of a posting determines its state. So only the stamp and the number of postings of each document
+    are kept.
 
     Args:
-        tables: Of the store.
-        fetcher: Knows which node has which partition.
+        tables: The tables of the store.
+        fetcher: Finds the nodes of partitions.
         derived: Reads states of documents.
-        buckets: Into how many partitions a word is split.
+        buckets: Number of partitions of a word.
     """
 
     def __init__(self, tables: Tables, fetcher: Fetcher, derived: DerivedRows, buckets: int) -> None:
@@ -40,7 +40,7 @@ class WordInspection:
         """Read documents, then postings, then once more the documents whose postings differ.
 
         Args:
-            horizon: What was written later may be of a write that is under way.
+            horizon: Rows with a later timestamp may belong to a write in progress.
         """
         seen: dict[str, int] = {}
         stamps: dict[str, bytes] = {}
@@ -65,7 +65,7 @@ class WordInspection:
         def absent(
             id: str, rows: Mapping[PostingKey, bytes], doubted: Sequence[Found]
         ) -> Iterable[PostingKey]:
-            """Only how many are absent is known; so it is all of which the rows are not in doubt."""
+            """Only the number of missing rows is known; so return all rows that are not doubtful."""
             there = {found.key for found in doubted}
             return rows.keys() - there if missing[id] > len(there & rows.keys()) else ()
 
@@ -75,11 +75,11 @@ class WordInspection:
         )
 
     def mend(self, differences: Differences, now: int) -> Operation[None]:
-        """Delete strays, write what is missing."""
-        yield from differences.mend(self._statements, now, "mend words")
+        """Delete surplus postings, and write missing ones."""
+        yield from differences.mend(self._statements, now, "repair words")
 
     def findings(self, differences: Differences) -> tuple[Finding, ...]:
-        """The differences in words."""
+        """The differences as findings."""
         return differences.findings(*_PROBLEMS)
 
     def _expected(self, state: State) -> Mapping[PostingKey, bytes]:

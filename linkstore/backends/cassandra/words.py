@@ -1,4 +1,4 @@
-"""Whether a store has lexical search, and what does it there."""
+"""Lexical search in a store that indexes words, and an error in one that does not."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from linkstore.plans import Operation
 
 
 class Words:
-    """The words of one store: it indexes them from its beginning, or never.
+    """The words of one store; whether it indexes them is fixed when it is created.
 
     Args:
-        tables: Of the store.
-        recorded: What the store says of itself.
-        settings: Of the backend.
-        corpus: How many documents there are.
+        tables: The tables of the store.
+        recorded: The settings of the store.
+        settings: The settings of the backend.
+        corpus: The number of documents.
     """
 
     def __init__(

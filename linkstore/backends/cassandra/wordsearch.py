@@ -27,19 +27,19 @@ from linkstore.lexical import LONGEST_WORD, POSTINGS, affordable
 from linkstore.plans import Operation
 
 FIRST: Final = 500
-"""So many documents of a word are read at first: enough to know within 5 % how many there are."""
+"""Number of documents of a word that are read first; enough to estimate the total within 5 %."""
 _SURELY: Final = 0.75
-"""There are at least so many times as many as estimated: 5.5 standard errors less."""
+"""The actual number is at least this share of the estimate: 5.5 standard errors below it."""
 
 
 @dataclass(slots=True)
 class WordRows:
-    """The documents that contain a word, as far as they were read.
+    """The documents of a word that were read.
 
     Args:
         word: The word.
         parts: Rows by partition.
-        unfinished: Partitions that have more.
+        unfinished: Partitions with more rows.
     """
 
     word: str
@@ -48,11 +48,11 @@ class WordRows:
 
     @property
     def rows(self) -> Iterator[PostingRow]:
-        """All that was read."""
+        """All rows that were read."""
         return (row for rows in self.parts.values() for row in rows)
 
     def having(self) -> int:
-        """How many documents have the word; if not all were read, how many there are at least."""
+        """The number of documents with the word; a lower bound if not all were read."""
         low = 0
         for partition, rows in self.parts.items():
             if partition in self.unfinished:
@@ -65,12 +65,12 @@ class WordRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
-    """What was read for a question.
+    """The postings read for a question.
 
     Args:
-        taken: The words that are looked up, in the order asked, each with all who have it.
-        left: Those that too many documents have.
-        totals: Of all documents.
+        taken: The words that are looked up, in the order asked, each with all its documents.
+        left: Words that were left out because too many documents have them.
+        totals: Totals of all documents.
     """
 
     taken: Sequence[WordRows]
@@ -79,15 +79,15 @@ class Lookup:
 
 
 class WordSearch:
-    """Looks words up.
+    """Looks up words.
 
-    A word is left out as :func:`linkstore.lexical.affordable` says, and for that not read to its end: its
-    first documents tell how many there are.
+    :func:`linkstore.lexical.affordable` decides which words are left out. Their documents are not all read,
+    because the first ones are enough to estimate the number.
 
     Args:
-        tables: Of the store.
-        buckets: Into how many partitions a word is split.
-        corpus: How many documents there are.
+        tables: The tables of the store.
+        buckets: Number of partitions of a word.
+        corpus: The number of documents.
     """
 
     def __init__(self, tables: Tables, buckets: int, corpus: Corpus) -> None:
@@ -96,9 +96,9 @@ class WordSearch:
         self._corpus = corpus
 
     def look_up(self, words: Sequence[str], scope: Scope) -> Operation[Lookup]:
-        """Read who has the words that can be afforded, and count all documents if that is due.
+        """Read the documents of the words that are not left out, and count all documents if necessary.
 
-        Documents are those of the scope, in all that is counted.
+        Only documents of the scope are read and counted.
         """
         asked = [word for word in dict.fromkeys(words) if 0 < len(word) <= LONGEST_WORD]
         if not asked:
@@ -136,7 +136,7 @@ class WordSearch:
         return found, totals or Totals()
 
     def _finish(self, words: Sequence[WordRows]) -> Operation[None]:
-        """Read words to their end."""
+        """Read the remaining documents of words."""
         keys = [(rows, at) for rows in words for at in sorted(rows.unfinished)]
         text = derived_cql.read_more_postings(self._tables)
         answers = yield from self._read(
@@ -149,7 +149,7 @@ class WordSearch:
     def _first_within(
         self, words: Sequence[str], scope: Scope
     ) -> Operation[tuple[Mapping[str, WordRows], Totals]]:
-        """As :meth:`_first`, of the documents of a scope."""
+        """As :meth:`_first`, for the documents of a scope."""
         limit = -(-FIRST // self._buckets)
         readings = [Reading(word, at, limit) for word in words for at in partitions_of(word, self._buckets)]
         yield from read_within(self._tables, readings, scope)
@@ -161,7 +161,7 @@ class WordSearch:
         return found, (yield from self._totals_within(scope))
 
     def _totals_within(self, scope: Scope) -> Operation[Totals]:
-        """How many documents a scope holds, unless that is known."""
+        """The number of documents in a scope, counted unless known."""
         totals = self._corpus.known(scope.condition.key)
         if totals is None:
             a_part, parts = rows_a_part(self._buckets), partitions_of(EVERY_DOCUMENT, self._buckets)
@@ -172,7 +172,7 @@ class WordSearch:
         return totals
 
     def _finish_within(self, words: Sequence[WordRows], scope: Scope) -> Operation[None]:
-        """As :meth:`_finish`, of the documents of a scope."""
+        """As :meth:`_finish`, for the documents of a scope."""
         keys = [(rows, at) for rows in words for at in sorted(rows.unfinished)]
         readings = [Reading(rows.word, at, None, last=rows.parts[at][-1]) for rows, at in keys]
         yield from read_within(self._tables, readings, scope)

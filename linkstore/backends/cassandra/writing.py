@@ -1,16 +1,16 @@
-"""Writes: rows that follow from documents are added, documents are written, rows that went are taken out.
+"""Writes a change: adds derived rows, then writes documents, then removes derived rows that are not needed.
 
-All that a change writes has one timestamp, which no other change has. Three rules make it right, however the
-requests of several clients fall between each other and wherever one of them stops
+Everything that a change writes has one unique timestamp. Three rules keep the store consistent when several
+clients write at once, and when a client stops at any point
 (``docs/decisions/0008-cassandra-overlapping-writers.md``):
 
-- a change adds all rows of a state before the document is in that state, also those that are there already;
-- adding takes nothing from a row: the states of different writes lie in it side by side;
-- a change takes something out only after its documents were written, and with its own timestamp; so it never
-  reaches what a later change added, and earlier ones are not stored any more.
+- a change adds all rows derived from a state before the document has that state, even if the rows exist;
+- adding a state to a row keeps its other states;
+- a change removes states only after its documents were written, and with its own timestamp; so it does not
+  affect states added by later changes, and earlier states are not current any more.
 
-So all rows of the state that is stored are there at every moment. What is there beside them readers do not
-believe; it is taken out by the change that replaces the document, or by ``repair``.
+So all rows derived from the current state of a document always exist. Readers ignore other rows, which are
+removed by the change that replaces the document, or by ``repair``.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from linkstore.plans import Operation
 
 One = TypeVar("One")
 A_PART: Final = 1_000
-"""This many documents share one timestamp."""
+"""Number of documents that share one timestamp."""
 _OF_KEYS: Final = 200_000
-"""More bytes than an id and a vector have."""
+"""Upper limit of the bytes of an id and a vector."""
 FORGOTTEN_AT_ONCE: Final = 50
-"""One statement deletes the accesses of this many documents."""
+"""Number of documents whose accesses one statement deletes."""
 AT_ONCE: Final = 200
-"""This many documents are read and then written at once: few, so that little changes in between."""
+"""Number of documents that are read and then written together; small, so that little time is in between."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class Prepared:
 
 
 def prepare(records: Sequence[Record]) -> list[Prepared]:
-    """Serialise records, the last of each id, before anything is written.
+    """Serialise records before anything is written; the last record of each id counts.
 
     Raises:
         DocumentError: If metadata is not JSON; the message names the document.
@@ -73,10 +73,10 @@ def prepare(records: Sequence[Record]) -> list[Prepared]:
 
 
 def check_sizes(prepared: Iterable[Prepared], limit: int) -> None:
-    """Make sure that the server can take each document, which it takes as one write.
+    """Check that each document fits into one write.
 
     Raises:
-        DocumentError: If one is larger than the limit; the message names it.
+        DocumentError: If a document is larger than the limit; the message names it.
     """
     for item in prepared:
         record = item.record
@@ -101,12 +101,12 @@ def _prepared(record: Record, code: bytes) -> Prepared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What tells one state of a stored document from another.
+    """What identifies the state of a stored document.
 
     Args:
-        digest: Of the document without its links.
-        links: Its links, as their author wrote them.
-        written: When its last column was.
+        digest: Hash of the document without its links.
+        links: Its links as JSON, as in its metadata.
+        written: Latest write time of its columns.
         lifetime: Seconds until it expires; None: never.
     """
 
@@ -120,12 +120,12 @@ class ChangeWriter:
     """Carries out one change.
 
     Args:
-        tables: Of the store.
-        fetcher: Reads what was stored.
+        tables: The tables of the store.
+        fetcher: Reads stored documents.
         clock: Gives timestamps.
         derived: Makes the statements about members and words.
-        settings: How long what is written lasts, and how long a change may take.
-        corpus: Learns of what is written.
+        settings: Lifetime of documents, and time limits.
+        corpus: Is told how many documents were written.
     """
 
     def __init__(
@@ -179,10 +179,10 @@ class ChangeWriter:
         yield from self._finish((yield from self._put(items, new)))
 
     def _hidden(self, added: Sequence[Prepared]) -> Operation[list[Prepared]]:
-        """Which of the documents that were added are not there.
+        """Which of the added documents cannot be read.
 
-        They were removed before, by a client whose clock is ahead, and what it removed cannot be read. (Or
-        they are being removed at this moment: then either may come last.)
+        A client whose clock is ahead removed them before, and its deletion has a later timestamp. (Or they
+        are being removed at this moment; then either result is correct.)
         """
         if not added or not self._skew:
             return []
@@ -196,7 +196,7 @@ class ChangeWriter:
         return Counter(removed=len(digests))
 
     def _begin(self, known: Iterable[Known]) -> None:
-        """Take a timestamp, later than those of what is replaced."""
+        """Take a timestamp that is later than those of the replaced documents."""
         self._at = self._clock.now(after=max((one.written for one in known), default=0))
         self._since = time.monotonic()
 
@@ -205,7 +205,7 @@ class ChangeWriter:
         self._note(steps)
 
     def _digests(self, ids: Sequence[str]) -> Operation[dict[str, Known]]:
-        """Of each document that there is, which state it is in."""
+        """What identifies the states of existing documents."""
         rows = yield from self._fetcher.by_id(cql.read_digests(self._tables), ids, "read documents")
         return {
             id: Known(
@@ -219,7 +219,7 @@ class ChangeWriter:
         }
 
     def _differs(self, item: Prepared, digests: Mapping[str, Known]) -> bool:
-        """Whether it must be written: with a lifetime always, for that begins anew; or to end one."""
+        """Whether a document must be written; always if it has or had a lifetime, which changes then."""
         known = digests.get(item.record.id)
         return (
             known is None
@@ -229,22 +229,22 @@ class ChangeWriter:
         )
 
     def _put(self, changed: Sequence[Prepared], new: Mapping[str, State]) -> Operation[list[Step]]:
-        """Write documents, right after what they replace was read."""
+        """Write documents, directly after reading the states that they replace."""
         steps: list[Step] = []
         for start in range(0, len(changed), AT_ONCE):
             part = changed[start : start + AT_ONCE]
             self._check_time()
             before = yield from self._derived.stored([item.record.id for item in part], new)
-            late = {id for id, state in before.items() if state.written > self._at}
-            written = [item for item in part if item.record.id not in late]
+            overtaken = {id for id, state in before.items() if state.written > self._at}
+            written = [item for item in part if item.record.id not in overtaken]
             yield from self._run("write documents", map(self._document, written))
-            steps += [Step(now=None, before=new[id]) for id in late]
+            steps += [Step(now=None, before=new[id]) for id in overtaken]
             ids = (item.record.id for item in written)
             steps += [Step(now=new[id], before=before.get(id)) for id in ids]
         return steps
 
     def _remove(self, ids: Sequence[str]) -> Operation[list[Step]]:
-        """Delete documents, right after they were read."""
+        """Delete documents, directly after reading their states."""
         steps: list[Step] = []
         for start in range(0, len(ids), AT_ONCE):
             before = yield from self._derived.stored(ids[start : start + AT_ONCE], {})
@@ -255,7 +255,7 @@ class ChangeWriter:
         return steps
 
     def _check_time(self) -> None:
-        """Rows that are added long before their document would be taken for strays."""
+        """Fail if writing took too long: ``repair`` of another client might have removed the added rows."""
         spent = time.monotonic() - self._since
         if spent > self._in_time:
             raise StoreUnavailableError(
@@ -303,7 +303,7 @@ class ChangeWriter:
         return (self._at,) if self._lifetime is None else (self._at, self._lifetime)
 
     def _note(self, steps: Sequence[Step]) -> None:
-        """Tell the corpus how many documents and words more there are."""
+        """Tell the corpus how the numbers of documents and words changed."""
         now = [step.now for step in steps if step.now]
         before = [step.before for step in steps if step.before and step.before.written]
         words = sum(state.length for state in now) - sum(state.length for state in before)

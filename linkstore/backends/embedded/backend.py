@@ -27,7 +27,6 @@ from linkstore.backends.base import (
     Survey,
     Written,
     check_dimension,
-    immediate,
 )
 from linkstore.backends.embedded import access, cleaning, derived, inspection, notes, snapshot, tallies
 from linkstore.backends.embedded.database import Database
@@ -48,6 +47,7 @@ from linkstore.backends.embedded.writing import (
     prepare,
     with_words,
 )
+from linkstore.backends.reader import immediate
 from linkstore.drivers import answered, run
 from linkstore.errors import CapabilityError, StoreClosedError
 from linkstore.filters import EVERYTHING, Condition

@@ -11,7 +11,6 @@ import numpy as np
 import orjson
 
 from linkstore.arrays import contained
-from linkstore.backends.base import LexicalReader, immediate
 from linkstore.backends.embedded import postings, words
 from linkstore.backends.embedded.ann import PROPOSALS, AnnIndex
 from linkstore.backends.embedded.database import rows_of
@@ -22,6 +21,7 @@ from linkstore.backends.embedded.runs import Runs
 from linkstore.backends.embedded.scopes import Inside, Scopes, surely_large
 from linkstore.backends.embedded.verdicts import Verdicts
 from linkstore.backends.embedded.writing import FIND_GROUPS
+from linkstore.backends.reader import LexicalReader, immediate
 from linkstore.filters import Condition
 from linkstore.lexical import affordable
 from linkstore.order import best, first_by_group, with_ids

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from linkstore.ids import is_storable
 from linkstore.memory.graphstore.items import Kept
 from linkstore.memory.graphstore.places import ALL, EXPIRING
-from linkstore.operations import is_storable
 from linkstore.plans import Candidates, Documents, Find, Members, Plan, Reached, Resolve, Stored
 from linkstore.vectors import Floats, Ints
 

@@ -1,1 +1,1 @@
-"""How statements reach a cluster and answers come back: sessions, deadlines, retries, placement."""
+"""Sends statements to a cluster: sessions, deadlines, retries, placement."""

@@ -62,7 +62,7 @@ except ImportError as error:
 ConfigMode = _ConfigMode
 """Whether a cluster was configured by execution profiles, or by attributes of its sessions (legacy)."""
 ResultRows = ProtocolHandler.message_types_by_opcode[ResultMessage.opcode]
-"""How the driver reads answers."""
+"""The driver's class for results."""
 DRIVER_ERRORS = (
     DriverException,
     NoHostAvailable,
@@ -71,7 +71,7 @@ DRIVER_ERRORS = (
     NoConnectionsAvailable,
     ErrorMessage,
 )
-"""All that the driver raises for a request."""
+"""Every exception that the driver raises for a request."""
 
 __all__ = [
     "AuthenticationFailed",

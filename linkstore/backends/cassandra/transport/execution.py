@@ -1,4 +1,4 @@
-"""Running statements, blocking or on an event loop; what waits for Cassandra waits here."""
+"""Runs statements, blocking or on an event loop. All waiting for Cassandra happens here."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from linkstore.backends.cassandra.transport.sending import Sender
 
 
 class Executor:
-    """Runs requests over a session: concurrently, bounded, page by page, and again where that may help.
+    """Runs requests over a session: with bounded concurrency, page by page, with retries.
 
-    It may be used by several threads and event loops at a time, also where an event loop is running. It
-    changes nothing about the session.
+    Several threads and event loops may use it at once, also inside a running event loop. It does not change
+    the session.
 
     Args:
         session: The driver's.
@@ -56,12 +56,12 @@ class Executor:
         return list(flight.answers)
 
     async def arun(self, requests: Requests) -> list[list[tuple[Any, ...]]]:
-        """Do as :meth:`run` does without blocking the event loop; cancelled, it starts nothing more."""
+        """Like :meth:`run`, without blocking the event loop; stops starting requests when cancelled."""
         await self._aprepare(requests)
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed, so nothing waits
                 loop.call_soon_threadsafe(woken.set)
 
         with self._flight(requests, wake) as flight:
@@ -81,7 +81,7 @@ class Executor:
         return Patience(requests.what, self.session, self.settings)
 
     async def _aprepare(self, requests: Requests) -> None:
-        """Prepare in a thread of its own what is met for the first time: the driver blocks on that."""
+        """Prepare new statements in a thread, because the driver blocks meanwhile."""
         if self._sender.unprepared(requests.statements):
             stop = threading.Event()
             try:
@@ -90,7 +90,7 @@ class Executor:
                 stop.set()
 
     def _prepare(self, requests: Requests, stop: threading.Event) -> None:
-        """Prepare what is met for the first time, with the same patience as statements."""
+        """Prepare new statements, with the same timeouts and retries as for running statements."""
         patience = self._patience(requests)
         for cql in self._sender.unprepared(requests.statements):
             began, tries, done = time.monotonic(), 0, False

@@ -1,4 +1,4 @@
-"""What the driver's errors mean: in words, what to do, and whether trying again may help."""
+"""Describes the driver's errors: the cause, advice for the user, and whether a retry may help."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ _LOOK_AT_LOGIN: Final = "Check the user name and the password."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What an error of the driver means.
+    """Description of an error of the driver.
 
     Args:
-        cause: What went wrong, in words.
-        advice: What to do about it, as sentences.
-        tries: How often to try in all, while there is time.
-        overload: Whether fewer statements at once may help.
-        hosts: The nodes it names; empty if it names none.
+        cause: What went wrong.
+        advice: What to do about it, in sentences.
+        tries: Maximum number of attempts within the deadline.
+        overload: Whether fewer concurrent statements may help.
+        hosts: The nodes that the error names.
     """
 
     cause: str
@@ -79,7 +79,7 @@ class Fault:
 
 @singledispatch
 def diagnose(error: BaseException) -> Fault:
-    """Say what an error of the driver means; one that is not known is not tried again."""
+    """Describe an error of the driver; an unknown error is not retried."""
     return Fault(cause=_said(error), advice="The server's log may say more.")
 
 
@@ -154,7 +154,7 @@ def _(error: Any) -> Fault:
 
 @diagnose.register(NoHostAvailable)
 def _(error: Any) -> Fault:
-    """All nodes were tried: what the first of them said, and for the rest their names."""
+    """All nodes were tried: describe the error with the most attempts, and name all nodes."""
     if not isinstance(error.errors, Mapping) or not error.errors:
         hosts = _names(error.errors or ())
         return Fault(cause="no node is reachable", advice=_LOOK_AT_SERVER, tries=_NO_LIMIT, hosts=hosts)
@@ -183,14 +183,14 @@ def _(error: Any) -> Fault:
 def failure(
     fault: Fault, what: str, hosts: Iterable[object], *, tries: int = 1, spent: float = 0
 ) -> BackendError:
-    """The error to raise.
+    """The exception to raise for a fault.
 
     Args:
-        fault: What went wrong.
-        what: The operation, in words.
+        fault: The description of the error.
+        what: The operation, as in "could not {what}".
         hosts: The nodes to name if the fault names none.
-        tries: How often it was tried.
-        spent: Seconds since the first try.
+        tries: Number of attempts.
+        spent: Seconds since the first attempt.
     """
     where = ", ".join(fault.hosts or _names(hosts)) or "an unknown address"
     tried = f", {tries} tries in {spent:.1f} s" if tries > 1 else ""

@@ -1,8 +1,8 @@
-"""The statements of one operation under way: what to start, what landed, what to try again.
+"""The state of one operation's statements: which to start, which were answered, which to retry.
 
-A flight belongs to one thread or one event loop, which calls :meth:`Flight.advance` whenever the flight
-wakes it. The driver's own thread only puts answers into the flight's tray. So there is one state
-machine for both, it needs no locks, and a flight that nobody advances starts nothing.
+A flight belongs to one thread or one event loop, which calls :meth:`Flight.advance` whenever the flight wakes
+it. The driver's thread only appends results to a queue. So sync and async callers share one state machine,
+which needs no locks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from linkstore.backends.cassandra.transport.requests import Requests, Row, State
 from linkstore.backends.cassandra.transport.sending import Sender, rows_as_tuples
 
 _GRACE: Final = 5.0
-"""Seconds after its timeout in which the driver should have given a statement up."""
+"""Seconds after the timeout of a statement within which the driver should report it."""
 _LOST: Final = Fault(
     cause="the driver neither answered nor gave up",
     advice="A session does not survive a fork, nor its shutdown: open the store in the process that uses it.",
@@ -32,8 +32,8 @@ _LOST: Final = Fault(
 
 
 @dataclass(slots=True, eq=False)
-class _Leg:
-    """What is still to do for one statement, page by page."""
+class _Pending:
+    """A statement, and the pages of its answer received so far."""
 
     position: int
     statement: Statement
@@ -43,7 +43,7 @@ class _Leg:
     since: float = 0.0
 
     def missing(self) -> bool:
-        """Whether more rows are wanted."""
+        """Whether more rows are requested."""
         limit = self.statement.page_limit
         return limit is None or len(self.rows) < limit
 
@@ -52,27 +52,27 @@ class _Leg:
 class _Attempt:
     """One request to the driver."""
 
-    leg: _Leg
+    pending: _Pending
     started: float
     expires: float
     future: Any = None
 
 
-class _Landing(NamedTuple):
+class _Result(NamedTuple):
     attempt: _Attempt
     rows: Any
     error: BaseException | None
 
 
 class Flight:
-    """One operation's statements, from the first start to the last answer.
+    """Runs the statements of one operation.
 
     Args:
-        requests: What to run.
-        sender: Sends statements; their texts must be prepared.
-        pace: How many at once.
-        patience: Decides what is tried again, and when.
-        wake: Called, in any thread, when there is something to advance for.
+        requests: The statements.
+        sender: Sends statements, which must be prepared.
+        pace: Limits the number of concurrent statements.
+        patience: Decides on retries and timeouts.
+        wake: Called in any thread when :meth:`advance` should be called.
     """
 
     def __init__(
@@ -83,11 +83,11 @@ class Flight:
         self._patience = patience
         self._wake = wake
         self._answers: list[list[Row]] = [[] for _ in requests.statements]
-        self._ready = deque(_Leg(*each) for each in enumerate(requests.statements))
-        self._resting: list[tuple[float, int, _Leg]] = []
+        self._ready = deque(_Pending(*each) for each in enumerate(requests.statements))
+        self._waiting: list[tuple[float, int, _Pending]] = []
         self._order = count()
-        self._flying: dict[int, _Attempt] = {}
-        self._tray: deque[_Landing] = deque()
+        self._running: dict[int, _Attempt] = {}
+        self._results: deque[_Result] = deque()
         self._woken = False
         self._open = True
 
@@ -106,97 +106,97 @@ class Flight:
         return self._answers
 
     def advance(self) -> bool:
-        """Take in what landed and start what may start.
+        """Process results, and start statements.
 
         Returns:
-            Whether everything is answered.
+            Whether all statements are answered.
 
         Raises:
-            BackendError: If a statement failed for good.
+            BackendError: If a statement failed and is not retried.
         """
-        self._woken = False  # before the tray is emptied: what lands from here on wakes again
-        while self._tray:
-            self._take(self._tray.popleft())
+        self._woken = False  # before processing results, so that any later result wakes the caller again
+        while self._results:
+            self._take(self._results.popleft())
         now = time.monotonic()
-        self._look_for_lost(now)
-        self._start_what_may(now)
-        return not (self._flying or self._resting or self._ready)
+        self._check_lost(now)
+        self._start_ready(now)
+        return not (self._running or self._waiting or self._ready)
 
     def pause(self) -> float:
-        """Seconds until there is something to do even if nothing lands."""
-        times = [attempt.expires + _GRACE for attempt in self._flying.values()]
-        times += [due for due, _, _ in self._resting[:1]]
+        """Seconds until :meth:`advance` must be called even without a result."""
+        times = [attempt.expires + _GRACE for attempt in self._running.values()]
+        times += [due for due, _, _ in self._waiting[:1]]
         return max(0.0, min(times) - time.monotonic())
 
-    def _start_what_may(self, now: float) -> None:
-        while self._resting and self._resting[0][0] <= now:
-            self._ready.appendleft(heapq.heappop(self._resting)[2])
-        room = self._pace.limit(now) - len(self._flying)
+    def _start_ready(self, now: float) -> None:
+        while self._waiting and self._waiting[0][0] <= now:
+            self._ready.appendleft(heapq.heappop(self._waiting)[2])
+        room = self._pace.limit(now) - len(self._running)
         for _ in range(min(room, len(self._ready))):
             self._start(self._ready.popleft())
 
-    def _start(self, leg: _Leg) -> None:
+    def _start(self, pending: _Pending) -> None:
         now = time.monotonic()
-        leg.since = leg.since or now
-        timeout = self._patience.timeout(leg.statement.level, now - leg.since)
-        attempt = _Attempt(leg, now, now + timeout)
-        self._flying[leg.position] = attempt
+        pending.since = pending.since or now
+        timeout = self._patience.timeout(pending.statement.level, now - pending.since)
+        attempt = _Attempt(pending, now, now + timeout)
+        self._running[pending.position] = attempt
         try:
-            attempt.future = self._sender.send(leg.statement, page=leg.page, timeout=timeout)
+            attempt.future = self._sender.send(pending.statement, page=pending.page, timeout=timeout)
         except (TypeError, ValueError) as error:
             raise self._patience.refused(error) from error
-        attempt.future.add_callbacks(partial(self._land, attempt), partial(self._fall, attempt))
+        attempt.future.add_callbacks(partial(self._succeeded, attempt), partial(self._failed, attempt))
 
-    def _land(self, attempt: _Attempt, rows: Any) -> None:
-        """Called by the driver, in its own thread."""
-        self._put(_Landing(attempt, rows, None))
+    def _succeeded(self, attempt: _Attempt, rows: Any) -> None:
+        """Called in the driver's thread."""
+        self._put(_Result(attempt, rows, None))
 
-    def _fall(self, attempt: _Attempt, error: BaseException) -> None:
-        """Called by the driver, in its own thread."""
-        self._put(_Landing(attempt, None, error))
+    def _failed(self, attempt: _Attempt, error: BaseException) -> None:
+        """Called in the driver's thread."""
+        self._put(_Result(attempt, None, error))
 
-    def _put(self, landing: _Landing) -> None:
+    def _put(self, result: _Result) -> None:
         if self._open:
-            self._tray.append(landing)
+            self._results.append(result)
             if not self._woken:
                 self._woken = True
                 self._wake()
 
-    def _take(self, landing: _Landing) -> None:
-        attempt = landing.attempt
-        leg = attempt.leg
-        if self._flying.get(leg.position) is not attempt:
+    def _take(self, result: _Result) -> None:
+        attempt = result.attempt
+        pending = attempt.pending
+        if self._running.get(pending.position) is not attempt:
             return  # the driver may call twice for one request
-        del self._flying[leg.position]
-        if landing.error is not None:
-            self._rest(attempt, landing.error)
+        del self._running[pending.position]
+        if result.error is not None:
+            self._retry_later(attempt, result.error)
             return
-        leg.rows += rows_as_tuples(landing.rows)
-        if attempt.future.has_more_pages and leg.missing():
-            leg.page = attempt.future.result().paging_state
-            leg.tries, leg.since = 0, 0.0
-            self._ready.appendleft(leg)
+        pending.rows += rows_as_tuples(result.rows)
+        if attempt.future.has_more_pages and pending.missing():
+            pending.page = attempt.future.result().paging_state
+            pending.tries, pending.since = 0, 0.0
+            self._ready.appendleft(pending)
         else:
-            self._answers[leg.position] = leg.rows[: leg.statement.page_limit]
+            self._answers[pending.position] = pending.rows[: pending.statement.page_limit]
 
-    def _rest(self, attempt: _Attempt, error: BaseException) -> None:
-        """Put a statement that failed aside until its next try."""
-        leg, now = attempt.leg, time.monotonic()
-        leg.tries += 1
+    def _retry_later(self, attempt: _Attempt, error: BaseException) -> None:
+        """Schedule the next attempt of a statement that failed."""
+        pending, now = attempt.pending, time.monotonic()
+        pending.tries += 1
         fault = diagnose(error)
         wait = self._patience.wait(
             fault,
             error,
-            level=leg.statement.level,
-            tries=leg.tries,
-            spent=now - leg.since,
+            level=pending.statement.level,
+            tries=pending.tries,
+            spent=now - pending.since,
             host=getattr(attempt.future, "coordinator_host", None),
         )
         if fault.overload:
             self._pace.ease(attempt.started, now)
-        heapq.heappush(self._resting, (now + wait, next(self._order), leg))
+        heapq.heappush(self._waiting, (now + wait, next(self._order), pending))
 
-    def _look_for_lost(self, now: float) -> None:
-        for attempt in self._flying.values():
+    def _check_lost(self, now: float) -> None:
+        for attempt in self._running.values():
             if attempt.expires + _GRACE < now:
-                raise self._patience.failure(_LOST, spent=now - attempt.leg.since)
+                raise self._patience.failure(_LOST, spent=now - attempt.pending.since)

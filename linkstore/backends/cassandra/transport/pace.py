@@ -1,4 +1,4 @@
-"""How many statements at once, and how long to wait before the next try."""
+"""The number of concurrent statements, and the time between attempts."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _RECOVERY: Final = 60.0
 
 
 class Pace:
-    """The number of statements under way at once: halved by overload, back to the top within a minute.
+    """The maximum number of concurrent statements: halved by overload, recovers within a minute.
 
-    Shared by the operations of a store, so that what one of them learnt of the server serves the next.
-    Threads may call it without a lock: at worst, one of two halvings at the same moment is lost.
+    The operations of a store share it, so an overload slows down later operations too. Threads may call it
+    without a lock; at worst, one of two simultaneous halvings is lost.
 
     Args:
-        top: The number while all goes well.
+        top: The maximum without overload.
     """
 
     def __init__(self, top: int) -> None:
@@ -25,12 +25,12 @@ class Pace:
         self._eased = (float(top), 0.0)
 
     def limit(self, now: float) -> int:
-        """How many statements may be under way at ``now``, a time in seconds; at least 1."""
+        """Maximum number of concurrent statements at time ``now`` in seconds; at least 1."""
         level, since = self._eased
         return max(1, min(self._top, int(level + self._top * (now - since) / _RECOVERY)))
 
     def ease(self, started: float, now: float) -> None:
-        """Halve it for a statement that met overload; those started before the last halving don't count."""
+        """Halve the maximum after an overload, unless the statement started before the last halving."""
         if started >= self._eased[1]:
             self._eased = (max(1.0, self.limit(now) / 2), now)
 

@@ -1,4 +1,4 @@
-"""How long a statement is waited for, and whether one that failed is tried again."""
+"""Timeouts and retries of statements."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from linkstore.backends.cassandra.transport.requests import Level
 from linkstore.errors import BackendError, StoreClosedError
 
 _LEAST: Final = 0.25
-"""Seconds that must be left for another try."""
+"""Minimum time in seconds for another attempt."""
 
 
 class Patience:
     """The retry rules of one operation.
 
     Args:
-        what: The operation, in words.
-        session: To name its nodes where an error names none, and to see whether it was shut down.
+        what: The operation, as in "could not {what}".
+        session: The driver's session, to name its nodes and to check whether it was shut down.
         settings: Timeouts and deadlines.
     """
 
@@ -30,7 +30,7 @@ class Patience:
         self._settings = settings
 
     def timeout(self, level: Level, spent: float) -> float:
-        """Seconds to wait for one try, ``spent`` seconds after the first began."""
+        """Timeout of an attempt that starts ``spent`` seconds after the first one."""
         each = self._settings.schema_timeout if level == "schema" else self._settings.timeout
         return max(_LEAST, min(each, self._deadline(level) - spent))
 
@@ -44,14 +44,14 @@ class Patience:
         spent: float,
         host: Host | None = None,
     ) -> float:
-        """Seconds to wait before the next try.
+        """Seconds until the next attempt.
 
         Raises:
-            BackendError: If there is to be none; it names nodes, operation, cause and remedy.
+            BackendError: If there is no further attempt; names the nodes, operation, cause and advice.
         """
         if self._session.is_shutdown:
             raise StoreClosedError(
-                f"could not {self._what}: the session with Cassandra was shut down; open the store anew"
+                f"could not {self._what}: the session with Cassandra was shut down; open the store again"
             ) from error
         wait = wait_before(tries)
         if tries >= fault.tries or spent + wait + _LEAST > self._deadline(level):
@@ -61,12 +61,12 @@ class Patience:
     def failure(
         self, fault: Fault, *, tries: int = 1, spent: float = 0.0, host: Host | None = None
     ) -> BackendError:
-        """The error to raise for a fault."""
+        """The exception to raise for a fault."""
         hosts = (host,) if host else self._session.cluster.metadata.all_hosts()
         return failure(fault, self._what, hosts, tries=tries, spent=spent)
 
     def refused(self, error: Exception) -> BackendError:
-        """The error to raise for a value that the driver cannot send."""
+        """The exception to raise for a value that the driver cannot send."""
         return BackendError(f"could not {self._what}: a value does not fit its column in Cassandra: {error}")
 
     def _deadline(self, level: Level) -> float:

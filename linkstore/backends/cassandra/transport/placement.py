@@ -1,4 +1,4 @@
-"""Which node owns which partition, so that a statement about many partitions can go to one node."""
+"""Groups partitions by the node that owns them, for statements about many partitions."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Share:
     """The partitions of one node.
 
     Args:
-        positions: Where their keys stand among the keys asked for.
-        routing: Routing key that sends a statement to that node; None where any node will do.
+        positions: Positions of their keys in the list of keys.
+        routing: A routing key that sends a statement to that node; None for any node.
     """
 
     positions: list[int]
@@ -27,7 +27,7 @@ class Share:
 
 
 class Placement:
-    """Groups partition keys by the node that answers for them, from the driver's picture of the ring.
+    """Groups partition keys by the node to ask, using the driver's token metadata.
 
     Args:
         session: The driver's.
@@ -41,7 +41,7 @@ class Placement:
 
     @property
     def is_replicated(self) -> bool:
-        """Whether a partition lies on several nodes; also if that is not known."""
+        """Whether partitions have several replicas; True if this is not known."""
         metadata = self._cluster.metadata
         if self._keyspace not in metadata.keyspaces or not metadata.token_map:
             return True
@@ -49,14 +49,14 @@ class Placement:
         return not tokens.ring or len(tokens.get_replicas(self._keyspace, tokens.ring[0])) != 1
 
     def by_replica(self, table: str, keys: Sequence[tuple[Any, ...]]) -> list[Share]:
-        """Group partition keys by the first of their replicas that is up and near.
+        """Group partition keys by the first of their replicas that is up and in the local datacenter.
 
-        Where there is one node, or the driver does not know the ring or the table's key, all are in one
-        group. No more than some microseconds a key; nothing is asked of the server.
+        If there is only one node, or the driver does not know the tokens or the table's key, there is one
+        group. This takes some microseconds per key and sends nothing to the server.
 
         Args:
-            table: The table, as it is named in the schema.
-            keys: Values of the partition key's columns, in the key's order.
+            table: The table, spelled as in the schema.
+            keys: Values of the partition key columns, in the order of the key.
         """
         packers = self._packers(table)
         if packers is None or len(keys) < 2 or len(self._cluster.metadata.all_hosts()) < 2:
@@ -73,7 +73,7 @@ class Placement:
     def _points(
         self, packers: Sequence[_Packer], keys: Sequence[tuple[Any, ...]]
     ) -> Iterator[tuple[int, bytes]]:
-        """For each key, the point of the ring it belongs to and its routing key."""
+        """For each key, the position of its token range in the ring, and its routing key."""
         tokens, ring = self._cluster.metadata.token_map, self._ring_values()
         hashed = tokens.token_class.hash_fn
         for key in keys:
@@ -82,7 +82,7 @@ class Placement:
             yield point if point < len(ring) else 0, routing
 
     def _ring_values(self) -> list[Any]:
-        """The ring's tokens as plain values; they change only with the driver's token map."""
+        """The tokens of the ring as plain values, cached for the driver's current token map."""
         tokens = self._cluster.metadata.token_map
         known, values = self._ring
         if known is not tokens:
@@ -91,7 +91,7 @@ class Placement:
         return values
 
     def _owner(self, point: int) -> Host | None:
-        """The node to ask: the first replica that is up and near, else the first."""
+        """The node to ask: the first replica that is up and local, otherwise the first replica."""
         tokens = self._cluster.metadata.token_map
         replicas = tokens.get_replicas(self._keyspace, tokens.ring[point])
         near = (host for host in replicas if host.is_up and self._is_near(host))
@@ -101,7 +101,7 @@ class Placement:
         return bool(self._cluster.profile_manager.distance(host) == HostDistance.LOCAL)
 
     def _packers(self, table: str) -> list[_Packer] | None:
-        """How to pack each column of a table's partition key; None if that is not known."""
+        """Functions that serialise the columns of a table's partition key; None if not known."""
         metadata = self._cluster.metadata
         keyspace = metadata.keyspaces.get(self._keyspace)
         known = keyspace.tables.get(table) if keyspace else None
@@ -112,7 +112,7 @@ class Placement:
 
 
 def routing_key(parts: Sequence[bytes]) -> bytes:
-    """The routing key of a partition: its one part, or each part with its length before and a 0 behind."""
+    """The routing key of a partition: its only part, or each part with its length before and a 0 after it."""
     if len(parts) == 1:
         return parts[0]
     return b"".join(struct.pack(f">H{len(part)}sB", len(part), part, 0) for part in parts)
@@ -127,4 +127,4 @@ _PACKERS: Final[Mapping[str, _Packer]] = {
     "bigint": struct.Struct(">q").pack,
     "blob": bytes,
 }
-"""Values of a column type as the native protocol has them."""
+"""Serialisation of values by column type, in the format of the native protocol."""

@@ -1,4 +1,4 @@
-"""What operations of the Cassandra backend wait for: statements. Nothing here needs the driver."""
+"""Statements, as operations of the Cassandra backend yield them. Does not import the driver."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from enum import Enum
 from typing import Any, Final, Literal
 
 Level = Literal["read", "write", "one", "schema"]
-"""How a statement is run: reads and writes at the levels of the settings; ``one`` at LOCAL_ONE, which
-nearest-neighbour search requires; ``schema`` unprepared, with a timeout of its own."""
+"""Determines the consistency level: reads and writes use those of the settings; ``one`` is LOCAL_ONE, which
+nearest-neighbour search requires. ``schema`` statements are not prepared and have a separate timeout."""
 Row = tuple[Any, ...]
 
 
@@ -20,23 +20,22 @@ class _Unset(Enum):
 
 
 UNSET: Final = _Unset.UNSET
-"""In a statement's values: leave this column as it is. A None would write a tombstone."""
+"""As a value in a statement: do not change this column. None would write a tombstone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A CQL statement that may be run more than once with the same outcome.
+    """An idempotent CQL statement.
 
     Args:
-        cql: Its text, with ``?`` for values; prepared once per session by this text. The text of a
-            ``schema`` statement takes no values.
+        cql: Its text, with ``?`` for values; prepared once per session. ``schema`` statements have no values.
         values: One for each ``?``. Vectors may be float arrays.
-        packed: Whether the values are bytes as the native protocol has them. For statements of hundreds of
-            values, each of which the driver takes longer to turn into bytes than all else takes.
-        level: How it is run.
-        routing: The routing key of a replica to send it to, for statements whose partition keys stand in
-            an IN. None: the driver derives it from the values.
-        page_limit: Stop after so many rows. None: read all pages.
+        packed: Whether the values are bytes in the format of the native protocol. Saves time for statements
+            with hundreds of values, which the driver is slow to serialise.
+        level: Determines the consistency level.
+        routing: The routing key of a replica to send it to, for statements with partition keys in an IN.
+            None: the driver derives it from the values.
+        page_limit: Maximum number of rows. None: read all pages.
     """
 
     cql: str
@@ -52,8 +51,8 @@ class Requests:
     """Statements to run concurrently; answered by a list with the list of rows of each.
 
     Args:
-        statements: In any number; how many are under way at once is bounded.
-        what: The operation in words, as in "could not read link groups".
+        statements: Any number of statements; the number of concurrent ones is bounded.
+        what: The operation, as in "could not read link groups".
     """
 
     statements: tuple[Statement, ...]

@@ -1,4 +1,4 @@
-"""Statements made into the driver's requests: prepared, bound, routed and sent."""
+"""Prepares, binds, routes and sends statements with the driver."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from linkstore.backends.cassandra.transport.wire import execute_with_arrays, pre
 from linkstore.errors import BackendError
 
 PAGE_ROWS: Final = 5_000
-"""Rows of one page; nearest-neighbour search needs at least its LIMIT, which is at most 1,000."""
+"""Rows per page; nearest-neighbour search requires at least its LIMIT, which is at most 1,000."""
 
 
 class Sender:
-    """Sends statements over a session, and leaves the session as it is.
+    """Sends statements over a session, without changing the session.
 
     Args:
         session: The driver's; configured by execution profiles or, as before them, by its attributes.
@@ -57,23 +57,23 @@ class Sender:
         }
 
     def unprepared(self, statements: Sequence[Statement]) -> list[str]:
-        """The texts that have yet to be prepared."""
+        """The texts that are not prepared yet."""
         texts = {statement.cql: None for statement in statements if statement.level != "schema"}
         return [cql for cql in texts if cql not in self._prepared]
 
     def prepare(self, cql: str) -> None:
-        """Prepare a text unless that is done; waits for the server, and raises what the driver raises."""
+        """Prepare a text unless it is prepared; blocks, and raises the driver's exceptions."""
         with self._lock:
             if cql not in self._prepared:
                 self._prepared[cql] = take_arrays(prepare_within(self.session, cql, self._timeout))
 
     def send(self, statement: Statement, *, page: bytes | None, timeout: float) -> ResponseFuture:
-        """Send a statement that is prepared, without waiting for its answer.
+        """Send a prepared statement without waiting for its answer.
 
         Args:
             statement: What to send.
-            page: Where to go on, as the page before said; None for the first.
-            timeout: Seconds until the driver gives it up.
+            page: Paging state of the previous page; None for the first page.
+            timeout: Timeout in seconds.
 
         Raises:
             TypeError: If a value cannot be turned into its column's type.
@@ -105,7 +105,7 @@ class Sender:
 
 
 class _Routed(BoundStatement):
-    """A bound statement whose routing key may be given, also where the driver cannot derive one."""
+    """A bound statement whose routing key can be set."""
 
     values: list[Any]
 
@@ -115,14 +115,14 @@ class _Routed(BoundStatement):
 
     @property
     def routing_key(self) -> bytes | None:
-        """The given key, else the one derived from the values, else None."""
+        """The given key, otherwise the one that the driver derives from the values."""
         return super().routing_key if self._given is None else self._given
 
 
 class _NextHost(RetryPolicy):
-    """Where a node is lost, joining or cut off from the others, ask the next; what else fails, say so.
+    """Asks the next node if one is lost, joining or cut off from the others; raises all other errors.
 
-    Waiting and trying again is left to the flight, which knows the deadline.
+    The flight, which knows the deadline, decides on further attempts.
     """
 
     def on_read_timeout(self, *args: Any, **kwargs: Any) -> tuple[int, None]:
@@ -140,7 +140,7 @@ class _NextHost(RetryPolicy):
 
 
 def rows_as_tuples(rows: Any) -> list[Row]:
-    """What a statement returned, as tuples; the sessions of legacy clusters give what they are set to.
+    """The rows of an answer as tuples. Sessions of legacy clusters have a row factory of the user's.
 
     Raises:
         BackendError: If rows come in a form that cannot be read.

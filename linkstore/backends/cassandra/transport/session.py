@@ -1,4 +1,4 @@
-"""Where a session comes from: given, made by cassio, or opened for a URL."""
+"""Finds the session to use: a given one, the one of cassio, or a new one for a URL."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PASSWORD: Final = "LINKSTORE_CASSANDRA_PASSWORD"  # noqa: S105 - the name of a v
 _FORM: Final = "cassandra://host:port/keyspace/table"
 _PORT: Final = 9042
 _PROTOCOL: Final = 5
-"""Of Cassandra 4 and later; the driver would try two of DataStax's own servers first."""
+"""The version of Cassandra 4 and later. By default the driver tries two versions of DataStax first."""
 _CONNECT_TIMEOUT: Final = 10.0
 _RECONNECT_EVERY: Final = 1.0
 _HOST: Final = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[^:@\[\]\s]+))(?::(?P<port>\d{1,5}))?")
@@ -41,9 +41,9 @@ class Address:
     """A store in Cassandra, as a URL names it.
 
     Args:
-        hosts: (host, port) of the nodes to ask first.
-        keyspace: Its keyspace, as it is named in the schema.
-        table: Its table, likewise.
+        hosts: (host, port) of the contact points.
+        keyspace: Its keyspace, spelled as in the schema.
+        table: Its table, spelled as in the schema.
     """
 
     hosts: tuple[tuple[str, int], ...]
@@ -56,11 +56,11 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """A session opened for a URL; whoever opened it closes it.
+    """A session opened for a URL; the caller must close it.
 
     Args:
-        session: The driver's, with a cluster of its own.
-        address: What it was opened for.
+        session: The driver's session, with its own cluster object.
+        address: The address that it was opened for.
     """
 
     session: Session

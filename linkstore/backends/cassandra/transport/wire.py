@@ -1,8 +1,8 @@
-"""Converts values between Python and the server where the driver's own conversion is too slow.
+"""Converts values between Python and the server's format where the driver is too slow.
 
-The driver turns a vector<float, n> into a list, one component at a time, at some 0.3 µs each. Its bytes are
-big-endian float32, as the native protocol has it, and numpy reads and writes those in one step. Sets and
-tuples, which in these tables are links, come as the bytes they are and are read where they are needed.
+The driver converts a vector<float, n> to a list, at about 0.3 µs per component. In the native protocol a
+vector is big-endian float32, which numpy reads and writes in one step. Sets and tuples, which in these tables
+are links and states, are left as bytes and parsed where they are needed.
 """
 
 from __future__ import annotations
@@ -31,39 +31,41 @@ from linkstore.backends.cassandra.transport.driver import (
 from linkstore.vectors import Floats
 
 _CUSTOM: Final = 0
-"""The native protocol's code of types that go by their name, as vectors do."""
+"""The native protocol's code for types given by name, such as vectors."""
 
 
 def take_arrays(prepared: PreparedStatement) -> PreparedStatement:
-    """Let a prepared statement take vectors as anything numpy reads as shape (d,); itself, for chaining."""
+    """Make a prepared statement accept vectors as arrays (d,); returns the statement."""
     columns = prepared.column_metadata or ()
     prepared.column_metadata = [column._replace(type=_as_array(column.type)) for column in columns]
     return prepared
 
 
 def execute_with_arrays(session: Session, query: Any, **options: Any) -> ResponseFuture:
-    """``session.execute_async`` whose rows have vectors as float32 arrays (d,), sets and tuples as bytes.
+    """``session.execute_async`` with vectors as float32 arrays (d,), and sets and tuples as bytes.
 
-    The driver takes from the session how answers are read. So it is given one that differs in that only.
+    The driver reads results with the session's protocol handler. So it is called with a proxy of the session
+    that has another handler.
     """
     execute: Any = type(session).execute_async
-    return execute(_But(session, client_protocol_handler=_ArrayHandler), query, **options)
+    return execute(_Proxy(session, client_protocol_handler=_ArrayHandler), query, **options)
 
 
 def prepare_within(session: Session, query: str, timeout: float) -> PreparedStatement:
-    """``session.prepare`` that waits no longer than this for nodes that hang; seconds.
+    """``session.prepare`` with a timeout in seconds for nodes that do not answer.
 
-    The driver prepares with one node and then with all others, and takes from the session how long it waits.
+    The driver prepares on one node and then on all others, with the default timeout of the session. So it is
+    called with a proxy of the session that has another timeout.
     """
     kind: Any = type(session)
-    hurried = _But(session, default_timeout=timeout)
+    hurried = _Proxy(session, default_timeout=timeout)
     hurried.prepare_on_all_hosts = partial(kind.prepare_on_all_hosts, hurried)
     statement: PreparedStatement = kind.prepare(hurried, query)
     return statement
 
 
-class _But:
-    """Something in all but a few attributes; the thing itself stays as it is."""
+class _Proxy:
+    """A proxy of an object with a few different attributes."""
 
     prepare_on_all_hosts: Any
 
@@ -76,7 +78,7 @@ class _But:
 
 
 class _ArrayRows(ResultRows):
-    """Answers whose vectors are arrays and whose sets are bytes."""
+    """Results with vectors as arrays, and sets and tuples as bytes."""
 
     @classmethod
     def read_type(cls, f: BytesIO, user_type_map: Any) -> Any:
@@ -89,7 +91,7 @@ class _ArrayRows(ResultRows):
 
 
 class _ArrayHandler(ProtocolHandler):
-    """The driver's handler, with other answers."""
+    """The driver's protocol handler, with another class for results."""
 
     message_types_by_opcode: ClassVar[dict[int, type]] = {
         **ProtocolHandler.message_types_by_opcode,
@@ -99,12 +101,12 @@ class _ArrayHandler(ProtocolHandler):
 
 @cache
 def _custom_type(name: str) -> Any:
-    """The type of a column by the server's name for it; remembered, for it comes with each answer."""
+    """The type of a column by the server's name; cached, because each result repeats it."""
     return _as_array(lookup_casstype(name))
 
 
 def _as_array(kind: Any) -> Any:
-    """A type with the same bytes and arrays for values, if it is a vector of floats; else itself."""
+    """For a vector of floats, a type that converts to and from arrays; otherwise the type itself."""
     if not issubclass(kind, VectorType) or kind.subtype is not FloatType:
         return kind
 

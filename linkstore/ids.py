@@ -1,0 +1,38 @@
+"""Which ids documents may have."""
+
+from __future__ import annotations
+
+from linkstore.errors import DocumentError
+
+
+def is_storable(id: object) -> bool:
+    """Whether a store can hold a document with this id, also one that may no longer be given."""
+    return isinstance(id, str) and _id_problem(id) is None
+
+
+def check_id(id: object) -> str:
+    """An id that a document may be given.
+
+    Raises:
+        DocumentError: If it is not a string, is empty, or contains a NUL or a lone surrogate.
+    """
+    if not isinstance(id, str):
+        raise DocumentError(f"a document id must be a string, not {id!r}")
+    problem = _id_problem(id)
+    if problem:
+        raise DocumentError(f"the document id {id!r} is not allowed: {problem}")
+    return id
+
+
+def _id_problem(id: str) -> str | None:
+    """Why no store can hold a document with this id, or None."""
+    if not id:
+        return "it is empty"
+    if "\0" in id:
+        return "it contains a NUL character"
+    if not id.isascii():
+        try:
+            id.encode()
+        except UnicodeEncodeError:
+            return "it contains a lone surrogate, which is not valid Unicode"
+    return None
