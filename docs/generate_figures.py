@@ -32,7 +32,7 @@ DOCS = Path(__file__).parent
 FIGURES = DOCS / "figures"
 MARK = re.compile(r"<!--= (?P<template>.*?)\s*-->(?P<shown>.*?)<!--/-->", re.DOTALL)
 ACROSS = ", a column for each row"
-REFERENCE = re.compile(r"\{([^{}]+)\}")
+REFERENCE = re.compile(r"\{([^{}]*)\}")
 OPERATOR = re.compile(r" ([×÷+−]) ")  # noqa: RUF001
 OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "×": operator.mul,  # noqa: RUF001
@@ -59,7 +59,10 @@ def _name(path: Path) -> str:
 
 def filled(text: str) -> str:
     """The text with what its marks name, as of now."""
-    return MARK.sub(_mark, text)
+    made, marks = MARK.subn(_mark, text)
+    if not marks == text.count("<!--= ") == text.count("<!--/-->"):
+        raise FigureError(f"{marks} marks are whole, others lack their beginning or their end")
+    return made
 
 
 def _mark(mark: re.Match[str]) -> str:
@@ -89,8 +92,10 @@ def _lines(lines: list[str], rows: Rows) -> Iterator[str]:
 def _columns(lines: list[str], rows: Rows) -> Iterator[str]:
     """A table in which each row is a column."""
     for number, line in enumerate(lines):
-        label, cell = re.fullmatch(r"(\|.*?) \| (.*) \|", line).groups()  # type: ignore[union-attr]
-        yield f"{label} | {' | '.join(_shown(cell, row) for row in rows.values())} |"
+        parts = re.fullmatch(r"(\|.*?) \| (.*) \|", line)
+        if parts is None:
+            raise FigureError(f"{line!r} is no | label | cell | of a table with a column for each row")
+        yield f"{parts[1]} | {' | '.join(_shown(parts[2], row) for row in rows.values())} |"
         if number == 0:
             yield "|---" * (len(rows) + 1) + "|"
 
@@ -135,7 +140,9 @@ def _value(path: str, row: Mapping[str, Any]) -> Any:
     else:
         raise FigureError(f"{path!r} is not there; there are: {', '.join(map(repr, row))}")
     for key in keys:
-        found = found[int(key)] if isinstance(found, list) else _found(found, key, path)
+        if isinstance(found, list):
+            found = {str(place): value for place, value in enumerate(found)}
+        found = _found(found, key, path)
     return found
 
 
