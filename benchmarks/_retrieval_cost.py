@@ -36,18 +36,24 @@ _LIMITS: Final = IngestSettings(limits=ChunkLimits(longest=LENGTH, shortest=LENG
 
 def cost(data: Path, embedding: Embeddings, questions: int = 300) -> list[dict[str, Any]]:
     """Median times of the default, of PageRank and of usearch, in turns, over the same questions."""
-    sets = [make(data) for name, make in ROW_SETS.items() if name != "single_hop"]
+    sets = row_sets(data)
     asked = [row["question"] for one in sets for row in one.questions]
     asked = asked[:: -(-len(asked) // questions)]
     with tempfile.TemporaryDirectory(prefix="linkstore-cost-") as folder:
         with LinkStore.open(Path(folder) / "kb", embedding) as store:
-            _fill(store, data, sets, Path(folder))
+            fill(store, data, sets, Path(folder))
             store.flush()
         with LinkStore.open(Path(folder) / "kb", embedding, create=False) as store:
             return _measured(store, [unit_vector(embedding.embed_query(text)) for text in asked], asked)
 
 
-def _fill(store: LinkStore, data: Path, sets: Sequence[RowSet], folder: Path) -> None:
+def row_sets(data: Path) -> list[RowSet]:
+    """The sets of which the passages and the questions are."""
+    return [make(data) for name, make in ROW_SETS.items() if name != "single_hop"]
+
+
+def fill(store: LinkStore, data: Path, sets: Sequence[RowSet], folder: Path) -> None:
+    """Index the site, which is unpacked in ``folder``, and add passages until there are enough pieces."""
     with tarfile.open(data / "docs_site" / "peps_html.tar.xz") as tar:
         tar.extractall(folder / "site", filter="data")
     index_folder(store, folder / "site", settings=_LIMITS)

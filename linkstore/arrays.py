@@ -15,6 +15,12 @@ def located(wanted: Ints, ordered: Ints) -> Ints:
     return np.where(ordered[at] == wanted, at, -1)
 
 
+def distinct(keys: Ints) -> Ints:
+    """The different values of ``keys``, ascending: np.unique, which for a few takes three times as long."""
+    ordered = np.sort(keys)
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(keys) else ordered
+
+
 def contained(keys: Ints, some: Ints) -> Bools:
     """Which of ``keys`` (n,) are among ``some``, which are few."""
     if not len(some) or not len(keys):

@@ -7,11 +7,12 @@ blocking, :func:`arun` without blocking the event loop.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from linkstore.errors import CapabilityError
 from linkstore.plans import Fetch, Operation, Plan
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -33,6 +34,13 @@ def answered(plan: Plan[T], answer: Callable[[Fetch], Operation[Any]]) -> Operat
         return done.value  # type: ignore[no-any-return]
     finally:
         plan.close()
+
+
+async def in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What a call returns that blocks, made in a worker thread."""
+    import asyncio  # late: it takes 30 ms, which a command that waits for nobody need not spend
+
+    return await asyncio.to_thread(call, *args, **kwargs)
 
 
 def overheard(plan: Plan[T], asked: Callable[[Fetch], None], told: Callable[[Fetch, Any], None]) -> Plan[T]:

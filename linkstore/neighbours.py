@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from linkstore.arrays import distinct
 from linkstore.links import LINKS_KEY, Link, links_in
 from linkstore.plans import (
     Candidates,
@@ -73,7 +74,7 @@ def neighbours(id: str) -> Plan[Neighbours | None]:
 
 def _side(found: Candidates, leave: Side, arrive: Side, own: list[Link]) -> Plan[tuple[Neighbour, ...]]:
     left: Memberships = yield Groups(refs=found.refs, side=leave)
-    groups = np.unique(left.group)
+    groups = distinct(left.group)
     vectors: Floats = yield Vectors(refs=found.refs)
     tags: list[tuple[str, str]] = yield Tags(groups=groups)
     reached: Reached = yield Members(

@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 import orjson
 
+from linkstore.arrays import distinct
 from linkstore.backends.base import Backend, Manifest
 from linkstore.errors import SchemaError
 from linkstore.links import Link
@@ -126,7 +127,7 @@ def _entered(backend: Backend, tags: Collection[Tag]) -> Operation[set[Tag]]:
 def _sizes(tags: tuple[Tag, ...], dimension: int) -> Plan[list[int]]:
     """How many documents answer to each tag: none, or at least one."""
     refs: Ints = yield Resolve(tags=tags)
-    groups = np.unique(refs[refs >= 0])
+    groups = distinct(refs[refs >= 0])
     reached: Reached = yield Members(
         groups=groups,
         side="in",

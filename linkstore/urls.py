@@ -23,8 +23,6 @@ from functools import lru_cache
 from typing import Final, Literal
 from urllib.parse import quote, unquote_to_bytes, urljoin, urlsplit, urlunsplit
 
-from w3lib.url import canonicalize_url
-
 from linkstore.errors import LinkError
 from linkstore.letters import readable_url
 from linkstore.links import MAX_TAG_BYTES
@@ -307,6 +305,8 @@ def _canonical(url: str) -> str | None:
     # A percent sign that encodes nothing could do so once what follows it is decoded; and w3lib treats
     # what follows a semicolon unlike the rest of the path.
     path = _STRAY_PERCENT.sub("%25", parts.path).replace(";", "%3B")
+    from w3lib.url import canonicalize_url  # late: it imports an HTTP client, which takes 20 ms
+
     canonical: str = canonicalize_url(urlunsplit((parts.scheme, authority, path, parts.query, "")))
     host = canonical.split("/", 3)[2]
     if not host:  # of a file: more slashes would be another host's, or none's, when it is read again

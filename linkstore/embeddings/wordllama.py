@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from linkstore.embeddings.encoder import Encoder, package_folder
 from linkstore.errors import EmbeddingError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tokenizers import Tokenizer
 
     from linkstore.embeddings.encoder import Matrix
@@ -24,8 +26,11 @@ if TYPE_CHECKING:
 DIMENSION: Final = 256
 _WEIGHTS: Final = "weights/l2_supercat_256.safetensors"
 _TOKENIZER: Final = "tokenizers/l2_supercat_tokenizer_config.json"
+_TENSOR: Final = "embedding.weight"
 _BATCH: Final = 512
 """Texts tokenized at once: enough to keep every core busy, little enough to bound memory."""
+_FEW: Final = 1000
+"""The vectors of so many tokens are read from the file; for more, all are converted, which takes 0.1 s."""
 
 
 class WordLlama(Encoder):
@@ -44,19 +49,45 @@ class WordLlama(Encoder):
     def _vectors(self, texts: Sequence[str]) -> Matrix:
         import numpy as np
 
-        tokenizer, weights = _model()
+        tokenizer = wordllama_tokenizer()
         vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
         for start in range(0, len(texts), _BATCH):
             batch = list(texts[start : start + _BATCH])
             encodings = tokenizer.encode_batch_fast(batch, add_special_tokens=False)
+            look_up = _lookup(sum(map(len, encodings)))
             for row, encoding in enumerate(encodings, start):
-                weights[encoding.ids].mean(axis=0, out=vectors[row])
+                look_up(encoding.ids).mean(axis=0, out=vectors[row])
         return vectors
 
 
+def _lookup(tokens: int) -> Callable[[list[int]], Matrix]:
+    """The way to look up the vectors of so many tokens."""
+    return _read if tokens <= _FEW else _weights().__getitem__
+
+
+def _read(ids: list[int]) -> Matrix:
+    """(n, 256) float32 vectors of tokens, read from the file."""
+    import numpy as np
+
+    stored = _stored()
+    vectors = np.empty((len(ids), DIMENSION), dtype=np.float32)
+    for row, id in enumerate(ids):
+        vectors[row] = stored[id : id + 1]
+    return vectors
+
+
 @cache
-def _model() -> tuple[Tokenizer, Matrix]:
-    """Tokenizer and the float32 token vectors, of shape (32000, 256).
+def _stored() -> Any:
+    """The float16 token vectors, of shape (32000, 256), in the file, which is mapped into memory."""
+    from safetensors import safe_open
+
+    opened: Any = safe_open(_file(_WEIGHTS), framework="numpy")
+    return opened.get_slice(_TENSOR)
+
+
+@cache
+def _weights() -> Matrix:
+    """All token vectors in float32, of shape (32000, 256).
 
     Two threads that come first together both load it and one result stays: cheaper than a lock,
     which a fork could leave held.
@@ -64,9 +95,7 @@ def _model() -> tuple[Tokenizer, Matrix]:
     import numpy as np
     from safetensors.numpy import load_file
 
-    tensors = load_file(_file(_WEIGHTS))
-    weights = np.ascontiguousarray(tensors["embedding.weight"], dtype=np.float32)
-    return wordllama_tokenizer(), weights
+    return np.ascontiguousarray(load_file(_file(_WEIGHTS))[_TENSOR], dtype=np.float32)
 
 
 @cache

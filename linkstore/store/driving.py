@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from linkstore import operations
 from linkstore.backends.base import Backend
-from linkstore.drivers import arun, run
+from linkstore.drivers import arun, in_thread, run
 from linkstore.embeddings.encoder import Encoder
 from linkstore.embeddings.names import embedding_name, get_encoder
 from linkstore.floors import record_floor, recorded_floor
@@ -141,7 +140,7 @@ class Driven:
             case Engine(operation):
                 return await self.backend.arun(operation)
             case Judge():
-                return await asyncio.to_thread(request.reranker, request.question, request.texts)
+                return await in_thread(request.reranker, request.question, request.texts)
         raise TypeError(f"no way to answer {request!r}")
 
     async def _embed(self, request: EmbedQuery | EmbedDocuments) -> Any:
@@ -149,7 +148,7 @@ class Driven:
         if isinstance(embedding, Encoder) or (
             isinstance(request, EmbedDocuments) and hasattr(embedding, "embed_array")
         ):
-            return await asyncio.to_thread(self._wait, request)
+            return await in_thread(self._wait, request)
         if isinstance(request, EmbedQuery):
             return await embedding.aembed_query(request.text)
         return await embedding.aembed_documents(request.texts)

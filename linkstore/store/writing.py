@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from asyncio import to_thread
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -11,6 +10,7 @@ from langchain_core.documents import Document
 
 from linkstore import operations
 from linkstore.backends.base import Written
+from linkstore.drivers import in_thread
 from linkstore.errors import DocumentError
 from linkstore.ids import is_storable
 from linkstore.operations import BATCH_SIZE
@@ -176,7 +176,7 @@ class Writing(Driven):
         **kwargs: Any,
     ) -> Self:
         """A store with these texts in it: see :meth:`from_texts`."""
-        with _filled(await to_thread(cls._made, embedding, **kwargs), kwargs) as store:
+        with _filled(await in_thread(cls._made, embedding, **kwargs), kwargs) as store:
             await store.aadd_texts(texts, metadatas, ids=ids)
             return store
 
@@ -204,7 +204,7 @@ class Writing(Driven):
         **kwargs: Any,
     ) -> Self:
         """A store with these documents in it: see :meth:`from_texts`."""
-        with _filled(await to_thread(cls._made, embedding, **kwargs), kwargs) as store:
+        with _filled(await in_thread(cls._made, embedding, **kwargs), kwargs) as store:
             await store.aadd_documents(documents, ids=ids)
             return store
 

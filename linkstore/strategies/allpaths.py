@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from linkstore.arrays import contained
 from linkstore.filters import Condition
 from linkstore.hits import Chain, Hits, Triple
 from linkstore.order import ranked
@@ -103,7 +104,7 @@ class AllPaths(Traversing):
             hopped = yield from hop(trail, frontier, question, self, exclude=NO_REFS)
             crossings += hopped.crossings
             found = hopped.found
-            fresh = found.take(~np.isin(found.refs, trail.refs))
+            fresh = found.take(~contained(found.refs, trail.refs))
             frontier = trail.add((yield from within_nodes(trail, fresh, depth, self)))
             if not len(frontier):
                 break
@@ -143,7 +144,7 @@ class AllPaths(Traversing):
 def _starts(trail: Trail, stage: FirstStage, found: Ints) -> dict[int, float]:
     """How well each start matches; the trail holds nothing else yet. ``found`` are of the first stage."""
     match = stage.scores(trail.refs, trail.similarity)
-    match[~np.isin(trail.refs, found)] = ROOT
+    match[~contained(trail.refs, found)] = ROOT
     return dict(enumerate((match * trail.weight).tolist()))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkstore.arrays import contained, equals
+from linkstore.arrays import contained, distinct, equals
 from linkstore.plans import Ids, Plan, Tags
 from linkstore.strategies.trail import QUERY, Edges, Trail
 from linkstore.vectors import Floats, Ints
@@ -117,8 +117,8 @@ def settled(ways: Ways, trail: Trail) -> Plan[dict[int, Arrival]]:
 def _ids_where_tied(ways: Ways, trail: Trail) -> Plan[dict[int, str]]:
     """Ids of documents that are equally good as the one before another."""
     differ = (ways.position[1:] == ways.position[:-1]) & (ways.source[1:] != ways.source[:-1])
-    tied = np.isin(ways.position, ways.position[1:][differ])
-    sources = [source for source in np.unique(ways.source[tied]).tolist() if source != QUERY]
+    tied = contained(ways.position, ways.position[1:][differ])
+    sources = [source for source in distinct(ways.source[tied]).tolist() if source != QUERY]
     if not sources:
         return {}
     ids: list[str] = yield Ids(refs=trail.refs[sources])

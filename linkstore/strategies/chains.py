@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from linkstore.arrays import equals, located
+from linkstore.arrays import distinct, equals, located
 from linkstore.plans import Ids, Plan, Tags
 from linkstore.strategies.trail import Trail
 from linkstore.strategies.walk import Crossing
@@ -84,7 +84,7 @@ class Ways:
 def edges_of(trail: Trail, crossings: Sequence[Crossing]) -> Plan[list[Edge]]:
     """The links that were followed between documents of the trail: one for each pair and kind."""
     columns = [_joined(trail, crossing) for crossing in crossings]
-    groups = np.unique(np.concatenate([group for _, _, group, _ in columns])) if columns else None
+    groups = distinct(np.concatenate([group for _, _, group, _ in columns])) if columns else None
     if groups is None or not len(groups):
         return []
     named: list[tuple[str, str]] = yield Tags(groups=groups)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkstore.arrays import located
+from linkstore.arrays import contained, distinct, located
 from linkstore.errors import CapabilityError
 from linkstore.lexical import QUESTION_WORDS, question_terms
 from linkstore.plans import Candidates, Lexical, Nearest, Plan, Vectors, Worded
@@ -78,10 +78,10 @@ def first_stage(
     """
     near: Candidates = yield Nearest(vector=question.vector, k=pool, filter=question.seed_filter)
     found = yield from _by_words(trail, question, pool if lexical else 0)
-    refs = np.union1d(near.refs, found.refs)
+    refs = distinct(np.concatenate((near.refs, found.refs)))
     similarity = np.zeros(len(refs), dtype=np.float32)
     similarity[np.searchsorted(refs, near.refs)] = near.similarity
-    others = refs[~np.isin(refs, near.refs)]
+    others = refs[~contained(refs, near.refs)]
     if len(others):
         vectors: Floats = yield Vectors(refs=others)
         similarity[np.searchsorted(refs, others)] = similarities(vectors, question.vector)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkstore.arrays import contained, distinct
 from linkstore.hits import Hits
 from linkstore.order import ranked
 from linkstore.plans import Plan, Vectors
@@ -104,14 +105,14 @@ class Mmr(Traversing):
         depth = int(trail.depth[picked[-1]]) + 1
         settled = np.concatenate((trail.refs[trail.depth <= depth], trail.refs[picked]))
         hopped = yield from hop(
-            trail, np.array(picked[-1:]), question, self, exclude=np.unique(settled), best=self.beam
+            trail, np.array(picked[-1:]), question, self, exclude=distinct(settled), best=self.beam
         )
         found = yield from within_nodes(trail, hopped.found, depth, self)
         if not len(found):
             return
         before = trail.refs
         positions = yield from carried(trail, trail.add(found, depth), self)
-        pool.drop(np.flatnonzero(np.isin(before, trail.refs[positions])))
+        pool.drop(np.flatnonzero(contained(before, trail.refs[positions])))
         vectors: Floats = yield Vectors(refs=trail.refs[positions])
         pool.add(positions, trail.score[positions], vectors)
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from linkstore.arrays import located
+from linkstore.arrays import distinct, located
 from linkstore.lexical import QUESTION_CHARACTERS
 from linkstore.plans import Ids, Members, Plan, Reached, Resolve
 from linkstore.strategies.base import Question
@@ -121,7 +121,7 @@ def _surest(groups: Ints, answer: Reached, meant: set[int], most: int) -> Plan[A
 def _found(groups: Ints, answer: Reached, rows: Ints) -> Found:
     """Members of link groups, as reached from the query by the links that it has to them."""
     through = groups[answer.group[rows]]
-    left = np.unique(through)
+    left = distinct(through)
     edges = Edges(
         out_group=left,
         out_source=np.full(len(left), QUERY),

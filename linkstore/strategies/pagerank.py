@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from linkstore.arrays import contained
 from linkstore.hits import Hits
 from linkstore.order import ranked
 from linkstore.plans import Plan
@@ -138,12 +139,12 @@ class PageRank(Traversing):
         if not len(known):
             return none_found(trail, question, self.pool, self, stage.highest)
         seeds = known.refs[(yield from ranked(known.refs, stage.scores_of(known), self.start_k))]
-        starting = np.isin(known.refs, np.concatenate((seeds, own.found.refs)))
+        starting = contained(known.refs, np.concatenate((seeds, own.found.refs)))
         frontier = trail.add((yield from within_nodes(trail, known.take(starting), 0, self)))
         around = yield from surroundings(trail, frontier, question, self, self.backward)
-        fresh = around.found.take(~np.isin(around.found.refs, trail.refs))
+        fresh = around.found.take(~contained(around.found.refs, trail.refs))
         trail.add((yield from within_nodes(trail, fresh, 1, self)))
-        rest = known.take(~np.isin(known.refs, trail.refs))
+        rest = known.take(~contained(known.refs, trail.refs))
         trail.add((yield from within_nodes(trail, rest, 0, self)), 0)
         teleport = self._teleport(trail, stage, seeds, own, around)
         time = yield from walked(
@@ -165,7 +166,7 @@ class PageRank(Traversing):
         for rank, ref in enumerate(seeds.tolist()):
             teleport[trail.refs == ref] *= self.decay**rank
         walked_on = (seeds, own.found.refs, around.source, around.target)
-        teleport[~np.isin(trail.refs, np.concatenate(walked_on))] = 0
+        teleport[~contained(trail.refs, np.concatenate(walked_on))] = 0
         teleport += (teleport.max(initial=0) or 1.0) * own.shares(trail.refs)
         if not teleport.any():
             teleport[:] = 1.0  # nothing matches at all
@@ -194,7 +195,7 @@ class PageRank(Traversing):
         own = _sum(parts)
         asked = np.zeros(len(trail), dtype=np.bool_)
         asked[(yield from ranked(trail.refs, own, PAGE_POOL))] = True
-        found = np.isin(trail.refs, stage.refs)
+        found = contained(trail.refs, stage.refs)
         at = np.flatnonzero(asked | found)
         pages = yield from pages_of(trail.refs[at])
         matches = np.where(found[at], stage.scores(trail.refs[at], trail.similarity[at]), np.float32(0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkstore.arrays import contained
 from linkstore.strategies.trail import NO_REFS, NO_SCORES
 from linkstore.vectors import Floats, Ints, similarities
 
@@ -47,7 +48,7 @@ class Pool:
 
     def drop(self, positions: Ints) -> None:
         """Take out candidates by their positions in the trail."""
-        self._keep(~np.isin(self.positions, positions))
+        self._keep(~contained(self.positions, positions))
 
     def pick(self, at: int, *, returned: bool, crowded: bool = False) -> None:
         """Move candidate number ``at`` out; if it is returned, others like it lose score.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkstore.arrays import contained, distinct
 from linkstore.links import Link
 from linkstore.order import ranked
 from linkstore.plans import (
@@ -89,7 +90,7 @@ def linked(trail: Trail, known: Ints, question: Question, controls: Traversing) 
         ]
         tags = tuple((link.kind, link.tag) for link in usable)
         refs: Ints = yield Resolve(tags=tags)
-        groups = np.unique(refs[refs >= 0])
+        groups = distinct(refs[refs >= 0])
         answer: Reached = yield Members(
             groups=groups,
             side=arrive,
@@ -102,7 +103,7 @@ def linked(trail: Trail, known: Ints, question: Question, controls: Traversing) 
         )
         yield from note_cuts(trail, groups, answer, 0, controls)
         asked.update(tags)
-        peopled = np.isin(refs, groups[answer.sizes > 0])
+        peopled = contained(refs, groups[answer.sizes > 0])
         answered.update(tag for tag, leads in zip(tags, peopled, strict=True) if leads)
         reached.append(answer)
         edges.append(_asked(usable, refs, controls).join(groups, answer))
@@ -190,7 +191,7 @@ def hop(
         )
         trail.cut("filter", left.filtered, depth, EXCLUDED_LINKS)
         departures = departures_of(trail, frontier, left, controls)
-        groups = np.unique(left.group)
+        groups = distinct(left.group)
         answer: Reached = yield Members(
             groups=groups,
             side=arrive,

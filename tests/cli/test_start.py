@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from gc import get_threshold
 
 import pytest
 
 from linkstore import LinkStore
+from linkstore.cli import main
 
 LIST_MODULES = """
 import sys
@@ -125,6 +127,24 @@ def test_a_command_imports_what_it_uses_and_no_tracer_and_no_crawler(place, comm
 def test_a_query_imports_nothing_of_cassandra_and_no_index_of_usearch(place):
     modules = imported("query", "What is a hub?", "--store", place)
     assert not [name for name in modules if "cassandra" in name or name.startswith(("usearch", "langsmith"))]
+
+
+@pytest.mark.parametrize("command", [one[0] for one in COMMANDS], ids=[one[0][0] for one in COMMANDS])
+def test_a_command_imports_no_other_command_no_event_loop_and_no_masked_arrays(place, command):
+    modules = set(imported(*command, "--store", place))
+    assert not modules & {"asyncio", "ssl", "numpy.ma", "linkstore.cli.index", "linkstore.cli.evaluate"}
+
+
+def test_the_collector_looks_seldom_while_a_command_runs_and_as_before_afterwards(monkeypatch):
+    seen = []
+    monkeypatch.setattr("linkstore.cli.app.ready_streams", lambda: None)
+    monkeypatch.setattr(
+        "linkstore.cli.app.application", lambda names: lambda **_: seen.append(get_threshold())
+    )
+    before = get_threshold()
+    main(["stats"])
+    assert seen[0][0] > before[0]
+    assert get_threshold() == before
 
 
 def test_the_module_is_the_command_line(place):

@@ -138,18 +138,25 @@ def test_wordllama_points_where_its_own_package_points() -> None:
     )
 
 
+def test_few_and_many_tokens_give_the_same_vectors() -> None:
+    few = [WordLlamaEmbeddings().embed_array([text])[0] for text in TEXTS]
+    many = WordLlamaEmbeddings().embed_array([*TEXTS, "a longer text " * wordllama._FEW])
+    np.testing.assert_array_equal(np.array(few), many[:-1])
+
+
 def test_wordllama_loads_and_embeds_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the network was asked")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    wordllama._model.cache_clear()
+    for cached in (wordllama._stored, wordllama._weights, wordllama.wordllama_tokenizer):
+        cached.cache_clear()
     assert len(WordLlamaEmbeddings().embed_query("offline")) == 256
 
 
 def test_threads_that_load_together_agree(embedding: ArrayEmbeddings) -> None:
-    for cached in (wordllama._model, minilm._session, minilm._tokenizer):
+    for cached in (wordllama._stored, wordllama.wordllama_tokenizer, minilm._session, minilm._tokenizer):
         cached.cache_clear()
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: embedding.embed_array(TEXTS[:2]), range(16)))
@@ -255,8 +262,8 @@ def test_missing_wordllama_files_are_named(
     present: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(wordllama, "package_folder", lambda _: tmp_path if present else None)
-    wordllama._model.cache_clear()
-    with pytest.raises(EmbeddingError, match="safetensors is missing" if present else "is not installed"):
+    wordllama.wordllama_tokenizer.cache_clear()
+    with pytest.raises(EmbeddingError, match="json is missing" if present else "is not installed"):
         WordLlamaEmbeddings().embed_query("x")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import tempfile
@@ -48,7 +47,7 @@ from linkstore.backends.embedded.writing import (
     with_words,
 )
 from linkstore.backends.reader import immediate
-from linkstore.drivers import answered, run
+from linkstore.drivers import answered, in_thread, run
 from linkstore.errors import CapabilityError, StoreClosedError
 from linkstore.filters import EVERYTHING, Condition
 from linkstore.gc_pause import collection_paused
@@ -326,7 +325,7 @@ class EmbeddedBackend(Backend):
 
     async def arun(self, operation: Operation[T]) -> T:
         """Runs in a worker thread."""
-        return await asyncio.to_thread(self.run, operation)
+        return await in_thread(self.run, operation)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({MEMORY if self._temporary else str(self.folder)!r})"

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from linkstore.arrays import distinct
 from linkstore.vectors import Bools, Ints
 
 _MAGIC: Final = b"usearch"
@@ -91,7 +92,7 @@ def _reached(graph: _Graph) -> Bools:
     frontier = np.array([graph.entry])
     while len(frontier):
         links = graph.links[frontier][graph.linked[frontier]]
-        fresh = np.unique(links[~reached[links]])
+        fresh = distinct(links[~reached[links]])
         reached[fresh] = True
         frontier = fresh
     return reached

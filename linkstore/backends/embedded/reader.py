@@ -10,7 +10,7 @@ import apsw
 import numpy as np
 import orjson
 
-from linkstore.arrays import contained
+from linkstore.arrays import contained, distinct
 from linkstore.backends.embedded import postings, words
 from linkstore.backends.embedded.ann import PROPOSALS, AnnIndex
 from linkstore.backends.embedded.database import rows_of
@@ -209,7 +209,7 @@ class EmbeddedReader(LexicalReader):
         kind = mirror.group_kind.take(group.astype(np.int64))
         if fetch.kinds is not None:
             codes = [code for code, name in enumerate(mirror.kinds) if name in fetch.kinds]
-            chosen &= np.isin(kind, codes)
+            chosen &= contained(kind, np.array(codes, dtype=np.int64))
         chosen = np.flatnonzero(chosen)
         weight = self._link_weights(fetch, entry[chosen])
         passing = weight >= 0
@@ -279,7 +279,7 @@ class EmbeddedReader(LexicalReader):
     def _most_similar(self, owner: Ints, entry: Ints, rows: Ints, sizes: Ints, fetch: Members) -> Reached:
         """The first ``take`` members of each group that pass the filter, by similarity, then id."""
         passing = self._passes(fetch.filter, rows)
-        filtered = len(np.unique(rows[~passing]))  # a document may be in several groups, but counts once
+        filtered = len(distinct(rows[~passing]))  # a document may be in several groups, but counts once
         if filtered:
             owner, entry, rows = owner[passing], entry[passing], rows[passing]
         weight = self._link_weights(fetch, entry)
@@ -287,8 +287,8 @@ class EmbeddedReader(LexicalReader):
         filtered_links = int(np.count_nonzero(~passing))
         if filtered_links:
             owner, rows, weight = owner[passing], rows[passing], weight[passing]
-        distinct, where = _distinct(rows)
-        scores = self._scores(distinct, fetch.vector)[where]
+        once, where = _distinct(rows)
+        scores = self._scores(once, fetch.vector)[where]
         order = first_by_group(owner, scores, fetch.take, lambda at: self._mirror.ids.take(rows[at]))
         return Reached(
             group=owner[order],
