@@ -5,17 +5,19 @@ Every search of a store is told, whoever asked: its own methods, retrievers, too
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from linkstore.drivers import overheard
 from linkstore.hits import Hits
 from linkstore.plans import Fetch, Members, Operation, Plan
 
 T = TypeVar("T")
+_LOG: Final = logging.getLogger("linkstore")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +44,47 @@ class Searched:
 
 
 class Observer(Protocol):
-    """Is told of the searches of a store, by the threads and tasks that search."""
+    """Is told of the searches of a store, by the threads and tasks that search.
+
+    A search does not fail if its observer does: the first failure is logged by the logger ``linkstore``.
+    """
 
     def search_begins(self, question: str, strategy: str) -> Callable[[Searched], None]:
         """A search begins; what is returned is called once when it ends, by the same thread or task."""
         ...
+
+
+class Guarded:
+    """An observer whose failures fail no search; the first is logged, since each search may repeat it.
+
+    Args:
+        observer: Is told of searches.
+    """
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._reported = False
+
+    def search_begins(self, question: str, strategy: str) -> Callable[[Searched], None]:
+        """Tell the observer that a search begins."""
+        try:
+            tell = self._observer.search_begins(question, strategy)
+        except Exception:  # noqa: BLE001 (an observer may raise anything)
+            self._report()
+            return lambda _: None
+
+        def ended(searched: Searched) -> None:
+            try:
+                tell(searched)
+            except Exception:  # noqa: BLE001
+                self._report()
+
+        return ended
+
+    def _report(self) -> None:
+        if not self._reported:
+            self._reported = True
+            _LOG.exception("the observer %r failed; its further failures are not logged", self._observer)
 
 
 def observed(

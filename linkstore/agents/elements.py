@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy as np
 from linkstore.agents.facts import ELEMENTS, KEY_ELEMENT, element_of_page, element_page
 from linkstore.agents.waiting import Twin, answered_by
 from linkstore.backends.base import Manifest, Survey
+from linkstore.gc_pause import collection_paused
+from linkstore.operations import PageDocuments
 from linkstore.plans import Members, Operation, Plan, Reached, Resolve
 from linkstore.store import LinkStore
 from linkstore.vectors import Floats, Ints
@@ -34,9 +37,13 @@ def settled(facts: LinkStore) -> Operation[tuple[int, int]]:
     survey: Survey = yield Twin(facts.survey, facts.asurvey)
     missing = [tag for kind, tag, _ in survey.dangling if kind == KEY_ELEMENT]
     for batch in _batches(missing):
-        pages = [element_page(name) for name in batch]
+        pages = collection_paused(partial(_pages, batch))
         yield Twin(facts.put_pages, facts.aput_pages, (ELEMENTS, pages))
     return len(missing), len(unnamed)
+
+
+def _pages(names: Sequence[str]) -> list[PageDocuments]:
+    return [element_page(name) for name in names]
 
 
 def _unnamed(facts: LinkStore, names: Sequence[str]) -> Operation[list[str]]:

@@ -13,16 +13,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
 from typing import Any, Final, Protocol
 
 import xxhash
 from langchain_core.documents import Document
 
 from linkstore.lexical import name_of
-from linkstore.links import LINKS_KEY, Link, merge_links
+from linkstore.links import LINKS_KEY
 from linkstore.operations import PageDocuments
 from linkstore.text import fold
-from linkstore.variants import Variants, normalized
+from linkstore.variants import Variants
 
 KEY_ELEMENT: Final = "key_element"
 """The kind of the links from facts to their key elements."""
@@ -39,6 +41,8 @@ MOST_ELEMENTS: Final = 10
 _AROUND: Final = re.compile(r"^(?:the|an?)\s+(?=\S{2})|['\u2019]s?$", re.IGNORECASE)
 LONGEST_ELEMENT: Final = 80
 """Longer key elements, in characters, are phrases and left out."""
+_REMEMBERED: Final = 1 << 16
+"""So many spellings are looked up once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,18 +128,29 @@ def chunk_of_page(url: str) -> str:
     return url.removeprefix("chunk:")
 
 
-def fact_page(chunk: Document, digest: str, facts: Sequence[Fact], variants: Variants) -> PageDocuments:
+def fact_page(chunk: Document, digest: str, facts: Sequence[Fact], names: ElementNames) -> PageDocuments:
     """The facts of a chunk as the documents of a page."""
-    written = [fact for fact in facts if fold(fact.text)]
-    documents = tuple(_fact(chunk, number, fact, variants) for number, fact in enumerate(written, 1))
-    return PageDocuments(url=page_of_chunk(chunk.id or ""), digest=digest, documents=documents)
+    id = chunk.id or ""
+    kept = {key: chunk.metadata[key] for key in ("title", "headings", "url") if key in chunk.metadata}
+    common = {**kept, "type": "fact", "page": page_of_chunk(id), CHUNK_KEY: id}
+    place = {name: fold(name) for name in place_of(chunk.metadata)}
+    written = [(fact, said) for fact in facts if (said := fold(fact.text))]
+    documents = tuple(
+        Document(
+            id=f"fact:{id}:{number}",
+            page_content=_with_place(fact.text, said, place),
+            metadata={**common, LINKS_KEY: names.links(fact)},
+        )
+        for number, (fact, said) in enumerate(written, 1)
+    )
+    return PageDocuments(url=page_of_chunk(id), digest=digest, documents=documents)
 
 
 def element_page(name: str) -> PageDocuments:
     """A key element as the document of a page."""
     id = f"{ELEMENT_ID}{name}"
-    link = Link.incoming(kind=KEY_ELEMENT, tag=name)
-    metadata = {"type": "key element", "page": id, LINKS_KEY: [link.to_dict()]}
+    link = {"kind": KEY_ELEMENT, "tag": name, "direction": "in"}
+    metadata = {"type": "key element", "page": id, LINKS_KEY: [link]}
     document = Document(id=id, page_content=name, metadata=metadata)
     return PageDocuments(url=id, digest="", documents=(document,))
 
@@ -145,43 +160,56 @@ def element_of_page(url: str) -> str:
     return url.removeprefix(ELEMENT_ID)
 
 
-def _fact(chunk: Document, number: int, fact: Fact, variants: Variants) -> Document:
-    id = chunk.id or ""
-    kept = {key: chunk.metadata[key] for key in ("title", "headings", "url") if key in chunk.metadata}
-    own = (Link.outgoing(kind=KEY_ELEMENT, tag=name) for name in elements_of(fact))
-    links = merge_links(map(variants.joined, own))
-    return Document(
-        id=f"fact:{id}:{number}",
-        page_content=_with_place(fact.text, chunk.metadata),
-        metadata={
-            **kept,
-            "type": "fact",
-            "page": page_of_chunk(id),
-            CHUNK_KEY: id,
-            LINKS_KEY: [link.to_dict() for link in links],
-        },
-    )
+class ElementNames:
+    """The links of facts to their key elements, by the names under which spellings meet.
 
-
-def elements_of(fact: Fact) -> list[str]:
-    """The key elements of a fact that are kept: short, with a visible character, each name once.
-
-    Without an article before and a possessive after, so that "the Rhine's" meets "Rhine".
+    Args:
+        variants: Joins spellings.
     """
-    names: dict[str, str] = {}
-    for one in fact.key_elements:
-        spelling = _AROUND.sub("", " ".join(one.split()))
-        if len(spelling) <= LONGEST_ELEMENT and fold(spelling) and _storable(spelling):
-            names.setdefault(normalized(spelling), spelling)
-    return list(names.values())[:MOST_ELEMENTS]
+
+    def __init__(self, variants: Variants) -> None:
+        self._variants = variants
+        self._known = lru_cache(maxsize=_REMEMBERED)(self._named)
+
+    def links(self, fact: Fact) -> list[dict[str, Any]]:
+        """The links of a fact, one for each name; the first spelling is the label, if it differs.
+
+        Key elements are kept that are short and have a visible character.
+        """
+        spellings: dict[str, str] = {}
+        for one in fact.key_elements:
+            found = self._known(one) if len(one) <= LONGEST_ELEMENT else self._named(one)
+            if found is not None:
+                spellings.setdefault(*found)
+        return [_link(name, spelling) for name, spelling in islice(spellings.items(), MOST_ELEMENTS)]
+
+    def _named(self, written: str) -> tuple[str, str] | None:
+        """The name and the spelling of a key element; None if it is not kept.
+
+        Without an article before and a possessive after, so that "the Rhine's" meets "Rhine".
+        """
+        spelling = _AROUND.sub("", " ".join(written.split()))
+        if len(spelling) > LONGEST_ELEMENT or not fold(spelling) or not _storable(spelling):
+            return None
+        return self._variants.name(spelling), spelling
+
+
+def _link(name: str, spelling: str) -> dict[str, Any]:
+    link = {"kind": KEY_ELEMENT, "tag": name, "direction": "out"}
+    return link if spelling == name else {**link, "label": spelling}
 
 
 def _storable(text: str) -> bool:
-    return "\0" not in text and text.encode("utf-8", "ignore").decode() == text
+    return "\0" not in text and (text.isascii() or text.encode("utf-8", "ignore").decode() == text)
 
 
-def _with_place(text: str, metadata: Mapping[str, Any]) -> str:
-    """A fact after the title and the heading of its chunk, as far as it does not name them."""
-    said = fold(text)
-    names = [name for name in place_of(metadata) if fold(name) not in said]
+def _with_place(text: str, said: str, place: Mapping[str, str]) -> str:
+    """A fact after the title and the heading of its chunk, as far as it does not name them.
+
+    Args:
+        text: Of the fact.
+        said: The same, folded.
+        place: Title and heading, each with its folded form.
+    """
+    names = [name for name, folded in place.items() if folded not in said]
     return f"{', '.join(names)}: {text}" if names else text

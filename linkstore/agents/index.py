@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Final
 
 from linkstore.agents.facts import KEY_ELEMENT, FactExtractor
 from linkstore.agents.indexing import FactSummary, Indexing
@@ -14,11 +13,8 @@ from linkstore.agents.waiting import awaited, wait
 from linkstore.drivers import arun, run
 from linkstore.errors import StoreNotFoundError
 from linkstore.store import LinkStore
-from linkstore.store.beside import store_beside
+from linkstore.store.beside import FACTS, store_beside
 from linkstore.variants import Variants
-
-BESIDE: Final = "facts"
-"""The name of the store of facts beside its store."""
 
 
 def fact_store(store: LinkStore, *, create: bool = False) -> LinkStore:
@@ -32,7 +28,7 @@ def fact_store(store: LinkStore, *, create: bool = False) -> LinkStore:
         StoreNotFoundError: If there is none and ``create`` is False.
         CapabilityError: If the backend keeps no stores beside it.
     """
-    return store_beside(store, BESIDE, create=create)
+    return store_beside(store, FACTS, create=create)
 
 
 def index_facts(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from langchain_core.documents import Document
 
 from linkstore.agents.elements import settled
 from linkstore.agents.facts import (
     FACTS,
+    ElementNames,
     Extracted,
     FactExtractor,
     Failed,
@@ -20,6 +21,7 @@ from linkstore.agents.facts import (
 )
 from linkstore.agents.waiting import Twin
 from linkstore.errors import ExtractionError
+from linkstore.gc_pause import collection_paused
 from linkstore.operations import PageDocuments, as_document
 from linkstore.plans import Operation
 from linkstore.store import LinkStore
@@ -93,7 +95,7 @@ class Indexing:
         self, store: LinkStore, facts: LinkStore, extractor: FactExtractor, variants: Variants, dry_run: bool
     ) -> None:
         self._store, self._facts = store, facts
-        self._extractor, self._variants = extractor, variants
+        self._extractor, self._names = extractor, ElementNames(variants)
         self._dry_run = dry_run
 
     def operation(self) -> Operation[FactSummary]:
@@ -147,17 +149,18 @@ class Indexing:
             raise ExtractionError(f"no facts could be extracted: {failed[0].reason}")
         run.failed += failed
         run.extracted -= len(failed)
-        pages = [
-            self._page(chunk, facts)
-            for chunk, facts in zip(chunks, found, strict=True)
-            if not isinstance(facts, Failed)
-        ]
+        pages = collection_paused(lambda: self._pages(chunks, found))
         yield from self._begin(run)
         yield Twin(self._facts.put_pages, self._facts.aput_pages, (FACTS, pages))
         run.facts += sum(len(page.documents) for page in pages)
 
-    def _page(self, chunk: Document, facts: Sequence[Any]) -> PageDocuments:
-        return fact_page(chunk, digest(chunk, self._extractor.name), facts, self._variants)
+    def _pages(self, chunks: Sequence[Document], found: Sequence[Extracted]) -> list[PageDocuments]:
+        """The facts of chunks as they are written, without those that failed."""
+        return [
+            fact_page(chunk, digest(chunk, self._extractor.name), facts, self._names)
+            for chunk, facts in zip(chunks, found, strict=True)
+            if not isinstance(facts, Failed)
+        ]
 
     def _begin(self, run: _Run) -> Operation[None]:
         """Mark the run, so that one that is interrupted is settled by the next."""

@@ -12,6 +12,7 @@ from linkstore.agents.facts import Extracted, Fact
 from linkstore.agents.phrases import key_elements
 from linkstore.agents.pronouns import pronouns_of, subject_of, with_subject
 from linkstore.agents.sentences import sentences
+from linkstore.gc_pause import collection_paused
 from linkstore.text import tokens
 
 SHORTEST: Final = 3
@@ -42,7 +43,7 @@ class RuleExtractor:
 
     def extract(self, chunks: Sequence[Document]) -> list[Extracted]:
         """For each chunk its facts."""
-        return [facts_of(chunk) for chunk in chunks]
+        return collection_paused(lambda: [facts_of(chunk) for chunk in chunks])
 
     async def aextract(self, chunks: Sequence[Document]) -> list[Extracted]:
         """For each chunk its facts."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from linkstore.cli.output import note
-from linkstore.errors import BackendError
+from linkstore.errors import StoreNotFoundError
+from linkstore.store.beside import FACTS
 
 if TYPE_CHECKING:
     from linkstore.store.core import CoreStore
-
-FACTS: Final = "facts"
 
 
 def note_facts(store: CoreStore, place: str) -> None:
@@ -23,7 +22,7 @@ def note_facts(store: CoreStore, place: str) -> None:
     backend: Any = store.backend
     try:
         backend.beside(FACTS, create=False).close()
-    except BackendError:  # none is there, or the store's name is too long for one beside it in Cassandra
+    except StoreNotFoundError:
         return
     of_facts = f"{place}_{FACTS}" if "://" in place else f"{place.rstrip('/')}/{FACTS}"
     note(

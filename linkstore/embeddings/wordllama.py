@@ -9,7 +9,7 @@ The vectors point the same way as those of ``wordllama.WordLlama.embed``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -51,18 +51,22 @@ class WordLlama(Encoder):
 
         tokenizer = wordllama_tokenizer()
         vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
+        add = np.add.reduce
+        counts = np.empty((len(texts), 1), dtype=np.float32)
         for start in range(0, len(texts), _BATCH):
             batch = list(texts[start : start + _BATCH])
             encodings = tokenizer.encode_batch_fast(batch, add_special_tokens=False)
             look_up = _lookup(sum(map(len, encodings)))
             for row, encoding in enumerate(encodings, start):
-                look_up(encoding.ids).mean(axis=0, out=vectors[row])
-        return vectors
+                ids = encoding.ids
+                counts[row] = len(ids)
+                add(look_up(ids), axis=0, out=vectors[row])
+        return np.divide(vectors, counts, out=vectors)
 
 
 def _lookup(tokens: int) -> Callable[[list[int]], Matrix]:
     """The way to look up the vectors of so many tokens."""
-    return _read if tokens <= _FEW else _weights().__getitem__
+    return _read if tokens <= _FEW else partial(_weights().take, axis=0)
 
 
 def _read(ids: list[int]) -> Matrix:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from linkstore._version import __version__
 from linkstore.errors import LinkStoreError, MissingExtraError
-from linkstore.server.resources import PREFIX, address_of, document_at, page
+from linkstore.server.resources import PREFIX, address_of, page, part_at
 from linkstore.snippet import headings_of, url_of
 from linkstore.tools.specs import ToolSpec, told, told_of_arguments
 from linkstore.tools.toolbox import Toolbox
@@ -20,6 +20,7 @@ try:
     from mcp_types import (
         INTERNAL_ERROR,
         INVALID_PARAMS,
+        BlobResourceContents,
         CallToolRequestParams,
         CallToolResult,
         GetPromptRequestParams,
@@ -145,15 +146,20 @@ class StoreServer:
         return ListResourceTemplatesResult(resource_templates=[template])
 
     async def _read_resource(self, _: Any, params: ReadResourceRequestParams) -> ReadResourceResult:
-        address = str(params.uri)
+        address, toolbox = str(params.uri), self._toolbox
         try:
-            document = await self._toolbox.aanswer(document_at(self._toolbox.view, address))
+            part = await self._toolbox.aanswer(part_at(toolbox.view, address, toolbox.limits.text))
         except LinkStoreError as error:
             raise _internal(error) from error
-        if document is None:
+        if part is None:
             raise MCPError(INVALID_PARAMS, f"there is no resource {address[:200]!r}", {"uri": address[:200]})
-        content = TextResourceContents(uri=address, mime_type="text/plain", text=document.page_content)
-        return ReadResourceResult(contents=[content])
+        contents: list[TextResourceContents | BlobResourceContents] = [
+            TextResourceContents(uri=address, mime_type="text/plain", text=part.text)
+        ]
+        if part.following is not None:
+            note = f"{part.left:,} more characters; read on at {part.following}"
+            contents.append(TextResourceContents(uri=part.following, mime_type="text/plain", text=note))
+        return ReadResourceResult(contents=contents)
 
     async def _list_prompts(self, _: Any, params: PaginatedRequestParams | None) -> ListPromptsResult:
         question = PromptArgument(name="question", description="What to answer.", required=True)

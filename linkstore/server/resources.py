@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 import hmac
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from linkstore.tools.view import View
 
 PREFIX: Final = "linkstore:///documents/"
 """What the address of a document begins with; its id follows, percent-encoded."""
+_ADDRESS: Final = re.compile(rf"{re.escape(PREFIX)}(?P<id>[^?]+)(?:\?offset=(?P<offset>[0-9]{{1,12}}))?")
 PAGE: Final = 100
 """How many documents are listed at once."""
 SCANNED: Final = 1000
@@ -46,14 +48,30 @@ class Page:
     cursor: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of the text of a document.
+
+    Args:
+        text: Of the part.
+        left: How many characters come after it.
+        following: The address of the next part; None after the last one.
+    """
+
+    text: str
+    left: int
+    following: str | None
+
+
 def address_of(id: str) -> str:
     """The address of a document."""
     return PREFIX + quote(id, safe="")
 
 
-def id_at(address: str) -> str | None:
-    """The id of the document at an address; None for an address of something else."""
-    return unquote(address.removeprefix(PREFIX)) if address.startswith(PREFIX) else None
+def _place_at(address: str) -> tuple[str, int] | None:
+    """The id and the first character that an address names; None for an address of something else."""
+    found = _ADDRESS.fullmatch(address)
+    return (unquote(found["id"]), int(found["offset"] or 0)) if found else None
 
 
 def page(view: View, cursor: str | None) -> Operation[Page]:
@@ -76,11 +94,27 @@ def page(view: View, cursor: str | None) -> Operation[Page]:
     return Page(documents=tuple(map(as_document, found)), cursor=_encoded(after or ""))
 
 
-def document_at(view: View, address: str) -> Operation[Document | None]:
-    """The document at an address; None if there is none."""
-    id = id_at(address)
-    found = (yield from documents_of(view, [id])) if id else {}
-    return found.get(id or "")
+def part_at(view: View, address: str, most: int) -> Operation[Part | None]:
+    """The part of a document's text that an address names; None if there is none.
+
+    Args:
+        view: Of the store.
+        address: Of the document, or of a further part of it.
+        most: How many characters it may have.
+    """
+    place = _place_at(address)
+    if place is None:
+        return None
+    id, offset = place
+    found = (yield from documents_of(view, [id])).get(id)
+    if found is None or offset > max(0, len(found.page_content) - 1):
+        return None
+    end, size = offset + most, len(found.page_content)
+    return Part(
+        text=found.page_content[offset:end],
+        left=max(0, size - end),
+        following=f"{address_of(id)}?offset={end}" if end < size else None,
+    )
 
 
 def _encoded(id: str) -> str:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from linkstore.backends.base import Backend
 from linkstore.errors import CapabilityError
-from linkstore.store import LinkStore
 from linkstore.store.opening import closed_on_failure
+
+if TYPE_CHECKING:
+    from linkstore.store import LinkStore
+
+FACTS: Final = "facts"
+"""The name of the store of facts beside a store of chunks."""
 
 
 @runtime_checkable
@@ -35,6 +40,8 @@ def store_beside(store: LinkStore, name: str, *, create: bool = True) -> LinkSto
         CapabilityError: If the backend keeps no further stores.
         StoreNotFoundError: If there is none and ``create`` is False.
     """
+    from linkstore.store import LinkStore  # late: commands that use no LangChain take the name above
+
     backend = store.backend
     if not isinstance(backend, KeepsBeside):
         raise CapabilityError(

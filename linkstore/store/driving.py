@@ -12,7 +12,7 @@ from linkstore.drivers import arun, in_thread, run
 from linkstore.embeddings.encoder import Encoder
 from linkstore.embeddings.names import embedding_name, get_encoder
 from linkstore.floors import record_floor, recorded_floor
-from linkstore.observing import Observer
+from linkstore.observing import Guarded, Observer
 from linkstore.plans import Operation
 from linkstore.requests import EmbedDocuments, EmbedQuery, Engine
 from linkstore.strategies.ceiling import check_ceiling
@@ -95,18 +95,21 @@ class Driven:
     def observe(self, observer: Observer) -> Callable[[], None]:
         """Tell an observer of each search from now on, whoever asks: methods, retrievers or tools.
 
+        If the observer fails, the search goes on, and the first failure is logged.
+
         Args:
             observer: Such as a :class:`~linkstore.watch.Watch`, which calls this itself.
 
         Returns:
             A function that ends it; calling it again does nothing.
         """
+        guarded = Guarded(observer)
         with self._observing:
-            self._observers = (*self._observers, observer)
+            self._observers = (*self._observers, guarded)
 
         def end() -> None:
             with self._observing:
-                self._observers = tuple(one for one in self._observers if one is not observer)
+                self._observers = tuple(one for one in self._observers if one is not guarded)
 
         return end
 

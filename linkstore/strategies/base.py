@@ -197,6 +197,14 @@ MOST: Final = 2**31 - 1
 """Upper limit of integer settings."""
 
 
+def quoted(value: object) -> str:
+    """A setting as a message quotes it; Python does not spell out integers of more than 4,300 digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        return "an integer of too many digits"
+
+
 def require_at_least(least: int, **settings: int) -> None:
     """Raise unless every setting is an integer from ``least`` to :data:`MOST`.
 
@@ -205,9 +213,9 @@ def require_at_least(least: int, **settings: int) -> None:
     """
     for name, value in settings.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise StrategyError(f"{name} must be an integer of at least {least}, not {value!r}")
+            raise StrategyError(f"{name} must be an integer of at least {least}, not {quoted(value)}")
         if value > MOST:
-            raise StrategyError(f"{name} must be at most {MOST}, not {value!r}")
+            raise StrategyError(f"{name} must be at most {MOST}, not {quoted(value)}")
 
 
 def require_within(low: float, high: float, **settings: float) -> None:
@@ -218,7 +226,7 @@ def require_within(low: float, high: float, **settings: float) -> None:
     """
     for name, value in settings.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            raise StrategyError(f"{name} must be a number from {low} to {high}, not {value!r}")
+            raise StrategyError(f"{name} must be a number from {low} to {high}, not {quoted(value)}")
 
 
 def _weights(kinds: Mapping[str, float] | Iterable[str]) -> dict[str, float]:

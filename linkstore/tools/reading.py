@@ -15,6 +15,7 @@ from linkstore.ids import is_storable
 from linkstore.neighbours import Neighbour, Neighbours, neighbours
 from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
 from linkstore.requests import Engine
+from linkstore.strategies.base import quoted
 from linkstore.tools.answers import Answer, cited, identified
 from linkstore.tools.limits import ToolLimits
 from linkstore.tools.view import View
@@ -44,8 +45,9 @@ def read(view: View, id: str, offset: int, limits: ToolLimits) -> Operation[Answ
         raise unknown_document(id)
     document = found[id]
     text = document.page_content
-    if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= max(0, len(text) - 1):
-        raise StrategyError(f"offset must be from 0 to {max(0, len(text) - 1)} for this text, not {offset!r}")
+    last = max(0, len(text) - 1)
+    if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= last:
+        raise StrategyError(f"offset must be from 0 to {last} for this text, not {quoted(offset)}")
     previous, following = yield from _around(view, document)
     part = text[offset : offset + limits.text]
     end = offset + len(part)

@@ -13,6 +13,7 @@ from linkstore.hits import Chain, Hit, Hits, Triple
 from linkstore.links import get_links
 from linkstore.plans import Operation
 from linkstore.strategies import AllPaths, PageRank, Strategy
+from linkstore.strategies.base import quoted
 from linkstore.tools.answers import Answer, Result, nothing, shown
 from linkstore.tools.limits import ToolLimits
 
@@ -79,9 +80,11 @@ def _check(question: str, hops: int, ceiling: int) -> None:
     if any("\ud800" <= letter <= "\udfff" for letter in question):
         raise StrategyError("the question is not valid Unicode (it has a lone surrogate); ask it anew")
     if isinstance(hops, bool) or not isinstance(hops, int) or hops < 0:
-        raise StrategyError(f"hops must be an integer from 0 to {ceiling}, not {hops!r}")
+        raise StrategyError(f"hops must be an integer from 0 to {ceiling}, not {quoted(hops)}")
     if hops > ceiling:
-        raise StrategyError(f"hops={hops} is more than the ceiling of {ceiling}; ask for at most {ceiling}")
+        raise StrategyError(
+            f"hops={quoted(hops)} is more than the ceiling of {ceiling}; ask for at most {ceiling}"
+        )
 
 
 def _joined(hits: Hits, linked: Hits | None, most: int) -> list[Hit]:

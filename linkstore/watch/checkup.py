@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any, Final, Literal
 
 from linkstore.schema import Standing
@@ -37,6 +38,12 @@ class Finding:
         return f"{self.check}: {self.text}" + (
             f" ({', '.join(self.examples)}{more})" if self.examples else ""
         )
+
+
+def finding(check: str, severity: Severity, text: str, count: int, examples: Iterable[str] = ()) -> Finding:
+    """A finding with the first of the examples."""
+    shown = tuple(islice(examples, EXAMPLES))
+    return Finding(check=check, severity=severity, text=text, count=count, examples=shown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

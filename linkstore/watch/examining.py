@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from linkstore.backends.base import Survey
@@ -14,7 +14,7 @@ from linkstore.operations import INCOMPLETE
 from linkstore.schema import Schema, TypedGraph
 from linkstore.schema.model import TYPE_FIELD
 from linkstore.urls import is_internal
-from linkstore.watch.checkup import EXAMPLES, Checkup, Finding, Severity
+from linkstore.watch.checkup import Checkup, Finding, finding
 from linkstore.watch.naming import NAME_KINDS, Names
 from linkstore.watch.watch import Watch
 
@@ -90,17 +90,12 @@ async def aexamine(
     return await asyncio.to_thread(examine, store, sources=sources, names=names, watch=watch)
 
 
-def _finding(check: str, severity: Severity, text: str, count: int, examples: Iterable[str] = ()) -> Finding:
-    shown = tuple(one for one, _ in zip(examples, range(EXAMPLES), strict=False))
-    return Finding(check=check, severity=severity, text=text, count=count, examples=shown)
-
-
 def _of_schema(store: LinkStore, schema: Schema) -> Iterator[Finding]:
     """What the recorded schema does not allow."""
     report = store.check_schema(schema)
     if report.count:
         text = f"problems that version {schema.version} of the schema has with the store: {report.count:,}"
-        yield _finding("schema", "alarm", text, report.count, map(str, report.problems))
+        yield finding("schema", "alarm", text, report.count, map(str, report.problems))
 
 
 def _drift(graph: TypedGraph, schema: Schema | None) -> Iterator[Finding]:
@@ -109,7 +104,7 @@ def _drift(graph: TypedGraph, schema: Schema | None) -> Iterator[Finding]:
     apart = {name for name, one in standing.items() if name is not None and one.alone == one.documents}
     for one in sorted(apart if len(standing) > 1 else ()):
         text = f"no link leads to or from any document of the type {one!r}, so no traversal reaches it"
-        yield _finding("drift", "alarm", text, standing[one].documents)
+        yield finding("drift", "alarm", text, standing[one].documents)
     roots = _roots(schema) if schema else frozenset[str]()
     if not roots:
         return
@@ -120,7 +115,7 @@ def _drift(graph: TypedGraph, schema: Schema | None) -> Iterator[Finding]:
         whole = count == standing[name].documents
         starts = ", ".join(sorted(roots))
         text = f"no traversal from {starts} reaches {'any' if whole else f'{count:,}'} of the type {name!r}"
-        yield _finding("drift", "alarm" if whole else "note", text, count, ids if len(left) == 1 else ())
+        yield finding("drift", "alarm" if whole else "note", text, count, ids if len(left) == 1 else ())
 
 
 def _roots(schema: Schema) -> frozenset[str]:
@@ -140,11 +135,11 @@ def _coverage(survey: Survey, schema: Schema | None, dangling: Mapping[str, int]
         share = ", all of them" if every else ""
         text = f"links of the kind {kind!r} that lead to no document: {count:,}{share}"
         tags = (tag for of, tag, _ in survey.dangling if of == kind and _should_lead(of, tag))
-        yield _finding("dangling", "note", text, count, tags)
+        yield finding("dangling", "note", text, count, tags)
     unused = sorted(schema.kinds - survey.links.keys()) if schema and survey.documents else []
     if unused:
         text = f"kinds of the schema that no link has: {len(unused):,}"
-        yield _finding("coverage", "note", text, len(unused), unused)
+        yield finding("coverage", "note", text, len(unused), unused)
 
 
 def _dangling(survey: Survey) -> dict[str, int]:
@@ -165,10 +160,10 @@ def _incomplete(store: LinkStore) -> Iterator[Finding]:
     sources = store.sources()
     if BEGUN in sources:
         text = "linking the corpus was interrupted; index a source again, or run linkstore relink"
-        yield _finding("stale", "alarm", text, sources[BEGUN])
+        yield finding("stale", "alarm", text, sources[BEGUN])
     pages = sorted(page for page, digest in store.pages(None).items() if digest == INCOMPLETE)
     if pages:
-        yield _finding(
+        yield finding(
             "stale",
             "alarm",
             "pages lost documents since they were indexed; index their source again",
@@ -187,24 +182,24 @@ def _stale(store: LinkStore, source: Source, name: str) -> Iterator[Finding]:
     ):
         if pages:
             text = f"pages of {name} {what}: {len(pages):,}; index it again"
-            yield _finding("stale", "alarm", text, len(pages), pages)
+            yield finding("stale", "alarm", text, len(pages), pages)
     if found.unread:
         reasons = (f"{page} ({reason})" for page, reason in found.unread)
         text = f"parts of {name} that could not be looked at: {len(found.unread):,}"
-        yield _finding("stale", "note", text, len(found.unread), reasons)
+        yield finding("stale", "note", text, len(found.unread), reasons)
 
 
 def _unsound(store: LinkStore) -> Iterator[Finding]:
     """What ``verify`` finds."""
     for one in store.verify().findings:
-        yield _finding("sound", "alarm", f"{one.problem}; repair the store", one.count, one.examples)
+        yield finding("sound", "alarm", f"{one.problem}; repair the store", one.count, one.examples)
 
 
 def _of_searches(watch: Watch, graph: TypedGraph) -> Iterator[Finding]:
     """The alarms of a watch, and what its searches did not come to."""
     vitals = watch.vitals()
     for alarm in watch.alarms():
-        yield _finding("searches", "alarm", alarm.text, vitals.searches)
+        yield finding("searches", "alarm", alarm.text, vitals.searches)
     if vitals.searches < max(1, watch.limits.least):
         return
     documents, links = graph.counts()
@@ -216,7 +211,7 @@ def _of_searches(watch: Watch, graph: TypedGraph) -> Iterator[Finding]:
     ):
         if names:
             text = f"of the last {vitals.searches:,} searches, {what}: {len(names):,}"
-            yield _finding("searches", "note", text, len(names), names)
+            yield finding("searches", "note", text, len(names), names)
 
 
 def _skipped(

@@ -8,7 +8,7 @@ from typing import Final
 
 from linkstore.links import Link
 from linkstore.variants import near_misses, normalized
-from linkstore.watch.checkup import EXAMPLES, Finding
+from linkstore.watch.checkup import EXAMPLES, Finding, finding
 
 NAME_KINDS: Final = ("entity", "mention")
 """Kinds of link whose tags are names, by default."""
@@ -62,13 +62,12 @@ class Names:
         """Names whose spellings are different tags, so they do not meet."""
         split = [tags for (of, _), tags in sorted(self._spellings.items()) if of == kind and len(tags) > 1]
         if split:
-            yield Finding(
-                check="names",
-                severity="alarm",
-                text=f"names of the kind {kind!r} with several spellings, which do not meet: {len(split):,};"
-                " join them with linkstore.variants",
-                count=len(split),
-                examples=tuple(" = ".join(map(repr, sorted(tags))) for tags in split[:EXAMPLES]),
+            text = (
+                f"names of the kind {kind!r} with several spellings, which do not meet: {len(split):,};"
+                " join them with linkstore.variants"
+            )
+            yield finding(
+                "names", "alarm", text, len(split), (" = ".join(map(repr, sorted(tags))) for tags in split)
             )
 
     def _alike(self, kind: str) -> Iterator[Finding]:
@@ -76,25 +75,19 @@ class Names:
         names = [name for of, name in self._spellings if of == kind]
         found = [miss for miss in near_misses(names) if miss.reason in _SLIPS]
         if found:
-            yield Finding(
-                check="names",
-                severity="note",
-                text=f"pairs of names of the kind {kind!r} that look alike: {len(found):,}; declare aliases"
-                " for those that are one",
-                count=len(found),
-                examples=tuple(map(str, found[:EXAMPLES])),
+            text = (
+                f"pairs of names of the kind {kind!r} that look alike: {len(found):,}; declare aliases for"
+                " those that are one"
             )
+            yield finding("names", "note", text, len(found), map(str, found))
 
     def _unsure(self, kind: str) -> Iterator[Finding]:
         """Links of which their extractor was unsure."""
         count = self._doubtful[kind]
         if count:
             share = count / self._scored[kind]
-            yield Finding(
-                check="confidence",
-                severity="note",
-                text=f"links of the kind {kind!r} with a confidence below {UNSURE}: {count:,}, {share:.1%} of"
-                " those that have one",
-                count=count,
-                examples=tuple(self._examples[kind]),
+            text = (
+                f"links of the kind {kind!r} with a confidence below {UNSURE}: {count:,}, {share:.1%} of"
+                " those that have one"
             )
+            yield finding("confidence", "note", text, count, self._examples[kind])

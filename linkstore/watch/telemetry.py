@@ -6,11 +6,12 @@ Without an OpenTelemetry SDK that is configured, the API does nothing, and so do
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from linkstore._version import __version__
 from linkstore.errors import MissingExtraError
 from linkstore.observing import Searched
+from linkstore.watch.observation import Observation
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -24,7 +25,7 @@ SPAN: Final = "linkstore.search"
 """The name of the spans."""
 
 
-class Telemetry:
+class Telemetry(Observation):
     """Reports each search of a store as a span, and in metrics.
 
     The span ``linkstore.search`` is current while the search runs, so spans of an embedding or a reranker are
@@ -73,7 +74,7 @@ class Telemetry:
             f"{SPAN}.reached", unit="{document}", description="Documents that a search came to along links."
         )
         self._questions: Final = questions
-        self._end: Final = store.observe(self)
+        super().__init__(store)
 
     def search_begins(self, question: str, strategy: str) -> Callable[[Searched], None]:
         """Called by the store; see :class:`~linkstore.observing.Observer`."""
@@ -110,13 +111,3 @@ class Telemetry:
         if isinstance(error, Exception):
             span.record_exception(error)
         span.set_status(self._trace.Status(status, type(error).__name__))
-
-    def close(self) -> None:
-        """End the reports. Closing twice is allowed."""
-        self._end()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -6,11 +6,12 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from linkstore.errors import StrategyError
 from linkstore.observing import Searched
 from linkstore.schema.model import TYPE_FIELD
+from linkstore.watch.observation import Observation
 from linkstore.watch.vitals import Alarm, Limits, Search, Vitals, alarmed, alarms_of, past_limits, vitals_of
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ KEPT: Final = 200
 _LOG: Final = logging.getLogger("linkstore.watch")
 
 
-class Watch:
+class Watch(Observation):
     """Watches the searches of a store, whoever asks: methods, retrievers, tools, compilers of contexts.
 
     It holds figures of the last searches, and the questions of those that found nothing or failed; no
@@ -62,7 +63,7 @@ class Watch:
         self._past: Counter[str] = Counter()
         self._raised = frozenset[str]()
         self._lock = Lock()
-        self._end: Final = store.observe(self)
+        super().__init__(store)
 
     def search_begins(self, question: str, strategy: str) -> Callable[[Searched], None]:
         """Called by the store; see :class:`~linkstore.observing.Observer`."""
@@ -100,16 +101,6 @@ class Watch:
         """The last searches that found nothing or failed, oldest first, with their questions."""
         with self._lock:
             return tuple(self._unanswered)
-
-    def close(self) -> None:
-        """End the watch; its figures stay. Closing twice is allowed."""
-        self._end()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<Watch over {self.store!r}: {self.vitals()}>"

@@ -17,7 +17,7 @@ from linkstore.agents.phrases import key_elements
 from linkstore.agents.pronouns import pronouns_of, with_subject
 from linkstore.agents.sentences import LONGEST, sentences
 from linkstore.context import counter_of
-from linkstore.errors import CapabilityError, ExtractionError
+from linkstore.errors import CapabilityError, ExtractionError, StoreNotFoundError
 from linkstore.testing import OracleBackend, ScriptedChatModel
 
 ANY = frozenset({"he", "his", "she", "her", "it", "its", "they", "their"})
@@ -64,6 +64,14 @@ with LinkStore.open({str(tmp_path / "kb")!r}) as store:
         assert index_facts(store).extracted == 600 - 256
         with fact_store(store) as facts:
             assert contents(facts) == fresh(many)
+
+
+def test_a_dry_run_makes_no_store_of_facts(tmp_path):
+    with LinkStore.open(tmp_path / "kb") as store:
+        store.add_documents(chunks())
+        index_facts(store, dry_run=True)
+        with pytest.raises(StoreNotFoundError):
+            fact_store(store)
 
 
 def test_a_backend_that_keeps_no_further_stores_says_so():

@@ -6,17 +6,42 @@ import os
 
 import pytest
 from cassandra_server import create_keyspace
+from cassandra_tables import empty
 from fact_cases import FactCases
 from reader_cases import ReaderCases, filled
 
 from linkstore import LinkStore
+from linkstore.agents import fact_store, graph_reader, index_facts
+from linkstore.cli import beside
+from linkstore.errors import BackendError, StoreNotFoundError
+from linkstore.testing import ScriptedChatModel
 
 
 class TestFactsOnCassandra(FactCases):
+    many = 300
+    changes = range(1, 9, 3)
+
     @pytest.fixture
-    def store(self, cassandra_session, keyspace):
-        with LinkStore.cassandra(session=cassandra_session, keyspace=keyspace) as store:
+    def store(self, cassandra_session, emptied_keyspace):
+        with LinkStore.cassandra(session=cassandra_session, keyspace=emptied_keyspace) as store:
             yield store
+        empty(cassandra_session, emptied_keyspace, "linkstore_facts")
+
+
+def test_a_name_that_is_too_long_for_a_store_beside_it_has_none(
+    cassandra_session, emptied_keyspace, monkeypatch
+):
+    noted = []
+    monkeypatch.setattr(beside, "note", noted.append)
+    with LinkStore.cassandra(session=cassandra_session, keyspace=emptied_keyspace, table="a" * 33) as store:
+        with pytest.raises(StoreNotFoundError, match="too long"):
+            fact_store(store)
+        with pytest.raises(BackendError, match="cannot name tables"):
+            index_facts(store)
+        with graph_reader(store, ScriptedChatModel(script=[])) as reader:
+            assert reader.facts is None
+        beside.note_facts(store, "cassandra://host/ks/a")
+    assert noted == []
 
 
 @pytest.fixture(scope="module")

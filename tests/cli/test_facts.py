@@ -71,3 +71,13 @@ def test_facts_of_deleted_documents_are_named_and_can_be_erased(place, tmp_path)
 
 def test_a_store_without_facts_is_compacted_without_a_word_on_facts(place):
     assert "facts" not in linkstore("compact", "--store", place)[2]
+
+
+def test_facts_that_cannot_be_opened_are_not_passed_over(place, tmp_path):
+    linkstore("facts", "--store", place)
+    (tmp_path / "kb" / "facts" / "linkstore.db").write_bytes(b"no database" * 1_000)
+
+    code, _, err = linkstore("compact", "--store", place)
+
+    assert code == exits.DAMAGED
+    assert "kb/facts" in "".join(err.split())

@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from context_cases import compiler, document, named, words
+from context_cases import AS_DATA, compiler, document, named, words
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
@@ -209,9 +209,7 @@ class TestMiddleware:
         for state in (agent.invoke(asked), asyncio.run(agent.ainvoke(asked))):
             assert [message.type for message in state["messages"]] == ["human", "ai"]
         for messages in seen:
-            assert messages[0].text == (
-                "Be brief.\n\nUse this context where it helps:\n\nThe vault opens at noon."
-            )
+            assert messages[0].text == (f"Be brief.\n\n{AS_DATA}\n\nThe vault opens at noon.")
 
     def test_parts_of_a_system_message_stay(self, store):
         from langchain.agents.middleware import ModelRequest

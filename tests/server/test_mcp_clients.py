@@ -115,6 +115,25 @@ async def test_documents_are_resources_listed_page_by_page_and_read(connected):
         assert template.uri_template.format(id="x") == address_of("x")
 
 
+async def test_a_long_document_is_read_in_parts_at_addresses_of_their_own():
+    text = "".join(f"line {n} of the document\n" for n in range(1_000))
+    with LinkStore() as store:
+        store.add_documents([Document(id="a?offset=5", page_content=text)])
+        async with in_process(store) as client:
+            parts, address = [], address_of("a?offset=5")
+            while address is not None:
+                part, *more = (await client.read_resource(address)).contents
+                assert len(part.text) <= ToolLimits().text
+                parts.append(part.text)
+                address = more[0].uri if more else None
+                assert not more or f"read on at {address}" in more[0].text
+            assert "".join(parts) == text
+            assert len(parts) == -(-len(text) // ToolLimits().text)
+            for wrong in (str(len(text)), "-1", "x", "", "9" * 5_000):
+                with pytest.raises(MCPError):
+                    await client.read_resource(f"{address_of('a?offset=5')}?offset={wrong}")
+
+
 async def test_the_prompt_contains_the_question(connected):
     async with connected() as unconnected, unconnected as client:
         (prompt,) = (await client.list_prompts()).prompts

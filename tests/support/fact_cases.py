@@ -20,7 +20,7 @@ from linkstore.agents import (
     index_facts,
 )
 from linkstore.agents.facts import KEY_ELEMENT
-from linkstore.errors import ExtractionError, LinkStoreError
+from linkstore.errors import ExtractionError, StoreNotFoundError
 
 JOAN = "Joan of Arc is a patron saint of France. She was born in Domrémy. In 1429, she relieved Orléans."
 VOLTAIRE = "Voltaire wrote The Maid of Orleans. It was published in 1762."
@@ -69,6 +69,15 @@ def fresh(documents: list[Document]) -> dict[str, tuple[str, dict[str, Any]]]:
         return contents(facts)
 
 
+def facts_beside(store: LinkStore) -> dict[str, tuple[str, dict[str, Any]]]:
+    """All documents of the store of facts beside a store; none if it was not made."""
+    try:
+        with fact_store(store) as facts:
+            return contents(facts)
+    except StoreNotFoundError:
+        return {}
+
+
 class _Stopped(LinkStore):
     """A store that fails at its nth change of pages, before or after it is written."""
 
@@ -95,6 +104,11 @@ class FactCases:
     @pytest.fixture
     def store(self) -> Iterator[LinkStore]:
         raise NotImplementedError
+
+    many = 600
+    """Chunks, of which 256 are written at once."""
+    changes = range(1, 9)
+    """Which of its changes a run is stopped at."""
 
     def test_facts_are_documents_that_name_their_key_elements(self, store):
         store.add_documents(chunks())
@@ -153,7 +167,7 @@ class FactCases:
         """Stopped before and after each of its changes; the result is that of one run."""
         wanted, stops = fresh(chunks()), 0
         for before in (True, False):
-            for left in range(1, 9):
+            for left in self.changes:
                 store.add_documents(chunks())
                 with self.facts() as facts:
                     facts.left, facts.before = left, before
@@ -171,23 +185,23 @@ class FactCases:
                         stops += 1
                     index_facts(store, facts=facts)
                     assert contents(facts) == fresh(chunks()[1:])
-        assert stops > 8
+        assert stops > len(self.changes)
 
     def facts(self) -> _Stopped:
         """An empty store of facts that can be made to stop."""
         return _Stopped()
 
     def test_a_run_that_was_stopped_has_kept_what_was_read(self, store):
-        many = [chunk(f"d{n:03}", f"Document {n} tells of Paris.", f"Title {n}") for n in range(600)]
+        many = [chunk(f"d{n:03}", f"Document {n} tells of Paris.", f"Title {n}") for n in range(self.many)]
         store.add_documents(many)
-        first = Counting(stops_after=500)
+        first = Counting(stops_after=self.many - 10)
         with pytest.raises(KeyboardInterrupt):
             index_facts(store, first)
         second = Counting()
 
         index_facts(store, second)
 
-        assert len(second.read) == 600 - 256
+        assert len(second.read) == self.many % 256
         with fact_store(store) as facts:
             assert contents(facts) == fresh(many)
 
@@ -197,8 +211,7 @@ class FactCases:
         summary = index_facts(store, dry_run=True)
 
         assert (summary.extracted, summary.facts, summary.dry_run) == (3, 0, True)
-        with pytest.raises(LinkStoreError):
-            fact_store(store)
+        assert facts_beside(store) == {}
 
     def test_a_chunk_that_failed_is_tried_again(self, store):
         store.add_documents(chunks())

@@ -19,10 +19,12 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 
 from linkstore import Link, LinkStore, add_links
+from linkstore.errors import StrategyError
 from linkstore.operations import PageDocuments
 from linkstore.schema import Relation, Schema
 from linkstore.testing import ScriptedChatModel
 from linkstore.tools import ToolLimits, graph_tools
+from linkstore.tools.toolbox import Toolbox
 
 EXAMPLES: dict[str, dict[str, Any]] = {
     "search": {"question": drugs.question(drugs.drugs()[7]), "hops": 3},
@@ -432,6 +434,15 @@ class OwnToolCases:
         tools = graph_tools(store)
         assert message(tools, "read", id="short", offset=1).artifact["text"] == "b"
         assert "offset must be from 0 to 1" in wrong(tools, "read", id="short", offset=2)
+
+    def test_numbers_of_too_many_digits_to_spell_out_are_refused_with_a_message(self, store):
+        """Not through LangChain, which itself spells out the arguments of a call."""
+        store.add_documents([node("short", "ab")])
+        tools = Toolbox(store)
+        for huge in (10**5_000, -(10**5_000)):
+            for operation in (tools.read("short", huge), tools.search("x", huge)):
+                with pytest.raises(StrategyError, match="an integer of too many digits"):
+                    tools.answer(operation)
 
     def test_a_link_to_too_many_documents_is_named_and_not_silently_left_out(self, store):
         store.add_documents(

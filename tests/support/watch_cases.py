@@ -98,6 +98,33 @@ class WatchCases:
         assert seen.vitals().searches == len(asked)
         assert seen.vitals().empty == seen.vitals().failed == 0
 
+    @pytest.mark.parametrize("at_the_end", [False, True])
+    def test_an_observer_that_raises_fails_no_search_and_is_logged_once(self, graph, caplog, at_the_end):
+        class Broken:
+            def search_begins(self, question, strategy):
+                if at_the_end:
+                    return self.fail
+                raise RuntimeError("broken")
+
+            def fail(self, searched):
+                raise RuntimeError("broken")
+
+        expected = [hit.document.id for hit in graph.search("a")]
+        with Watch(graph) as before:
+            end = graph.observe(Broken())
+            with Watch(graph) as after:
+                found = graph.search("a")
+                asyncio.run(graph.asearch("a"))
+                with pytest.raises(UnknownNameError):
+                    graph.search("what?", strategy=Eager(kinds={"GOVERND_BY"}))
+            end()
+        assert [hit.document.id for hit in found] == expected
+        assert before.vitals().searches == after.vitals().searches == 3
+        logged = [one for one in caplog.records if one.name == "linkstore"]
+        assert len(logged) == 1
+        assert "Broken" in logged[0].getMessage()
+        assert "RuntimeError: broken" in logged[0].exc_text
+
     def test_what_is_kept_is_bounded_and_many_threads_may_search(self, graph):
         with Watch(graph, window=30, kept=10) as watch, ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda _: search(graph, 3, 2), range(16)))

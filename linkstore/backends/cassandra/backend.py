@@ -23,7 +23,7 @@ from linkstore.backends.cassandra import notes, schema
 from linkstore.backends.cassandra.accesses import Accesses
 from linkstore.backends.cassandra.clock import Clock
 from linkstore.backends.cassandra.corpus import Corpus
-from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.cql import Tables, can_name_tables
 from linkstore.backends.cassandra.derived import DerivedRows
 from linkstore.backends.cassandra.entries import last_written, read_entries
 from linkstore.backends.cassandra.groups import GroupReader
@@ -45,7 +45,7 @@ from linkstore.backends.cassandra.wordinspection import WordInspection
 from linkstore.backends.cassandra.words import Words
 from linkstore.backends.cassandra.writing import ChangeWriter, check_sizes, prepare
 from linkstore.drivers import answered
-from linkstore.errors import CapabilityError, StoreClosedError
+from linkstore.errors import CapabilityError, StoreClosedError, StoreNotFoundError
 from linkstore.filters import EVERYTHING, Condition
 from linkstore.links import Link
 from linkstore.plans import Operation, Plan
@@ -111,11 +111,16 @@ class CassandraBackend(Backend):
         """The backend of a further store over the same session: tables whose names end with this name.
 
         Raises:
-            BackendError: If this store's name is too long for that.
+            BackendError: If ``create`` is True and this store's name is too long for that.
             StoreNotFoundError: If there is none and ``create`` is False.
         """
         session, tables = self._executor.session, self._tables
         further = f"{tables.name}_{name}"
+        if not create and not can_name_tables(further):
+            raise StoreNotFoundError(
+                f"there is no store {name!r} beside {tables.name!r}, and none can be made: its tables would"
+                f" be named {further!r}, which is too long for Cassandra"
+            )
         return CassandraBackend(session, tables.keyspace, further, create=create, settings=self._settings)
 
     def __repr__(self) -> str:

@@ -20,6 +20,11 @@ from linkstore.errors import BackendError
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,37}")
 
 
+def can_name_tables(name: str) -> bool:
+    """Whether the tables of a store can have this name."""
+    return _NAME.fullmatch(name) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Tables:
     """The tables of one store.
@@ -36,7 +41,7 @@ class Tables:
     name: str
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
+        if not can_name_tables(self.name):
             raise BackendError(
                 f"{self.name!r} cannot name tables in Cassandra: take a letter and up to 37 letters,"
                 " digits and underscores"

@@ -1,0 +1,37 @@
+"""What observers of a store share: they end when they are closed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Self
+
+from linkstore.observing import Searched
+
+if TYPE_CHECKING:
+    from linkstore.store import LinkStore
+
+
+class Observation(ABC):
+    """Is told of the searches of a store until it is closed, or until its ``with`` block ends.
+
+    Args:
+        store: The store.
+    """
+
+    def __init__(self, store: LinkStore) -> None:
+        self._end: Final = store.observe(self)
+
+    @abstractmethod
+    def search_begins(self, question: str, strategy: str) -> Callable[[Searched], None]:
+        """Called by the store; see :class:`~linkstore.observing.Observer`."""
+
+    def close(self) -> None:
+        """End it; what it has counted stays. Closing twice is allowed."""
+        self._end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
