@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from linkstore.cli.output import note
 from linkstore.errors import StoreNotFoundError
-from linkstore.store.beside import FACTS
 
 if TYPE_CHECKING:
     from linkstore.store.core import CoreStore
@@ -19,6 +18,8 @@ def note_facts(store: CoreStore, place: str) -> None:
         store: That documents were deleted from.
         place: What ``--store`` said.
     """
+    from linkstore.store.beside import FACTS
+
     backend: Any = store.backend
     try:
         backend.beside(FACTS, create=False).close()
