@@ -9,7 +9,7 @@ The vectors point the same way as those of ``wordllama.WordLlama.embed``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -66,7 +66,10 @@ class WordLlama(Encoder):
 
 def _lookup(tokens: int) -> Callable[[list[int]], Matrix]:
     """The way to look up the vectors of so many tokens."""
-    return _read if tokens <= _FEW else partial(_weights().take, axis=0)
+    if tokens <= _FEW:
+        return _read
+    weights = _weights()
+    return lambda ids: weights.take(ids, axis=0)
 
 
 def _read(ids: list[int]) -> Matrix:
