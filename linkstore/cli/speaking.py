@@ -59,6 +59,8 @@ def _said(*, quietly: bool, verbose: bool, log_file: Path | None) -> Iterator[No
         stack.callback(quiet.reset, before)
         if verbose:
             stack.enter_context(_heard(logging.StreamHandler(), _Shown("%(message)s")))
+        else:
+            stack.enter_context(_heard(_Noted(), _Shown("%(message)s"), "linkstore.index"))
         if log_file is not None:
             try:
                 handler = logging.FileHandler(log_file, encoding="utf-8", errors="backslashreplace")
@@ -69,8 +71,8 @@ def _said(*, quietly: bool, verbose: bool, log_file: Path | None) -> Iterator[No
 
 
 @contextmanager
-def _heard(handler: logging.Handler, shown: logging.Formatter) -> Iterator[None]:
-    logger = logging.getLogger("linkstore")
+def _heard(handler: logging.Handler, shown: logging.Formatter, name: str = "linkstore") -> Iterator[None]:
+    logger = logging.getLogger(name)
     before = logger.level
     handler.setFormatter(shown)
     logger.addHandler(handler)
@@ -81,6 +83,14 @@ def _heard(handler: logging.Handler, shown: logging.Formatter) -> Iterator[None]
         logger.removeHandler(handler)
         logger.setLevel(before)
         handler.close()
+
+
+class _Noted(logging.Handler):
+    """Says what is logged, unless the command is to be quiet."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say it."""
+        note(self.format(record))
 
 
 class _Shown(logging.Formatter):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import faulthandler
-import os
 import signal
 import sys
 from dataclasses import replace
-from typing import BinaryIO
 
 from langchain_core.documents import Document
 
+from linkstore.freshpython import own_pipes
 from linkstore.ingest.documents import Linkers
 from linkstore.ingest.messages import SECONDS_A_PAGE, Task, packed, read_message, unpacked, write_message
 from linkstore.ingest.readpage import ReadPage, read_page
@@ -22,7 +21,7 @@ Reply = tuple[ReadPage, list[tuple[str | None, str, dict[str, object]]]]
 def main() -> None:
     """Read pages until there are no more: one message in, one out; an empty one where it cannot be said."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one is told, and ends it
-    messages, replies = _pipes()
+    messages, replies = own_pipes()
     try:
         job = _job(read_message(messages))
         write_message(replies, b"ready")
@@ -64,13 +63,3 @@ def joined(reply: Reply) -> ReadPage:
     found, fields = reply
     documents = (Document(id=id, page_content=text, metadata=metadata) for id, text, metadata in fields)
     return replace(found, documents=tuple(documents))
-
-
-def _pipes() -> tuple[BinaryIO, BinaryIO]:
-    """The pipes to the other process; whatever else writes to standard output now writes to the errors."""
-    messages, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    return messages, replies

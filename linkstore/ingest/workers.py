@@ -7,9 +7,7 @@ whether that is a notebook, a script without a ``__main__`` guard, or one with t
 from __future__ import annotations
 
 import logging
-import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -17,6 +15,7 @@ from queue import SimpleQueue
 from threading import Event, Lock, Timer
 from typing import IO, Final, Self
 
+from linkstore.freshpython import fresh_python
 from linkstore.ingest.messages import SECONDS_A_PAGE, Task, packed, read_message, unpacked, write_message
 from linkstore.ingest.readpage import ReadPage
 from linkstore.ingest.source import SourcePage
@@ -24,7 +23,6 @@ from linkstore.ingest.worker import joined
 from linkstore.urls import Site
 
 _LOG = logging.getLogger("linkstore.ingest")
-_START: Final = "import sys; sys.path[:] = {path!r}; from linkstore.ingest.worker import main; main()"
 _SECONDS_TO_START: Final = 60.0
 
 
@@ -120,12 +118,7 @@ class _Process:
         with self._lock:
             if self._ended:
                 return None
-            self._running = process = subprocess.Popen(  # noqa: S603 - Python itself
-                [sys.executable, "-c", _START.format(path=list(map(str, sys.path)))],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                process_group=0 if os.name == "posix" else None,  # Ctrl-C is for this process
-            )
+            self._running = process = fresh_python("linkstore.ingest.worker")
         reply = self._sent(process, self._task, _SECONDS_TO_START)
         if isinstance(reply, bytes):
             return process

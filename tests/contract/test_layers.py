@@ -17,6 +17,7 @@ FLOORS = (
         "arrays",
         "cores",
         "display",
+        "freshpython",
         "gc_pause",
         "lazy",
         "errors",

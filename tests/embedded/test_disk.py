@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 
 import apsw
@@ -10,7 +11,7 @@ import pytest
 from stores import SNAPSHOTS, backend, exact, nearest, put, vectors
 
 from linkstore.backends.base import Change
-from linkstore.backends.embedded import EmbeddedSettings, ann
+from linkstore.backends.embedded import EmbeddedSettings, ann, upkeep
 from linkstore.errors import StoreFullError
 
 ASKED = vectors([10_000])[0]
@@ -89,6 +90,28 @@ def test_a_write_counts_though_there_is_no_space_for_its_snapshot(
     assert list((small_disk / "kb").glob("ann-*.usearch"))
     assert nearest(store, ASKED) == exact(range(2030), ASKED)
     assert store.run(store.verify()).sound
+    store.close()
+
+
+def test_a_process_that_finds_no_space_for_the_index_spoils_nothing(small_disk, monkeypatch) -> None:
+    monkeypatch.setattr(upkeep, "BACKLOG", 100)
+    store = backend(small_disk / "kb", EmbeddedSettings(exact_below=2000, durable=False))
+    indexer = store._upkeep.indexer
+    put(store, 0, 2200)
+    assert indexer._process is not None
+    os.kill(indexer._process.pid, signal.SIGSTOP)
+    fill(small_disk, 250_000)
+    os.kill(indexer._process.pid, signal.SIGCONT)
+    store.run(store.flush())
+    assert "space" in str(indexer.problem)
+    assert nearest(store, ASKED) == exact(range(2200), ASKED)
+    (small_disk / "ballast").unlink()
+    put(store, 2200, 2300)
+    store.run(store.flush())
+    assert list((small_disk / "kb").glob("ann-*.usearch"))
+    store.run(store.repair())
+    assert store.run(store.verify()).sound
+    assert nearest(store, ASKED) == exact(range(2300), ASKED)
     store.close()
 
 

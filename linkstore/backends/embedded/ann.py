@@ -89,9 +89,13 @@ class LiveIndex:
     Several searches may run at once, but not during an addition. An interrupted addition leaves an index
     in an undefined state. So an addition first takes the index away and puts it back when it is done; after
     an interrupt the index is missing and is rebuilt. One thread at a time may extend, load or save it.
+
+    Args:
+        told: Called after each batch of an addition with the largest document key that the index covers.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, told: Callable[[int], None] | None = None) -> None:
+        self._told = told
         self._current: SavedIndex | None = None
         self._searching: set[object] = set()
         self._lock = threading.Lock()
@@ -156,6 +160,8 @@ class LiveIndex:
             taken = self._take_away()
             _add(taken.index, batch, rows, threads=0 if len(batch) >= PARALLEL_FROM else 1)
             self._current = SavedIndex(taken.index, int(batch[-1]), change)
+            if self._told is not None:
+                self._told(self.covered)
         if self._current is not None:
             self._current = SavedIndex(self._current.index, covered, change)
 

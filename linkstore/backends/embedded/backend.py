@@ -276,6 +276,8 @@ class EmbeddedBackend(Backend):
         found = self._current().inspect(self._inspected)
         if not found:  # if the tables are damaged, the derived data differ in any case
             found = self._upkeep.inspected(self._compared)
+        if problem := self._upkeep.indexer.problem:
+            found.append(Finding(problem=f"the process that builds the index {problem}", count=1))
         return Report(findings=tuple(found))
 
     def _inspected(self, connection: apsw.Connection) -> list[Finding]:
@@ -303,6 +305,7 @@ class EmbeddedBackend(Backend):
             snapshot.forget(connection)  # its files may have the recorded hashes and still be wrong
             return recorded
 
+        self._upkeep.indexer.end()
         recorded = self._current().write(mend)
         self._shared.forget()
         if recorded:
@@ -355,6 +358,7 @@ class EmbeddedBackend(Backend):
         finally:
             self._closed = True
             if self._opened.is_ours:
+                self._upkeep.indexer.end()
                 self._database.close()
             if self._remove_temporary:
                 self._remove_temporary()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from linkstore.backends.embedded.database import Database
+from linkstore.backends.embedded.indexer import Indexer
 from linkstore.backends.embedded.place import Place
 from linkstore.backends.embedded.sharing import Shared
 from linkstore.backends.embedded.snapshot import Builder, SnapshotFiles
@@ -35,12 +36,30 @@ class Opened:
     fields: KnownFields = field(default_factory=KnownFields)
 
     @classmethod
-    def at(cls, place: Place, *, durable: bool, exact_below: int, grow_share: float) -> Opened:
-        """Open a store; the keyword arguments are those of ``EmbeddedSettings``."""
+    def at(
+        cls,
+        place: Place,
+        *,
+        durable: bool,
+        exact_below: int,
+        grow_share: float,
+        told: Callable[[int], None] | None = None,
+    ) -> Opened:
+        """Open a store.
+
+        Args:
+            place: Where it lies.
+            durable: As in ``EmbeddedSettings``, like the next two.
+            exact_below: See there.
+            grow_share: See there.
+            told: See :class:`~linkstore.backends.embedded.ann.LiveIndex`.
+        """
         database, files = Database(place, durable=durable), SnapshotFiles(place.folder)
-        builder = Builder(files)
+        builder = Builder(files, told)
         shared = Shared(files, builder.live)
-        return cls(database, Upkeep(database, files, builder, shared, exact_below, grow_share))
+        settings = {"durable": durable, "exact_below": exact_below, "grow_share": grow_share}
+        indexer = Indexer(place.folder, settings)
+        return cls(database, Upkeep(database, files, builder, shared, indexer, exact_below, grow_share))
 
 
 class PerProcess:

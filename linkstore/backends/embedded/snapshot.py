@@ -23,9 +23,9 @@ from linkstore.backends.embedded.files import map_arrays, matches, remove_others
 from linkstore.backends.embedded.matrix import BLOCK_ROWS, map_rows, write_rows
 from linkstore.backends.embedded.mirror import Mirror, Stamp
 from linkstore.backends.embedded.packing import Kept, columns, living_groups
-from linkstore.backends.embedded.recorded import decoding
+from linkstore.backends.embedded.recorded import decoding, settings_of
 from linkstore.errors import StoreFormatError
-from linkstore.vectors import Floats, Ints
+from linkstore.vectors import Bools, Floats, Ints
 
 SETTING: Final = "snapshot"
 GENERATION: Final = "generation"
@@ -151,44 +151,66 @@ class SnapshotFiles:
         remove_others(self._folder, ".*.tmp", set())
 
 
+@dataclass(frozen=True, slots=True)
+class State:
+    """A state of a store to make a snapshot of; it needs no transaction, so others may write meanwhile.
+
+    Args:
+        mirror: A mirror of that state or a later one.
+        stamp: The state.
+        groups: (g,) whether each link group of the mirror was in the table.
+        before: The snapshot that was recorded.
+        generation: The number of the last snapshot that was ever recorded; 0 if there was none.
+    """
+
+    mirror: Mirror
+    stamp: Stamp
+    groups: Bools
+    before: Snapshot | None
+    generation: int
+
+    @classmethod
+    def of(cls, connection: apsw.Connection, mirror: Mirror, stamp: Stamp) -> State:
+        """The state that a transaction sees."""
+        settings = settings_of(connection)
+        return cls(
+            mirror,
+            stamp,
+            living_groups(mirror, connection, stamp),
+            snapshot_of(settings),
+            int(settings.get(GENERATION) or 0),
+        )
+
+
 class Builder:
     """Makes snapshots; keeps the index in memory, so that only new documents are added to it.
 
     Args:
         files: Where snapshots lie.
+        told: See :class:`~linkstore.backends.embedded.ann.LiveIndex`.
     """
 
-    def __init__(self, files: SnapshotFiles) -> None:
+    def __init__(self, files: SnapshotFiles, told: Callable[[int], None] | None = None) -> None:
         self._files = files
-        self.live = LiveIndex()
+        self.live = LiveIndex(told)
 
-    def build(
-        self,
-        connection: apsw.Connection,
-        mirror: Mirror,
-        stamp: Stamp,
-        settings: dict[str, Any],
-        *,
-        afresh: bool = False,
-    ) -> Snapshot:
+    def build(self, state: State, *, afresh: bool = False) -> Snapshot:
         """Write the files of a new snapshot; the caller records it.
 
         Args:
-            connection: In a transaction that sees the state.
-            mirror: A mirror of the state ``stamp`` or a later one.
-            stamp: The state of the snapshot.
-            settings: The table of settings.
+            state: What it is of.
             afresh: Whether to use no existing file, and leave out every removed document.
         """
-        before = None if afresh else snapshot_of(settings)
-        generation = int(settings.get(GENERATION) or 0) + 1
+        mirror, stamp = state.mirror, state.stamp
+        before = None if afresh else state.before
+        generation = state.generation + 1
         grows = before is not None and self._grows(mirror, stamp, before)
         rows = np.arange(mirror.rows_seen(stamp)) if grows else mirror.all_visible(stamp)
         lineage = before.lineage if before and grows else generation
         blocks = self._vectors(mirror, rows, lineage, before if grows else None)
-        arrays = columns(mirror, stamp, Kept(rows, living_groups(mirror, connection, stamp)))
+        arrays = columns(mirror, stamp, Kept(rows, state.groups))
         graph = write_file(self._files.graph(generation), lambda path: write_arrays(path, arrays))
-        self.extend(mirror, stamp, before, afresh=afresh)
+        self.extend(state, afresh=afresh)
         ann = self.live.save(self._files.ann(generation), _lookup(mirror))
         return Snapshot(
             generation=generation,
@@ -227,9 +249,9 @@ class Builder:
         fresh = write_rows(path, lambda first, last: mirror.vectors.take(rows[first:last]), start, len(rows))
         return (*(before.blocks if before else ())[: start // BLOCK_ROWS], *fresh)
 
-    def extend(self, mirror: Mirror, stamp: Stamp, before: Snapshot | None, *, afresh: bool = False) -> None:
-        """Bring the index in memory up to ``stamp``, starting from the last snapshot's if that is newer."""
-        live = self.live
+    def extend(self, state: State, *, afresh: bool = False) -> None:
+        """Bring the index in memory up to a state, starting from the last snapshot's if that is newer."""
+        live, mirror, stamp, before = self.live, state.mirror, state.stamp, state.before
         if afresh or len(live) > (1 + REBUILD_SHARE) * stamp.documents:
             live.start(mirror.dimension)
         elif before and before.last_key > live.covered:

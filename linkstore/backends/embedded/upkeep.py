@@ -14,20 +14,36 @@ import apsw
 from linkstore.backends.embedded import cleaning, snapshot, words
 from linkstore.backends.embedded.alone import alone
 from linkstore.backends.embedded.database import Database
+from linkstore.backends.embedded.indexer import BACKLOG, Indexer
 from linkstore.backends.embedded.reader import View
 from linkstore.backends.embedded.recorded import problems, raw_settings, settings_of
 from linkstore.backends.embedded.sharing import Shared, StaleStateError, stamp_of
-from linkstore.backends.embedded.snapshot import Builder, Snapshot, SnapshotFiles, snapshot_of
+from linkstore.backends.embedded.snapshot import Builder, Snapshot, SnapshotFiles, State, snapshot_of
 from linkstore.errors import StoreBusyError, StoreFullError, StoreMovedError
 
 T = TypeVar("T")
 GONE_SHARE: Final = 0.25
 """A new snapshot is taken when at least this share of the last one's documents was removed."""
+LEAST_SHARE: Final = 0.02
+"""If the index lacks fewer than this share of the documents, it is not worth while to add them."""
 STALE_SECONDS: Final = 10.0
 """How long a reader tries to begin a transaction that the loaded mirror can serve."""
 _LOG: Final = logging.getLogger("linkstore")
 _PUT_OFF = (OSError, MemoryError, StoreBusyError, StoreFullError)
 """Errors that postpone the making of derived files; documents are safe and searches correct without them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a store and its index are.
+
+    Args:
+        change: The number of the last change.
+        covered: The largest document key that the index covers.
+    """
+
+    change: int
+    covered: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +55,7 @@ class Upkeep:
         files: The files of its snapshots.
         builder: Makes snapshots.
         shared: The data that readers of this process share.
+        indexer: Has another process take snapshots while this one writes.
         exact_below: A store of at most this many documents gets no snapshot.
         grow_share: A snapshot is taken when the documents added since the last one are at least this share
             of those in it.
@@ -48,6 +65,7 @@ class Upkeep:
     files: SnapshotFiles
     builder: Builder
     shared: Shared
+    indexer: Indexer
     exact_below: int
     grow_share: float
 
@@ -84,13 +102,16 @@ class Upkeep:
             self._put_off_if_need_be(self._clean)
         if self._shrunken(settings):
             self._put_off_if_need_be(lambda: self._alone(self._without_snapshot, wait=False))
+        elif self._left_to_indexer(settings):
+            self.indexer.hold_back(settings["last_key"])
         elif self._due(settings, self.grow_share):
             self.take_snapshot()
         elif self._growing(settings):
-            self._put_off_if_need_be(lambda: self._alone(lambda: self.viewed(self._extend), wait=False))
+            self._put_off_if_need_be(lambda: self._alone(self._extend, wait=False))
 
     def flush(self) -> None:
         """Take a snapshot if anything has changed since the last one and the store is large enough."""
+        self._have_flushed(self.database.read(settings_of), None)
         if self._due(self.database.read(settings_of), None):
             self.take_snapshot(wait=True)
 
@@ -98,9 +119,40 @@ class Upkeep:
         """Take a snapshot if much has changed since the last one."""
         if self.database.read_only or self.database.place.moved:
             return
-        settings = self.database.read(raw_settings)
-        if not problems(settings) and self._due(settings, self.grow_share / 8):
-            self.take_snapshot()
+        if not problems(settings := self.database.read(raw_settings)):
+            self._have_flushed(settings, self.grow_share / 8)
+            if self._due(self.database.read(raw_settings), self.grow_share / 8):
+                self.take_snapshot()
+
+    def catch_up(self, *, settled: bool) -> bool:
+        """In the process that builds the index: do what is due; returns whether anything was.
+
+        Args:
+            settled: Whether nobody has written for a while. A smaller growth then suffices for a snapshot.
+        """
+        settings = self.database.read(settings_of)
+        if self._due(settings, LEAST_SHARE if settled else self.grow_share):
+            return self._alone(lambda: self._write(afresh=False), wait=False) is not None
+        return self._growing(settings) and self._alone(self._extend, wait=False) is not None
+
+    def complete(self) -> None:
+        """In the process that builds the index: like :meth:`flush`, but an error is raised."""
+        if self._due(self.database.read(settings_of), None):
+            self._alone(lambda: self._write(afresh=False), wait=True)
+
+    def progress(self) -> Progress:
+        """How far the store and its index are."""
+        settings = self.database.read(settings_of)
+        return Progress(settings["change"], settings["last_key"] - self._lacking(settings))
+
+    def _have_flushed(self, settings: dict[str, Any], share: float | None) -> None:
+        """If another process builds the index, have it take a snapshot that is due; an interrupt ends it."""
+        if self._due(settings, share) and self.indexer.running:
+            try:
+                self.indexer.flush(settings["last_key"])
+            except BaseException:
+                self.indexer.end()
+                raise
 
     def at_open(self) -> None:
         """Make derived files anew if they are missing or do not match the hashes in the database."""
@@ -137,6 +189,7 @@ class Upkeep:
             StoreFullError: If there is not enough space to write the files anew.
         """
         self.database.write(settings_of)  # raises the right error if nothing can be written
+        self.indexer.end()
         self._alone(self._compact, wait=True)
 
     def _compact(self) -> None:
@@ -177,29 +230,29 @@ class Upkeep:
             )
 
     def _write(self, *, afresh: bool) -> Snapshot:
-        def build(view: View) -> tuple[Snapshot | None, Snapshot]:
-            settings = settings_of(view.connection)
-            made = self.builder.build(view.connection, view.mirror, view.stamp, settings, afresh=afresh)
-            return snapshot_of(settings), made
-
         try:
-            before, made = self.viewed(build)
+            state = self._state()
+            made = self.builder.build(state, afresh=afresh)
             self.database.write(lambda connection: snapshot.record(connection, made))
         except _PUT_OFF:
             recorded = snapshot_of(self.database.read(settings_of))
             self.files.remove_others([recorded] if recorded else [])  # documents may need the space
             raise
-        self.files.remove_others([made, before] if before else [made])
+        self.files.remove_others([made, state.before] if state.before else [made])
         return made
+
+    def _state(self) -> State:
+        """The current state. No transaction stays open, which would keep the log from being emptied."""
+        return self.viewed(lambda view: State.of(view.connection, view.mirror, view.stamp))
 
     def _without_snapshot(self) -> None:
         self.database.write(snapshot.forget)
         self.builder.live.drop()
         self.files.remove_others([])
 
-    def _extend(self, view: View) -> None:
-        before = snapshot_of(settings_of(view.connection))
-        self.builder.extend(view.mirror, view.stamp, before)
+    def _extend(self) -> bool:
+        self.builder.extend(self._state())
+        return True
 
     def _sized(self, settings: dict[str, Any]) -> bool:
         documents: int = settings["documents"]
@@ -226,8 +279,24 @@ class Upkeep:
 
     def _growing(self, settings: dict[str, Any]) -> bool:
         """Whether enough documents were added since the last snapshot to extend the index in memory."""
-        stamp, last = stamp_of(settings), snapshot_of(settings)
-        if last is None:
+        if snapshot_of(settings) is None:
             return False
-        covered = max(last.last_key, self.builder.live.covered)
-        return stamp.last_key - covered >= max(self.exact_below // 4, stamp.documents // 50)
+        documents: int = settings["documents"]
+        return self._lacking(settings) >= max(self.exact_below // 4, LEAST_SHARE * documents)
+
+    def _left_to_indexer(self, settings: dict[str, Any]) -> bool:
+        """Whether another process builds the index; it is started if much is to be done."""
+        if not self._sized(settings):
+            return False
+        if self.indexer.running:
+            return True
+        lacking = self._lacking(settings)
+        if lacking < BACKLOG or not (self._due(settings, self.grow_share) or self._growing(settings)):
+            return False
+        return self.indexer.started(settings["last_key"] - lacking)
+
+    def _lacking(self, settings: dict[str, Any]) -> int:
+        """How many documents were added that neither the last snapshot nor the index in memory has."""
+        last = snapshot_of(settings)
+        covered: int = max(last.last_key if last else 0, self.builder.live.covered)
+        return stamp_of(settings).last_key - covered

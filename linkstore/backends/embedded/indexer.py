@@ -1,0 +1,190 @@
+"""A process that builds the index of a store while this one writes: the writer's side.
+
+usearch takes the interpreter's lock for each vector that it adds, so it is slow beside a busy Python thread.
+The process opens the store like any other, and takes snapshots, which every process adopts. So a crash of it
+loses nothing. Its side is :mod:`~linkstore.backends.embedded.indexworker`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import threading
+import time
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import orjson
+
+if TYPE_CHECKING:
+    import subprocess
+
+BACKLOG: Final = 5_000
+"""So many documents that the index lacks are a reason to start the process; fewer are added by the writer."""
+AHEAD: Final = 50_000
+"""A writer waits while the index lacks more documents than this: each search compares them one by one."""
+STALL_SECONDS: Final = 60.0
+"""A writer no longer waits for a process that has added nothing for so long."""
+TOLD_SECONDS: Final = 5.0
+"""How often those who wait for a snapshot are told how far it is."""
+FLUSH, FLUSHED = b"flush\n", b"flushed"
+_WORKER: Final = "linkstore.backends.embedded.indexworker"
+_POLL_SECONDS: Final = 0.01
+_LOG: Final = logging.getLogger("linkstore.index")
+"""Also tells how far the index is while somebody waits for it."""
+
+
+class Indexer:
+    """At most one process that builds the index of a store; there is none until it is needed.
+
+    Args:
+        folder: Where the store lies.
+        settings: What ``EmbeddedSettings`` has, by name.
+    """
+
+    def __init__(self, folder: Path, settings: dict[str, float]) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._end: weakref.finalize[..., Indexer] | None = None
+        self._unread = b""
+        self._flushed = 0
+        self._asked = 0
+        self._covered = 0
+        self.problem: str | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is there."""
+        with self._lock:
+            return self._listen()
+
+    def started(self, covered: int) -> bool:
+        """Start the process unless it is there; returns whether it is there.
+
+        Args:
+            covered: The largest document key that the recorded index covers.
+        """
+        with self._lock:
+            if self._listen():
+                return True
+            if self.problem or not _possible():
+                return False
+            try:
+                self._start(covered)
+            except OSError as error:
+                self._failed(f"could not be started: {error}")
+            return self._process is not None
+
+    def hold_back(self, last_key: int) -> None:
+        """Wait while the index lacks too many of the documents up to a key."""
+        moved, covered = time.monotonic(), -1
+        while last_key - self._covered > AHEAD and self.running:
+            if self._covered != covered:
+                moved, covered = time.monotonic(), self._covered
+            if time.monotonic() - moved > STALL_SECONDS:
+                return
+            time.sleep(_POLL_SECONDS)
+
+    def flush(self, last_key: int) -> None:
+        """Have a snapshot taken, and wait for it; the process may also end instead.
+
+        Args:
+            last_key: The largest document key, to tell how far the index is.
+        """
+        with self._lock:
+            if not self._listen():
+                return
+            self._asked += 1
+            asked = self._asked
+            with contextlib.suppress(OSError):  # it has ended, which the next look shows
+                os.write(self._process.stdin.fileno(), FLUSH)  # type: ignore[union-attr]
+        told = time.monotonic()
+        while self._flushed < asked and self.running:
+            if time.monotonic() - told > TOLD_SECONDS:
+                told = time.monotonic()
+                _LOG.info("%s: the index has %d of %d documents", self._folder, self._covered, last_key)
+            time.sleep(_POLL_SECONDS)
+
+    def end(self) -> None:
+        """End the process at once; what it had not recorded is as if it had never begun."""
+        with self._lock:
+            self.problem = None
+            if self._end is not None:
+                self._end()
+                self._reap()
+
+    def _start(self, covered: int) -> None:
+        self._unread, self._flushed, self._asked, self._covered = b"", 0, 0, covered
+        task = {"folder": str(self._folder), "parent": os.getpid(), **self._settings}
+        from linkstore.freshpython import fresh_python  # late: most programs start no process
+
+        self._process = process = fresh_python(_WORKER, orjson.dumps(task).decode())
+        self._end = weakref.finalize(self, _end, process, os.getpid())
+        os.set_blocking(process.stdout.fileno(), False)  # type: ignore[union-attr]
+
+    def _listen(self) -> bool:
+        """Read what the process says; returns whether it is there. The caller holds the lock."""
+        process = self._process
+        if process is None:
+            return False
+        ended = process.poll() is not None  # first, so that its last words are read
+        with contextlib.suppress(BlockingIOError):
+            while given := os.read(process.stdout.fileno(), 1 << 16):  # type: ignore[union-attr]
+                self._unread += given
+        *lines, self._unread = self._unread.split(b"\n")
+        for line in lines:
+            self._heard(line)
+        if not ended:
+            return True
+        self._reap()
+        return False
+
+    def _heard(self, line: bytes) -> None:
+        if line == FLUSHED:
+            self._flushed += 1
+        elif line.isdigit():
+            self._covered = int(line)
+        else:
+            self._failed(line.decode(errors="replace"))
+
+    def _reap(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        wanted = self._end is None or not self._end.alive
+        status = process.wait()
+        if self._end is not None:
+            self._end()
+        for path in self._folder.glob(f".*.{process.pid}.tmp"):
+            with contextlib.suppress(OSError):
+                path.unlink()
+        if status and not wanted and not self.problem:
+            self._failed(f"ended with {f'signal {-status}' if status < 0 else f'exit code {status}'}")
+
+    def _failed(self, problem: str) -> None:
+        self.problem = problem
+        _LOG.warning(
+            "the process that builds the index of %s %s; this one builds it now", self._folder, problem
+        )
+
+
+def _end(process: subprocess.Popen[bytes], owner: int) -> None:
+    """End a process, unless this is a forked child of the one that started it."""
+    if os.getpid() != owner:
+        return
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):  # what it was not told is lost with it
+                pipe.close()
+
+
+def _possible() -> bool:
+    """Whether a process can be started here that is Python and ends with this one."""
+    return os.name == "posix" and bool(sys.executable) and not getattr(sys, "frozen", False)

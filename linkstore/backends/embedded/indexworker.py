@@ -1,0 +1,119 @@
+"""A process that builds the index of a store while another writes: see :mod:`.indexer`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from typing import Any, BinaryIO, Final
+
+import orjson
+
+from linkstore.backends.embedded.indexer import FLUSH, FLUSHED
+from linkstore.backends.embedded.place import Place
+from linkstore.backends.embedded.process import Opened
+from linkstore.errors import StoreBusyError
+from linkstore.freshpython import own_pipes
+
+POLL_SECONDS: Final = 0.05
+SETTLED_SECONDS: Final = 1.0
+"""If nobody has written for so long, a snapshot is taken even if the store has not grown by half."""
+IDLE_SECONDS: Final = 5.0
+"""The process ends after so long without work."""
+_TRIES: Final = 20
+"""How often in a row a writer may keep the process from recording its work."""
+
+
+def main() -> None:
+    """Build the index of the store that the argument names, as long as its writer lives and writes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the writer decides whether to go on
+    orders, replies = own_pipes()
+    os.set_blocking(replies.fileno(), False)
+    worker = _Worker(orjson.loads(sys.argv[1]), orders, replies)
+    try:
+        worker.work()
+    except Exception as error:  # noqa: BLE001 - whatever it is, the writer reports it and goes on
+        worker.say(f"stopped: {type(error).__name__}: {' '.join(str(error).split())}".encode())
+        os._exit(1)
+    os._exit(0)  # without waiting for the thread that listens
+
+
+class _Worker:
+    """Looks for work until there is none.
+
+    Args:
+        task: The store's folder and settings, and its writer.
+        orders: From the writer; it ends when the writer does.
+        replies: To the writer.
+    """
+
+    def __init__(self, task: dict[str, Any], orders: BinaryIO, replies: BinaryIO) -> None:
+        self._task = task
+        self._orders = orders
+        self._replies = replies
+        self._asked = 0
+        self._answered = 0
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def work(self) -> None:
+        """Keep the index up to date; returns when there has been nothing to do for a while."""
+        upkeep = self._opened().upkeep
+        seen, since, tries = None, time.monotonic(), 0
+        while time.monotonic() - since < IDLE_SECONDS:
+            self._check_parent()
+            asked = self._asked  # before looking, so that a snapshot has all that was written before
+            try:
+                worked = upkeep.catch_up(settled=time.monotonic() - since > SETTLED_SECONDS)
+                if asked > self._answered:
+                    upkeep.complete()
+                    self._answer(asked)
+            except StoreBusyError:
+                tries += 1
+                if tries > _TRIES:
+                    raise
+                continue
+            tries, found = 0, upkeep.progress()
+            if worked or found != seen:
+                seen, since = found, time.monotonic()
+                self.say(b"%d" % found.covered)
+            if not worked:
+                time.sleep(POLL_SECONDS)
+
+    def say(self, line: bytes) -> None:
+        """Tell the writer something, unless it has ended, or has not listened until the pipe was full."""
+        with contextlib.suppress(OSError):
+            os.write(self._replies.fileno(), line + b"\n")
+
+    def _opened(self) -> Opened:
+        place = Place(self._task["folder"])
+        place.prepare(create=False)
+        return Opened.at(
+            place,
+            durable=bool(self._task["durable"]),
+            exact_below=int(self._task["exact_below"]),
+            grow_share=float(self._task["grow_share"]),
+            told=self._told,
+        )
+
+    def _told(self, covered: int) -> None:
+        self._check_parent()
+        self.say(b"%d" % covered)
+
+    def _answer(self, asked: int) -> None:
+        for _ in range(asked - self._answered):
+            self.say(FLUSHED)
+        self._answered = asked
+
+    def _check_parent(self) -> None:
+        """End if the writer has: a process that it forked may keep the pipe open."""
+        if os.getppid() != self._task["parent"]:
+            os._exit(0)
+
+    def _listen(self) -> None:
+        for line in self._orders:
+            if line == FLUSH:
+                self._asked += 1
+        os._exit(0)  # the writer has ended, or has no more use for an index; nothing here needs an end

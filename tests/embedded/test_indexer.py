@@ -1,0 +1,381 @@
+"""A process beside the writer builds the index; whatever becomes of either, the store is sound."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from stores import Child, backend, exact, nearest, put, records, times, vectors
+
+import linkstore.freshpython
+from linkstore.backends.base import Change
+from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings, indexer, upkeep
+from linkstore.backends.embedded.indexer import Indexer
+from linkstore.backends.embedded.recorded import settings_of
+from linkstore.backends.embedded.snapshot import Snapshot, snapshot_of
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="no process is started on this system")
+ASKED = vectors([10_000])[0]
+SECONDS = 120
+"""How long a busy machine may take to start a process and to give it its turn."""
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch) -> None:
+    """A few hundred documents are much to do."""
+    monkeypatch.setattr(upkeep, "BACKLOG", 100)
+
+
+def of(store: EmbeddedBackend) -> Indexer:
+    return store._upkeep.indexer
+
+
+def pid_of(store: EmbeddedBackend) -> int:
+    """The process that builds the index, which must be there."""
+    process = of(store)._process
+    assert process is not None
+    return process.pid
+
+
+def is_there(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return state.rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def until(what, seconds: float = SECONDS) -> None:
+    """Wait for something that must come true."""
+    ends = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < ends, "it did not happen"
+        time.sleep(0.02)
+
+
+def recorded(store: EmbeddedBackend) -> Snapshot | None:
+    return store._database.read(lambda connection: snapshot_of(settings_of(connection)))
+
+
+def check(store: EmbeddedBackend, documents: int) -> None:
+    """All documents are there, and derived data are right and complete."""
+    assert nearest(store, ASKED) == exact(range(documents), ASKED)
+    assert store.run(store.survey()).documents == documents
+    assert store.run(store.verify()).findings == ()
+
+
+def test_another_process_builds_the_index_and_flush_waits_for_it(tmp_path) -> None:
+    store = backend(tmp_path / "kb")
+    put(store, 0, 400)
+    pid = pid_of(store)
+    assert not len(store._upkeep.builder.live)
+    put(store, 400, 700)
+    check(store, 700)  # whether or not there is an index yet
+    store.run(store.flush())
+    taken = recorded(store)
+    assert taken is not None
+    assert (taken.last_key, taken.documents) == (700, 700)
+    assert not len(store._upkeep.builder.live)  # it was not this process
+    assert pid_of(store) == pid
+    check(store, 700)
+    store.close()
+    assert not is_there(pid)
+    assert not list((tmp_path / "kb").glob(".*.tmp"))
+    with_index = backend(tmp_path / "kb")
+    check(with_index, 700)
+    with_index.close()
+
+
+def test_closing_waits_for_the_index_and_says_how_far_it_is(tmp_path, monkeypatch, caplog) -> None:
+    monkeypatch.setattr(indexer, "TOLD_SECONDS", 0.0)
+    caplog.set_level("INFO", "linkstore")
+    store = backend(tmp_path / "kb")
+    put(store, 0, 3000)
+    store.close()
+    assert "of 3000 documents" in caplog.text
+    again = backend(tmp_path / "kb")
+    taken = recorded(again)
+    assert taken is not None
+    assert taken.documents == 3000
+    check(again, 3000)
+    again.close()
+
+
+def test_small_stores_start_no_process(tmp_path, monkeypatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(linkstore.freshpython, "fresh_python", None)
+    store = backend(tmp_path / "kb", EmbeddedSettings(durable=False))
+    for start in range(0, 12_000, 4_000):
+        put(store, start, start + 4_000)
+    store.run(store.flush())
+    assert of(store).problem is None
+    store.close()
+    assert not list((tmp_path / "kb").glob("ann-*"))
+
+
+def test_a_writer_waits_while_the_index_lacks_too_much_but_not_for_ever(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(indexer, "AHEAD", 500)
+    store = backend(tmp_path / "kb")
+    put(store, 0, 400)
+    put(store, 400, 1200)  # returns once the process has added at least 700
+    assert 1200 - of(store)._covered <= 500
+    monkeypatch.setattr(indexer, "STALL_SECONDS", 0.3)
+    os.kill(pid_of(store), signal.SIGSTOP)
+    put(store, 1200, 2400)
+    os.kill(pid_of(store), signal.SIGCONT)
+    store.run(store.flush())
+    check(store, 2400)
+    store.close()
+
+
+def test_a_killed_process_loses_nothing_and_verify_says_so(tmp_path, caplog) -> None:
+    store = backend(tmp_path / "kb")
+    put(store, 0, 400)
+    os.kill(pid_of(store), signal.SIGKILL)
+    until(lambda: not of(store).running)
+    assert "ended with signal 9" in caplog.text
+    put(store, 400, 600)  # this process builds the index now
+    assert of(store)._process is None
+    taken = recorded(store)
+    assert taken is not None
+    assert taken.documents == 600
+    assert nearest(store, ASKED) == exact(range(600), ASKED)
+    assert [one.problem for one in store.run(store.verify()).findings] == [
+        "the process that builds the index ended with signal 9"
+    ]
+    assert not store.run(store.repair()).sound
+    check(store, 600)
+    put(store, 600, 1600)
+    assert of(store)._process is not None  # repair gives it another chance
+    store.run(store.flush())
+    check(store, 1600)
+    store.close()
+
+
+def test_where_no_process_starts_the_writer_builds_the_index(tmp_path, monkeypatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(linkstore.freshpython, "fresh_python", refused)
+    store = backend(tmp_path / "kb")
+    put(store, 0, 400)
+    taken = recorded(store)
+    assert taken is not None
+    assert taken.documents == 400
+    assert nearest(store, ASKED) == exact(range(400), ASKED)
+    assert of(store).problem == "could not be started: no more processes"
+    store.close()
+
+
+def test_where_python_is_not_a_program_of_its_own_no_process_is_tried(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    store = backend(tmp_path / "kb")
+    put(store, 0, 400)
+    check(store, 400)
+    assert recorded(store) is not None
+    store.close()
+
+
+def test_a_process_that_cannot_work_says_why(tmp_path, monkeypatch, caplog) -> None:
+    monkeypatch.setattr(indexer, "_WORKER", "linkstore.no_such_module")
+    store = backend(tmp_path / "kb")
+    put(store, 0, 400)
+    store.run(store.flush())
+    assert of(store).problem == "ended with exit code 1"
+    taken = recorded(store)
+    assert taken is not None
+    assert taken.documents == 400
+    store.close()
+
+
+def test_killed_at_any_moment_it_leaves_a_sound_store(tmp_path) -> None:
+    chance, there = random.Random(4), 0
+    for _ in range(times(4, 60)):
+        store = backend(tmp_path / "kb")
+        put(store, there, there + 300)
+        there += 300
+        if of(store)._process is not None:
+            time.sleep(chance.uniform(0, 2.5))
+            os.kill(pid_of(store), signal.SIGKILL)
+        put(store, there, there + 20)
+        there += 20
+        assert nearest(store, ASKED) == exact(range(there), ASKED)
+        store.run(store.flush())
+        store.run(store.repair())
+        check(store, there)
+        store.close()
+        assert not list((tmp_path / "kb").glob(".*.tmp"))
+
+
+def write_and_say(told, folder, first: int) -> None:
+    """Write until killed."""
+    upkeep.BACKLOG = 100
+    store = backend(folder)
+    while True:
+        put(store, first, first + 100)
+        first += 100
+        process = of(store)._process
+        told.send((first, process.pid if process else 0))
+
+
+def test_a_killed_writer_leaves_a_sound_store_and_no_process(tmp_path) -> None:
+    chance, there = random.Random(7), 0
+    for _ in range(times(3, 40)):
+        child = Child(write_and_say, tmp_path / "kb", there)
+        there, pid = child.connection.recv()
+        time.sleep(chance.uniform(0.5, 3))
+        said = child.kill()
+        there, pid = said[-1] if said else (there, pid)
+        until(lambda pid=pid: not pid or not is_there(pid))
+        store = backend(tmp_path / "kb")
+        count = store.run(store.survey()).documents
+        assert count in (there, there + 100)  # the last may have been written and not said
+        check(store, count)
+        there = count
+        store.close()
+
+
+def test_an_interrupt_of_the_wait_ends_the_process_and_the_store_is_sound(tmp_path, monkeypatch) -> None:
+    store = backend(tmp_path / "kb")
+    put(store, 0, 400)
+    pid = pid_of(store)
+    os.kill(pid, signal.SIGSTOP)
+    main = threading.get_ident()
+    timer = threading.Timer(0.5, lambda: signal.pthread_kill(main, signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        store.run(store.flush())
+    until(lambda: not is_there(pid))
+    check(store, 400)
+    assert of(store).problem is None
+    put(store, 400, 800)
+    store.run(store.flush())
+    check(store, 800)
+    store.close()
+
+
+def test_ctrl_c_in_a_terminal_does_not_reach_it(tmp_path) -> None:
+    store = backend(tmp_path / "kb")
+    put(store, 0, 400)
+    assert os.getpgid(pid_of(store)) != os.getpgrp()
+    until(lambda: recorded(store) is not None)
+    os.kill(pid_of(store), signal.SIGINT)
+    put(store, 400, 500)
+    store.run(store.flush())
+    assert of(store).problem is None
+    check(store, 500)
+    store.close()
+
+
+def test_updates_and_removals_meanwhile_count(tmp_path) -> None:
+    chance, there, store = random.Random(2), set(range(0)), backend(tmp_path / "kb")
+    for first in range(0, 2000, 250):
+        put(store, first, first + 250)
+        there |= set(range(first, first + 250))
+        gone = set(chance.sample(sorted(there), 40))
+        store.run(store.write(Change(remove=[f"d{n}" for n in gone], put=records(first, first + 30))))
+        there = there - gone | set(range(first, first + 30))
+        assert nearest(store, ASKED) == exact(sorted(there), ASKED)
+    store.run(store.flush())
+    assert nearest(store, ASKED) == exact(sorted(there), ASKED)
+    assert store.run(store.verify()).sound
+    store.run(store.compact())
+    assert of(store)._process is None
+    assert nearest(store, ASKED) == exact(sorted(there), ASKED)
+    assert store.run(store.verify()).sound
+    store.close()
+
+
+def write_some(told, folder, first: int) -> None:
+    upkeep.BACKLOG = 100
+    store = backend(folder)
+    for start in range(first, first + 600, 100):
+        put(store, start, start + 100)
+    store.run(store.flush())
+    store.close()
+
+
+def test_two_writers_have_a_process_each_and_one_index(tmp_path) -> None:
+    backend(tmp_path / "kb").close()
+    children = [Child(write_some, tmp_path / "kb", first) for first in (0, 600)]
+    for child in children:
+        child.finish()
+    store = backend(tmp_path / "kb")
+    check(store, 1200)
+    assert len(list((tmp_path / "kb").glob("ann-*.usearch"))) <= 2
+    store.close()
+
+
+def test_a_forked_child_has_its_own(tmp_path) -> None:
+    store = backend(tmp_path / "kb")
+    put(store, 0, 400)
+    pid = pid_of(store)
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            put(store, 400, 800)
+            store.run(store.flush())
+            status = 0 if pid_of(store) != pid and nearest(store, ASKED) == exact(range(800), ASKED) else 2
+            store.close()
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    assert is_there(pid)
+    store.run(store.flush())
+    check(store, 800)
+    store.close()
+
+
+async def test_it_works_inside_a_running_loop(tmp_path) -> None:
+    store = backend(tmp_path / "kb")
+    put(store, 0, 400)
+    await asyncio.gather(*(store.arun(store.write(Change(put=records(n, n + 100)))) for n in (400, 500, 600)))
+    await store.arun(store.flush())
+    check(store, 700)
+    store.close()
+
+
+SCRIPT = """
+import sys
+sys.path[:0] = {path!r}
+from stores import backend, put
+from linkstore.backends.embedded import upkeep
+upkeep.BACKLOG = 100
+print("once")
+store = backend({where!r})
+put(store, 0, 400)
+print(store.folder, store._upkeep.indexer._process.pid)
+{end}
+"""
+
+
+@pytest.mark.parametrize("where", ["folder", "memory"])
+@pytest.mark.parametrize(
+    "end", ["store.close()", "", "raise KeyboardInterrupt"], ids=["closed", "not", "raised"]
+)
+def test_a_script_without_a_main_guard(tmp_path, where, end) -> None:
+    """It runs once, and when it ends no process is left; a store in memory leaves no folder."""
+    script = tmp_path / "script.py"
+    path = [str(Path(__file__).parents[1] / "support"), str(Path(__file__).parents[2])]
+    place = str(tmp_path / "kb") if where == "folder" else ":memory:"
+    script.write_text(SCRIPT.format(path=path, where=place, end=end))
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=SECONDS)
+    once, line = done.stdout.splitlines()
+    folder, pid = line.rsplit(" ", 1)
+    assert once == "once"
+    assert "Error" not in done.stderr
+    until(lambda: not is_there(int(pid)))
+    assert Path(folder).exists() == (where == "folder")
+    if where == "folder":
+        store = backend(folder)
+        check(store, 400)
+        store.close()
