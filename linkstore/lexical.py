@@ -39,6 +39,8 @@ def terms(text: str) -> tuple[str, ...]:
 
     A possessive 's is dropped and so are apostrophes.
     """
+    if not text:  # as most names are
+        return ()
     return tuple(
         word.removesuffix("'s").replace("'", "") if "'" in word else word
         for word in tokens(text)

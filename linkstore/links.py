@@ -24,6 +24,8 @@ LINKS_KEY: Final = "links"
 """The metadata key under which a document carries its links, as plain JSON dicts."""
 MAX_TAG_BYTES: Final = 8192
 """Longest kind or tag, in bytes of UTF-8."""
+_SHORT: Final = 100
+"""A link with a tag of at most so many characters is worth keeping for the next document that has it."""
 
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
@@ -139,8 +141,10 @@ class Link:
             LinkError: If a field is missing, unknown or invalid.
         """
         try:
-            if len(data) == 3 and _is_short(data["tag"]) and _is_short(data["direction"]):
-                return _plain_link(data["kind"], data["tag"], data["direction"])
+            if len(data) == 3:
+                tag, direction = data["tag"], data["direction"]
+                if type(tag) is str and type(direction) is str and len(tag) <= _SHORT >= len(direction):
+                    return _plain_link(data["kind"], tag, direction)
             return _read_quickly(data) or cls(**data)
         except KeyError as error:
             raise LinkError(f"invalid link {_shown(data)}: the field {error} is missing") from error
@@ -197,10 +201,11 @@ def merge_links(links: Iterable[AnyLink]) -> tuple[Link, ...]:
     """
     merged: dict[tuple[str, str, str], Link] = {}
     for value in links:
-        link = as_link(value)
+        link = Link.from_dict(value) if type(value) is dict else as_link(value)
         key = (link.kind, link.tag, link.direction)
-        known = merged.get(key)
-        merged[key] = link if known is None else _merged(known, link)
+        known = merged.setdefault(key, link)
+        if known is not link:
+            merged[key] = _merged(known, link)
     return tuple(merged.values())
 
 
@@ -276,16 +281,12 @@ def _flat(links: Iterable[Any]) -> Iterable[Any]:
             yield item
 
 
-def _is_short(value: object) -> bool:
-    """Whether a value is a string that is worth keeping for the next link with it."""
-    return type(value) is str and len(value) <= 100
-
-
 @lru_cache(maxsize=32_768)
 def _plain_link(kind: str, tag: str, direction: Direction) -> Link:
     """A link without label and weight; popular tags come again and again."""
-    fields = {"kind": kind, "tag": tag, "direction": direction}
-    return _read_quickly(fields) or Link(kind=kind, tag=tag, direction=direction)
+    if _is_ordinary(kind, tag, direction, None, 1.0):
+        return _made(kind, tag, direction, None, 1.0)
+    return Link(kind=kind, tag=tag, direction=direction)
 
 
 def _read_quickly(data: Mapping[str, Any]) -> Link | None:
@@ -299,15 +300,20 @@ def _read_quickly(data: Mapping[str, Any]) -> Link | None:
     label, weight = get("label"), get("weight", 1.0)
     fields = 3 + (label is not None) + ("weight" in data)
     if len(data) == fields and _is_ordinary(kind, tag, direction, label, weight):
-        link = _new(Link)
-        _set_kind(link, kind)
-        _set_tag(link, tag)
-        _set_direction(link, direction)
-        _set_label(link, label)
-        _set_weight(link, weight)
-        _set_data(link, None)
-        return link
+        return _made(kind, tag, direction, label, weight)
     return None
+
+
+def _made(kind: object, tag: object, direction: object, label: object, weight: object) -> Link:
+    """The link of fields that are known to be good."""
+    link = _new(Link)
+    _set_kind(link, kind)
+    _set_tag(link, tag)
+    _set_direction(link, direction)
+    _set_label(link, label)
+    _set_weight(link, weight)
+    _set_data(link, None)
+    return link
 
 
 def _merged(first: Link, second: Link) -> Link:

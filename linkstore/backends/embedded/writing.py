@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Final
 
 import apsw
@@ -26,7 +27,9 @@ FIND_GROUPS: Final = (
     "SELECT kind, tag, link_group.key FROM json_each(?) AS wanted CROSS JOIN link_group"
     " ON kind = json_extract(wanted.value, '$[0]') AND tag = json_extract(wanted.value, '$[1]')"
 )
-_INSERT_LINK: Final = "INSERT INTO link VALUES (?, ?, ?, ?, ?)"
+_INSERT_LINKS: Final = "INSERT INTO link VALUES (?, ?, ?, ?, ?)"
+_LINKS_AT_ONCE: Final = 64
+"""Most rows are links: so many in one statement take two thirds of the time of one in each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,15 +204,25 @@ class ChangeWriter:
         executemany(_INSERT_DOCUMENT, (_document_row(key, item) for key, item in keyed))
         executemany(words.INSERT, (_words_row(key, item) for key, item in keyed))
         executemany(_INSERT_VECTOR, ((key, item.record.vector.data) for key, item in keyed))
-        executemany(
-            _INSERT_LINK,
-            (
+        self._put_links(
+            [
                 (key, groups[link.kind, link.tag], link.direction, link.label, link.weight)
                 for key, item in keyed
                 for link in item.record.links
-            ),
+            ]
         )
         self._last_key += len(keyed)
+
+    def _put_links(self, rows: list[tuple[Any, ...]]) -> None:
+        whole = len(rows) - len(rows) % _LINKS_AT_ONCE
+        self._connection.executemany(
+            _INSERT_LINKS + ", (?, ?, ?, ?, ?)" * (_LINKS_AT_ONCE - 1),
+            (
+                tuple(chain.from_iterable(rows[at : at + _LINKS_AT_ONCE]))
+                for at in range(0, whole, _LINKS_AT_ONCE)
+            ),
+        )
+        self._connection.executemany(_INSERT_LINKS, rows[whole:])
 
     def _group_keys(self, changed: list[PreparedRecord]) -> dict[tuple[str, str], int]:
         """Keys of all link groups of the records, by kind and tag; inserts new link groups."""
