@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import signal
@@ -22,7 +23,7 @@ from linkstore.backends.embedded.indexer import Indexer
 from linkstore.backends.embedded.recorded import settings_of
 from linkstore.backends.embedded.snapshot import Snapshot, snapshot_of
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="no process is started on this system")
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 ASKED = vectors([10_000])[0]
 SECONDS = 120
 """How long a busy machine may take to start a process and to give it its turn."""
@@ -259,6 +260,30 @@ def test_an_interrupt_of_the_wait_ends_the_process_and_the_store_is_sound(tmp_pa
     put(store, 400, 800)
     store.run(store.flush())
     check(store, 800)
+    store.close()
+
+
+def test_interrupts_at_any_moment_leave_a_sound_store(tmp_path) -> None:
+    chance, there, main = random.Random(3), 0, threading.get_ident()
+    store = backend(tmp_path / "kb")
+    for _ in range(times(6, 100)):
+        timer = threading.Timer(chance.uniform(0, 1.5), lambda: signal.pthread_kill(main, signal.SIGINT))
+        timer.start()
+        try:
+            for first in range(there, there + 600, 200):
+                put(store, first, first + 200)
+            store.run(store.flush())
+        except KeyboardInterrupt:
+            timer.cancel()
+        else:
+            with contextlib.suppress(KeyboardInterrupt):
+                timer.join()
+        there = store.run(store.survey()).documents
+        assert there % 200 == 0
+        assert nearest(store, ASKED) == exact(range(there), ASKED)
+    store.run(store.flush())
+    assert of(store).problem is None
+    check(store, there)
     store.close()
 
 

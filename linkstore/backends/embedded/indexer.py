@@ -123,9 +123,10 @@ class Indexer:
         task = {"folder": str(self._folder), "parent": os.getpid(), **self._settings}
         from linkstore.freshpython import fresh_python  # late: most programs start no process
 
-        self._process = process = fresh_python(_WORKER, orjson.dumps(task).decode())
-        self._end = weakref.finalize(self, _end, process, os.getpid())
+        process = fresh_python(_WORKER, orjson.dumps(task).decode())
         os.set_blocking(process.stdout.fileno(), False)  # type: ignore[union-attr]
+        end = weakref.finalize(self, _end, process, os.getpid())
+        self._process, self._end = process, end  # last, and together: an interrupt leaves no half of it
 
     def _listen(self) -> bool:
         """Read what the process says; returns whether it is there. The caller holds the lock."""
