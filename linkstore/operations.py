@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 
@@ -40,8 +40,28 @@ INCOMPLETE: Final = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """The filters of a search, parsed."""
+
+    scope: Condition
+    seed: Condition
+    hop: Condition
+    link: Condition
+    result: Condition
+
+    @property
+    def of_documents(self) -> tuple[Condition, ...]:
+        """Those on the metadata of documents."""
+        return (self.scope, self.seed, self.hop, self.result)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions:
-    """The filters and additional starting points of a search, as passed by the caller."""
+    """The filters and additional starting points of a search, as passed by the caller.
+
+    Raises:
+        FilterError: If a filter is invalid.
+    """
 
     filter: Filter | None = None
     seed_filter: Filter | None = None
@@ -50,33 +70,38 @@ class SearchOptions:
     result_filter: Filter | None = None
     initial_roots: Sequence[str] = ()
     initial_links: Sequence[AnyLink] = ()
+    conditions: Conditions = field(init=False, repr=False)
 
-    @property
-    def scope(self) -> Condition:
-        """The condition that limits the search to the documents that satisfy it."""
-        return parse_filter(self.filter)
+    def __post_init__(self) -> None:
+        conditions = Conditions(
+            scope=parse_filter(self.filter),
+            seed=parse_filter(self.seed_filter),
+            hop=parse_filter(self.hop_filter),
+            link=parse_filter(self.link_filter),
+            result=parse_filter(self.result_filter),
+        )
+        object.__setattr__(self, "conditions", conditions)
 
     @property
     def fields_needed(self) -> frozenset[str]:
         """Metadata fields that some part of a filter needs."""
-        filters = (self.filter, self.seed_filter, self.hop_filter, self.result_filter)
-        return frozenset[str]().union(*(parse_filter(one).needed for one in filters))
+        return frozenset[str]().union(*(one.needed for one in self.conditions.of_documents))
 
     @property
     def link_fields_needed(self) -> frozenset[str]:
         """Fields of the data of links that some part of ``link_filter`` needs."""
-        return parse_filter(self.link_filter).needed
+        return self.conditions.link.needed
 
     def question(self, vector: Floats, text: str = "") -> Question:
         """The question to pass to a strategy."""
         return Question(
             vector=vector,
             text=text,
-            filtered=not self.scope.always,
-            seed_filter=parse_filter(self.seed_filter),
-            hop_filter=parse_filter(self.hop_filter),
-            link_filter=parse_filter(self.link_filter),
-            result_filter=parse_filter(self.result_filter),
+            filtered=not self.conditions.scope.always,
+            seed_filter=self.conditions.seed,
+            hop_filter=self.conditions.hop,
+            link_filter=self.conditions.link,
+            result_filter=self.conditions.result,
             roots=tuple(filter(is_storable, dict.fromkeys(self.initial_roots))),
             links=merge_links(self.initial_links),
         )
@@ -104,15 +129,15 @@ def search(
         StrategyError: If the strategy follows more than ``max_depth`` links.
     """
     text = query if isinstance(query, str) else ""
-    options.question(_UNASKED, text)  # raise on an invalid filter or link before embedding
+    question = options.question(_UNASKED, text)  # raise on an invalid link before embedding
     check_depth(strategy, max_depth)
     vector = (yield EmbedQuery(query)) if isinstance(query, str) else query
     manifest: Manifest = yield Engine(backend.manifest())
-    question = options.question(unit_vector(vector, manifest.dimension), text)
+    question = replace(question, vector=unit_vector(vector, manifest.dimension))
     plan = within_depth(strategy.plan(question), max_depth, str(strategy))
     if reached is not None:
         plan = counting_reached(plan, reached)
-    hits: Hits = yield Engine(backend.answer(plan, options.scope))
+    hits: Hits = yield Engine(backend.answer(plan, options.conditions.scope))
     return (yield from strategy.judged(question, hits))
 
 

@@ -48,8 +48,7 @@ def check_types(backend: Backend, options: SearchOptions) -> Operation[None]:
     Raises:
         UnknownNameError: For the first that it lacks, with the nearest that it has.
     """
-    filters = (options.filter, options.seed_filter, options.hop_filter, options.result_filter)
-    asked = [pair for one in filters for pair in parse_filter(one).equalities]
+    asked = [pair for one in options.conditions.of_documents for pair in one.equalities]
     recorded = (yield from recorded_schema(backend)) if asked else None
     if recorded is not None:
         schema = recorded.schema

@@ -106,6 +106,7 @@ class EmbeddedBackend(Backend):
         self._remove_temporary = removal
         place.prepare(create=create or self._temporary)
         self._closed = False
+        self._manifest = Manifest()
         settings = self._settings
         self._opened = PerProcess(
             lambda: Opened.at(
@@ -149,8 +150,11 @@ class EmbeddedBackend(Backend):
 
     @immediate
     def manifest(self) -> Manifest:
-        """Reads the table of settings."""
-        return self._current().read(lambda connection: _manifest(settings_of(connection)))
+        """Reads the table of settings, until an embedding is recorded there: that one stays."""
+        database = self._current()
+        if self._manifest.dimension is None:
+            self._manifest = database.read(lambda connection: _manifest(settings_of(connection)))
+        return self._manifest
 
     @immediate
     def claim(self, manifest: Manifest) -> Manifest:
