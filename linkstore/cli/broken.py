@@ -47,7 +47,7 @@ def show_broken(store: CoreStore, *, json: bool) -> None:
     else:
         _show(found)
     if not missing:
-        note("no link of the indexed pages leads nowhere")
+        note("all links within the indexed sites lead to a page")
     if external:
         note(f"links to other sites: {external:,}, not looked at")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,28 +13,35 @@ from linkstore.cli.options import JsonOption, StoreOption
 from linkstore.cli.output import note, stdout, write_json
 from linkstore.cli.stores import opened
 
+if TYPE_CHECKING:
+    from linkstore.store import LinkStore
+
+QuestionsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help='JSON Lines of {"question", "gold": [pages, sections or ids]}; default: compare documents.',
+    ),
+]
+NoiseOption = Annotated[
+    float, typer.Option(min=0, max=1, metavar="SHARE", help="Share of noise that may reach the minimum.")
+]
+KeepOption = Annotated[
+    float,
+    typer.Option(min=0, max=1, metavar="SHARE", help="Share of questions of which an answer must reach it."),
+]
+SaveOption = Annotated[bool, typer.Option("--save", help="Record the proposal as the store's default.")]
+ClearOption = Annotated[bool, typer.Option("--clear", help="Remove the store's default instead.")]
+
 
 def calibrate(
     store: StoreOption,
-    questions: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help='JSON Lines of {"question", "gold": [pages, sections or ids]}; default: compare documents.',
-        ),
-    ] = None,
+    questions: QuestionsOption = None,
     gold: Gold = None,
-    noise: Annotated[
-        float, typer.Option(min=0, max=1, metavar="SHARE", help="Share of noise that may reach the minimum.")
-    ] = 0.05,
-    keep: Annotated[
-        float,
-        typer.Option(
-            min=0, max=1, metavar="SHARE", help="Share of questions of which an answer must reach it."
-        ),
-    ] = 0.99,
-    save: Annotated[bool, typer.Option("--save", help="Record the proposal as the store's default.")] = False,
-    clear: Annotated[bool, typer.Option("--clear", help="Remove the store's default instead.")] = False,
+    noise: NoiseOption = 0.05,
+    keep: KeepOption = 0.99,
+    save: SaveOption = False,
+    clear: ClearOption = False,
     json: JsonOption = False,
 ) -> None:
     """Propose a minimum similarity of the documents that searches start from.
@@ -48,10 +55,8 @@ def calibrate(
     if clear and (save or questions is not None):
         raise UsageError("--clear removes the default, and takes neither --save nor --questions")
     with opened(store) as opened_store:
-        before = opened_store.min_similarity
         if clear:
-            opened_store.set_min_similarity(None)
-            note("no default was recorded" if before is None else f"removed the default of {before:g}")
+            _remove(opened_store)
             return
         from linkstore.evaluation import calibrate_floor, read_questions
 
@@ -64,8 +69,16 @@ def calibrate(
         write_json(found.to_dict() | {"recorded": recorded})
         return
     stdout().print(str(found))
-    if save:
-        note("recorded: searches of this store use it unless they set their own")
-    else:
-        told = "records none" if recorded is None else f"records {recorded:g}"
-        note(f"the store {told}; --save records this one")
+    told = "records none" if recorded is None else f"records {recorded:g}"
+    note(
+        "recorded: searches of this store use it unless they set their own"
+        if save
+        else f"the store {told}; --save records this one"
+    )
+
+
+def _remove(store: LinkStore) -> None:
+    """Remove the minimum similarity that a store records."""
+    before = store.min_similarity
+    store.set_min_similarity(None)
+    note("no default was recorded" if before is None else f"removed the default of {before:g}")

@@ -16,31 +16,40 @@ if TYPE_CHECKING:
 
 Order = Literal["precedence", "relevance", "document", "edges"]
 
+TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="The question.", show_default=False)]
+BudgetOption = Annotated[
+    int, typer.Option("--budget", "-b", min=1, help="The most tokens that the context may have.")
+]
+OrderOption = Annotated[
+    Order,
+    typer.Option(help="What links say is read first, best first, page by page, or best first and last."),
+]
+CandidatesOption = Annotated[
+    int, typer.Option(min=1, max=MOST, help="How many hits of the search to choose from.")
+]
+FilterOption = Annotated[
+    str | None, typer.Option(metavar="JSON", help="Only documents with such metadata, at every stage.")
+]
+CalibrationOption = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Coefficients that linkstore eval --calibrate printed."),
+]
+HeadersOption = Annotated[bool, typer.Option("--headers", help="Name the source above each text.")]
+ExplainOption = Annotated[
+    bool, typer.Option("--explain", help="Print the bill on stderr: what was taken, left out, and why.")
+]
+
 
 def context(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The question.", show_default=False)],
+    text: TextArgument,
     store: StoreOption,
-    budget: Annotated[
-        int, typer.Option("--budget", "-b", min=1, help="The most tokens that the context may have.")
-    ] = 2000,
-    order: Annotated[
-        Order,
-        typer.Option(help="What links say is read first, best first, page by page, or best first and last."),
-    ] = "precedence",
-    candidates: Annotated[
-        int, typer.Option(min=1, max=MOST, help="How many hits of the search to choose from.")
-    ] = 200,
-    filter: Annotated[
-        str | None, typer.Option(metavar="JSON", help="Only documents with such metadata, at every stage.")
-    ] = None,
-    calibration: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Coefficients that linkstore eval --calibrate printed."),
-    ] = None,
-    headers: Annotated[bool, typer.Option("--headers", help="Name the source above each text.")] = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Print the bill on stderr: what was taken, left out, and why.")
-    ] = False,
+    budget: BudgetOption = 2000,
+    order: OrderOption = "precedence",
+    candidates: CandidatesOption = 200,
+    filter: FilterOption = None,
+    calibration: CalibrationOption = None,
+    headers: HeadersOption = False,
+    explain: ExplainOption = False,
     json: JsonOption = False,
 ) -> None:
     """Compile the best context for a question that fits a budget of tokens.
@@ -50,9 +59,8 @@ def context(
     """
     require_words(text)
     condition = json_object(filter, "--filter")
-    from linkstore.context import Calibrated, ContextCompiler, source_header
-
     coefficients = None if calibration is None else json_file(calibration, "--calibration")
+    from linkstore.context import Calibrated, ContextCompiler, source_header
 
     with opened(store) as opened_store:
         compiled = ContextCompiler(

@@ -21,45 +21,52 @@ if TYPE_CHECKING:
 _LEAST = 1
 """A set of questions is asked on purpose, so every one of them counts."""
 
+PlaceArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="STORE",
+        help="The store: a folder, or cassandra://host:port/keyspace/table.",
+        show_default=False,
+    ),
+]
+StoreOption = Annotated[
+    str | None,
+    typer.Option("--store", "-s", metavar="PLACE", envvar="LINKSTORE_STORE", help="The same."),
+]
+SourceOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME_OR_PATH",
+        help="A source on disk to compare with what is stored of it; NAME=PATH if its name in the store"
+        " is another; repeatable.",
+    ),
+]
+QuestionsOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        dir_okay=False,
+        exists=True,
+        help="Questions to ask, as JSON lines for linkstore eval: how many find nothing, and how long"
+        " they take.",
+    ),
+]
+NamesOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KINDS", help="Kinds of link whose tags are names; default entity,mention."),
+]
+TrustClaimsOption = Annotated[
+    bool, typer.Option("--trust-claims", help="The sources were indexed with --trust-claims.")
+]
+
 
 def doctor(
-    place: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="STORE",
-            help="The store: a folder, or cassandra://host:port/keyspace/table.",
-            show_default=False,
-        ),
-    ] = None,
-    store: Annotated[
-        str | None,
-        typer.Option("--store", "-s", metavar="PLACE", envvar="LINKSTORE_STORE", help="The same."),
-    ] = None,
-    source: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME_OR_PATH",
-            help="A source on disk to compare with what is stored of it; NAME=PATH if its name in the store"
-            " is another; repeatable.",
-        ),
-    ] = None,
-    questions: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            dir_okay=False,
-            exists=True,
-            help="Questions to ask, as JSON lines for linkstore eval: how many find nothing, and how long"
-            " they take.",
-        ),
-    ] = None,
-    names: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KINDS", help="Kinds of link whose tags are names; default entity,mention."),
-    ] = None,
-    trust_claims: Annotated[
-        bool, typer.Option("--trust-claims", help="The sources were indexed with --trust-claims.")
-    ] = False,
+    place: PlaceArgument = None,
+    store: StoreOption = None,
+    source: SourceOption = None,
+    questions: QuestionsOption = None,
+    names: NamesOption = None,
+    trust_claims: TrustClaimsOption = False,
     json: JsonOption = False,
 ) -> None:
     """Check what a store holds, and say what needs attention.

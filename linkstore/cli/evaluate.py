@@ -53,6 +53,10 @@ Links = Annotated[
     ),
 ]
 
+Calibrate = Annotated[
+    bool, typer.Option("--calibrate", help="Print coefficients for linkstore context instead.")
+]
+
 
 def evaluate(
     questions: Questions,
@@ -62,9 +66,7 @@ def evaluate(
     strategies: Strategies = None,
     links: Links = None,
     gold: Gold = None,
-    calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Print coefficients for linkstore context instead.")
-    ] = False,
+    calibrate: Calibrate = False,
     json: JsonOption = False,
 ) -> None:
     """Measure how well strategies find the documents that answer questions.

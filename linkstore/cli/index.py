@@ -20,7 +20,7 @@ from linkstore.cli.stores import opened_or_empty
 from linkstore.cli.summary import reported
 
 if TYPE_CHECKING:
-    from linkstore.ingest import Progress
+    from linkstore.ingest import PageStore, Progress
 
 Links = Annotated[
     list[str] | None,
@@ -73,25 +73,43 @@ AllowPrivate = Annotated[
     bool, typer.Option("--allow-private", help="Website: allow loopback and private addresses.")
 ]
 
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help="A URL, a folder of HTML or Markdown, a vault, a wiki dump, a file of JSON lines or ZIM.",
+    ),
+]
+Name = Annotated[
+    str | None,
+    typer.Option(
+        "--source", metavar="NAME", help="Name of the source in the store; default its path or URL."
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and write nothing.")]
+Prune = Annotated[
+    bool, typer.Option("--prune", help="Remove missing pages even if more than half are missing.")
+]
+TrustClaims = Annotated[
+    bool, typer.Option("--trust-claims", help="Accept canonical URLs that name other sites.")
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Processes that read pages; default one for each core."),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", dir_okay=False, help="Write what was skipped to FILE, as JSON lines."),
+]
+
 
 def index(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="A URL, a folder of HTML or Markdown, a vault, a wiki dump, a file of JSON lines or ZIM.",
-        ),
-    ],
+    source: Source,
     store: StoreOption,
     kind: Kind = None,
     links: Links = None,
     embedding: Embedding = None,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--source", metavar="NAME", help="Name of the source in the store; default its path or URL."
-        ),
-    ] = None,
+    name: Name = None,
     prefix: Prefix = None,
     allow: Allow = None,
     deny: Deny = None,
@@ -99,23 +117,11 @@ def index(
     max_depth: MaxDepth = None,
     rate: Rate = None,
     allow_private: AllowPrivate = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be done, and write nothing.")
-    ] = False,
-    prune: Annotated[
-        bool, typer.Option("--prune", help="Remove missing pages even if more than half are missing.")
-    ] = False,
-    trust_claims: Annotated[
-        bool, typer.Option("--trust-claims", help="Accept canonical URLs that name other sites.")
-    ] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Processes that read pages; default one for each core."),
-    ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", dir_okay=False, help="Write what was skipped to FILE, as JSON lines."),
-    ] = None,
+    dry_run: DryRun = False,
+    prune: Prune = False,
+    trust_claims: TrustClaims = False,
+    jobs: Jobs = None,
+    report: Report = None,
     json: JsonOption = False,
 ) -> None:
     """Index a folder, website, vault, wiki or file.
@@ -125,7 +131,9 @@ def index(
     listed and skipped. If a part of the source cannot be read, the stored pages of that part are kept.
     """
     found = kind_of(source, kind)
-    crawling = {
+    of_kind = {
+        "prefix": prefix,
+        "claims": "any" if trust_claims else None,
         "allow": tuple(allow or ()),
         "deny": tuple(deny or ()),
         "max_pages": max_pages,
@@ -133,28 +141,39 @@ def index(
         "rate": rate,
         "allow_private": allow_private,
     }
-    options = options_of(found, {"prefix": prefix, "claims": "any" if trust_claims else None, **crawling})
+    options = options_of(found, of_kind) | {"dry_run": dry_run, "prune": prune, "jobs": jobs}
+    run = partial(found.index(), source=name, links=extractors(links), **options)
+    place = opened_or_empty(store) if dry_run else opened_or_made(store, embedding=embedding)
+    with (
+        reported(report, json=json) as summaries,
+        place as opened_store,
+        _stopping(opened_store),
+        _progress() as progress,
+    ):
+        summaries.append(run(opened_store, source, progress=progress))
+
+
+@contextmanager
+def _stopping(store: PageStore) -> Iterator[None]:
+    """Say how to go on after Ctrl-C.
+
+    Raises:
+        typer.Exit: In its place.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        kept = store.survey().pages
+        note(f"stopped; the store has {kept:,} pages. Run the same command again to go on")
+        raise typer.Exit(INTERRUPTED) from error
+
+
+def extractors(names: Sequence[str] | None) -> tuple[str, ...]:
+    """The extractors to use, all of them installed; without names, those of a source."""
+    from linkstore.extraction import extractor_names
     from linkstore.ingest import DEFAULT_LINKS
 
-    chosen = extractors(links or DEFAULT_LINKS)
-    run = partial(
-        found.index(), source=name, links=chosen, dry_run=dry_run, prune=prune, jobs=jobs, **options
-    )
-    place = opened_or_empty(store) if dry_run else opened_or_made(store, embedding=embedding)
-    with reported(report, json=json) as summaries, place as opened_store, _progress() as progress:
-        try:
-            summaries.append(run(opened_store, source, progress=progress))
-        except KeyboardInterrupt as error:
-            kept = opened_store.survey().pages
-            note(f"stopped; the store has {kept:,} pages. Run the same command again to go on")
-            raise typer.Exit(INTERRUPTED) from error
-
-
-def extractors(names: Sequence[str]) -> tuple[str, ...]:
-    """The extractors to use, all of them installed."""
-    from linkstore.extraction import extractor_names
-
-    chosen = listed(names)
+    chosen = listed(names or DEFAULT_LINKS)
     installed = extractor_names()
     unknown = [name for name in chosen if name not in installed]
     if unknown:

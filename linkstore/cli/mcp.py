@@ -15,29 +15,39 @@ from linkstore.cli.stores import opened
 SHORTEST: Final = 16
 """Characters that a token must have."""
 
+HttpOption = Annotated[bool, typer.Option("--http", help="Serve over HTTP, not stdin and stdout.")]
+HostOption = Annotated[str, typer.Option(help="With --http: the address to listen at.")]
+PortOption = Annotated[int, typer.Option(min=0, max=65535, help="With --http: the port; 0: a free one.")]
+TokenOption = Annotated[
+    str | None,
+    typer.Option(
+        envvar="LINKSTORE_MCP_TOKEN",
+        help="With --http: what clients must send as a bearer token; default a new one, shown on stderr.",
+    ),
+]
+AllowHostOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="HOST", help="With --http: a further value of the header Host; repeatable."),
+]
+AboutOption = Annotated[str, typer.Option(help="What the store is about; models read it.")]
+FilterOption = Annotated[
+    str | None, typer.Option(metavar="JSON", help="Only documents with such metadata exist for clients.")
+]
+WriteOption = Annotated[bool, typer.Option("--write", help="Let clients add and delete documents.")]
+MaxDepthOption = Annotated[int, typer.Option(min=0, help="The most links in a row that search follows.")]
+
 
 def mcp(
     store: StoreOption,
-    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP, not stdin and stdout.")] = False,
-    host: Annotated[str, typer.Option(help="With --http: the address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="With --http: the port; 0: a free one.")] = 8765,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            envvar="LINKSTORE_MCP_TOKEN",
-            help="With --http: what clients must send as a bearer token; default a new one, shown on stderr.",
-        ),
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(metavar="HOST", help="With --http: a further value of the header Host; repeatable."),
-    ] = None,
-    about: Annotated[str, typer.Option(help="What the store is about; models read it.")] = "",
-    filter: Annotated[
-        str | None, typer.Option(metavar="JSON", help="Only documents with such metadata exist for clients.")
-    ] = None,
-    write: Annotated[bool, typer.Option("--write", help="Let clients add and delete documents.")] = False,
-    max_depth: Annotated[int, typer.Option(min=0, help="The most links in a row that search follows.")] = 3,
+    http: HttpOption = False,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8765,
+    token: TokenOption = None,
+    allow_host: AllowHostOption = None,
+    about: AboutOption = "",
+    filter: FilterOption = None,
+    write: WriteOption = False,
+    max_depth: MaxDepthOption = 3,
 ) -> None:
     """Serve the tools of a store to clients of the Model Context Protocol, such as Claude or an editor.
 
@@ -47,8 +57,7 @@ def mcp(
     condition = json_object(filter, "--filter")
     if write and condition:
         raise UsageError("--write with --filter would let clients replace documents that they do not see")
-    if token is not None and len(token) < SHORTEST:
-        raise UsageError(f"--token must have at least {SHORTEST} characters; or leave it out for a new one")
+    _check_token(token)
     from linkstore.server.guard import is_loopback
     from linkstore.server.protocol import StoreServer
     from linkstore.server.running import bound, log_to_stderr, serve_http, serve_stdio
@@ -67,7 +76,16 @@ def mcp(
             serve_stdio(serving)
             return
         with bound(host, port) as listening:
-            if token is None:
-                token = secrets.token_urlsafe(32)
-                note(f"token: {token}")
-            serve_http(serving, listening, token, tuple(allow_host or ()))
+            serve_http(serving, listening, token or _new_token(), tuple(allow_host or ()))
+
+
+def _check_token(token: str | None) -> None:
+    if token is not None and len(token) < SHORTEST:
+        raise UsageError(f"--token must have at least {SHORTEST} characters; or leave it out for a new one")
+
+
+def _new_token() -> str:
+    """A token that nobody knows, which is told on stderr."""
+    token = secrets.token_urlsafe(32)
+    note(f"token: {token}")
+    return token

@@ -18,28 +18,32 @@ from linkstore.cli.output import note, printable, stdout, write_json
 if TYPE_CHECKING:
     from linkstore.migration import MigrationReport, Progress
 
+SourceArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help="A folder, or cassandra://host:port/keyspace/table: a linkstore, or a table of"
+        " langchain-community's CassandraGraphVectorStore or Cassandra.",
+    ),
+]
+TargetArgument = Annotated[
+    str,
+    typer.Argument(metavar="TARGET", help="A folder or URL; the store is created if it does not exist."),
+]
+EmbeddingNameOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Embedding of the vectors in a table of langchain-community, such as"
+        " openai:text-embedding-3-small [a linkstore's own].",
+    ),
+]
+
 
 def migrate(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="A folder, or cassandra://host:port/keyspace/table: a linkstore, or a table of"
-            " langchain-community's CassandraGraphVectorStore or Cassandra.",
-        ),
-    ],
-    target: Annotated[
-        str,
-        typer.Argument(metavar="TARGET", help="A folder or URL; the store is created if it does not exist."),
-    ],
-    embedding_name: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Embedding of the vectors in a table of langchain-community, such as"
-            " openai:text-embedding-3-small [a linkstore's own].",
-        ),
-    ] = None,
+    source: SourceArgument,
+    target: TargetArgument,
+    embedding_name: EmbeddingNameOption = None,
     json: JsonOption = False,
 ) -> None:
     """Copy a store with its vectors and links.

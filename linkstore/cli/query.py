@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -14,6 +14,9 @@ from linkstore.cli.paged import BEST_SECTIONS, show_pages
 from linkstore.cli.render import hit_to_dict, show_explanation, show_hits
 from linkstore.cli.stores import core_opened
 from linkstore.cli.strategies import Direction, Search, StrategyName
+
+if TYPE_CHECKING:
+    from linkstore.hits import Hits
 
 MOST: Final = 10_000
 """So many documents can be returned, or started from, at most."""
@@ -27,48 +30,56 @@ Kinds = Annotated[
     ),
 ]
 
+TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="The question.", show_default=False)]
+KOption = Annotated[int, typer.Option("-k", min=1, max=MOST, help="Number of documents to return.")]
+StartKOption = Annotated[
+    int | None,
+    typer.Option(
+        min=0, max=MOST, help="Number of documents to start from; default: eager 4, pagerank 16, mmr 100."
+    ),
+]
+DepthOption = Annotated[
+    int | None,
+    typer.Option(min=0, max=DEEPEST, help="Number of hops; default: eager 1, mmr 2, all-paths 3."),
+]
+StrategyOption = Annotated[
+    StrategyName | None, typer.Option(help="How to search; default pagerank, with --depth eager.")
+]
+DirectionOption = Annotated[
+    Direction | None,
+    typer.Option(help="Direction in which to follow links; default: pagerank both, else forward."),
+]
+FilterOption = Annotated[
+    str | None, typer.Option(metavar="JSON", help="Filter on metadata, for the whole search.")
+]
+LinkFilterOption = Annotated[
+    str | None,
+    typer.Option("--link-filter", metavar="JSON", help="Filter on the data of links that are followed."),
+]
+MinSimilarityOption = Annotated[
+    float | None,
+    typer.Option(
+        min=-1, max=1, help="Minimum similarity to start from; default that of the store, -1 for none."
+    ),
+]
+ExplainOption = Annotated[bool, typer.Option("--explain", help="Also print what was left out, and why.")]
+ChunksOption = Annotated[bool, typer.Option("--chunks", help="Print each hit separately instead of by page.")]
+
 
 def query(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The question.", show_default=False)],
+    text: TextArgument,
     store: StoreOption,
-    k: Annotated[int, typer.Option("-k", min=1, max=MOST, help="Number of documents to return.")] = 10,
-    start_k: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=MOST, help="Number of documents to start from; default: eager 4, pagerank 16, mmr 100."
-        ),
-    ] = None,
-    depth: Annotated[
-        int | None,
-        typer.Option(min=0, max=DEEPEST, help="Number of hops; default: eager 1, mmr 2, all-paths 3."),
-    ] = None,
-    strategy: Annotated[
-        StrategyName | None, typer.Option(help="How to search; default pagerank, with --depth eager.")
-    ] = None,
+    k: KOption = 10,
+    start_k: StartKOption = None,
+    depth: DepthOption = None,
+    strategy: StrategyOption = None,
     kinds: Kinds = None,
-    direction: Annotated[
-        Direction | None,
-        typer.Option(help="Direction in which to follow links; default: pagerank both, else forward."),
-    ] = None,
-    filter: Annotated[
-        str | None, typer.Option(metavar="JSON", help="Filter on metadata, for the whole search.")
-    ] = None,
-    link_filter: Annotated[
-        str | None,
-        typer.Option("--link-filter", metavar="JSON", help="Filter on the data of links that are followed."),
-    ] = None,
-    min_similarity: Annotated[
-        float | None,
-        typer.Option(
-            min=-1, max=1, help="Minimum similarity to start from; default that of the store, -1 for none."
-        ),
-    ] = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Also print what was left out, and why.")
-    ] = False,
-    chunks: Annotated[
-        bool, typer.Option("--chunks", help="Print each hit separately instead of by page.")
-    ] = False,
+    direction: DirectionOption = None,
+    filter: FilterOption = None,
+    link_filter: LinkFilterOption = None,
+    min_similarity: MinSimilarityOption = None,
+    explain: ExplainOption = False,
+    chunks: ChunksOption = False,
     json: JsonOption = False,
 ) -> None:
     """Search a store.
@@ -77,9 +88,8 @@ def query(
     Prints each page once with up to 3 of its sections; --chunks and --json print every hit.
     """
     require_words(text)
-    default: StrategyName = "pagerank" if depth is None else "eager"
     search = Search(
-        name=strategy or default,
+        name=strategy or ("pagerank" if depth is None else "eager"),
         k=k,
         start_k=start_k,
         depth=depth,
@@ -94,6 +104,12 @@ def query(
         chosen = replace(chosen, per_page=BEST_SECTIONS)
     with core_opened(store) as opened_store:
         hits = opened_store.search(text, strategy=chosen, filter=condition, link_filter=links)
+    _show(hits, text, chunks=chunks, json=json)
+    if explain:
+        show_explanation(hits, to_stderr=json)
+
+
+def _show(hits: Hits, text: str, *, chunks: bool, json: bool) -> None:
     if json:
         write_json([hit_to_dict(hit, text) for hit in hits])
     elif hits and chunks:
@@ -102,8 +118,6 @@ def query(
         show_pages(hits, text)
     if not hits:
         note(f"no hit: {hits.reason}")
-    if explain:
-        show_explanation(hits, to_stderr=json)
 
 
 def require_words(text: str) -> None:

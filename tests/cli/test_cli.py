@@ -490,7 +490,7 @@ def test_broken_links_are_listed_by_page(store):
     assert linkstore("links", "--broken", "--store", store) == (
         0,
         "",
-        "no link of the indexed pages leads nowhere\n",
+        "all links within the indexed sites lead to a page\n",
     )
     for words in (("links",), ("links", "tower", "--broken")):
         assert linkstore(*words, "--store", store)[0] == exits.USAGE
