@@ -21,7 +21,7 @@ from linkstore.tracing import atraced, traced
 class LinkRetriever(BaseRetriever):
     """Retrieves documents by a strategy, with score, depth and path in their metadata.
 
-    Args:
+    Attributes:
         store: The store to search.
         strategy: How to search; default :data:`~linkstore.strategies.DEFAULT_STRATEGY`, a
             :class:`~linkstore.strategies.PageRank`.

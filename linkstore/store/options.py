@@ -23,7 +23,7 @@ def settings_of(kind: type[Strategy]) -> frozenset[str]:
     return frozenset(field.name for field in fields(kind))
 
 
-SEARCH_OPTIONS: Final = frozenset(field.name for field in fields(SearchOptions))
+SEARCH_OPTIONS: Final = frozenset(field.name for field in fields(SearchOptions) if field.init)
 FILTERS: Final = tuple(sorted(name for name in SEARCH_OPTIONS if name.endswith("filter")))
 _PLAIN: Final = SEARCH_OPTIONS - {"initial_roots", "initial_links"}
 TAKES: Final[Mapping[str, frozenset[str]]] = {

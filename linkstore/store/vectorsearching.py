@@ -62,14 +62,17 @@ class VectorSearching(Searching, VectorStore):
             k: Maximum number of documents to return; default the ``k`` of the strategy, which is 10.
             strategy: How to search; default :data:`~linkstore.strategies.DEFAULT_STRATEGY`, a
                 :class:`~linkstore.strategies.PageRank`.
-            filter: Metadata filter for the whole search: seeds, hops and results.
-            seed_filter: Further filter for the seeds.
-            hop_filter: Further filter for documents reached by links.
-            link_filter: Filter for the links that are followed, on their ``data``.
-            result_filter: Further filter for the documents returned.
-            initial_roots: Ids of additional seeds.
-            initial_links: Links to follow from the query, as if it were a document with these links.
-            kwargs: The filters, roots and links above; other names raise TypeError.
+            kwargs: See below; other names raise TypeError.
+
+        Keyword Args:
+            filter (Filter): Metadata filter for the whole search: seeds, hops and results.
+            seed_filter (Filter): Further filter for the seeds.
+            hop_filter (Filter): Further filter for documents reached by links.
+            link_filter (Filter): Filter for the links that are followed, on their ``data``.
+            result_filter (Filter): Further filter for the documents returned.
+            initial_roots (Sequence[str]): Ids of additional seeds.
+            initial_links (Sequence[AnyLink]): Links to follow from the query, as if it were a document with
+                these links.
 
         Returns:
             Hits, best first; ``hits.reason`` explains an empty result.

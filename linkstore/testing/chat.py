@@ -53,7 +53,7 @@ class ScriptedChatModel(BaseChatModel):
     threads take the answers in the order in which they come. Copies of a model share script and record.
     LangChain's global cache is not used unless ``cache`` says so.
 
-    Args:
+    Attributes:
         script: The answers, in order; or a function of the messages.
         model: The name of the model in traces.
 
