@@ -23,7 +23,10 @@ from linkstore.backends.embedded.indexer import Indexer
 from linkstore.backends.embedded.recorded import settings_of
 from linkstore.backends.embedded.snapshot import Snapshot, snapshot_of
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc"),
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
+]
 ASKED = vectors([10_000])[0]
 SECONDS = 120
 """How long a busy machine may take to start a process and to give it its turn."""

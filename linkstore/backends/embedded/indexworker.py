@@ -21,7 +21,7 @@ from linkstore.freshpython import own_pipes
 POLL_SECONDS: Final = 0.05
 SETTLED_SECONDS: Final = 1.0
 """If nobody has written for so long, a snapshot is taken even if the store has not grown by half."""
-IDLE_SECONDS: Final = 5.0
+IDLE_SECONDS: Final = 30.0
 """The process ends after so long without work."""
 _TRIES: Final = 20
 """How often in a row a writer may keep the process from recording its work."""
