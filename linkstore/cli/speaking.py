@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import note, quiet
+from linkstore.cli.output import complain, note, quiet
 from linkstore.display import printable
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")]
@@ -86,11 +86,12 @@ def _heard(handler: logging.Handler, shown: logging.Formatter, name: str = "link
 
 
 class _Noted(logging.Handler):
-    """Says what is logged, unless the command is to be quiet."""
+    """Says what is logged; a quiet command says warnings only."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Say it."""
-        note(self.format(record))
+        say = note if record.levelno < logging.WARNING else complain
+        say(self.format(record))
 
 
 class _Shown(logging.Formatter):

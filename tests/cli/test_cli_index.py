@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 
 import pytest
 from documented import linkstore
@@ -12,6 +13,7 @@ from rich.console import Console
 from linkstore import LinkStore
 from linkstore.cli import exits
 from linkstore.cli.progress import progress_bar
+from linkstore.cli.speaking import speaking
 from linkstore.errors import EmbeddingError
 
 
@@ -303,6 +305,25 @@ def test_a_command_can_be_quiet_or_tell_all(folder, tmp_path):
         assert line in log.read_text()
     assert run(folder, "-q", "-v")[0] == exits.USAGE
     assert run(folder, "--log-file", str(folder / "none/log"))[0] == exits.USAGE
+
+
+@pytest.mark.parametrize(
+    ("quietly", "verbose", "told"),
+    [
+        (False, False, ["1 of 2", "it failed"]),
+        (False, True, ["1 of 2", "it failed"]),
+        (True, False, ["it failed"]),
+    ],
+    ids=["as it is", "verbose", "quiet"],
+)
+def test_who_waits_for_an_index_is_told_how_far_it_is(capsys, quietly, verbose, told) -> None:
+    @speaking
+    def waiting() -> None:
+        logging.getLogger("linkstore.index").info("1 of 2")
+        logging.getLogger("linkstore.index").warning("it failed")
+
+    waiting(quietly=quietly, verbose=verbose, log_file=None)
+    assert capsys.readouterr().err.splitlines() == told
 
 
 def stored(folder) -> set[str]:
