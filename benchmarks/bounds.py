@@ -22,6 +22,7 @@ from _report import add_output, report
 
 from linkstore.errors import LinkStoreError
 from linkstore.extraction import Page
+from linkstore.gc_pause import collection_paused
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.html.blocks import Block
 from linkstore.ingest.html.pages import UnreadablePageError, read_html_page
@@ -172,7 +173,7 @@ def _measured(reader: str, shape: str, megabytes: float) -> tuple[float, float]:
     read(unit.encode())  # what only the first time takes
     Path("/proc/self/clear_refs").write_text("5")  # the peak of memory counts from here
     before, started = _peak(), time.process_time()
-    read(content)
+    collection_paused(lambda: read(content))  # as a run does
     size = len(content) / 1e6
     return (time.process_time() - started) / size, (_peak() - before) / size
 

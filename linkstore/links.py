@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
@@ -317,14 +317,12 @@ def _made(kind: object, tag: object, direction: object, label: object, weight: o
 
 
 def _merged(first: Link, second: Link) -> Link:
-    return Link(
-        kind=first.kind,
-        tag=first.tag,
-        direction=first.direction,
-        label=first.label if first.label is not None else second.label,
-        weight=max(first.weight, second.weight),
-        data=first.data if first.data is not None else second.data,
-    )
+    label = first.label if first.label is not None else second.label
+    data = first.data if first.data is not None else second.data
+    if label is first.label and data is first.data and second.weight <= first.weight:
+        return first  # as with most: a page that links to another twice
+    weight = max(first.weight, second.weight)
+    return replace(first, label=label, data=data, weight=weight)
 
 
 def _is_ordinary(kind: object, tag: object, direction: object, label: object, weight: object) -> bool:

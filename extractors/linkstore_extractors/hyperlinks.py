@@ -47,10 +47,16 @@ class HyperlinkExtractor:
                     yield Link.incoming(kind=self._kind, tag=tag)
 
     def _outgoing(self, chunk: Chunk) -> Iterator[Link]:
+        tags: dict[str, str | None] = {}
+        labelled: set[str] = set()
         for link in chunk.hyperlinks:
-            tag = self._site.tag(link.href, page=chunk.page.url, base=chunk.page.base)
-            if tag is not None:
+            if link.href not in tags:
+                tags[link.href] = self._site.tag(link.href, page=chunk.page.url, base=chunk.page.base)
+            tag = tags[link.href]
+            if tag is not None and tag not in labelled:  # else merging would drop it
                 yield Link.outgoing(kind=self._kind, tag=tag, label=link.label or None)
+                if link.label:
+                    labelled.add(tag)
 
 
 @lru_cache(maxsize=64)

@@ -100,6 +100,13 @@ _ENDS_BEFORE: Final = {
 _BLOCK_ENDS: Final = _ends(f"{_BLOCKS} table {_PART_NAMES}")
 _TABLE_ENDS: Final = _ends(f"table {_PART_NAMES}")
 _ITEM_ENDS: Final = {"li": _ends("li"), "dd": _ends("dd dt"), "dt": _ends("dd dt")}
+_DIRECTLY_IN: Final = {
+    "/table": _starts("thead tbody tfoot"),
+    "/tr": _starts("td th"),
+    **dict.fromkeys(("/thead", "/tbody", "/tfoot"), _starts("tr")),
+    **dict.fromkeys(("/ul", "/ol"), _starts("li")),
+}
+"""What may start wherever these were opened last, and ends nothing: most of the tags of tables and lists."""
 _LISTS: Final = _ends("ul ol menu dir dl td th")
 """An item in these ends none around them."""
 _CLOSER_LOOK: Final = _starts(
@@ -156,6 +163,8 @@ def _nested(tags: Iterable[str]) -> bool:
 
 def _may_start(opened: list[str], tag: str) -> bool:
     """Whether an element may start here; ends what it ends."""
+    if tag in _DIRECTLY_IN.get(opened[-1], ()):
+        return True
     if tag in _PARTS:
         return _part_may_start(opened, tag)
     if opened[-1] in _TABLE or (tag in _NEVER_IN_THEMSELVES and f"/{tag}" in opened):

@@ -16,6 +16,7 @@ from typing import Final
 from linkstore.extraction import Chunk, Hyperlink, Page
 from linkstore.extraction.texts import letters
 from linkstore.ingest.html.blocks import Block
+from linkstore.ingest.splitting import split
 from linkstore.links import Link
 from linkstore.text import TRAIL
 from linkstore.urls import anchor_fragments, is_short, quote_fragment
@@ -37,8 +38,6 @@ class ChunkLimits:
 
 
 DEFAULT_LIMITS: Final = ChunkLimits()
-_SEPARATORS: Final = ("\n\n", "\n", " ", "。", "\uff01", "\uff1f", "\uff1b", "\uff0c", "、")
-"""Where a long block is divided, best first; Chinese and Japanese have no spaces between words."""
 _MANY_HEADINGS: Final = 200
 _LEAST_BELOW: Final = 40
 """Characters for each heading, its own among them."""
@@ -132,7 +131,7 @@ def _without_idle_headings(blocks: Sequence[Block]) -> Sequence[Block]:
     if len(headings) <= _MANY_HEADINGS or _length(blocks) >= len(headings) * _LEAST_BELOW:
         return blocks
     return [
-        replace(block, level=0, tight=bool(block.level), ahead=False)
+        block._replace(level=0, tight=bool(block.level), ahead=False)
         if block is not headings[0] and (block.level or block.ahead)
         else block
         for block in blocks
@@ -242,7 +241,7 @@ def _cut(block: Block, limits: ChunkLimits) -> Iterator[Block]:
     if len(block.text) <= limits.longest:
         yield block
         return
-    texts = _split(block.text, limits.longest)
+    texts = split(block.text, limits.longest)
     # A splitter drops nothing but white space, so that other characters say where a piece begins.
     begins = list(accumulate((letters(text) for text in texts[:-1]), initial=0))
     places = block.places or _looked_for(block, texts, begins)
@@ -256,21 +255,10 @@ def _cut(block: Block, limits: ChunkLimits) -> Iterator[Block]:
     for number, text in enumerate(texts):
         own = (tuple(anchors[number]), tuple(links[number]))
         if number == 0:
-            yield replace(block, text=text, anchors=own[0], links=own[1], places=())
+            yield block._replace(text=text, anchors=own[0], links=own[1], places=())
         else:
             starts = begins[number] in places[: len(block.anchors)]
             yield Block(text=text, anchors=own[0], links=own[1], starts=starts)
-
-
-def _split(text: str, longest: int) -> list[str]:
-    """A text in pieces of at most this length: between paragraphs, else lines, words, or where it must be."""
-    from langchain_text_splitters import RecursiveCharacterTextSplitter
-
-    splitter = RecursiveCharacterTextSplitter(
-        separators=list(_SEPARATORS), keep_separator="end", chunk_size=longest, chunk_overlap=0
-    )
-    pieces = splitter.split_text(text)
-    return [piece[start : start + longest] for piece in pieces for start in range(0, len(piece), longest)]
 
 
 def _looked_for(block: Block, texts: Sequence[str], begins: Sequence[int]) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from langchain_core.documents import Document
 
 from linkstore.errors import LinkError, LinkStoreError
 from linkstore.extraction import Chunk
+from linkstore.gc_pause import collection_paused
 from linkstore.ingest.documents import Linkers, page_documents
 from linkstore.ingest.html.pages import UnreadablePageError
 
@@ -50,8 +51,7 @@ def read_page(url: str, read: Read, linkers: Linkers) -> ReadPage:
         LinkStoreError: If the run cannot go on, such as for want of an extra.
     """
     try:
-        found = read()
-        documents = page_documents(found, linkers)
+        found, documents = collection_paused(lambda: _read(read, linkers))
     except (UnreadablePageError, LinkError) as error:
         return ReadPage(problem=str(error))
     except LinkStoreError:
@@ -69,3 +69,8 @@ def read_page(url: str, read: Read, linkers: Linkers) -> ReadPage:
         disbelieved=page.disbelieved if page else (),
         problem=None if documents else "it has no text",
     )
+
+
+def _read(read: Read, linkers: Linkers) -> tuple[Sequence[Chunk] | Sequence[Document], tuple[Document, ...]]:
+    found = read()
+    return found, page_documents(found, linkers)

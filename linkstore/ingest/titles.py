@@ -76,7 +76,7 @@ class Titles:
         if title == page.title:
             return page
         own = next((block for block in page.blocks if block.level and block.text == page.title), None)
-        blocks = tuple(replace(block, text=title) if block is own else block for block in page.blocks)
+        blocks = tuple(block._replace(text=title) if block is own else block for block in page.blocks)
         return replace(page, title=title, blocks=blocks)
 
 

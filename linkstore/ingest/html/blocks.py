@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from linkstore.extraction import Hyperlink
 from linkstore.extraction.texts import letters
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """A piece of a page that is not divided unless it is too long.
 
     Args:
@@ -39,6 +38,10 @@ class Block:
 
 def joined(cells: Sequence[Block]) -> Block:
     """The cells of a table row as one line."""
+    text = " | ".join([cell.text for cell in cells])
+    starts = cells[0].starts
+    if not any(cell.anchors or cell.links for cell in cells):
+        return Block(text, starts=starts, tight=True)
     anchors: list[int] = []
     links: list[int] = []
     before = 0
@@ -48,10 +51,10 @@ def joined(cells: Sequence[Block]) -> Block:
         links.extend(before + place for place in places[len(cell.anchors) :])
         before += letters(cell.text) + 1
     return Block(
-        text=" | ".join(cell.text for cell in cells),
+        text=text,
         anchors=tuple(anchor for cell in cells for anchor in cell.anchors),
         links=tuple(link for cell in cells for link in cell.links),
-        starts=cells[0].starts,
+        starts=starts,
         tight=True,
         places=(*anchors, *links),
     )

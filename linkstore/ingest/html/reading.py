@@ -8,7 +8,7 @@ one go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from linkstore.extraction import Hyperlink
@@ -131,8 +131,7 @@ class _Reader:
             end = letters(last.text)
             places = last.places or (0,) * (len(last.anchors) + len(last.links))
             anchors, links = places[: len(last.anchors)], places[len(last.anchors) :]
-            self._blocks[-1] = replace(
-                last,
+            self._blocks[-1] = last._replace(
                 anchors=(*last.anchors, *(name for name, _ in waiting.anchors)),
                 links=(*last.links, *(link for link, _ in waiting.links)),
                 places=(*anchors, *(end for _ in waiting.anchors), *links, *(end for _ in waiting.links)),
@@ -154,11 +153,11 @@ class _Reader:
             elif tag in _INLINE and depth < _MAX_DEPTH:
                 if tag == "a" or child.id:
                     self._note(child, tag, self._mark())
-                only = child.first_child
-                if only is not None and only.tag == "-text" and only.next is None:
-                    self._text(only.text_content or "")
-                else:
+                only = _only_text(child)
+                if only is None:
                     self.walk(child, depth + 1)
+                elif only:
+                    self._text(only)
             else:
                 self._flush()
                 self._block(child, tag or "", depth + 1)
@@ -213,6 +212,12 @@ class _Reader:
     def _container(self, node: Node, tag: str, depth: int) -> None:
         self._note(node, tag)
         self._lead = _LEADS.get(tag, self._lead)
+        text = _only_text(node)
+        if text is not None:
+            if text and not text.isspace():
+                self._emit(lines(unmarked(text, 0)[0]), ())
+            self._lead = None
+            return
         own = tag in _SECTIONS or (tag == "div" and bool(node.id))
         start = len(self._blocks)
         if own:
@@ -236,8 +241,8 @@ class _Reader:
             return
         if any(0 < block.level <= heading.level for block in self._blocks[at + 1 :]):
             return
-        self._blocks[start:at] = [replace(block, ahead=True) for block in before]
-        self._blocks[at] = replace(heading, fragment=heading.fragment or section.id or None)
+        self._blocks[start:at] = [block._replace(ahead=True) for block in before]
+        self._blocks[at] = heading._replace(fragment=heading.fragment or section.id or None)
 
     def _heading(self, node: Node, level: int) -> None:
         waiting = self._waiting
@@ -268,8 +273,9 @@ class _Reader:
         start = len(self._blocks)
         simple, around = True, self._in_columns
         # A cell beside others is data, even if it is only links; a table of contents is in a row of its own.
-        self._in_columns = around or sum(1 for _ in node.iter()) > 1
-        for cell in node.iter():
+        children = list(node.iter())
+        self._in_columns = around or len(children) > 1
+        for cell in children:
             before = len(self._blocks)
             if cell.mem_id in self._noise:
                 self._leave_out(cell)
@@ -287,6 +293,10 @@ class _Reader:
 
         Its anchors and links wait for it to be emitted.
         """
+        only = _only_text(node)
+        if only is not None:
+            self._note(node, node.tag)
+            return unmarked(only, 0)
         own = node.mem_id
         plain, noted = True, []
         for element in _marked(node):
@@ -346,23 +356,16 @@ class _Reader:
             if self._lead:
                 text, counts = f"{self._lead}{text}", [count + letters(self._lead) for count in counts]
             self._lead = None
-        anchors: dict[str, int] = {}
-        for anchor, number in waiting.anchors:
-            anchors.setdefault(anchor, number)
-        numbers = (*anchors.values(), *(number for _, number in waiting.links)) if counts else ()
-        self._blocks.append(
-            Block(
-                text=text,
-                level=level,
-                anchors=tuple(anchors),
-                links=tuple(link for link, _ in waiting.links),
-                starts=waiting.starts,
-                fragment=fragment,
-                tight=tight,
-                places=tuple(0 if number < 0 else counts[number] for number in numbers),
-            )
-        )
-        waiting.clear()
+        block = Block(text, level, starts=waiting.starts, fragment=fragment, tight=tight)
+        self._blocks.append(waiting.given_to(block, counts))
+
+
+def _only_text(node: Node) -> str | None:
+    """The text of an element that holds nothing else; None if it holds elements."""
+    only = node.first_child
+    if only is None:
+        return ""
+    return only.text_content or "" if only.tag == "-text" and only.next is None else None
 
 
 def _names_a_box(heading: Node) -> bool:

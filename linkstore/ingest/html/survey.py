@@ -114,14 +114,14 @@ def _with_anchors(
     first = blocks[0]
     if before:
         places = (0,) * len(before) + first.places if first.places else ()
-        first = replace(first, anchors=(*before, *first.anchors), places=places)
+        first = first._replace(anchors=(*before, *first.anchors), places=places)
     blocks = (first, *blocks[1:])
     last = blocks[-1]
     if after:
         places = last.places or (0,) * (len(last.anchors) + len(last.links))
         own = len(last.anchors)
         ends = (letters(last.text),) * len(after)
-        last = replace(last, anchors=(*last.anchors, *after), places=(*places[:own], *ends, *places[own:]))
+        last = last._replace(anchors=(*last.anchors, *after), places=(*places[:own], *ends, *places[own:]))
     return (*blocks[:-1], last)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import yaml
 
 from linkstore.errors import LinkStoreError
-from linkstore.ingest.notes.plain import NotPlainError, plain
+from linkstore.ingest.notes.plain import DEEPEST, NotPlainError, plain
 
 _BLOCK: Final = re.compile(
     r"\A\ufeff?---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t\r]*$\n?", re.DOTALL | re.MULTILINE
@@ -64,7 +64,7 @@ def read_front_matter(source: str) -> FrontMatter:
         source: What stands between the lines; may be empty.
 
     Raises:
-        FrontMatterError: If it is not YAML, not a mapping, or too large.
+        FrontMatterError: If it is not YAML, not a mapping, too large or too deep.
     """
     if not source.strip():
         return NONE
@@ -73,7 +73,10 @@ def read_front_matter(source: str) -> FrontMatter:
     if _MERGES.search(source):  # a few of them can make a loader build billions of entries
         raise FrontMatterError("the front matter has merge keys (<<), which are not read")
     try:
+        _check_depth(source)
         read = yaml.load(source, Loader=_LOADER)  # noqa: S506 (a safe loader)
+    except FrontMatterError:
+        raise
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise FrontMatterError(
             f"the front matter is not valid YAML: {' '.join(str(error).split())}"
@@ -95,6 +98,18 @@ def read_front_matter(source: str) -> FrontMatter:
         categories=_names(fields, ("categories", "category")),
         urls=_names(fields, ("permalink", "slug", "redirect_from"))[:_MOST_URLS],
     )
+
+
+def _check_depth(source: str) -> None:
+    """Refuse what a loader, which calls itself for each list in a list, would overflow the stack with."""
+    depth = 0
+    for event in yaml.parse(source, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > DEEPEST + 1:  # the mapping itself is not counted
+                raise FrontMatterError(f"the front matter has lists in lists more than {DEEPEST} deep")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
 
 
 def _names(

@@ -45,6 +45,8 @@ def line_html(run: Sequence[Piece], dialect: Dialect, source: bytes) -> str:
         dialect: What texts and links mean.
         source: Of the page.
     """
+    if len(run) == 1 and run[0].kind == "text":
+        return dialect.text(run[0], source, first=True)
     out: list[str] = []
     closing: list[str] = []
     at = 0

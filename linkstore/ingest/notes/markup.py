@@ -137,7 +137,7 @@ class _NoteDialect(Dialect):
 
     def links_in(self, text: str) -> int:
         """One for each tag."""
-        return text.count("#")
+        return len(_TAG.findall(text)) if "#" in text else 0
 
     def href(self, piece: Piece) -> str | None:
         """The file of the note that a link means; None for a file that is not a note."""

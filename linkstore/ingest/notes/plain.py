@@ -12,7 +12,8 @@ from typing import Any, Final
 from linkstore.errors import LinkStoreError
 
 _MOST_VALUES: Final = 10_000
-_DEEPEST: Final = 20
+DEEPEST: Final = 20
+"""Lists in lists, or objects in objects, of metadata."""
 
 
 class NotPlainError(LinkStoreError, ValueError):
@@ -30,7 +31,12 @@ def plain(values: Mapping[Any, Any]) -> dict[str, Any]:
             make a few lines of YAML stand for billions of values.
     """
     budget = _Budget()
-    return {str(key): _plain(value, budget, 1) for key, value in values.items()}
+    try:
+        return {str(key): _plain(value, budget, 1) for key, value in values.items()}
+    except NotPlainError:
+        raise
+    except ValueError as error:
+        raise NotPlainError(f"a number with too many digits: {error}") from error
 
 
 @dataclass(slots=True)
@@ -40,7 +46,7 @@ class _Budget:
 
 def _plain(value: Any, budget: _Budget, depth: int) -> Any:
     budget.left -= 1
-    if budget.left < 0 or depth > _DEEPEST:
+    if budget.left < 0 or depth > DEEPEST:
         raise NotPlainError(f"over {_MOST_VALUES:,} values, or lists in lists without end")
     if value is None or isinstance(value, bool):
         return value

@@ -7,19 +7,30 @@ events, and the HTML, take time for each element, so that the number of elements
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from textwrap import dedent
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
+
+from pyromark.event import Range as Place
 
 from linkstore.ingest.notes.lines import heading_id, line_html
 from linkstore.ingest.notes.pieces import Dialect, Piece
 
 _FREE: Final = 40_000
-_EACH: Final = 4
+_EACH: Final = 5
 """A page may cost so much, and one more for so many of its characters; that is some 3 µs of work."""
-_COSTS: Final = {"Emphasis": 1, "Strong": 1, "Strikethrough": 1, "Link": 6, "Image": 6, "Heading": 8}
+_COSTS: Final = {
+    "Emphasis": 1,
+    "Strong": 1,
+    "Strikethrough": 1,
+    "Link": 4,
+    "Image": 4,
+    "Heading": 8,
+    "List": 4,
+    "Table": 6,
+    "TableHead": 4,
+}
 _COST: Final = 2
 """Of any other element."""
 _DEEPEST: Final = 60
@@ -100,36 +111,27 @@ class _Writer:
         """Write a text, as it is from where there are too many elements."""
         outer, self._source = self._source, text.encode()
         for event, place in self._dialect.parser.events_with_range(text, merge_text=True):
-            name, value = (event, "") if isinstance(event, str) else _parts(event)
-            start, end = place["start"], place["end"]
-            self._left -= self._cost(name, value)
+            name, value = _parts(event)
+            if name == "End":
+                self._end(value if isinstance(value, str) else _parts(value)[0], place, depth)
+                continue
+            if self._code is not None:
+                self._code.append(value)
+                continue
+            kind, details = _parts(value) if name == "Start" else (name, value)
+            self._left -= self._text_cost(value) if name == "Text" else _COSTS.get(kind, _COST)
             if self._left < 0:
-                self._write_plain(self._source[start:].decode(errors="replace"))
+                self._write_plain(self._source[place["start"] :].decode(errors="replace"))
                 break
             if name == "Start":
-                self._begin(value, start, end)
-            elif name == "End":
-                self._end(value, start, end, depth)
-            elif self._code is not None:
-                self._code.append(value)
-            elif name == "Html":
-                self.out.append(value)
-            elif name == "Rule":
-                self._flush()
-                self.out.append("<hr />\n")
+                self._begin(kind, details, place)
             else:
-                self._add(name, value, start, end)
+                self._add(name, value, place)
         self._source = outer
 
-    def _cost(self, name: str, value: Any) -> int:
-        """What a step costs, up to the store."""
-        if self._code is not None or name == "End":
-            return 0
-        if name == "Text":
-            return 1 + _COSTS["Link"] * self._dialect.links_in(value)
-        if name == "Start":
-            return _COSTS.get(value if isinstance(value, str) else next(iter(value)), _COST)
-        return _COST
+    def _text_cost(self, text: str) -> int:
+        """What a text costs, up to the store."""
+        return 1 + _COSTS["Link"] * self._dialect.links_in(text)
 
     def _write_plain(self, rest: str) -> None:
         self._flush()
@@ -139,14 +141,14 @@ class _Writer:
         self.plain += len(rest)
         self.out.append(f"<pre>\n{escape(rest, quote=False)}</pre>\n")
 
-    def _begin(self, value: str | dict[str, Any], start: int, end: int) -> None:
-        name, details = (value, None) if isinstance(value, str) else next(iter(value.items()))
+    def _begin(self, name: str, details: Any, place: Place) -> None:
         if name in _UNSEEN:
             return
         if name in _INLINE:
-            self._run.append(_link(_INLINE[name], cast("dict[str, Any]", details), start, end))
+            self._run.append(_link(_INLINE[name], details, place))
             return
-        self._flush()
+        if self._run:
+            self._flush()
         if name == "CodeBlock":
             self._code = []
             if self._mdx and details == "Indented":
@@ -171,17 +173,17 @@ class _Writer:
         around.last = at
         self.out.append(f"<{tag}>" if tag else "")
 
-    def _end(self, value: str | dict[str, Any], start: int, end: int, depth: int) -> None:
-        name = value if isinstance(value, str) else next(iter(value))
+    def _end(self, name: str, place: Place, depth: int) -> None:
         if name in _UNSEEN:
             return
         if name in _INLINE:
-            self._run.append(Piece("end", "", start, end))
+            self._run.append(Piece("end", "", place["start"], place["end"]))
             return
         if name == "CodeBlock":
             self._end_code(depth)
             return
-        self._flush()
+        if self._run:
+            self._flush()
         if name != "HtmlBlock":
             self._close()
 
@@ -200,7 +202,8 @@ class _Writer:
         if tag:
             self.out.append(f"</{tag}>\n")
 
-    def _add(self, name: str, value: str, start: int, end: int) -> None:
+    def _add(self, name: str, value: str, place: Place) -> None:
+        start, end = place["start"], place["end"]
         if name in _KINDS:
             self._run.append(Piece(_KINDS[name], value, start, end))
         elif name in _LINES_END:
@@ -208,9 +211,14 @@ class _Writer:
         elif name in _MATH:
             sign = _MATH[name]
             self._run.append(Piece("literal", f"{sign}{value}{sign}", start, end))
+        elif name == "Html":
+            self.out.append(value)
+        elif name == "Rule":
+            self._flush()
+            self.out.append("<hr />\n")
 
     def _flush(self) -> None:
-        """Write the line that waits, and give its block its id."""
+        """Write the line that waits, if one does, and give its block its id."""
         if not self._run:
             return
         run, self._run = self._dialect.line(self._run), []
@@ -230,11 +238,16 @@ class _Writer:
             self.out[at] = f'{tag[:-1]} id="{escape(id)}">'
 
 
-def _parts(event: Mapping[str, Any]) -> tuple[str, Any]:
-    return next(iter(event.items()))
+def _parts(event: Any) -> tuple[str, Any]:
+    """The name of an event or element, and what is known of it; empties the event."""
+    if isinstance(event, str):
+        return event, ""
+    name, value = event.popitem()
+    return name, value
 
 
-def _link(kind: str, details: dict[str, Any], start: int, end: int) -> Piece:
+def _link(kind: str, details: dict[str, Any], place: Place) -> Piece:
+    start, end = place["start"], place["end"]
     found = details["link_type"]
     address = str(details["dest_url"])
     if isinstance(found, dict):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from itertools import islice
 from typing import Final
 
@@ -92,23 +91,24 @@ class _Layout:
 
     def _in_table(self, line: str) -> None:
         line = line.lstrip(": \t") if line[0] in ": \t" else line
-        if line.startswith("{|"):
+        sign = line[:2]
+        if sign == "{|":
             self._end_row()
             self._end_paragraph()
             self._tables += 1
             self._start_row(line)
-        elif line.startswith("|}"):
+        elif sign == "|}":
             self._end_row()
             self._tables -= 1
             self._continue(marks_in(line) if self._tables else line[2:])
-        elif line.startswith("|-"):
+        elif sign == "|-":
             self._end_row()
             self._start_row(line)
-        elif line.startswith("|+"):
+        elif sign == "|+":
             self._end_row()
             self._cells.append([_content(line[2:])])
             self._end_row()
-        elif line.startswith(("|", "!")):
+        elif sign[:1] in {"|", "!"}:
             self._row(line)
         else:
             self._continue(line)
@@ -188,8 +188,7 @@ class _Layout:
         """All blocks; what still waits belongs to the last one."""
         if self._blocks and (self._waiting_links or self._waiting_anchors):
             last = self._blocks[-1]
-            self._blocks[-1] = replace(
-                last,
+            self._blocks[-1] = last._replace(
                 anchors=(*last.anchors, *self._waiting_anchors),
                 links=(*last.links, *self._waiting_links),
             )
