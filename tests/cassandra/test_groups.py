@@ -94,7 +94,7 @@ def test_the_hubs_met_last_are_remembered_and_no_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "statements"), [(1, 1), (8, 1), (9, 2), (32, LANES), (100, LANES), (1000, 10)]
+    ("keys", "statements"), [(1, 1), (16, 1), (17, 2), (64, LANES), (100, LANES), (1000, 10)]
 )
 def test_keys_of_one_node_go_in_a_few_statements(keys: int, statements: int) -> None:
     parts = list(Fetcher(TABLES, OneNode()).parts("t", [(n,) for n in range(keys)]))  # type: ignore[arg-type]

@@ -52,9 +52,9 @@ class Pool:
         self._sizes = np.array([min(group.size, fetch.cap + 1) for group in groups], dtype=np.int64)
         open_groups = np.flatnonzero(self._sizes <= fetch.cap)
         self._owner = np.repeat(open_groups, self._sizes[open_groups])
-        entries = chain.from_iterable(groups[at].rows for at in open_groups.tolist())
-        _, ids, states = tuple(zip(*entries, strict=True)) or ((), (), ())
-        self.refs = known.refs(ids)
+        entries = list(chain.from_iterable(groups[at].rows for at in open_groups.tolist()))
+        states = [states for _, _, states in entries]
+        self.refs = known.refs([id for _, id, _ in entries])
         self._weight, self._similarity, loss = _decoded(states, fetch.vector)
         self._low, self._high = self._similarity - loss, self._similarity + loss
         self._settled = np.zeros(len(self.refs), np.bool_)
@@ -170,14 +170,25 @@ def _decoded(states: Sequence[bytes], vector: Floats) -> tuple[Floats, Floats, F
 
 
 def _nth_of_group(owner: Ints, values: Floats, nth: int) -> Floats:
-    """For each entry the ``nth`` largest value of its group, or -inf if the group has fewer."""
-    order = np.lexsort((-values, owner))
-    ordered = owner[order]
-    starts = np.searchsorted(ordered, owner)
-    at = starts + nth - 1
-    there = at < np.searchsorted(ordered, owner, side="right")
-    found = values[order[np.minimum(at, len(order) - 1)]]
-    return np.where(there, found, _BELOW) if nth else np.full(len(owner), -_BELOW)
+    """For each entry the ``nth`` largest value of its group, or -inf if the group has fewer.
+
+    Args:
+        owner: (n,) group of each entry, ascending.
+        values: (n,).
+        nth: From 1; 0 gives inf.
+    """
+    if not nth:
+        return np.full(len(owner), -_BELOW)
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    sizes = np.diff(starts, append=len(owner))
+    width = sizes.max(initial=0)
+    if width < nth:
+        return np.full(len(owner), _BELOW)
+    row = np.repeat(np.arange(len(starts)), sizes)
+    table = np.full((len(starts), width), _BELOW)
+    table[row, np.arange(len(owner)) - starts[row]] = values
+    found: Floats = np.partition(table, width - nth, axis=1)[row, width - nth]
+    return found
 
 
 def _nth_of_documents(refs: Ints, values: Floats, nth: int) -> np.float32:

@@ -21,7 +21,7 @@ KEYS_A_STATEMENT: Final = 100
 LANES: Final = 4
 """Number of statements that the keys of one node are split into. A node handles the keys of a statement one
 after another, but several statements in parallel."""
-LEAST_KEYS: Final = 8
+LEAST_KEYS: Final = 16
 """Minimum number of keys in a statement, if there are as many."""
 
 
