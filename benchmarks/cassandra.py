@@ -66,7 +66,8 @@ OURS: dict[str, Strategy] = {
     "MMR, depth 2": Mmr(k=4, depth=2),
     "MMR, depth 2, 4 seeds": Mmr(k=4, depth=2, fetch_k=4),
 }
-PLAIN = "plain nearest, k=4"
+PLAIN = {"plain nearest, k=4": 4, "plain nearest, k=100": 100}
+"""Questions to the server's index alone; every MMR search starts with the 100 nearest."""
 Row = dict[str, Any]
 
 
@@ -169,7 +170,9 @@ class Ours:
         self.backend: Any = self.store.backend
         self.backend._executor = Counting(session, self.meter)
         table = cql.Tables(KEYSPACE, f"linkstore_{len(data)}").documents
-        self._plain = f"SELECT id, body, attributes FROM {table} ORDER BY vector ANN OF ? LIMIT 4"
+        self._plain = (
+            f"SELECT id, body, attributes, links, vector FROM {table} ORDER BY vector ANN OF ? LIMIT ?"
+        )
 
     def add(self, numbers: Sequence[int]) -> float:
         """Seconds to add documents that are ready."""
@@ -180,9 +183,10 @@ class Ours:
         """The hits of a question."""
         return self.store.search(f"question {n}", strategy=strategy)
 
-    def plain(self, n: int) -> Sequence[Any]:
-        """The nearest four by the server's index, with nothing of linkstore but how vectors are sent."""
-        statement = Statement(cql=self._plain, values=(self.data.questions[n],), level="one", page_limit=4)
+    def plain(self, n: int, k: int) -> Sequence[Any]:
+        """The nearest ``k`` by the server's index, with nothing of linkstore but how vectors are sent."""
+        values = (self.data.questions[n], k)
+        statement = Statement(cql=self._plain, values=values, level="one", page_limit=k)
         return self.backend._executor.run(Requests(statements=(statement,), what="search"))[0]
 
 
@@ -281,13 +285,14 @@ def _bytes_on_disk(server: Server, table: str) -> int:
 
 def _asked(ours: Ours, peers: list[Peer], questions: int) -> list[Row]:
     """Ask everybody everything, in turns."""
-    timings = {("linkstore", how): Timings() for how in (PLAIN, *OURS)}
+    timings = {("linkstore", how): Timings() for how in (*PLAIN, *OURS)}
     timings |= {(peer.name, how): Timings() for peer in peers for how in peer.asks}
     meters = {peer.name: Meter(peer.session) for peer in peers}
     for n in range(questions + 2):
         if n == 2:  # the first two warm up
             timings = {key: Timings() for key in timings}
-        ours.meter.measure(timings["linkstore", PLAIN], partial(ours.plain, n))
+        for how, k in PLAIN.items():
+            ours.meter.measure(timings["linkstore", how], partial(ours.plain, n, k))
         for how, strategy in OURS.items():
             ours.meter.measure(timings["linkstore", how], partial(ours.search, strategy, n))
         for peer in peers:
