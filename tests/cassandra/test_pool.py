@@ -17,7 +17,7 @@ from linkstore import Link
 from linkstore.backends.cassandra import codes, states
 from linkstore.backends.cassandra.groups import GroupRows
 from linkstore.backends.cassandra.members import state_of
-from linkstore.backends.cassandra.pool import Pool, _decoded
+from linkstore.backends.cassandra.pool import Pool, _decoded, _nth_of_group
 from linkstore.backends.cassandra.reading import Documents
 from linkstore.backends.cassandra.rows import DocumentRow, links_of, stored_links, written_links
 from linkstore.filters import parse_filter
@@ -72,6 +72,16 @@ class TestCodes:
         assert {len(code) for code in packed} == {8 + dimension + (dimension + 1) // 2}
         assert loss.max() < 0.01
 
+    @pytest.mark.parametrize("dimension", [256, 1537, 4096])
+    def test_rounding_of_long_sums_is_within_the_bound(self, dimension) -> None:
+        """Equal components of one sign: the codes lose nothing, and all terms of the sum add up."""
+        same = unit_vectors(np.ones((2 * codes._AT_ONCE + 1, dimension)))
+        packed = np.stack([np.frombuffer(code, np.uint8) for code in codes.encode(same)])
+        estimated, loss = codes.estimate(packed, same[0])
+        assert len(estimated) == len(same)
+        assert (np.abs(estimated - 1) <= loss).all()
+        assert loss.max() < 2e-5
+
     def test_what_is_no_code_or_says_two_things_tells_nothing(self) -> None:
         vectors = unit_vectors(np.eye(4))
         first, second = (state_of(0.5, code) for code in codes.encode(vectors)[:2])
@@ -85,6 +95,19 @@ class TestCodes:
         assert weight.tolist() == [0.5, 1, 1, 1]
         assert estimated[0] == pytest.approx(1, abs=1e-4)
         assert loss.tolist()[1:] == [2, 2, 2]
+
+
+@given(SEEDS)
+def test_the_nth_of_a_group_is_that_of_its_sorted_values(seed) -> None:
+    random = np.random.default_rng(seed)
+    owner = np.sort(random.integers(0, 6, random.integers(1, 40)))
+    values = random.integers(-3, 3, len(owner)).astype(np.float32)
+    for nth in range(8):
+        expected = [
+            np.inf if nth == 0 else (sorted(values[owner == of])[::-1] + [-np.inf] * nth)[nth - 1]
+            for of in owner
+        ]
+        assert _nth_of_group(owner, values, nth).tolist() == expected
 
 
 @dataclass
