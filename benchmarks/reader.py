@@ -209,7 +209,8 @@ def main() -> None:
         name: measured(store, questions, plain=arguments.plain)
         for name, store, questions in corpora(arguments)
     }
-    record(arguments.record, {f"{name}, {arguments.embedding}": one.to_dict() for name, one in found.items()})
+    how = f"{arguments.embedding}, without facts" if arguments.plain else arguments.embedding
+    record(arguments.record, {f"{name}, {how}": one.to_dict() for name, one in found.items()})
     if arguments.json:
         rows = {name: one.to_dict() for name, one in found.items()}
         json.dump(next(iter(rows.values())) if arguments.corpus else rows, sys.stdout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -28,7 +29,7 @@ from linkstore.store import LinkStore
 from linkstore.variants import Variants
 
 BEGUN: Final = "linkstore:facts begun"
-"""The source of the page entry that says that a run has changed facts and key elements are not settled."""
+"""The source of the page entries of runs that have changed facts and have not settled key elements."""
 _SCANNED: Final = 500
 _BATCH: Final = 256
 """Chunks whose facts are extracted and written at once without a model."""
@@ -77,7 +78,8 @@ class _Run:
     prompt_tokens: int = 0
     failed: list[Failed] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
-    begun: bool = False
+    unsettled: set[str] = field(default_factory=set)
+    """The marks of this run, and of those before it that were stopped."""
 
 
 class Indexing:
@@ -97,13 +99,14 @@ class Indexing:
         self._store, self._facts = store, facts
         self._extractor, self._names = extractor, ElementNames(variants)
         self._dry_run = dry_run
+        self._mark = f"{BEGUN} {uuid.uuid4()}"
 
     def operation(self) -> Operation[FactSummary]:
         """Extract the facts of new and changed chunks, remove those of chunks that are gone."""
         facts = self._facts
         known: dict[str, str] = yield Twin(facts.pages, facts.apages, (FACTS,))
         begun: dict[str, str] = yield Twin(facts.pages, facts.apages, (BEGUN,))
-        run = _Run(begun=bool(begun))
+        run = _Run(unsettled=set(begun))
         waiting: list[Document] = []
         after: str | None = None
         most = _BATCH_OF_CALLS if self._extractor.calls_model else _BATCH
@@ -163,17 +166,19 @@ class Indexing:
         ]
 
     def _begin(self, run: _Run) -> Operation[None]:
-        """Mark the run, so that one that is interrupted is settled by the next."""
-        if not run.begun:
-            mark = PageDocuments(url=BEGUN, digest="begun", documents=())
-            yield Twin(self._facts.put_pages, self._facts.aput_pages, (BEGUN, [mark]))
-            run.begun = True
+        """Mark the run before each change, so that the next settles it if it is interrupted.
+
+        A run beside this one removes its mark when it ends.
+        """
+        mark = PageDocuments(url=self._mark, digest="begun", documents=())
+        yield Twin(self._facts.put_pages, self._facts.aput_pages, (BEGUN, [mark]))
+        run.unsettled.add(self._mark)
 
     def _summary(self, run: _Run, gone: int) -> Operation[FactSummary]:
         added = removed = 0
-        if run.begun and not self._dry_run:
+        if run.unsettled and not self._dry_run:
             added, removed = yield from settled(self._facts)
-            yield Twin(self._facts.remove_pages, self._facts.aremove_pages, (BEGUN, [BEGUN]))
+            yield Twin(self._facts.remove_pages, self._facts.aremove_pages, (BEGUN, sorted(run.unsettled)))
         return FactSummary(
             chunks=run.chunks,
             extracted=run.extracted,

@@ -10,8 +10,9 @@ import pytest
 from fact_cases import FactCases, chunk, chunks, contents, fresh
 from langchain_core.messages.tool import invalid_tool_call
 
-from linkstore import LinkStore
+from linkstore import LinkStore, get_links
 from linkstore.agents import ModelExtractor, fact_store, index_facts
+from linkstore.agents.facts import MOST_ELEMENTS
 from linkstore.agents.modelled import ExtractedFact, ExtractedFacts
 from linkstore.agents.phrases import key_elements
 from linkstore.agents.pronouns import pronouns_of, with_subject
@@ -141,6 +142,34 @@ def test_a_sentence_without_end_is_cut():
     parts = list(sentences("word " * 10_000))
     assert max(map(len, parts)) <= LONGEST
     assert sum(len(part.split()) for part in parts) == 10_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Word " * 100_000,
+        "Anna and " * 30_000,
+        "x" * 200_000,
+        "1962 + 3.5 % … !!! ??? § 7",
+        "😀 😀😀 says hello 👩‍👩‍👧‍👦 to 🇫🇷.",
+        "שלום עולם. זה משפט בעברית! إنه نص عربي.",
+        "\u202eevil text of the right to left\u202c. A\u200bB\u00adC is hidden.",
+        "a\u0301\u0301\u0301 " * 5_000,
+        "'\u2019-" * 10_000 + " Rhine's",
+    ],
+    ids=["capitals", "names", "no end", "no letters", "emoji", "other scripts", "hidden", "marks", "quotes"],
+)
+def test_hostile_texts_give_facts_of_bounded_size(text):
+    with LinkStore() as store, LinkStore() as facts:
+        store.add_documents([chunk("it", text, text[:5_000], text[:5_000]), *chunks()])
+        summary = index_facts(store, facts=facts)
+        made = [one for one in facts.scan() if one.metadata.get("chunk") == "it"]
+
+        assert summary.extracted == 4
+        assert all(len(get_links(one)) <= MOST_ELEMENTS for one in made)
+        assert sum(len(sentence) for sentence in sentences(text)) <= len(text)
+        assert facts.survey().dangling == ()
+        assert facts.verify().sound
 
 
 @pytest.mark.parametrize(

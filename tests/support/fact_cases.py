@@ -18,6 +18,7 @@ from linkstore.agents import (
     element_report,
     fact_store,
     index_facts,
+    indexing,
 )
 from linkstore.agents.facts import KEY_ELEMENT
 from linkstore.errors import ExtractionError, StoreNotFoundError
@@ -98,6 +99,10 @@ class _Stopped(LinkStore):
         if self.left == 0:
             raise KeyboardInterrupt
         return done
+
+
+def _interrupted(_: object) -> None:
+    raise KeyboardInterrupt
 
 
 class FactCases:
@@ -186,6 +191,32 @@ class FactCases:
                     index_facts(store, facts=facts)
                     assert contents(facts) == fresh(chunks()[1:])
         assert stops > len(self.changes)
+
+    def test_a_run_that_ends_does_not_hide_that_another_was_stopped(self, store, monkeypatch):
+        """The other has written facts since, and the next run adds their key elements."""
+        store.add_documents(chunks())
+        monkeypatch.setattr(indexing, "_BATCH", 1)
+        read = []
+
+        class Another(RuleExtractor):
+            def extract(self, chunks: Sequence[Document]) -> list[Any]:
+                return [[Fact(text="Nothing is said.", key_elements=("Nothing",))] for _ in chunks]
+
+        class Stopped(RuleExtractor):
+            def extract(self, chunks: Sequence[Document]) -> list[Any]:
+                read.append(chunks)
+                if len(read) == 2:
+                    index_facts(store, Another(), facts=facts)
+                    monkeypatch.setattr(indexing, "settled", _interrupted)
+                return super().extract(chunks)
+
+        with LinkStore() as facts:
+            with pytest.raises(KeyboardInterrupt):
+                index_facts(store, Stopped(), facts=facts)
+            monkeypatch.undo()
+            assert index_facts(store, facts=facts).extracted == 0
+            assert contents(facts) == fresh(chunks())
+            assert not facts.pages(indexing.BEGUN)
 
     def facts(self) -> _Stopped:
         """An empty store of facts that can be made to stop."""
