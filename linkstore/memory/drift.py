@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from linkstore.memory.references import depends_on_history
-from linkstore.memory.turns import Turn
+from linkstore.memory.turns import Turn, asks
 from linkstore.text import fold
 
 COMPARED: Final = 4
@@ -31,6 +31,8 @@ def is_new_topic(query: str, entities: Sequence[str], before: Sequence[Turn], si
     """
     if not before or not entities or similarity >= UNLIKE or depends_on_history(query):
         return False
+    if asks(before[-1]) and "?" not in query:
+        return False  # it is the answer
     return not _words(entities) & _words([name for turn in before[-COMPARED:] for name in turn.entities])
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from langchain_core.documents import Document
 
-from linkstore.filters import Filter
+from linkstore.filters import Filter, parse_filter
 from linkstore.hits import Hit, Hits
 from linkstore.memory.budgeting import within_budget
 from linkstore.memory.keys import SessionKey
@@ -22,6 +22,7 @@ from linkstore.memory.requests import Fetched, Get, Search
 from linkstore.memory.rewriting import rewritten
 from linkstore.memory.salience import salient
 from linkstore.memory.serving import by_sense, served, turns_mentioning
+from linkstore.memory.speakers import speakers_named, without_names
 from linkstore.memory.summaries import stored_summaries
 from linkstore.memory.turns import Summary, Turn, turn_of, written_time
 from linkstore.memory.turnsearch import TurnSearch
@@ -64,9 +65,7 @@ def recalled(parts: Parts, asked: Asked) -> Operation[Recall]:
     views = views_of(asked.question, resolved, head.recent)
     turns: tuple[Hit, ...] = ()
     if head.segment or asked.everywhere:
-        turns = (yield from _found(parts, parts.store, views[:1], asked, TurnSearch(), _scope(parts, asked)))[
-            : asked.k
-        ]
+        turns = (yield from _turns_found(parts, views[0], asked))[: asked.k]
     pool: tuple[Hit, ...] = ()
     before: list[Document] = []
     if parts.knowledge is not None:
@@ -124,6 +123,17 @@ def _summaries(parts: Parts, asked: Asked, head: Head) -> Operation[list[Summary
     since = None if parts.ttl is None else asked.now - parts.ttl
     plan = stored_summaries(asked.session, last, since=since)
     return (yield Fetched(store=parts.store, plan=plan))  # type: ignore[no-any-return]
+
+
+def _turns_found(parts: Parts, view: View, asked: Asked) -> Operation[tuple[Hit, ...]]:
+    """The turns for a view of a question, best first: by what it asks, and by the speaker that it names."""
+    scope = _scope(parts, asked)
+    plan = speakers_named(asked.question)
+    named: dict[str, str] = yield Fetched(store=parts.store, plan=plan, scope=parse_filter(scope))
+    bare = replace(view, text=without_names(view.text, named))
+    speakers = set(named.values())
+    strategy = TurnSearch(speaker=speakers.pop() if len(speakers) == 1 else None)
+    return (yield from _found(parts, parts.store, [bare], asked, strategy, scope))
 
 
 def _found(

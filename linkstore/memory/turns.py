@@ -12,6 +12,7 @@ from langchain_core.documents import Document
 from linkstore.errors import DocumentError
 from linkstore.links import LINKS_KEY, Link
 from linkstore.memory.keys import SessionKey
+from linkstore.memory.speakers import SPEAKER, speaker_of
 
 HAS_SEGMENT: Final = "has_segment"
 HAS_TURN: Final = "has_turn"
@@ -116,6 +117,7 @@ def turn_document(turn: Turn) -> Document:
         "time": written_time(turn.time),
         "query": turn.query,
         "response": turn.response,
+        SPEAKER: speaker_of(turn.query),
         LINKS_KEY: [link.to_dict() for link in links],
     }
     return Document(id=turn.id, page_content=turn.text, metadata=metadata)
@@ -128,7 +130,12 @@ def lead(turn: Turn) -> float:
     """
     if turn.response is not None:
         return ANSWERED
-    return ASKS if "?" in turn.query else BACK
+    return ASKS if asks(turn) else BACK
+
+
+def asks(turn: Turn) -> bool:
+    """Whether the answer to a turn is the turn after it."""
+    return turn.response is None and "?" in turn.query
 
 
 def common_metadata(type: str, session: SessionKey) -> dict[str, Any]:

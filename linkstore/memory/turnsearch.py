@@ -1,8 +1,9 @@
-"""The search for turns: by meaning, by words in all their forms, and by the turns next to them.
+"""The search for turns: by meaning, by words in all their forms, by the turns next to them and by segments.
 
 In a conversation the answer to a question stands behind the question, and shares few words with it. So a turn
 gains from its neighbours, along ``next_turn``: most from a turn before it that asks something, as the weight
-of the link says (:func:`linkstore.memory.turns.lead`).
+of the link says (:func:`linkstore.memory.turns.lead`). It also gains from the turns of its topic segment,
+along ``has_turn``: what a question asks about is spoken of in several turns.
 """
 
 from __future__ import annotations
@@ -13,26 +14,32 @@ from typing import Final
 
 import numpy as np
 
+from linkstore.filters import parse_filter
 from linkstore.hits import Hits
 from linkstore.lexical import question_terms
-from linkstore.memory.turns import BACK, NEXT_TURN
+from linkstore.memory.speakers import SPEAKER
+from linkstore.memory.turns import BACK, HAS_TURN, NEXT_TURN
 from linkstore.order import ranked
-from linkstore.plans import Groups, Members, Memberships, Plan, Reached, Side
+from linkstore.plans import Groups, Matching, Members, Memberships, Plan, Reached, Side
 from linkstore.strategies import Question, Traversing
 from linkstore.strategies.firststage import FirstStage, first_stage
 from linkstore.strategies.paths import hits_of
 from linkstore.strategies.results import none_found, none_returned, returned
 from linkstore.strategies.trail import NO_REFS, Found, Trail
-from linkstore.vectors import Floats, Ints
+from linkstore.vectors import Bools, Floats, Ints
 
 POOL: Final = 100
 """How many turns each of the two searches gives."""
-LEXICAL: Final = 1.5
+LEXICAL: Final = 1.0
 """Weight of words, where meaning has weight 1."""
 WHEN: Final = 0.25
 """What neighbours count less for a question about a time: it is said in the turn itself."""
 SECOND: Final = 0.75
 """What a turn two links away counts, where one next to it counts 1."""
+SEGMENT: Final = 0.3
+"""What the turns of its segment give to a turn, where it gives 1 itself."""
+SPOKEN: Final = 0.15
+"""What it gives to a turn that the question names its speaker."""
 _SEEDS: Final = 40
 """Of so many turns, the best of the first stage, those two links away are looked at."""
 _WHEN: Final = re.compile(
@@ -66,10 +73,16 @@ class Neighbours:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TurnSearch(Traversing):
-    """Finds turns of conversations; the settings are those of every traversal."""
+    """Finds turns of conversations; the settings are those of every traversal.
+
+    Args:
+        speaker: Whose turns count more; None for nobody's.
+    """
+
+    speaker: str | None = None
 
     def plan(self, question: Question) -> Plan[Hits]:
-        """The first stage, then the turns before and after each of its turns."""
+        """The first stage, then the turns before and after each of its turns, and those of its segments."""
         trail = Trail()
         asked = replace(question, text=" ".join(in_all_forms(question.text)))
         first = yield from first_stage(trail, asked, self, POOL, LEXICAL)
@@ -89,12 +102,18 @@ class TurnSearch(Traversing):
             share = own[np.searchsorted(known.refs, side.source)] * side.weight * faded
             np.maximum.at(gained, np.searchsorted(known.refs, side.refs), share)
         trail.add(known)
-        two = np.float32(2)
-        score = (own + gained) / two
+        parts = {
+            "turn": own,
+            "neighbours": gained,
+            "segment": np.float32(SEGMENT) * (yield from _of_segments(known.refs, own)),
+            "speaker": np.float32(SPOKEN) * (yield from _said_by(self.speaker, known.refs)),
+        }
+        parts = {name: part / np.float32(2 + SEGMENT + SPOKEN) for name, part in parts.items()}
+        score = sum(parts.values(), start=np.zeros(len(known.refs), dtype=np.float32))
         chosen = yield from returned(trail, score, self.k, question, self.per_page)
         if not len(chosen):
             return none_returned(trail, self)
-        parts = {"turn": own[chosen] / two, "neighbours": gained[chosen] / two}
+        parts = {name: part[chosen] for name, part in parts.items()}
         return (yield from hits_of(trail, chosen, self, question, score[chosen], parts))
 
 
@@ -164,6 +183,28 @@ def _further(near: Neighbours, best: Ints, leave: Side, arrive: Side, question: 
         weight=np.minimum(weight, np.float32(BACK)) * np.float32(SECOND),
         similarity=further.similarity[second],
     )
+
+
+def _of_segments(refs: Ints, own: Floats) -> Plan[Floats]:
+    """(n,) how well the segment of each turn answers, 1 for the best: the root of its turns' squared scores.
+
+    Squares count a few turns that answer well more than many that hardly do.
+    """
+    share = np.zeros(len(refs), dtype=np.float32)
+    within: Memberships = yield Groups(refs=refs, side="in", kinds=frozenset({HAS_TURN}))
+    if len(within.group):
+        segments, at = np.unique(within.group, return_inverse=True)
+        total = np.sqrt(np.bincount(at, weights=own[within.document] ** 2, minlength=len(segments)))
+        share[within.document] = total[at] / max(float(total.max()), 1e-9)
+    return share
+
+
+def _said_by(speaker: str | None, refs: Ints) -> Plan[Floats]:
+    """(n,) 1 for the turns of a speaker, 0 for others."""
+    if speaker is None:
+        return np.zeros(len(refs), dtype=np.float32)
+    theirs: Bools = yield Matching(refs=refs, filter=parse_filter({SPEAKER: speaker}))
+    return theirs.astype(np.float32)
 
 
 def _own(first: FirstStage) -> Floats:

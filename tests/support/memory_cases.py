@@ -200,6 +200,25 @@ class MemoryCases:
         found = memory.recall("chat", "Where did they travel for holidays?", k=2)
         assert [turn.query for turn in found.turns][1] == "Ann: To the Azores, with Eve."
 
+    def test_the_turn_of_the_segment_that_is_about_the_question_is_first(self, memory):
+        """Both segments say the same, but one of them speaks of the subject, some turns before."""
+        small = ["What a grey day.", "I had toast.", "My bus was late.", "The shop is shut."]
+        for run, subject in (("a", "My sister is ill."), ("b", "The regatta begins in June.")):
+            for query in (subject, *small, "Let us meet at the old lighthouse."):
+                memory.add(SessionKey(run_id=run, user_id="u"), query, entities=[])
+        asked = SessionKey(run_id="asked", user_id="u")
+        found = memory.recall(asked, "Where do we meet for the regatta?", everywhere=True).turns
+        meetings = [turn.session.run_id for turn in found if "meet" in turn.query]
+        assert meetings == ["b", "a"]
+
+    def test_the_name_of_a_speaker_does_not_outweigh_what_is_asked(self, memory):
+        """Without the name, the question has no word of the turn, and only its meaning leads there."""
+        for query in ("Ann: Good morning!", "Ann: It is me, Ann.", "Ann: I am well, thanks."):
+            memory.add("chat", query)
+        memory.add("chat", "Ann: My kitten sleeps all day.")
+        memory.add("chat", "Bob: Ann, hello Ann!")
+        assert "kitten" in memory.recall("chat", "What pets does Ann have?", k=1).turns[0].query
+
     def test_words_are_found_in_their_other_forms(self, memory):
         for number in range(40):
             memory.add("chat", f"The weather was fine on day {number}")
