@@ -19,6 +19,10 @@ _DESCRIPTION: Final = re.compile(
     r"\bthe ([a-z][\w-]{3,})\b(?! (?:of|that|which)\b)( ones?\b)?", re.IGNORECASE
 )
 _ONES: Final = frozenset({" one", " ones"})
+_PHRASE: Final = re.compile(
+    r"(?P<preposition>in|on|at|for|from|with|by|to|of) (?:the |an? )?(?P<thing>[^\W\d_][\w-]*(?: [\w-]+)?)",
+    re.IGNORECASE,
+)
 _LONGEST: Final = 4
 """Words of a part that takes the place of another."""
 _MOST_TURNS: Final = 3
@@ -31,7 +35,11 @@ def continued(stated: str, question: str, entities: EntityFinder) -> str:
     Where no part of the earlier question is like the new one, the new one follows the earlier question.
     """
     part = _LEAD.sub("", question).strip().rstrip("?!. ")
-    replaced = _number_replaced(stated, part) or _name_replaced(stated, part, entities)
+    replaced = (
+        _number_replaced(stated, part)
+        or _phrase_replaced(stated, part)
+        or _name_replaced(stated, part, entities)
+    )
     return replaced or f"{stated.rstrip(' ?.!')}: {question.strip()}"
 
 
@@ -64,6 +72,20 @@ def _number_replaced(stated: str, part: str) -> str | None:
     return f"{stated[:start]}{numbers[0]}{stated[end:]}"
 
 
+def _phrase_replaced(stated: str, part: str) -> str | None:
+    """The earlier question with the new part in place of one with the same preposition: "in spinach"."""
+    found = _PHRASE.fullmatch(part)
+    if found is None:
+        return None
+    preposition, proper = found["preposition"].lower(), found["thing"][0].isupper()
+    thing = r"[A-Z][\w-]*(?: [A-Z][\w-]*)*" if proper else r"[a-z][\w-]*"
+    alike = list(re.finditer(rf"\b(?i:{preposition}) (?:the |an? )?{thing}(?!\w)", stated))
+    if not alike:
+        return None
+    start, end = alike[-1].span()
+    return f"{stated[:start]}{preposition}{part[found.end('preposition') :]}{stated[end:]}"
+
+
 def _name_replaced(stated: str, part: str, entities: EntityFinder) -> str | None:
     """The earlier question with the new part in place of a name like it: of the same kind of thing."""
     words = part.split()
@@ -72,6 +94,9 @@ def _name_replaced(stated: str, part: str, entities: EntityFinder) -> str | None
     bare = re.sub(r"^(?:the|an?) ", "", part, flags=re.IGNORECASE)
     names = list(entities(stated))
     alike = [name for name in names if fold(name.split()[-1]) == fold(bare.split()[-1])]
+    proper = [name for name in names if name[0].isupper()]
+    if not alike and len(proper) == 1 and all(word[0].isupper() for word in bare.split()):
+        alike = proper
     if not alike and len(bare.split()) == 1 and bare.islower():
         alike = [name.split()[0] for name in names[:1] if name.islower()]
     return stated.replace(alike[0], bare, 1) if alike else None

@@ -60,7 +60,11 @@ def entities_in(text: str) -> tuple[str, ...]:
 def _names(word: str) -> bool:
     """Whether a word may be part of a name."""
     folded = fold(word).removesuffix("'s")
-    if folded in STOP_WORDS or folded in _GENERIC or not any(map(str.isalnum, folded)):
+    if (
+        folded in STOP_WORDS
+        or {folded, folded.removesuffix("s")} & _GENERIC
+        or not any(map(str.isalnum, folded))
+    ):
         return False
     return len(folded) > 2 or word[:1].isupper() or word[:1].isdigit()
 

@@ -1,9 +1,7 @@
 """What a question refers to: pronouns, ellipsis and positions in a list, resolved by rules.
 
 The rules go through the last turns in order, as the conversation did, so that a reference to a reference is
-resolved too, and nothing about it has to be stored. They are made for English. The method is a simplified
-salience ranking: S. Lappin and H. Leass, "An Algorithm for Pronominal Anaphora Resolution", Computational
-Linguistics 20(4), 1994.
+resolved too, and nothing about it has to be stored. They are made for English.
 """
 
 from __future__ import annotations
@@ -14,13 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from linkstore.lexical import terms
-from linkstore.memory.answers import asks_for_name, asks_for_person, is_name, is_persons
+from linkstore.memory.answers import place_of
+from linkstore.memory.antecedents import antecedent
 from linkstore.memory.continuing import continued, described
 from linkstore.memory.entities import EntityFinder
 from linkstore.memory.listed import item_meant
-from linkstore.memory.salience import ELSEWHERE
 from linkstore.memory.turns import Turn
-from linkstore.text import fold
 
 _PRONOUN: Final = re.compile(
     r"\b(its|it|their|theirs|they|them|his|he|him|hers|her|she|this one|that one|this|that|these|those|"
@@ -34,6 +31,9 @@ _OTHER_SIGN: Final = re.compile(
 _LEAD: Final = re.compile(
     r"^\W*(and|but|or|so|what about|how about|why|ok|okay|no|yes|also|really|wow|i see|then)\b", re.IGNORECASE
 )
+_THERE: Final = re.compile(
+    r"(?<!\bis )(?<!\bare )(?<!\bwas )(?<!\bwere )\bthere\b(?! (?:is|are|was|were|any)\b)", re.IGNORECASE
+)
 _ELLIPSIS: Final = re.compile(r"^\W*(and|but|or|what about|how about|also)\b", re.IGNORECASE)
 _DUMMY: Final = re.compile(
     r"\b(?:is|was|does|did|will|would|can|could) it"
@@ -46,17 +46,11 @@ _CLAUSE: Final = re.compile(
     re.IGNORECASE,
 )
 _POSSESSIVE: Final = frozenset({"its", "their", "theirs", "his", "hers"})
-_PERSONAL: Final = frozenset({"he", "him", "his", "she", "her", "hers"})
-_PLURAL: Final = frozenset({"they", "them", "their", "theirs", "these", "those"})
 _DETERMINERS: Final = frozenset({"this", "that", "these", "those", "such"})
 _FEWEST_WORDS: Final = 3
 """A question with fewer words that say something depends on what was said before."""
 _SENTENCE: Final = 4
 """Words of a question that is a sentence."""
-_ANSWERED: Final = 0.7
-"""What the thing counts more that an answer begins with, if it was asked for."""
-_FADING: Final = 0.6
-"""What an entity counts less with each turn since it was mentioned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,10 +106,14 @@ def _resolved(
         return Resolved(text=question)
     pronoun = _referring(question, entities)
     if pronoun is not None:
-        meant, named = _antecedent(pronoun, before, entities, focus)
+        meant, named = antecedent(pronoun, before, entities, focus)
         if meant is not None:
             text = _substituted(question, meant)
             return Resolved(text=text, depends=True, exact=named, focus=meant)
+    place = place_of(before[-1].response or "") if pronoun is None and _THERE.search(question) else None
+    if place is not None:
+        text = _THERE.sub(lambda _: f"in {place}", question, count=1)
+        return Resolved(text=text, depends=True, exact=True, focus=focus)
     if stated and (_ELLIPSIS.search(question) or not entities(question) or _is_fragment(question)):
         return Resolved(text=continued(stated, question, entities), depends=True, focus=focus)
     return Resolved(text=question, depends=True, focus=focus)
@@ -141,42 +139,6 @@ def _referring(question: str, entities: EntityFinder) -> str | None:
             return None  # what it refers to stands before it, in another clause
         return word
     return None
-
-
-def _antecedent(
-    pronoun: str, before: Sequence[Turn], entities: EntityFinder, focus: str | None
-) -> tuple[str | None, bool]:
-    """What a pronoun refers to, and whether it is named for certain: the last answer was nothing else."""
-    answer, asked = (before[-1].response or "").strip(), before[-1].query
-    other = asks_for_person(asked) and pronoun not in _PERSONAL
-    if is_name(answer) and not other:
-        return answer.rstrip(".! "), True
-    weights: dict[str, float] = {}
-    spelled: dict[str, str] = {}
-    last = before[-1].segment
-    for age, turn in enumerate(reversed(before)):
-        near = _FADING**age * (1.0 if turn.segment == last else ELSEWHERE)
-        for text, share in ((turn.query, 1.0), (turn.response or "", 0.4)):
-            for name in entities(text):
-                key = fold(name)
-                spelled.setdefault(key, name)
-                repeats = fold(turn.response or "").count(key)
-                proper = 1.5 if name[:1].isupper() else 1.0
-                if pronoun in _PLURAL and key.endswith("s"):
-                    proper *= 2
-                weights[key] = weights.get(key, 0.0) + share * near * proper * (1 + min(repeats, 3) / 4)
-    if asks_for_name(asked) and (first := next(iter(entities(answer)), None)):
-        weights[fold(first)] += _ANSWERED
-    if pronoun in _PERSONAL:
-        weights = {key: value for key, value in weights.items() if spelled[key][:1].isupper()} or weights
-        weights = {key: value for key, value in weights.items() if is_persons(spelled[key])} or weights
-    elif other:
-        weights = {key: value for key, value in weights.items() if not is_persons(spelled[key])} or weights
-    if focus is not None and fold(focus) not in map(fold, entities(before[-1].query)):
-        weights[fold(focus)] = weights.get(fold(focus), 0.0) + 1.0
-        spelled.setdefault(fold(focus), focus)
-    best = max(weights, key=lambda key: weights[key], default=None)
-    return (None if best is None else spelled[best]), False
 
 
 def _substituted(question: str, meant: str) -> str:

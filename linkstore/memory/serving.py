@@ -43,7 +43,9 @@ def turns_mentioning(
         exclude=NO_REFS,
     )
     stored: list[Stored] = yield Documents(refs=np.unique(reached.refs))
-    turns = [turn_of(one.id, one.metadata) for one in stored]
+    turns = [
+        turn_of(one.id, one.metadata) for one in stored if one.metadata["type"] == "turn"
+    ]  # or summaries
     return sorted(turns, key=lambda turn: turn.order, reverse=True)
 
 

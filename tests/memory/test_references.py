@@ -121,3 +121,34 @@ def test_a_question_about_a_named_thing_does_not_depend_on_history():
 def test_entities_need_no_capitals(text, names):
     assert names <= set(entities_in(text))
     assert names or not entities_in(text)
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "found"),
+    [
+        ("Where was he born?", ("Who discovered penicillin?", "Alexander Fleming discovered it in London."),
+         "Where was Alexander Fleming born?"),
+        ("Who signed it?", ("Tell me about the Treaty of Tordesillas.", "It divided the new lands in 1494."),
+         "Who signed Treaty of Tordesillas?"),
+        ("How many people live there?", ("What is the capital of Australia?", "Canberra."),
+         "How many people live in Canberra?"),
+        ("And Sweden?", ("What is the population of Norway?", "5.5 million."),
+         "What is the population of Sweden?"),
+        ("In spinach?", ("Which vitamins are in carrots?", "Vitamin A."), "Which vitamins are in spinach?"),
+    ],
+)  # fmt: skip
+def test_what_was_named_takes_the_place_of_a_reference(question, said, found):
+    assert resolved(question, said) == found
+
+
+@pytest.mark.parametrize(
+    "answer", ["About 460 kilometres.", "In the Rijksmuseum.", "It was Ann.", "Of course!"]
+)
+def test_an_answer_that_names_nothing_is_not_what_a_pronoun_means(answer):
+    assert answer.rstrip(".!") not in resolved("When was it built?", ("How about the bridge?", answer))
+
+
+def test_there_is_no_place_where_something_is():
+    said = ("What is the capital of Australia?", "Canberra.")
+    assert "Canberra there" not in resolved("Is there a beach?", said)
+    assert "in Canberra a" not in resolved("Is there a beach?", said)

@@ -259,6 +259,18 @@ class MemoryCases:
         assert len(memory.turns("chat", segment=1)) == 4
         assert memory.export("chat")["summaries"] == [{"segment": 1, "text": summary.text}]
 
+    def test_what_served_a_closed_segment_is_recalled_by_its_entities(self, store):
+        """The summary of the segment mentions them too, and is no turn."""
+        with LinkStore.open(":memory:") as knowledge:
+            knowledge.add_texts(["Kubernetes runs pods on nodes."], ids=["pods"])
+            with ConversationMemory(store, knowledge) as memory:
+                for number in range(3):
+                    memory.add("chat", f"Which pods does Kubernetes run {number}?", "Ten.", sources=["pods"])
+                memory.add("chat", "Which violin concertos did Brahms compose?", "One.")
+                assert memory.turns("chat")[-1].segment == 2
+                found = memory.recall("chat", "What is Kubernetes?")
+                assert [chunk.id for chunk in found.served] == ["pods"]
+
     def test_a_recall_fits_its_budget(self, store):
         counter = counter_of(None)
         with LinkStore() as knowledge:

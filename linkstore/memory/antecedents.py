@@ -1,0 +1,117 @@
+"""What a pronoun refers to: the entities of the last turns, ranked by salience.
+
+The ranking is a simplified one of S. Lappin and H. Leass, "An Algorithm for Pronominal Anaphora Resolution",
+Computational Linguistics 20(4), 1994: how lately and how often an entity is mentioned, and whether it comes
+first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from linkstore.memory.answers import (
+    asks_for_name,
+    asks_for_person,
+    is_name,
+    is_persons,
+    may_be_persons,
+)
+from linkstore.memory.entities import EntityFinder
+from linkstore.memory.salience import ELSEWHERE
+from linkstore.memory.turns import Turn
+from linkstore.text import fold
+
+_PERSONAL: Final = frozenset({"he", "him", "his", "she", "her", "hers"})
+_PLURAL: Final = frozenset({"they", "them", "their", "theirs", "these", "those"})
+_ANSWERED: Final = 1.0
+"""What the thing counts more that an answer begins with, if it was asked for."""
+_WHO: Final = 5.0
+"""What the person counts more that an answer begins with, if the question was who."""
+_FIRST: Final = 1.25
+"""What the first entity of a text counts more: it is its subject, more often than others."""
+_FADING: Final = 0.6
+"""What an entity counts less with each turn since it was mentioned."""
+_RESPONSE: Final = 0.4
+"""What an entity of a response counts, where one of a query counts 1."""
+
+
+def antecedent(
+    pronoun: str, before: Sequence[Turn], entities: EntityFinder, focus: str | None
+) -> tuple[str | None, bool]:
+    """What a pronoun refers to, and whether it is named for certain: the last answer was nothing else.
+
+    Args:
+        pronoun: In lower case.
+        before: The turns before, in order; at least one.
+        entities: Gives the entities of a text.
+        focus: What the last question was about, as far as its references said.
+    """
+    answer, asked = (before[-1].response or "").strip(), before[-1].query
+    if is_name(answer) and _may_be(answer, pronoun, asked):
+        return answer.rstrip(".! "), True
+    spelled, weights = _weighed(pronoun, before, entities)
+    if asks_for_name(asked) and (first := next(iter(entities(answer)), None)):
+        who = pronoun in _PERSONAL and asks_for_person(asked)
+        weights[fold(first)] += _WHO if who else _ANSWERED
+    weights = _fitting(weights, spelled, pronoun, asked)
+    if focus is not None and fold(focus) not in map(fold, entities(before[-1].query)):
+        weights[fold(focus)] = weights.get(fold(focus), 0.0) + 1.0
+        spelled.setdefault(fold(focus), focus)
+    best = max(weights, key=lambda key: weights[key], default=None)
+    return (None if best is None else _in_full(spelled[best], before)), False
+
+
+def _may_be(answer: str, pronoun: str, asked: str) -> bool:
+    """Whether a pronoun can mean the name that was answered: a person or a thing."""
+    if pronoun in _PERSONAL:
+        return answer[:1].isupper() and may_be_persons(answer)
+    return not asks_for_person(asked)
+
+
+def _weighed(
+    pronoun: str, before: Sequence[Turn], entities: EntityFinder
+) -> tuple[dict[str, str], dict[str, float]]:
+    """The entities of turns by their folded names: how they are written, and how salient they are."""
+    spelled: dict[str, str] = {}
+    weights: dict[str, float] = {}
+    last = before[-1].segment
+    for age, turn in enumerate(reversed(before)):
+        near = _FADING**age * (1.0 if turn.segment == last else ELSEWHERE)
+        response = turn.response or ""
+        for text, share in ((turn.query, 1.0), (response, _RESPONSE)):
+            for at, name in enumerate(entities(text)):
+                key = fold(name)
+                spelled.setdefault(key, name)
+                repeated = 1 + min(fold(response).count(key), 3) / 4
+                weight = share * near * repeated * _prominence(name, at, pronoun)
+                weights[key] = weights.get(key, 0.0) + weight
+    return spelled, weights
+
+
+def _prominence(name: str, at: int, pronoun: str) -> float:
+    """What the form and the position of a name say of it."""
+    proper = 1.5 if name[:1].isupper() else 1.0
+    agrees = 2.0 if pronoun in _PLURAL and fold(name).endswith("s") else 1.0
+    return proper * agrees * (1.0 if at else _FIRST)
+
+
+def _fitting(
+    weights: dict[str, float], spelled: Mapping[str, str], pronoun: str, asked: str
+) -> dict[str, float]:
+    """The entities that a pronoun can mean, persons or things; all, if none can."""
+    if pronoun in _PERSONAL:
+        weights = {key: value for key, value in weights.items() if spelled[key][:1].isupper()} or weights
+        return {key: value for key, value in weights.items() if may_be_persons(spelled[key])} or weights
+    if asks_for_person(asked):
+        return {key: value for key, value in weights.items() if not is_persons(spelled[key])} or weights
+    return weights
+
+
+def _in_full(name: str, before: Sequence[Turn]) -> str:
+    """A name with what belongs to it: "Treaty" of "the Treaty of Tordesillas", "strings" of "f-strings"."""
+    after = r"(?: (?:of|de|van|von)(?: the)? [A-Z][\w-]+)+" if name[:1].isupper() else ""
+    whole = re.compile(rf"(?<!\w){'' if after else '[a-z]-'}{re.escape(name)}{after}(?!\w)")
+    texts = (text for turn in reversed(before) for text in (turn.query, turn.response or ""))
+    return next((found.group() for found in map(whole.search, texts) if found), name)
