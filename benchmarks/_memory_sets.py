@@ -76,8 +76,8 @@ def locomo(path: Path) -> Iterator[Conversation]:
             texts = asked.get("evidence") or ()
             named = [f"D{int(s)}:{int(t)}" for text in texts for s, t in _EVIDENCE.findall(text)]
             gold = tuple(name for name in dict.fromkeys(named) if name in known)
-            if gold:
-                category = CATEGORIES[asked["category"]]
+            if gold and asked["question"].strip():
+                category = CATEGORIES.get(asked.get("category"), "other")
                 questions.append(Question(text=asked["question"], gold=gold, category=category))
         yield Conversation(turns=turns, questions=questions, everywhere=True)
 
@@ -87,16 +87,15 @@ def _said(conversation: Mapping[str, Any]) -> Iterator[Told]:
     for name in sorted(names, key=lambda one: int(one.removeprefix("session_"))):
         text = conversation.get(f"{name}_date_time", "12:00 am on 1 January, 2023")
         time = datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
-        for said in conversation[name]:
+        for said in conversation[name] or ():
             caption = f" [{said['blip_caption']}]" if said.get("blip_caption") else ""
-            query = f"{said['speaker']}: {said['text']}{caption}"
+            query = f"{said['speaker']}: {said.get('text') or ''}{caption}"
             yield Told(run=name, query=query, name=said["dia_id"], time=time)
 
 
 def cast(path: Path, year: int = 2021) -> Dialogues:
     """TREC CAsT 2021: gold is the canonical passage of a turn, which is also its answer."""
-    rows = [row for line in path.read_text().splitlines() if (row := json.loads(line)).get("passage")]
-    rows = [row for row in rows if int(row["year"]) == year]
+    rows = [row for row in _rows(path) if row.get("passage") and int(row["year"]) == year]
     ids = {text: f"p{at}" for at, text in enumerate(dict.fromkeys(row["passage"] for row in rows))}
     topics: dict[str, list[Any]] = {}
     for row in rows:
@@ -112,10 +111,10 @@ def cast(path: Path, year: int = 2021) -> Dialogues:
                 text=row["utterance"],
                 gold=(ids[row["passage"]],),
                 told=told[:at],
-                rewrite=row["rewrite"],
+                rewrite=row.get("rewrite"),
             )
             for at, row in enumerate(topic)
-            if at
+            if at and row["utterance"].strip()
         ]
         conversations.append(Conversation(questions=questions))
     corpus = [Document(id=id, page_content=text) for text, id in ids.items()]
@@ -125,20 +124,23 @@ def cast(path: Path, year: int = 2021) -> Dialogues:
 def mtrag(folder: Path) -> Dialogues:
     """MTRAG: questions of people to an assistant; gold are passages."""
     corpus = []
-    for line in (folder / "corpus.jsonl").read_text().splitlines():
-        row = json.loads(line)
+    for row in _rows(folder / "corpus.jsonl"):
         metadata = {"title": row["title"]} if row.get("title") else {}
         corpus.append(Document(id=row["id"], page_content=row["text"], metadata=metadata))
     conversations = []
-    for line in (folder / "tasks.jsonl").read_text().splitlines():
-        row = json.loads(line)
+    for row in _rows(folder / "tasks.jsonl"):
         users, agents = row["user_turns"][:-1], row.get("agent_turns") or []
         answers = [*agents, *[None] * len(users)][: len(users)]
         told = [Told(run=row["id"], query=q, response=a) for q, a in zip(users, answers, strict=True)]
-        if told:
+        if told and row["last"].strip() and row["gold"]:
             question = Question(text=row["last"], gold=tuple(row["gold"]), category=row["set"], told=told)
             conversations.append(Conversation(questions=[question]))
     return Dialogues(corpus=corpus, conversations=conversations)
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file of JSON lines, without blank lines."""
+    return [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
 
 
 def musique(folder: Path, unrelated: int, *, between: bool = False) -> Dialogues:

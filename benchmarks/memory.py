@@ -1,17 +1,20 @@
 """What a conversation memory recalls: evidence in long conversations, passages in dialogues.
 
 Run: ``python benchmarks/memory.py --data DIR``, where DIR (or LINKSTORE_EVAL_DATA) holds the folders
-``locomo_open``, ``mtrag_open``, ``cast_open`` and ``musique_train``, as their SOURCE.txt describes;
-``--locomo FILE``, ``--mtrag DIR``, ``--cast FILE`` and ``--musique DIR`` measure others of these formats.
+``locomo_open``, ``mtrag_open``, ``cast_open``, ``musique_train``, ``gap_dev`` and ``tiage``, as their
+SOURCE.txt describes; ``--locomo FILE``, ``--mtrag DIR``, ``--cast FILE``, ``--musique DIR``, ``--gap FILE``
+and ``--tiage FILE`` measure others of these formats.
 Everything is told to :class:`linkstore.memory.ConversationMemory` turn by turn; one policy serves all sets.
 Recall is the share of a question's gold that is among the first 5 or 10, averaged over questions, in percent,
-with a 95 % interval. Questions are those after the first turn. What it is compared with:
+with 95 % intervals, also by category. Questions are those after the first turn. What it is compared with:
 
 - ``bm25``: search by words for the question alone (LoCoMo: over all turns);
 - ``unlinked``: LoCoMo, the same search over the same turns without following links;
 - ``last``: the default search for the question alone;
 - ``joined``: for the last two queries of the user;
 - ``rewrite``: for the question as people rewrote it, where there are such.
+
+GAP measures the rules for pronouns, and TIAGE topic segments: precision, recall and F1, in percent.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from _memory_rules import pronouns, quality, shifts
 from _memory_sets import Conversation, Dialogues, Question, Told, cast, locomo, mtrag, musique
 from _memory_time import times
 from _report import add_output, listed, record
@@ -39,8 +43,8 @@ from linkstore.strategies import DEFAULT_STRATEGY, PageRank, Strategy, Words
 
 CUTS: Final = (5, 10)
 UNRELATED: Final = (0, 40)
-Scores = dict[str, dict[str, list[float]]]
-"""For each method and measure the values of the questions."""
+Scores = dict[str, dict[str, dict[str, list[float]]]]
+"""For each method, category ("" for all) and measure the values of the questions."""
 
 
 def main() -> None:
@@ -52,27 +56,33 @@ def main() -> None:
         listed("CPU time of turns and recalls", times(embedding), as_json=options.json, record_as=name)
         return
     found: dict[str, Any] = {}
-    for name, scores in _measured(options, embedding):
-        found[name] = {method: _estimates(measures) for method, measures in scores.items()}
-        record(options.record, {f"{name}, {options.embedding}": found[name]})
+    for name, figures in _measured(options, embedding):
+        found[name] = figures
+        record(options.record, {f"{name}, {options.embedding}": figures})
         if not options.json:
-            rows = [{"method": method, **_shown(measures)} for method, measures in found[name].items()]
-            names = list(dict.fromkeys(key for row in rows for key in row))
-            listed(name, [{key: row.get(key, "") for key in names} for row in rows], as_json=False)
+            listed(name, list(_lines(figures)), as_json=False)
     if options.json:
-        sys.stdout.write(json.dumps({"embedding": options.embedding, **found}, indent=2) + "\n")
+        sys.stdout.write(json.dumps(found, indent=2) + "\n")
 
 
-def _measured(options: argparse.Namespace, embedding: Embeddings) -> Iterator[tuple[str, Scores]]:
+def _measured(options: argparse.Namespace, embedding: Embeddings) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each set that is given, and the figures of each method."""
     if options.locomo:
-        yield "locomo", of_evidence(locomo(Path(options.locomo)), embedding, options.every)
+        yield "locomo", _figures(of_evidence(locomo(Path(options.locomo)), embedding, options.every))
     if options.mtrag:
-        yield "mtrag", of_passages(mtrag(Path(options.mtrag)), embedding, options.every)
+        yield "mtrag", _figures(of_passages(mtrag(Path(options.mtrag)), embedding, options.every))
     if options.cast:
-        yield "cast", of_passages(cast(Path(options.cast)), embedding, options.every)
+        yield "cast", _figures(of_passages(cast(Path(options.cast)), embedding, options.every))
     for unrelated in UNRELATED if options.musique else ():
         made = musique(Path(options.musique), unrelated)
-        yield f"musique, {unrelated} unrelated before", of_passages(made, embedding, options.every)
+        yield (
+            f"musique, {unrelated} unrelated before",
+            _figures(of_passages(made, embedding, options.every)),
+        )
+    if options.gap:
+        yield "gap", {name: quality(said) for name, said in pronouns(Path(options.gap)).items()}
+    if options.tiage:
+        yield "tiage", {name: quality(said) for name, said in shifts(Path(options.tiage), embedding).items()}
 
 
 def of_evidence(conversations: Iterator[Conversation], embedding: Embeddings, every: int) -> Scores:
@@ -93,7 +103,8 @@ def of_evidence(conversations: Iterator[Conversation], embedding: Embeddings, ev
                     sessions = list(dict.fromkeys(turn.run for turn in turns))
                     gold = {turn.run for turn in one.turns if turn.name in question.gold}
                     for cut in CUTS:
-                        _note(scores, method, f"sessions@{cut}", len(gold & {*sessions[:cut]}) / len(gold))
+                        share = len(gold & {*sessions[:cut]}) / len(gold)
+                        _note(scores, method, question, f"sessions@{cut}", share)
     return scores
 
 
@@ -145,34 +156,55 @@ def _ids(hits: Sequence[Hit]) -> list[str]:
 def _count(scores: Scores, method: str, question: Question, names: Sequence[str]) -> None:
     gold = set(question.gold)
     for cut in CUTS:
-        share = len(gold & {*names[:cut]}) / len(gold)
-        _note(scores, method, f"recall@{cut}", share)
-        if question.category:
-            _note(scores, method, f"{question.category} recall@{cut}", share)
+        _note(scores, method, question, f"recall@{cut}", len(gold & {*names[:cut]}) / len(gold))
 
 
-def _note(scores: Scores, method: str, measure: str, value: float) -> None:
-    scores.setdefault(method, {}).setdefault(measure, []).append(100 * value)
+def _note(scores: Scores, method: str, question: Question, measure: str, value: float) -> None:
+    for category in {"", question.category}:
+        measures = scores.setdefault(method, {}).setdefault(category, {})
+        measures.setdefault(measure, []).append(100 * value)
 
 
-def _estimates(measures: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """Means in percent; those over all questions with their 95 % intervals."""
+def _figures(scores: Scores) -> dict[str, Any]:
+    """For each method the means over all questions, and those by category."""
     found: dict[str, Any] = {}
-    for name, values in measures.items():
-        found[name] = round(float(np.mean(values)), 2)
-        if name == "recall@5":
-            means = resampled_means(np.asarray(values)[:, None], seed=0)
-            found["interval"] = [round(float(end), 2) for end in np.percentile(means, (2.5, 97.5))]
-            found["questions"] = len(values)
+    for method, categories in scores.items():
+        found[method] = _estimates(categories[""])
+        named = {name: _estimates(categories[name]) for name in sorted(categories) if name}
+        if len(named) > 1:
+            found[method]["categories"] = named
     return found
 
 
-def _shown(measures: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        name: " to ".join(f"{end:.1f}" for end in value) if isinstance(value, list) else f"{value:.1f}"
-        for name, value in measures.items()
-        if name != "questions"
-    }
+def _estimates(measures: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """Means in percent, the number of questions, and 95 % intervals."""
+    found: dict[str, Any] = {name: round(float(np.mean(values)), 2) for name, values in measures.items()}
+    found["questions"] = len(measures["recall@5"])
+    found["intervals"] = {name: _interval(values) for name, values in measures.items()}
+    return found
+
+
+def _interval(values: Sequence[float]) -> list[float]:
+    means = resampled_means(np.asarray(values)[:, None], seed=0)
+    return [round(float(end), 2) for end in np.percentile(means, (2.5, 97.5))]
+
+
+def _lines(figures: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """One line for each method, and one for each of its categories."""
+    for method, values in figures.items():
+        yield {"method": method, **_shown(values)}
+        for name, part in values.get("categories", {}).items():
+            yield {"method": f"  {name}", **_shown(part)}
+
+
+def _shown(values: Mapping[str, Any]) -> dict[str, str]:
+    intervals = values.get("intervals", {})
+    shown = {}
+    for name, value in values.items():
+        if isinstance(value, (int, float)):
+            low, high = intervals.get(name, (None, None))
+            shown[name] = f"{value}" if low is None else f"{value:.1f} ({low:.1f} to {high:.1f})"
+    return shown
 
 
 def _options() -> argparse.Namespace:
@@ -183,12 +215,14 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--mtrag", help="a folder like mtrag_open")
     parser.add_argument("--cast", help="a file like cast_open/turns.jsonl")
     parser.add_argument("--musique", help="a folder like musique_train")
+    parser.add_argument("--gap", help="a file like gap_dev/gap-development.tsv")
+    parser.add_argument("--tiage", help="a file like tiage/anno_test.json")
     parser.add_argument("--embedding", default="wordllama")
     parser.add_argument("--every", type=int, default=1, help="ask only every so many questions")
     parser.add_argument("--time", action="store_true", help="measure what a turn and a recall cost instead")
     add_output(parser)
     options = parser.parse_args()
-    if not options.time and not any((options.locomo, options.mtrag, options.cast, options.musique)):
+    if not options.time and not any(getattr(options, name) for name in _PLACES):
         if not options.data:
             parser.error("give --data DIR, or the files to measure")
         for name, path in _PLACES.items():
@@ -201,6 +235,8 @@ _PLACES: Final[Mapping[str, str]] = {
     "mtrag": "mtrag_open",
     "cast": "cast_open/turns.jsonl",
     "musique": "musique_train",
+    "gap": "gap_dev/gap-development.tsv",
+    "tiage": "tiage/anno_test.json",
 }
 
 if __name__ == "__main__":

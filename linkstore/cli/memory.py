@@ -16,7 +16,7 @@ from linkstore.cli.query import require_words
 from linkstore.cli.render import hit_to_dict, show_hits
 from linkstore.cli.speaking import speaking
 from linkstore.cli.stores import opened
-from linkstore.errors import LinkStoreError
+from linkstore.errors import LinkStoreError, StoreNotFoundError
 
 if TYPE_CHECKING:
     from linkstore.memory import ConversationMemory, Recall, SessionKey, Turn
@@ -153,7 +153,13 @@ def _memory(store: str, knowledge: str | None = None) -> Iterator[ConversationMe
     from linkstore.memory import ConversationMemory
 
     with ExitStack() as stack:
-        turns = stack.enter_context(opened(store))
+        try:
+            turns = stack.enter_context(opened(store))
+        except StoreNotFoundError as error:
+            raise StoreNotFoundError(
+                f"there is no store of conversations at {store}; a ConversationMemory makes one (see"
+                " linkstore.memory)"
+            ) from error
         chunks = None if knowledge is None else stack.enter_context(opened(knowledge))
         yield stack.enter_context(ConversationMemory(turns, chunks))
 

@@ -128,5 +128,8 @@ def test_wrong_words_are_usage_errors_or_say_what_is_wrong(places, words):
 
 
 def test_a_store_that_does_not_exist_is_not_made(tmp_path):
-    assert linkstore("memory", "sessions", "--store", str(tmp_path / "none"))[0] == exits.NOT_FOUND
+    code, _, err = linkstore("memory", "sessions", "--store", str(tmp_path / "none"))
+    assert code == exits.NOT_FOUND
+    assert "ConversationMemory" in err
+    assert "linkstore index" not in err
     assert not (tmp_path / "none").exists()
