@@ -121,6 +121,7 @@ def _formatted(value: Any, style: str, reference: str) -> str:
         return value or ""
     if isinstance(value, float) and not style:
         raise FigureError(f"{{{reference}}} is {value}: say with how many digits, such as | .1f")
+    value = round(value, 9)  # a half that arithmetic left a little above or below is rounded the same way
     if style.isdigit():
         whole = len(f"{abs(value):.0f}") if abs(value) >= 1 else math.floor(math.log10(abs(value) or 1)) + 1
         style = f",.{max(0, int(style) - whole)}f" if value else ".0f"
