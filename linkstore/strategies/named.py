@@ -22,6 +22,8 @@ LONGEST: Final = 12
 """How many words of a query a name may have."""
 WORDS: Final = 256
 """Number of words of a query that are searched for names."""
+SURE: Final = 3
+"""A name with fewer words than this is often an ordinary word, and counts less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,25 +53,27 @@ NOBODY: Final = Asked(found=Found(refs=NO_REFS, similarity=NO_SCORES, weight=NO_
 def named(question: Question, kinds: Sequence[str], most: int, cap: int) -> Plan[Asked]:
     """The documents that the query names, longest names first from left to right.
 
-    A name leads to documents as a link with its words as the tag would; where n documents bear it, each is
-    meant with a share of 1/n.
+    A name leads to documents as a link with its words as the tag would, also as a possessive or, if it has
+    several words, as a plural. Where n documents bear it, each is meant with a share of 1/n; a name of one
+    word has a third of this, and one of two words two thirds.
 
     Args:
         question: What is asked.
         kinds: Of the links that names are tags of.
-        most: How many documents at most; those of the rarest names, then the most similar, then by id.
+        most: How many documents at most; those with the largest share, then the most similar, then by id.
         cap: Of a name that more documents bear, none is meant.
     """
     words = tokens(question.text[:QUESTION_CHARACTERS])[:WORDS]
     grams = [
-        (at, size, kind, " ".join(words[at : at + size]))
+        (at, size, kind, name)
         for at in range(len(words))
         for size in range(min(LONGEST, len(words) - at), 0, -1)
+        for name in _spellings(" ".join(words[at : at + size]))
         for kind in kinds
     ]
     if not grams or not most:
         return NOBODY
-    refs: Ints = yield Resolve(tags=tuple((kind, gram) for _, _, kind, gram in grams))
+    refs: Ints = yield Resolve(tags=tuple((kind, name) for _, _, kind, name in grams))
     groups = _distinct(refs[refs >= 0])
     if not len(groups):
         return NOBODY
@@ -84,7 +88,17 @@ def named(question: Question, kinds: Sequence[str], most: int, cap: int) -> Plan
     )
     borne = set(groups[answer.sizes > 0].tolist())
     meant = _longest([(at, size) for at, size, _, _ in grams], refs.tolist(), borne)
-    return (yield from _surest(groups, answer, meant, most))
+    lengths = {ref: size for (_, size, _, _), ref in zip(grams, refs.tolist(), strict=True)}
+    sureness = np.array([min(SURE, lengths[ref]) / SURE for ref in groups.tolist()], dtype=np.float32)
+    return (yield from _surest(groups, answer, sureness, meant, most))
+
+
+def _spellings(words: str) -> list[str]:
+    """The words, and what they name as a possessive or as a plural of several words."""
+    if words.endswith("'s"):
+        return [words, words.removesuffix("'s")]
+    plural = " " in words and words.endswith("s") and not words.endswith("ss")
+    return [words, words.removesuffix("s")] if plural else [words]
 
 
 def _distinct(refs: Ints) -> Ints:
@@ -105,10 +119,10 @@ def _longest(grams: list[tuple[int, int]], refs: list[int], borne: set[int]) -> 
     return meant
 
 
-def _surest(groups: Ints, answer: Reached, meant: set[int], most: int) -> Plan[Asked]:
+def _surest(groups: Ints, answer: Reached, sureness: Floats, meant: set[int], most: int) -> Plan[Asked]:
     rows = [row for row, group in enumerate(groups[answer.group].tolist()) if group in meant]
     ids: list[str] = yield Ids(refs=answer.refs[rows])
-    share = (1 / answer.sizes[answer.group]).astype(np.float32)
+    share: Floats = (sureness / np.maximum(answer.sizes, 1)).astype(np.float32)[answer.group]
     best: dict[str, int] = {}
     for row, id in zip(rows, ids, strict=True):
         if id not in best or share[row] > share[best[id]]:

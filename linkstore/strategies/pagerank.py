@@ -23,7 +23,7 @@ from linkstore.strategies.base import (
 )
 from linkstore.strategies.firststage import FirstStage, first_stage
 from linkstore.strategies.named import NAMES, Asked
-from linkstore.strategies.pages import evidence, pages_of, standing
+from linkstore.strategies.pages import evidence, faded, pages_of, standing
 from linkstore.strategies.paths import hits_of
 from linkstore.strategies.reranking import Judge, Reranker, reranked
 from linkstore.strategies.results import none_found, none_returned, returned
@@ -33,7 +33,7 @@ from linkstore.strategies.walk import within_nodes
 from linkstore.strategies.walkrank import Doubles, walked
 from linkstore.vectors import Floats, Ints
 
-TRUST: Final[Mapping[str, float]] = {"section": 0.05, "mention": 0.3}
+TRUST: Final[Mapping[str, float]] = {"section": 0.05, "mention": 0.15}
 """Default weights of kinds that lead to answers less often than hyperlinks; other kinds count 1."""
 
 PAGE_POOL: Final = 100
@@ -73,7 +73,8 @@ class PageRank(Traversing):
             makes the shares more equal; default 0.5.
         page_weight: How much a document's score gains if other chunks of its page match too; default 1.
         page_fade: Factor for the score of the second chunk of a page, and again for each further chunk, above
-            0 to 1; default 0.4.
+            0 to 1; default 0.7. A chunk that scores x times as much as the best of its page has the factor
+            times the square root of x. With 1 and a ``page_weight`` of 0, pages do not matter.
         named: Maximum number of starts whose names the query contains; default 5.
         named_kinds: Kinds of link whose tags are names; default ``("mention", "heading")``.
         named_cap: A name that more documents than this have is ignored; default 3.
@@ -93,7 +94,7 @@ class PageRank(Traversing):
     first_stage_weight: float = 0.1
     walk_power: float = 0.5
     page_weight: float = 1.0
-    page_fade: float = 0.4
+    page_fade: float = 0.7
     named: int = 5
     named_kinds: tuple[str, ...] = NAMES
     named_cap: int = 3
@@ -203,7 +204,7 @@ class PageRank(Traversing):
         factor[at] += np.float32(self.page_weight) * evidence(pages, matches)
         whole = factor.max()
         place = yield from standing(trail.refs[at], pages, own[at])
-        factor[at] *= np.float32(self.page_fade) ** place.astype(np.float32)
+        factor[at] *= faded(pages, own[at], place, self.page_fade)
         scaled = {name: part / whole for name, part in parts.items()}
         return {**scaled, "page": own * factor / whole - _sum(scaled)}
 

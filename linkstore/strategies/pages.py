@@ -76,6 +76,24 @@ def spread(refs: Ints, k: int, per_page: int) -> Plan[Ints]:
         looked *= SPREAD
 
 
+def faded(pages: Ints, scores: Floats, place: Ints, fade: float) -> Floats:
+    """(n,) factors for the scores of chunks: ``(fade * sqrt(score / best of the page)) ** place``.
+
+    So a chunk that matches almost as well as the best one of its page keeps more than a weak one.
+
+    Args:
+        pages: (n,) the page of each document.
+        scores: (n,) of the documents, at least 0.
+        place: (n,) see :func:`standing`.
+        fade: Factor for a second chunk that is as good as the first.
+    """
+    best = np.zeros(int(pages.max(initial=-1)) + 1, dtype=np.float32)
+    np.maximum.at(best, pages, scores)
+    part = scores / np.maximum(best, np.finfo(np.float32).tiny)[pages]
+    factor: Floats = (np.float32(fade) * np.sqrt(part)) ** place.astype(np.float32)
+    return factor
+
+
 def standing(refs: Ints, pages: Ints, scores: Floats) -> Plan[Ints]:
     """(n,) the place of each document among those of its page, from 0, by score, then id."""
     order = yield from ranked(refs, scores, len(refs))

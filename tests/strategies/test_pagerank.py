@@ -41,6 +41,34 @@ class TestStart:
         assert "named" not in ids(search(replace(NARROW, named_kinds=()), text="the Space Needle"))
         assert "named" not in ids(search(NARROW, text="a needle in space"))
 
+    @pytest.mark.parametrize(
+        ("tag", "text", "found"),
+        [
+            ("pearl jam", "Pearl Jam's first album", True),
+            ("pearl jam", "Pearl Jam\u2019s first album", True),
+            ("schindler's list", "who made Schindler's List", True),
+            ("gila monster", "where do Gila monsters live", True),
+            ("glass", "where are the glasses", False),
+            ("monster", "where do monsters live", False),
+            ("gila mos", "the gila moss", False),
+        ],
+    )
+    def test_a_name_may_be_a_possessive_or_a_plural(self, tag: str, text: str, found: bool) -> None:
+        search = store(record("near", 0.9), record("named", -0.5, Link.incoming(kind="mention", tag=tag)))
+        assert ("named" in ids(search(NARROW, text=text))) == found
+
+    def test_names_of_several_words_count_more_than_names_of_one(self) -> None:
+        search = store(
+            record("near", 0.9),
+            record("one", -0.5, Link.incoming(kind="mention", tag="brother")),
+            record("two", -0.5, Link.incoming(kind="mention", tag="pearl jam")),
+            record("three", -0.5, Link.incoming(kind="mention", tag="the space needle")),
+            record("four", -0.5, Link.incoming(kind="mention", tag="the tower of london")),
+        )
+        hits = search(NARROW, text="brother, pearl jam, the space needle, the tower of london")
+        walk = {hit.document.id: hit.contributions["walk"] for hit in hits}
+        assert walk["one"] < walk["two"] < walk["three"] == pytest.approx(walk["four"])
+
     def test_the_longest_name_is_meant(self) -> None:
         search = store(
             record("near", 0.9),

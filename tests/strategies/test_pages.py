@@ -15,7 +15,7 @@ from linkstore.errors import StrategyError
 from linkstore.links import Link
 from linkstore.plans import Groups, Ids, Memberships, Tags
 from linkstore.strategies import Eager, Mmr, PageRank, Similarity, Words
-from linkstore.strategies.pages import MOST, POWER, evidence, pages_of, spread, standing
+from linkstore.strategies.pages import MOST, POWER, evidence, faded, pages_of, spread, standing
 from linkstore.testing.conformance.probe import record
 
 PLAIN = PageRank(lexical=0.0, damping=0.0, named=0, first_stage_weight=100.0)
@@ -69,6 +69,14 @@ def test_chunks_stand_by_score_and_then_by_id() -> None:
     assert place.tolist() == [2, 1, 0, 0]
 
 
+def test_a_chunk_nearly_as_good_as_the_best_of_its_page_keeps_more_than_a_weak_one() -> None:
+    pages = np.array([0, 0, 0, 2, 2, 4])
+    scores = np.array([0.9, 0.225, 0.8, 0.5, 0.5, 0.0], dtype=np.float32)
+    factors = faded(pages, scores, np.array([0, 2, 1, 0, 1, 0]), 0.5)
+    assert factors == pytest.approx([1, (0.5 * 0.5) ** 2, 0.5 * (0.8 / 0.9) ** 0.5, 1, 0.5, 1])
+    assert faded(pages[:0], scores[:0], pages[:0], 0.5).tolist() == []
+
+
 def test_a_page_whose_chunks_match_together_stands_before_a_single_better_one() -> None:
     search = store(
         chunk("one", 0.80, "/a"),
@@ -82,7 +90,7 @@ def test_a_page_whose_chunks_match_together_stands_before_a_single_better_one() 
 
 def test_the_chunks_of_one_page_do_not_fill_the_head_of_the_list() -> None:
     chunks = [chunk(f"a{n}", 0.9 - n / 100, "/a") for n in range(5)]
-    search = store(*chunks, chunk("b", 0.5, "/b"))
+    search = store(*chunks, chunk("b", 0.7, "/b"))
     alone = replace(PLAIN, page_weight=0.0)
     assert ids(search(alone))[:2] == ["a0", "b"]
     assert ids(search(replace(alone, page_fade=1.0)))[:2] == ["a0", "a1"]
