@@ -1,4 +1,4 @@
-"""The other sides of cassandra.py: two peers on the same server, each used as it comes."""
+"""The two peers of cassandra.py, on the same server and with their default settings."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from _growth_data import GivenVectors, GrowthData
 from langchain_core.documents import Document
 
 PATIENCE = 300.0
-"""Seconds for an answer to the peers, who do not try again."""
+"""Timeout of the peers in seconds; they do not retry."""
 SEEDS = 4
 ADJACENT = 10
 
 
 class AnyText(GivenVectors):
-    """Takes other texts too: the peers embed a sentence of their own to learn the dimension."""
+    """Accepts other texts too, because the peers embed a sentence to find out the dimension."""
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of a question; of other texts that of the first."""
+        """The vector of a question; for other texts, the vector of the first question."""
         return super().embed_query(text if text.startswith("question ") else "question 0")
 
 
 class Peer(ABC):
-    """Somebody else's store of the same documents.
+    """Another library's store of the same documents.
 
     Args:
         session: The driver's, for this peer alone.
@@ -36,7 +36,7 @@ class Peer(ABC):
 
     name: ClassVar[str]
     asks: ClassVar[Sequence[str]]
-    """Which of the questions it can be asked."""
+    """The questions that it supports."""
 
     def __init__(self, session: Any, keyspace: str, data: GrowthData) -> None:
         self.data = data
@@ -49,15 +49,15 @@ class Peer(ABC):
 
     @abstractmethod
     def _opened(self, session: Any, keyspace: str, embedding: AnyText) -> Any:
-        """Its store."""
+        """Open its store."""
 
     @abstractmethod
     def documents(self, numbers: Sequence[int]) -> list[Document]:
-        """Documents as it wants them."""
+        """Documents in its format."""
 
     @abstractmethod
     def found(self, how: str, question: str) -> list[Document]:
-        """What it answers."""
+        """Its answer to a question."""
 
     def add(self, numbers: Sequence[int]) -> float:
         """Seconds to add documents that are ready."""

@@ -1,10 +1,10 @@
 """linkstore on Cassandra beside a plain nearest-neighbour query, bare inserts and two peers, as it grows.
 
 Run: ``python benchmarks/cassandra.py --sizes 10000,100000``; it starts a server of its own (Java 17 and
-Maven are needed). All tables lie on that server and hold the documents of growth.py; batches are added, and
-questions asked, in turns. Bare inserts are the same rows of documents and members, a prepared statement each,
-written through the same driver with as many at once and nothing read, of every fourth batch. Search by
-words is left out, as the peers have none; cassandra_words.py measures what it takes.
+Maven are needed). All tables are on that server and contain the documents of growth.py; the stores take turns
+in adding batches and answering questions. Bare inserts write the rows of documents and members of every
+fourth batch with one prepared statement each, through the same driver with the same concurrency, and read
+nothing. Words are not indexed, because the peers do not do so; cassandra_words.py measures the cost of that.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ TESTED: tuple[str, ...] = (
     "file_cache_size",
     "commitlog_total_space",
 )
-"""What the server of the tests keeps small is here as Cassandra comes."""
+"""Settings that the server of the tests reduces; here they have Cassandra's defaults."""
 SERVER: dict[str, object] = {
     **dict.fromkeys(TESTED),
     "write_request_timeout": "300s",
     "read_request_timeout": "300s",
 }
-"""The peers do not try again, and a server that compacts vectors on two cores takes its time."""
+"""The peers do not retry, and compacting vectors on two cores slows the server down."""
 SETTINGS = CassandraSettings(timeout=300, deadline=600, lexical=False)
 BATCH = 500
 BARE_EACH = 4
-"""Bare inserts take one batch in so many: they are the slowest, and tell as much."""
+"""Bare inserts, which are the slowest, write every fourth batch."""
 OURS: dict[str, Strategy] = {
     "depth 1": Eager(start_k=4, depth=1),
     "depth 2": Eager(start_k=4, depth=2),
@@ -67,7 +67,7 @@ OURS: dict[str, Strategy] = {
     "MMR, depth 2, 4 seeds": Mmr(k=4, depth=2, fetch_k=4),
 }
 PLAIN = {"plain nearest, k=4": 4, "plain nearest, k=100": 100}
-"""Questions to the server's index alone; every MMR search starts with the 100 nearest."""
+"""Queries of the server's index alone, with the columns that linkstore reads. MMR starts with the second."""
 Row = dict[str, Any]
 
 

@@ -138,7 +138,7 @@ class CassandraBackend(Backend):
         )
 
     def manifest(self) -> Operation[Manifest]:
-        """From the table of settings, until an embedding is recorded there."""
+        """Read the table of settings, until an embedding is recorded there."""
         self._check_open()
         if self._manifest.dimension is None:
             self._manifest = (yield from schema.read(self._tables)).manifest
@@ -190,7 +190,7 @@ class CassandraBackend(Backend):
         return (yield from self._accesses.accessed(ids))
 
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> Operation[list[PageEntry]]:
-        """From the table of pages."""
+        """Read the table of pages."""
         self._check_open()
         return (yield from read_entries(self._tables, source, urls))
 
@@ -245,7 +245,7 @@ class CassandraBackend(Backend):
         return (yield from self._inspected(mend=False))
 
     def repair(self) -> Operation[Report]:
-        """Delete members and postings without a document, write those that are missing or differ."""
+        """Delete members and postings without a document, and write those that are missing or differ."""
         return (yield from self._inspected(mend=True))
 
     def _inspected(self, *, mend: bool) -> Operation[Report]:

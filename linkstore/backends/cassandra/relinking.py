@@ -119,7 +119,7 @@ class Relinker:
         yield from self._statements(step).delete(now.keys_gone(before, self._buckets), step.at - 1)
 
     def _withdraw(self, step: _Step, now: State | None) -> Iterator[Statement]:
-        """Remove added and previous members, if the write that won is later and added all of its own."""
+        """Remove added and previous members, if the write that won is later; it added all of its members."""
         if now is None or now.written > step.at:
             keys = {*step.members.keys(self._buckets), *step.before.members.keys(self._buckets)}
             yield from self._statements(step).delete(keys, step.at)

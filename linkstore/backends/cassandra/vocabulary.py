@@ -37,7 +37,7 @@ class Names:
     Threads may use it without a lock: at worst a name is recorded or read once more.
 
     Args:
-        tables: Of the store.
+        tables: The tables of the store.
     """
 
     def __init__(self, tables: Tables) -> None:

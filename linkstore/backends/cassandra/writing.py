@@ -45,7 +45,7 @@ _OF_KEYS: Final = 200_000
 FORGOTTEN_AT_ONCE: Final = 50
 """Number of documents whose accesses one statement deletes."""
 AT_ONCE: Final = 200
-"""Number of documents that are read and then written together; small, so that little time is in between."""
+"""Number of documents that are read and then written together; small, so that little time passes between."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
