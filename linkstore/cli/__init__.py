@@ -5,6 +5,19 @@ Modules import what is heavy inside their commands, so that ``linkstore --help``
 
 from __future__ import annotations
 
-from linkstore.cli.app import main
+from collections.abc import Sequence
+
+from linkstore.cli.starting import ended_by_interrupts
 
 __all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit.
+
+    Args:
+        arguments: Words after ``linkstore``; default those of the process.
+    """
+    with ended_by_interrupts():
+        from linkstore.cli.app import run
+    run(arguments)

@@ -13,6 +13,7 @@ from linkstore._version import __version__
 from linkstore.cli.exits import exit_code
 from linkstore.cli.output import complain, ready_streams
 from linkstore.cli.speaking import speaking
+from linkstore.cli.starting import ended_by_interrupts
 from linkstore.errors import LinkStoreError
 from linkstore.gc_pause import collections_rare
 
@@ -79,19 +80,15 @@ def _options(
     """Search a hyperlinked site by meaning, and follow its links."""
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit.
-
-    Args:
-        arguments: Words after ``linkstore``; default those of the process.
-    """
+def run(arguments: Sequence[str] | None) -> None:
+    """Run the command line and exit: see :func:`linkstore.cli.main`."""
     ready_streams()
     words = sys.argv[1:] if arguments is None else list(arguments)
     with collections_rare():
         try:
-            application([words[0]] if words and words[0] in COMMANDS else COMMANDS)(
-                args=words, prog_name="linkstore"
-            )
+            with ended_by_interrupts():
+                app = application([words[0]] if words and words[0] in COMMANDS else COMMANDS)
+            app(args=words, prog_name="linkstore")
         except (LinkStoreError, OSError) as error:
             complain(f"linkstore: {error}")
             sys.exit(exit_code(error))

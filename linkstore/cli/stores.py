@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from linkstore.cli.exits import UsageError
+from linkstore.cli.starting import ended_by_interrupts
 from linkstore.errors import BackendError, StoreNotFoundError
 
 if TYPE_CHECKING:
@@ -22,14 +23,12 @@ def core_opened(place: str) -> Iterator[CoreStore]:
     Raises:
         As :func:`opened`.
     """
+    with ended_by_interrupts():
+        from linkstore.store.core import CoreStore, core_in
     if _is_url(place):
-        from linkstore.store.core import CoreStore
-
         with _backend_at(place, create=False) as backend:
             yield CoreStore(backend)
     else:
-        from linkstore.store.core import core_in
-
         with _told_how_to_make(place):
             in_folder = core_in(place)
         with in_folder as store:
@@ -52,9 +51,9 @@ def opened(place: str, *, create: bool = False, embedding: str | None = None) ->
         MissingExtraError: If ``place`` needs an extra that is not installed.
     """
     at_url = _is_url(place)
-    from linkstore.embeddings import get_embedding
-    from linkstore.store import LinkStore
-
+    with ended_by_interrupts():
+        from linkstore.embeddings import get_embedding
+        from linkstore.store import LinkStore
     chosen = None if embedding is None else get_embedding(embedding)
     if at_url:
         with _backend_at(place, create=create) as backend:

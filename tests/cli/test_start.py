@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from gc import get_threshold
+from signal import SIG_DFL, SIGINT, default_int_handler, getsignal, signal
 
 import pytest
 
 from linkstore import LinkStore
 from linkstore.cli import main
+from linkstore.cli.starting import ended_by_interrupts
 
 LIST_MODULES = """
 import sys
@@ -145,6 +147,41 @@ def test_the_collector_looks_seldom_while_a_command_runs_and_as_before_afterward
     main(["stats"])
     assert seen[0][0] > before[0]
     assert get_threshold() == before
+
+
+def test_an_interrupt_while_modules_are_imported_ends_the_process_at_once_and_without_a_traceback(tmp_path):
+    """The module that is imported sends it; a handler of Python's would raise from within the import."""
+    code = (
+        "import os, signal, sys, types\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'numpy':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "from linkstore.cli import main\n"
+        "main(['stats', '--store', sys.argv[1]])\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (-SIGINT, "", "")
+
+
+def test_ctrl_c_is_python_s_again_once_modules_are_imported():
+    before = getsignal(SIGINT)
+    with ended_by_interrupts():
+        assert getsignal(SIGINT) in {SIG_DFL, before}
+    assert getsignal(SIGINT) is before
+
+
+def test_a_handler_of_the_program_around_is_left_alone():
+    signal(SIGINT, lambda *_: None)
+    try:
+        own = getsignal(SIGINT)
+        with ended_by_interrupts():
+            assert getsignal(SIGINT) is own
+    finally:
+        signal(SIGINT, default_int_handler)
 
 
 def test_the_module_is_the_command_line(place):
