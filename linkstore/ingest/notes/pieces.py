@@ -19,9 +19,9 @@ class Piece(NamedTuple):
     ``image``, and the ``end`` of either."""
     value: str
     """Its text; of a link or image, where it leads."""
-    start: int
-    """Where it begins in the source, in bytes."""
-    end: int
+    start: int = 0
+    """Where a text begins in the source, in bytes."""
+    end: int = 0
     """Where it ends."""
     type: str = ""
     """Of a link or image: ``wiki``, ``labelled`` for a wikilink with a label, else empty."""

@@ -51,7 +51,8 @@ _INLINE: Final = {"Link": "link", "Image": "image"}
 _UNSEEN: Final = frozenset({"Emphasis", "Strong", "Strikethrough"})
 """Not in the HTML: what reads it makes no difference for them."""
 _MATH: Final = {"InlineMath": "$", "DisplayMath": "$$"}
-_KINDS: Final = {"Text": "text", "Code": "code", "InlineHtml": "html"}
+_KINDS: Final = {"Code": "code", "InlineHtml": "html"}
+_END: Final = Piece("end", "")
 _LINES_END: Final = {"SoftBreak": "\n", "HardBreak": "<br />\n"}
 
 
@@ -113,7 +114,7 @@ class _Writer:
         for event, place in self._dialect.parser.events_with_range(text, merge_text=True):
             name, value = _parts(event)
             if name == "End":
-                self._end(value if isinstance(value, str) else _parts(value)[0], place, depth)
+                self._end(value if isinstance(value, str) else _parts(value)[0], depth)
                 continue
             if self._code is not None:
                 self._code.append(value)
@@ -124,7 +125,7 @@ class _Writer:
                 self._write_plain(self._source[place["start"] :].decode(errors="replace"))
                 break
             if name == "Start":
-                self._begin(kind, details, place)
+                self._begin(kind, details)
             else:
                 self._add(name, value, place)
         self._source = outer
@@ -141,11 +142,11 @@ class _Writer:
         self.plain += len(rest)
         self.out.append(f"<pre>\n{escape(rest, quote=False)}</pre>\n")
 
-    def _begin(self, name: str, details: Any, place: Place) -> None:
+    def _begin(self, name: str, details: Any) -> None:
         if name in _UNSEEN:
             return
         if name in _INLINE:
-            self._run.append(_link(_INLINE[name], details, place))
+            self._run.append(_link(_INLINE[name], details))
             return
         if self._run:
             self._flush()
@@ -173,11 +174,11 @@ class _Writer:
         around.last = at
         self.out.append(f"<{tag}>" if tag else "")
 
-    def _end(self, name: str, place: Place, depth: int) -> None:
+    def _end(self, name: str, depth: int) -> None:
         if name in _UNSEEN:
             return
         if name in _INLINE:
-            self._run.append(Piece("end", "", place["start"], place["end"]))
+            self._run.append(_END)
             return
         if name == "CodeBlock":
             self._end_code(depth)
@@ -203,14 +204,15 @@ class _Writer:
             self.out.append(f"</{tag}>\n")
 
     def _add(self, name: str, value: str, place: Place) -> None:
-        start, end = place["start"], place["end"]
-        if name in _KINDS:
-            self._run.append(Piece(_KINDS[name], value, start, end))
+        if name == "Text":
+            self._run.append(Piece("text", value, place["start"], place["end"]))
+        elif name in _KINDS:
+            self._run.append(Piece(_KINDS[name], value))
         elif name in _LINES_END:
-            self._run.append(Piece("break", _LINES_END[name], start, end))
+            self._run.append(Piece("break", _LINES_END[name]))
         elif name in _MATH:
             sign = _MATH[name]
-            self._run.append(Piece("literal", f"{sign}{value}{sign}", start, end))
+            self._run.append(Piece("literal", f"{sign}{value}{sign}"))
         elif name == "Html":
             self.out.append(value)
         elif name == "Rule":
@@ -246,11 +248,10 @@ def _parts(event: Any) -> tuple[str, Any]:
     return name, value
 
 
-def _link(kind: str, details: dict[str, Any], place: Place) -> Piece:
-    start, end = place["start"], place["end"]
+def _link(kind: str, details: dict[str, Any]) -> Piece:
     found = details["link_type"]
     address = str(details["dest_url"])
     if isinstance(found, dict):
-        return Piece(kind, address, start, end, "labelled" if found["WikiLink"]["has_pothole"] else "wiki")
+        return Piece(kind, address, type="labelled" if found["WikiLink"]["has_pothole"] else "wiki")
     address = f"mailto:{address}" if found == "Email" else address
-    return Piece(kind, address, start, end, title=details["title"])
+    return Piece(kind, address, title=details["title"])

@@ -1,0 +1,121 @@
+"""Signals to a run with processes that read: nothing is lost, no process stays, the next run goes on."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from stores import embedding
+
+from linkstore import LinkStore
+from linkstore.ingest import index_folder, readahead, workers
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are listed in /proc")
+PAGES = 60
+COMMAND = (
+    "from linkstore.ingest import readahead; readahead.PATIENCE = 0.0;"
+    "from linkstore.cli import main; main(['index', {site!r}, '--store', {store!r}, '--jobs', '2'])"
+)
+
+
+@pytest.fixture
+def site(tmp_path) -> Path:
+    """Pages of some sections, with links to other pages."""
+    chance, folder = random.Random(3), tmp_path / "site"
+    folder.mkdir()
+    for n in range(PAGES):
+        parts = "".join(
+            f"<h2 id=s{part}>Part {part} of {n}</h2><p>{'word ' * chance.randint(50, 200)}{chance.random()}"
+            f" <a href=p{chance.randrange(PAGES)}.html#s1>there</a></p>"
+            for part in range(6)
+        )
+        (folder / f"p{n}.html").write_text(f"<title>Page {n}</title><main><h1>Page {n}</h1>{parts}</main>")
+    return folder
+
+
+def children(process: int) -> set[int]:
+    """The processes that a process started, from any of its threads."""
+    found: set[int] = set()
+    for listed in Path(f"/proc/{process}/task").glob("*/children"):
+        try:
+            found.update(map(int, listed.read_text().split()))
+        except OSError:  # the thread ended
+            continue
+    return found
+
+
+def started(site: Path, store: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", COMMAND.format(site=str(site), store=str(store))]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def contents(store: Path) -> list:
+    with LinkStore.open(store) as opened:
+        assert list(opened.verify().findings) == []
+        return sorted((one.id, one.page_content, str(one.metadata)) for one in opened.scan())
+
+
+def gone(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=["int", "term", "kill"])
+def test_a_run_that_is_ended_leaves_no_process_and_the_next_makes_it_whole(tmp_path, site, sent):
+    run = started(site, tmp_path / "kb")
+    readers: set[int] = set()
+    until = time.monotonic() + 120
+    while not readers and run.poll() is None and time.monotonic() < until:
+        readers = children(run.pid)
+        time.sleep(0.01)
+    assert readers, run.communicate()
+    run.send_signal(sent)
+    _, said = run.communicate(timeout=120)
+    assert run.returncode == (130 if sent == signal.SIGINT else -sent)
+    if sent == signal.SIGINT:
+        assert "Run the same command again to go on" in said
+    until = time.monotonic() + 60
+    while not all(map(gone, readers)) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert all(map(gone, readers)), "a process that reads pages outlived its run"
+
+    again = started(site, tmp_path / "kb")
+    _, said = again.communicate(timeout=240)
+    assert again.returncode == 0, said
+    with LinkStore.open(tmp_path / "alone") as alone:
+        index_folder(alone, site, jobs=1)
+    assert contents(tmp_path / "kb") == contents(tmp_path / "alone")
+
+
+def test_processes_that_are_killed_again_and_again_cost_at_most_the_pages_they_read(site, monkeypatch):
+    monkeypatch.setattr(readahead, "PATIENCE", 0.0)
+    made: list[workers._Process] = []
+    init = workers._Process.__init__
+    monkeypatch.setattr(
+        workers._Process, "__init__", lambda self, *given: (made.append(self), init(self, *given))[1]
+    )
+    kills = 0
+
+    def kill(done: int, about: int, name: str) -> None:
+        nonlocal kills
+        running = made[done % 2]._running if made else None
+        if done % 5 == 0 and running is not None:
+            os.kill(running.pid, signal.SIGKILL)
+            kills += 1
+
+    with LinkStore(embedding()) as store:
+        summary = index_folder(store, site, jobs=2, progress=kill)
+        stored = {f"p{n}.html" for n in range(PAGES)} - set(summary.skipped)
+        assert set(store.pages()) == stored
+        assert kills > 2
+        assert len(summary.skipped) <= kills
+        index_folder(store, site, jobs=2)
+        assert len(store.pages()) == PAGES
