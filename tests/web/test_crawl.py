@@ -17,7 +17,14 @@ from hostile_urls import HOSTILE, NAMES
 from memory_store import MemoryStore
 from web_site import PUBLIC, Names, Reply, Time, Wires, html, moved, network, running
 
-from linkstore.ingest import NothingIndexedError, SourceNotFoundError, handover, index_folder
+from linkstore.ingest import (
+    NothingIndexedError,
+    SourceNotFoundError,
+    handover,
+    index_folder,
+    readahead,
+    workers,
+)
 from linkstore.ingest.html.folder import IngestSettings
 from linkstore.ingest.web import (
     FetchError,
@@ -809,3 +816,28 @@ def test_late_names_remove_nothing(serve, store):
     index(store, site, retries=0, encoding="latin-1")
 
     assert set(before) - set(stored(store)) <= {"/x"}
+
+
+def test_a_crawl_read_by_processes_gives_the_same_documents_links_and_report(serve, monkeypatch):
+    monkeypatch.setattr(readahead, "PATIENCE", 0.0)
+    asked: list[int] = []
+    ask = workers._Process.ask
+    monkeypatch.setattr(workers._Process, "ask", lambda self, content: asked.append(1) or ask(self, content))
+    pages = {f"/p{n}": html(f"<h2 id=s>Part {n}</h2>", f"p{n + 1}#s", f"p{n * 3 % 20}") for n in range(19)}
+    pages |= {"/": html("", "p0", "binary"), "/p19": html("last", "/"), "/binary": "\0" * 100}
+    found = []
+    for jobs in (1, 2):
+        store = MemoryStore()
+        site = serve(pages)
+        summary = index_website(
+            store,
+            START,
+            links=("hyperlink", "section"),
+            settings=WebSettings(rate=1000.0),
+            network=network(site, None),
+            jobs=jobs,
+        )
+        found.append(([(one.id, one.page_content, one.metadata) for one in store.scan()], summary))
+        assert bool(asked) == (jobs == 2)
+    assert found[0] == found[1]
+    assert len(found[0][0]) > 20
