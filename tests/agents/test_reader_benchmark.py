@@ -1,0 +1,38 @@
+"""The benchmark of the reader, for a set of one's own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).parents[2] / "benchmarks" / "reader.py"
+
+
+@pytest.mark.parametrize("options", [[], ["--plain"]], ids=["facts", "plain"])
+def test_a_set_of_ones_own_is_measured_as_json(tmp_path, options):
+    corpus, questions = tmp_path / "corpus.jsonl", tmp_path / "questions.jsonl"
+    rows = [
+        {"id": f"d{n}", "title": f"City {n}", "text": f"City number {n} lies on the river {n}."}
+        for n in range(30)
+    ]
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    questions.write_text(json.dumps({"question": "Where does city number 7 lie?", "gold": ["d7"]}) + "\n")
+
+    done = subprocess.run(
+        [sys.executable, PROGRAM, "--corpus", corpus, "--questions", questions, "--json", *options],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert done.returncode == 0, done.stderr
+    gold_read = json.loads(done.stdout)["gold_read"]
+    assert {name: set(by) for name, by in gold_read.items()} == {
+        "reader": {"5", "10", "20"},
+        "pagerank": {"5", "10", "20"},
+    }
+    assert gold_read["reader"]["20"] == 1.0
