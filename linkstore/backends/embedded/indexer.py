@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -50,7 +50,7 @@ class Indexer:
         self._settings = settings
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._end: weakref.finalize[..., Indexer] | None = None
+        self._end: weakref.finalize[..., Any] | None = None
         self._unread = b""
         self._flushed = 0
         self._asked = 0

@@ -92,7 +92,7 @@ def _reached(graph: _Graph) -> Bools:
     frontier = np.array([graph.entry])
     while len(frontier):
         links = graph.links[frontier][graph.linked[frontier]]
-        fresh = distinct(links[~reached[links]])
+        fresh = distinct(links[~reached[links]].astype(np.int64))
         reached[fresh] = True
         frontier = fresh
     return reached
