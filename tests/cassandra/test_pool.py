@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,6 +102,8 @@ class TestCodes:
 def test_the_nth_of_a_group_is_that_of_its_sorted_values(seed) -> None:
     random = np.random.default_rng(seed)
     owner = np.sort(random.integers(0, 6, random.integers(1, 40)))
+    if seed % 2:  # one group is much larger than the others
+        owner = np.concatenate((owner, np.full(300, 6), np.arange(7, 100)))
     values = random.integers(-3, 3, len(owner)).astype(np.float32)
     for nth in range(8):
         expected = [
@@ -108,6 +111,16 @@ def test_the_nth_of_a_group_is_that_of_its_sorted_values(seed) -> None:
             for of in owner
         ]
         assert _nth_of_group(owner, values, nth).tolist() == expected
+
+
+def test_one_huge_group_beside_many_small_ones_takes_little_memory() -> None:
+    owner = np.concatenate((np.zeros(20_000, np.int64), np.arange(1, 3_000)))
+    tracemalloc.start()
+    try:
+        _nth_of_group(owner, np.ones(len(owner), np.float32), 5)
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @dataclass

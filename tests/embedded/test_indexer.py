@@ -140,6 +140,49 @@ def test_a_writer_waits_while_the_index_lacks_too_much_but_not_for_ever(tmp_path
     store.close()
 
 
+def test_writers_wait_once_for_a_process_that_stands_still(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(indexer, "STALL_SECONDS", 2.0)
+    store = backend(tmp_path / "kb")
+    put(store, 0, 400)
+    os.kill(pid_of(store), signal.SIGSTOP)
+    of(store).hold_back(10**6)
+    began = time.monotonic()
+    for _ in range(10):
+        of(store).hold_back(10**6)
+    assert time.monotonic() - began < 10  # not 2 s each time
+    os.kill(pid_of(store), signal.SIGCONT)
+    store.close()
+
+
+def test_however_large_a_store_is_its_index_grows_before_writers_wait_for_it(tmp_path) -> None:
+    store = backend(tmp_path / "kb")
+    put(store, 0, 400)
+    store.run(store.flush())
+    settings = store._database.read(settings_of)
+    large = settings | {"documents": 10**8, "last_key": settings["last_key"] + indexer.AHEAD}
+    assert not store._upkeep._growing(settings)
+    assert store._upkeep._growing(large)
+    store.close()
+
+
+def test_a_flush_does_not_wait_for_the_process_after_the_one_it_asked(tmp_path, monkeypatch) -> None:
+    store = backend(tmp_path / "kb")
+    put(store, 0, 400)
+    os.kill(pid_of(store), signal.SIGSTOP)
+
+    def replaced(seconds: float) -> None:
+        monkeypatch.setattr(indexer.time, "sleep", time_sleep)
+        of(store).end()
+        assert of(store).started(0)
+
+    time_sleep = time.sleep
+    monkeypatch.setattr(indexer.time, "sleep", replaced)
+    began = time.monotonic()
+    of(store).flush(400)
+    assert time.monotonic() - began < 20  # the new one ends after 30 s without work
+    store.close()
+
+
 def test_a_killed_process_loses_nothing_and_verify_says_so(tmp_path, caplog) -> None:
     store = backend(tmp_path / "kb")
     put(store, 0, 400)

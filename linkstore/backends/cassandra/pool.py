@@ -26,6 +26,8 @@ from linkstore.vectors import Bools, Floats, Ints, damped, similarities
 
 _NO_FLOATS: Final = np.empty(0, np.float32)
 _BELOW: Final = np.float32(-np.inf)
+_MOST_CELLS: Final = 32
+"""A table of groups may have so many cells for each entry: one huge group beside many small ones has more."""
 
 
 class Pool:
@@ -185,10 +187,14 @@ def _nth_of_group(owner: Ints, values: Floats, nth: int) -> Floats:
     if width < nth:
         return np.full(len(owner), _BELOW)
     row = np.repeat(np.arange(len(starts)), sizes)
+    if len(starts) * width > _MOST_CELLS * len(owner):
+        ordered = values[np.lexsort((-values, owner))]
+        found = np.where(sizes < nth, _BELOW, ordered[np.minimum(starts + nth - 1, len(owner) - 1)])
+        return found[row]
     table = np.full((len(starts), width), _BELOW)
     table[row, np.arange(len(owner)) - starts[row]] = values
-    found: Floats = np.partition(table, width - nth, axis=1)[row, width - nth]
-    return found
+    largest: Floats = np.partition(table, width - nth, axis=1)[row, width - nth]
+    return largest
 
 
 def _nth_of_documents(refs: Ints, values: Floats, nth: int) -> np.float32:

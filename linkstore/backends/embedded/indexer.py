@@ -55,6 +55,7 @@ class Indexer:
         self._flushed = 0
         self._asked = 0
         self._covered = 0
+        self._moved = 0.0
         self.problem: str | None = None
 
     @property
@@ -82,11 +83,8 @@ class Indexer:
 
     def hold_back(self, last_key: int) -> None:
         """Wait while the index lacks too many of the documents up to a key."""
-        moved, covered = time.monotonic(), -1
-        while last_key - self._covered > AHEAD and self.running:
-            if self._covered != covered:
-                moved, covered = time.monotonic(), self._covered
-            if time.monotonic() - moved > STALL_SECONDS:
+        while self.running and last_key - self._covered > AHEAD:
+            if time.monotonic() - self._moved > STALL_SECONDS:
                 return
             time.sleep(_POLL_SECONDS)
 
@@ -119,7 +117,8 @@ class Indexer:
                 self._reap()
 
     def _start(self, covered: int) -> None:
-        self._unread, self._flushed, self._asked, self._covered = b"", 0, 0, covered
+        self._unread, self._covered, self._moved = b"", covered, time.monotonic()
+        self._flushed = self._asked  # whoever waits for the process before this one waits no longer
         task = {"folder": str(self._folder), "parent": os.getpid(), **self._settings}
         from linkstore.freshpython import fresh_python  # late: most programs start no process
 
@@ -149,6 +148,8 @@ class Indexer:
         if line == FLUSHED:
             self._flushed += 1
         elif line.isdigit():
+            if int(line) != self._covered:
+                self._moved = time.monotonic()
             self._covered = int(line)
         else:
             self._failed(line.decode(errors="replace"))

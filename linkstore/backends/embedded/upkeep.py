@@ -14,7 +14,7 @@ import apsw
 from linkstore.backends.embedded import cleaning, snapshot, words
 from linkstore.backends.embedded.alone import alone
 from linkstore.backends.embedded.database import Database
-from linkstore.backends.embedded.indexer import BACKLOG, Indexer
+from linkstore.backends.embedded.indexer import AHEAD, BACKLOG, Indexer
 from linkstore.backends.embedded.reader import View
 from linkstore.backends.embedded.recorded import problems, raw_settings, settings_of
 from linkstore.backends.embedded.sharing import Shared, StaleStateError, stamp_of
@@ -281,8 +281,8 @@ class Upkeep:
         """Whether enough documents were added since the last snapshot to extend the index in memory."""
         if snapshot_of(settings) is None:
             return False
-        documents: int = settings["documents"]
-        return self._lacking(settings) >= max(self.exact_below // 4, LEAST_SHARE * documents)
+        enough = max(self.exact_below // 4, LEAST_SHARE * settings["documents"])
+        return self._lacking(settings) >= min(enough, AHEAD // 2)  # beyond AHEAD, writers wait for this
 
     def _left_to_indexer(self, settings: dict[str, Any]) -> bool:
         """Whether another process builds the index; it is started if much is to be done."""
