@@ -189,7 +189,7 @@ class ElementNames:
         Without an article before and a possessive after, so that "the Rhine's" meets "Rhine".
         """
         spelling = _AROUND.sub("", " ".join(written.split()))
-        if len(spelling) > LONGEST_ELEMENT or not fold(spelling) or not _storable(spelling):
+        if len(spelling) > LONGEST_ELEMENT or not fold(spelling) or not is_text(spelling):
             return None
         return self._variants.name(spelling), spelling
 
@@ -199,7 +199,8 @@ def _link(name: str, spelling: str) -> dict[str, Any]:
     return link if spelling == name else {**link, "label": spelling}
 
 
-def _storable(text: str) -> bool:
+def is_text(text: str) -> bool:
+    """Whether a text has neither NUL characters nor lone surrogates."""
     return "\0" not in text and (text.isascii() or text.encode("utf-8", "ignore").decode() == text)
 
 

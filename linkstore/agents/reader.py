@@ -60,6 +60,7 @@ class GraphReader(Runnable[str | None, Answer]):
             kwargs: Of the graph, such as ``interrupt_before="*"``; the answer is then not at its end.
 
         Raises:
+            EmbeddingError: If the question is blank; the model is not called.
             AgentError: If the model fails or its answer is malformed twice.
             BackendError: If a storage engine fails; with a checkpointer, the reading can go on later.
         """

@@ -35,6 +35,7 @@ SNIPPET: Final = 300
 def plan(sources: Sources, state: Reading) -> Operation[dict[str, Any]]:
     """Plan how to answer; forget what an earlier question on the same thread has left."""
     state = begun(state["question"])
+    yield from sources.vector(state["question"])  # refuses a blank question before the model is paid
     move = Move(sources, state, "plan", "")
     made = yield from move.asked(RationalPlan, prompt(PLAN, state))
     if made is not None:

@@ -51,7 +51,7 @@ def described(question: str, before: Sequence[Turn]) -> str:
         if ones in _ONES:
             following = _word_beside(before, rf"\b{re.escape(noun)} ([\w-]+)")
             return match.group() if following is None else f"the {noun} {following}"
-        preceding = _word_beside(before, rf"([\w.-]+) {re.escape(noun)}\b")
+        preceding = _word_beside(before, rf"(?<![\w.-])([\w.-]+) {re.escape(noun)}\b")
         if preceding is None or re.search(rf"\b{re.escape(preceding)}\b", question):
             return match.group()
         return f"the {preceding} {noun}"

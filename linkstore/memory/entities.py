@@ -11,7 +11,7 @@ from linkstore.text import STOP_WORDS, fold, written_words
 EntityFinder = Callable[[str], Sequence[str]]
 """Gives the entities that a text mentions, in order."""
 LONGEST_TEXT: Final = 8_000
-"""Characters of a text that are searched for entities."""
+"""Characters of a text that are searched for entities and references."""
 _LONGEST: Final = 4
 """Words of an entity."""
 _GENERAL: Final = """

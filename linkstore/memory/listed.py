@@ -29,9 +29,12 @@ _MEANT: Final = re.compile(
     re.IGNORECASE,
 )
 _NUMBERED: Final = re.compile(
-    r"(?:^|\s)(?:\d{1,2}[.)]|[-*\u2022])\s+(\S.*?)(?=\s+(?:\d{1,2}[.)]|[-*\u2022])\s|\n|$)"
+    r"(?:^|\s)(?:\d{1,2}[.)]|[-*\u2022])\s+(\S.*?)(?=\s(?:\d{1,2}[.)]|[-*\u2022])\s|\n|$)"
 )
-_SERIES: Final = re.compile(r"([^,.;:!?\n]+(?:, [^,.;:!?\n]+)*),? (?:and|or) ([^,.;:!?\n]+)")
+_SERIES: Final = re.compile(
+    r"(?<![^,.;:!?\n])(?!(?<=[^,.;:!?\n],) )"  # only where no earlier start gives a longer series
+    r"([^,.;:!?\n]+(?:, [^,.;:!?\n]+)*),? (?:and|or) ([^,.;:!?\n]+)"
+)
 _LONGEST: Final = 60
 """Characters of an item; of a longer one, what stands before its first dash, colon or comma."""
 _MOST_TURNS: Final = 3

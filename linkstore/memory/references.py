@@ -15,7 +15,7 @@ from linkstore.lexical import terms
 from linkstore.memory.answers import place_of
 from linkstore.memory.antecedents import antecedent
 from linkstore.memory.continuing import continued, described
-from linkstore.memory.entities import EntityFinder
+from linkstore.memory.entities import LONGEST_TEXT, EntityFinder
 from linkstore.memory.listed import item_meant
 from linkstore.memory.turns import Turn
 
@@ -71,7 +71,13 @@ class Resolved:
 
 
 def resolve(question: str, recent: Sequence[Turn], entities: EntityFinder) -> Resolved:
-    """Resolve the references of a question in the light of the last turns, in order."""
+    """Resolve the references of a question in the light of the last turns, in order.
+
+    Of what was said, the first 8,000 characters of each text are looked at. A longer question stays as it is.
+    """
+    if len(question) > LONGEST_TEXT:
+        return Resolved(text=question)
+    recent = list(map(_beginning, recent))
     stated, focus, since = "", None, 0
     for at, turn in enumerate(recent):
         seen = _resolved(turn.query, recent[since:at], entities, stated, focus)
@@ -82,6 +88,12 @@ def resolve(question: str, recent: Sequence[Turn], entities: EntityFinder) -> Re
         focus = seen.focus
     found = _resolved(question, recent[since:], entities, stated, focus)
     return replace(found, text=described(question, recent)) if found.text == question else found
+
+
+def _beginning(turn: Turn) -> Turn:
+    """A turn with the beginnings of long texts."""
+    response = None if turn.response is None else turn.response[:LONGEST_TEXT]
+    return replace(turn, query=turn.query[:LONGEST_TEXT], response=response)
 
 
 def depends_on_history(question: str) -> bool:

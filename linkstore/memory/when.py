@@ -14,10 +14,10 @@ Span = tuple[datetime, datetime]
 """From the first moment to the one after the last."""
 
 _SAID: Final = re.compile(
-    r"\b(?:did|have|had|was|were)\b.*\b(?:i|we|you)\b.*\b"
+    r"^(?>.*?\b(?:did|have|had|was|were)\b)(?>.*?\b(?:i|we|you)\b).*\b"
     r"(?:say|said|tell|told|mention|mentioned|ask|asked|talk|talked|talking|discuss|discussed|discussing)\b"
     r"|\b(?:i|we|you) (?:said|told|mentioned|asked|talked|discussed|were talking|were discussing)\b",
-    re.IGNORECASE,
+    re.IGNORECASE | re.MULTILINE,
 )
 _NUMBERS: Final[Mapping[str, int]] = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,

@@ -115,6 +115,21 @@ def test_malformed_output_is_asked_for_once_more_and_then_reported():
     assert "malformed twice" in second[0].reason
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("Paris is " * 300, "one short sentence"), ("Paris\ud800", "lone surrogate"), ("Paris\0", "NUL")],
+    ids=["long", "surrogate", "NUL"],
+)
+def test_a_fact_that_is_no_sentence_is_malformed_and_the_others_are_written(text, why):
+    wrong = {"facts": [{"fact": text, "key_elements": ["Paris"]}]}
+    model = ScriptedChatModel(script=[said("Rouen"), wrong, wrong])
+    with LinkStore() as store, LinkStore() as facts:
+        store.add_documents(chunks()[:2])
+        summary = index_facts(store, ModelExtractor(model, max_concurrency=1), facts=facts)
+    assert (summary.facts, len(summary.failed), len(model.calls)) == (1, 1, 3)
+    assert why in summary.failed[0].reason
+
+
 def test_a_model_that_cannot_be_reached_ends_the_run_with_its_error():
     model = ScriptedChatModel(script=lambda messages: ConnectionError("no route to the model"))
     with LinkStore() as store:

@@ -31,7 +31,7 @@ from stores import times
 from linkstore import LinkStore, agents
 from linkstore.agents import Budget, actions, fact_store, graph_reader
 from linkstore.agents.actions import CitedStatement, FinalAnswer
-from linkstore.errors import AgentError, StrategyError
+from linkstore.errors import AgentError, EmbeddingError, StrategyError
 from linkstore.testing import ScriptedChatModel
 
 ELEMENTS = ("joan of arc", "domrémy", "rouen", "orléans", "meuse", "seine", "France", "elba", "")
@@ -120,6 +120,14 @@ def test_a_reading_without_checkpointer_has_no_thread_to_explain(world):
 @pytest.mark.parametrize("action", actions.Action.__subclasses__(), ids=lambda one: one.__name__)
 def test_schemas_of_actions_have_no_defaults_which_strict_output_refuses(action):
     assert '"default"' not in json.dumps(action.model_json_schema())
+
+
+@pytest.mark.parametrize("question", ["", " \n", "\ud800"], ids=["empty", "blank", "surrogate"])
+def test_a_question_that_cannot_be_searched_for_is_refused_before_the_model_is_called(world, question):
+    model = scripted([PLAN])
+    with graph_reader(world, model) as reader, pytest.raises(EmbeddingError, match=r"blank|Unicode"):
+        reader.invoke(question)
+    assert not model.calls
 
 
 def test_an_answer_from_an_empty_store_is_unsupported():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -11,6 +12,7 @@ from linkstore.memory.keys import SessionKey
 from linkstore.memory.listed import items_of
 from linkstore.memory.references import depends_on_history, resolve
 from linkstore.memory.turns import Turn
+from linkstore.memory.when import time_filter
 
 
 def turns(*said: tuple[str, str | None]) -> list[Turn]:
@@ -101,6 +103,26 @@ def test_a_text_without_a_list_has_no_items():
 )
 def test_any_question_is_resolved_to_some_text(text):
     assert resolved(text, (text, text), (text, None), ("", "")) is not None
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["a" * 8_000, "a b " * 2_000, "a, " * 2_700, f"1. a{' ' * 8_000}b", "did i " * 1_300, "the noun " * 880],
+    ids=["one word", "no list", "no end", "spaces", "did", "nouns"],
+)
+def test_steps_of_resolving_do_not_grow_with_the_square_of_a_text(said):
+    """With the square of these lengths it takes seconds or minutes; it takes a hundredth of a second."""
+    now, began = datetime(2026, 3, 2, tzinfo=UTC), time.process_time()
+    for question in ("What about the second one, and the noun?", said):
+        resolved(question, (said, said))
+        time_filter(question, now)
+    assert time.process_time() - began < 1
+
+
+def test_a_question_as_long_as_a_page_stays_as_it_is():
+    long = "Who wrote it? " * 1_000
+    assert resolved(long, ("What is Hamlet?", "A play.")) == long
+    assert resolved("Who wrote it?", (f"What is Hamlet? {'x' * 9_000}", None)) == "Who wrote Hamlet?"
 
 
 def test_a_question_about_a_named_thing_does_not_depend_on_history():
