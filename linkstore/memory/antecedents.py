@@ -54,7 +54,8 @@ def antecedent(
     spelled, weights = _weighed(pronoun, before, entities)
     if asks_for_name(asked) and (first := next(iter(entities(answer)), None)):
         who = pronoun in _PERSONAL and asks_for_person(asked)
-        weights[fold(first)] += _WHO if who else _ANSWERED
+        weights[fold(first)] = weights.get(fold(first), 0.0) + (_WHO if who else _ANSWERED)
+        spelled.setdefault(fold(first), first)
     weights = _fitting(weights, spelled, pronoun, asked)
     if focus is not None and fold(focus) not in map(fold, entities(before[-1].query)):
         weights[fold(focus)] = weights.get(fold(focus), 0.0) + 1.0

@@ -20,14 +20,16 @@ _PROBED: Final = 8
 """How many turns are read to see whether a word is the name of a speaker."""
 _MOST: Final = 4
 """How many words of a question may be names of speakers."""
-_PREFIX: Final = re.compile(r"(?P<name>[^\W\d_][\w.'\u2019-]*(?: [^\W\d_a-z][\w.'\u2019-]*){0,2}):\s")
-_CAPITALISED: Final = re.compile(r"(?<![\w-])[^\W\d_a-z][\w-]*")
+_PREFIX: Final = re.compile(r"(?P<name>[^\W\d_][\w.'\u2019-]*(?: [^\W\d_][\w.'\u2019-]*){0,2}):\s")
+_WORD: Final = re.compile(r"(?<![\w-])[^\W\d_][\w-]*")
 
 
 def speaker_of(query: str) -> str | None:
     """Who says what a user said: the name before a colon at its beginning; None without one."""
     found = _PREFIX.match(query)
-    return found["name"] if found and found["name"][0].isupper() else None
+    if found is None or not query[0].isupper() or any(word[0].islower() for word in found["name"].split()):
+        return None
+    return found["name"]
 
 
 def speakers_named(question: str) -> Plan[dict[str, str]]:
@@ -36,7 +38,7 @@ def speakers_named(question: str) -> Plan[dict[str, str]]:
     Those with capitals are looked up, each as a word of turns. Of the turns that match it best, which are
     short ones, one begins with it if it is the name of a speaker.
     """
-    words = [word for word in dict.fromkeys(_CAPITALISED.findall(question)) if terms(word)]
+    words = [word for word in dict.fromkeys(_WORD.findall(question)) if terms(word) and not word[0].islower()]
     named: dict[str, str] = {}
     for word in words[:_MOST]:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import UTC, datetime
 
@@ -174,3 +175,8 @@ def test_there_is_no_place_where_something_is():
     said = ("What is the capital of Australia?", "Canberra.")
     assert "Canberra there" not in resolved("Is there a beach?", said)
     assert "in Canberra a" not in resolved("Is there a beach?", said)
+
+
+def test_an_entity_finder_may_find_other_names_in_an_answer_without_white_space_around_it():
+    said = turns(("Who found it?", " Fleming found it in London, they say."))
+    assert resolve("When did he?", said, re.compile(r"^[A-Z]\w+").findall).text == "When did Fleming?"

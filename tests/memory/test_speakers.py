@@ -13,6 +13,9 @@ from linkstore.memory.speakers import speaker_of, speakers_named, without_names
         ("Ann: I have moved to Oslo.", "Ann"),
         ("Mary Ann O'Neil: hello", "Mary Ann O'Neil"),
         ("\u00c9va: szia", "\u00c9va"),
+        ("Анна Иванова: привет", "Анна Иванова"),
+        ("Ответ на вопрос: да", None),
+        ("Answer to it: yes", None),
         ("ann: hello", None),
         ("I like it: very much", None),
         ("https://example.org: a link", None),
@@ -44,3 +47,10 @@ def test_only_the_names_of_those_who_speak_are_taken_for_speakers():
             memory.add("chat", query)
         plan = speakers_named("Did Ann or Bob meet Carol in Oslo? And Zoe?")
         assert store.backend.run(store.backend.answer(plan)) == {"Ann": "Ann", "Bob": "Bob"}
+
+
+def test_words_without_a_capital_take_the_place_of_no_name_in_any_script():
+    with LinkStore.open(":memory:") as store, ConversationMemory(store) as memory:
+        memory.add("chat", "Анна: Я живу в Осло.")
+        plan = speakers_named("Куда недавно вместе нашей семьёй переехала Анна?")
+        assert store.backend.run(store.backend.answer(plan)) == {"Анна": "Анна"}
