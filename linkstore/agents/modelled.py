@@ -20,7 +20,7 @@ from linkstore.plans import Operation
 
 CONCURRENCY: Final = 8
 LONGEST: Final = 2_000
-"""Characters of a fact. What is longer is malformed: it is no sentence, but a passage or a repetition."""
+"""Characters of a fact. What is longer is malformed: a passage, or a model that repeats itself."""
 _VERSION: Final = 1
 """Raised when the prompt changes, so that facts are extracted anew."""
 _INSTRUCTIONS: Final = """\

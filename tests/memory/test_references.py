@@ -111,7 +111,7 @@ def test_any_question_is_resolved_to_some_text(text):
     ["a" * 8_000, "a b " * 2_000, "a, " * 2_700, f"1. a{' ' * 8_000}b", "did i " * 1_300, "the noun " * 880],
     ids=["one word", "no list", "no end", "spaces", "did", "nouns"],
 )
-def test_steps_of_resolving_do_not_grow_with_the_square_of_a_text(said):
+def test_resolving_does_not_take_time_with_the_square_of_a_text(said):
     """With the square of these lengths it takes seconds or minutes; it takes a hundredth of a second."""
     now, began = datetime(2026, 3, 2, tzinfo=UTC), time.process_time()
     for question in ("What about the second one, and the noun?", said):

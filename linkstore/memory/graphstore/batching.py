@@ -44,7 +44,7 @@ class Batch:
         """The results, in the order of the operations.
 
         Raises:
-            TypeError: If one is no operation of LangGraph.
+            TypeError: If one is not an operation of LangGraph.
         """
         for op in ops:
             validate_op_namespace(op)

@@ -3,7 +3,7 @@
 They are the filters of :mod:`linkstore.filters`, with its operators and type rules, but a dict without
 operators matches a part of the value: ``{"owner": {"city": "Oslo"}}`` holds if the value has an owner whose
 city is Oslo, whatever else it has. A missing key fails every operator except ``$ne``, ``$nin`` and
-``{"$exists": false}``, and is no error.
+``{"$exists": false}``, and raises nothing.
 """
 
 from __future__ import annotations
