@@ -30,7 +30,7 @@ _TENSOR: Final = "embedding.weight"
 _BATCH: Final = 512
 """Texts tokenized at once: enough to keep every core busy, little enough to bound memory."""
 _FEW: Final = 1000
-"""The vectors of so many tokens are read from the file; for more, all are converted, which takes 0.1 s."""
+"""The vectors of so many tokens are read from the file; for more, all are converted once, in 0.1 s."""
 
 
 class WordLlama(Encoder):
@@ -66,7 +66,7 @@ class WordLlama(Encoder):
 
 def _lookup(tokens: int) -> Callable[[list[int]], Matrix]:
     """The way to look up the vectors of so many tokens."""
-    if tokens <= _FEW:
+    if tokens <= _FEW and not _weights.cache_info().currsize:
         return _read
     weights = _weights()
     return lambda ids: weights.take(ids, axis=0)

@@ -139,9 +139,17 @@ def test_wordllama_points_where_its_own_package_points() -> None:
 
 
 def test_few_and_many_tokens_give_the_same_vectors() -> None:
+    wordllama._weights.cache_clear()
     few = [WordLlamaEmbeddings().embed_array([text])[0] for text in TEXTS]
+    assert not wordllama._weights.cache_info().currsize
     many = WordLlamaEmbeddings().embed_array([*TEXTS, "a longer text " * wordllama._FEW])
     np.testing.assert_array_equal(np.array(few), many[:-1])
+
+
+def test_once_all_vectors_are_converted_none_is_read_from_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    wordllama._weights()
+    monkeypatch.setattr(wordllama, "_read", None)
+    assert len(WordLlamaEmbeddings().embed_query("a few words")) == 256
 
 
 def test_wordllama_loads_and_embeds_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
