@@ -94,7 +94,7 @@ def _columns(lines: list[str], rows: Rows) -> Iterator[str]:
     for number, line in enumerate(lines):
         parts = re.fullmatch(r"(\|.*?) \| (.*) \|", line)
         if parts is None:
-            raise FigureError(f"{line!r} is no | label | cell | of a table with a column for each row")
+            raise FigureError(f"{line!r} is not | label | cell |, as in a table with a column for each row")
         yield f"{parts[1]} | {' | '.join(_shown(parts[2], row) for row in rows.values())} |"
         if number == 0:
             yield "|---" * (len(rows) + 1) + "|"

@@ -10,21 +10,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from linkstore.errors import EmbeddingError
 from linkstore.filters import EVERYTHING, Condition
 from linkstore.links import Link
-from linkstore.plans import (
-    Operation,
-    Plan,
-)
+from linkstore.plans import Operation, Plan
 from linkstore.vectors import Floats
 from linkstore.vocabulary import Vocabulary
 
 T = TypeVar("T")
-P = ParamSpec("P")
-Self_ = TypeVar("Self_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,7 +104,7 @@ def test_a_table_has_a_line_for_each_row_or_for_those_it_names(figures):
         ("took <!--= growth; 10000; R@2 / 5; 7 -->3<!--/-->", "'7' is not there; there are: '0', '1'"),
         ("took <!--= growth; 10000; documents -->3", "lack their beginning or their end"),
         ("took <!--= growth; 10000; documents -->3<!--/--> or 4<!--/-->", "lack their beginning"),
-        ("<!--= growth, a column for each row\n{documents}\n--><!--/-->", "is no | label | cell |"),
+        ("<!--= growth, a column for each row\n{documents}\n--><!--/-->", "is not | label | cell |"),
         ("<!--= growth\n[30000] | {documents} |\n--><!--/-->", "'30000' is not there"),
         ("<!--= growth\n| {p99} |\n--><!--/-->", "'p99' is not there"),
     ],
