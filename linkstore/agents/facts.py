@@ -123,11 +123,6 @@ def page_of_chunk(id: str) -> str:
     return f"chunk:{id}"
 
 
-def chunk_of_page(url: str) -> str:
-    """The chunk that a page entry stands for."""
-    return url.removeprefix("chunk:")
-
-
 def fact_page(chunk: Document, digest: str, facts: Sequence[Fact], names: ElementNames) -> PageDocuments:
     """The facts of a chunk as the documents of a page."""
     id = chunk.id or ""
