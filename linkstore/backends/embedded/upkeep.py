@@ -281,7 +281,7 @@ class Upkeep:
         """Whether enough documents were added since the last snapshot to extend the index in memory."""
         if snapshot_of(settings) is None:
             return False
-        enough = max(self.exact_below // 4, LEAST_SHARE * settings["documents"])
+        enough: float = max(self.exact_below // 4, LEAST_SHARE * settings["documents"])
         return self._lacking(settings) >= min(enough, AHEAD // 2)  # beyond AHEAD, writers wait for this
 
     def _left_to_indexer(self, settings: dict[str, Any]) -> bool:
