@@ -35,7 +35,7 @@ class Telemetry(Observation):
     ``failed``), are the histograms ``linkstore.search.duration`` in seconds, ``linkstore.search.hits`` and
     ``linkstore.search.reached`` in documents.
 
-    Use it as a context manager, or call :meth:`close`, to end it.
+    Use it as a context manager, or call ``close()``, to end it.
 
     Args:
         store: The store.

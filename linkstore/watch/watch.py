@@ -29,7 +29,7 @@ class Watch(Observation):
     documents. Any number of threads and tasks may search. Where a figure passes its limit, a warning is
     logged once by the logger ``linkstore.watch``, and again when it passes the limit anew.
 
-    Use it as a context manager, or call :meth:`close`, to end it.
+    Use it as a context manager, or call ``close()``, to end it.
 
     Args:
         store: The store.

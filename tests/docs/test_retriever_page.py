@@ -43,7 +43,7 @@ def given(call: object) -> dict[str, object]:
 
 
 def settings(kind: type) -> dict[str, object]:
-    return {field.name: field.default for field in fields(kind)}
+    return {field.name: field.default for field in fields(kind) if field.init}
 
 
 def expected() -> Defaults:

@@ -12,7 +12,7 @@ from linkstore.extraction.texts import letters
 class Block(NamedTuple):
     """A piece of a page that is not divided unless it is too long.
 
-    Args:
+    Attributes:
         text: Its text; only that of ``<pre>`` keeps its white space.
         level: 1 to 6 for a heading, 0 for everything else.
         anchors: The fragments (``id``, ``name``) that lead to it or to what is in it.
