@@ -197,13 +197,14 @@ ZEROS = bytes(20 * 2**20)
     [
         ("gzip", gzip.compress(ZEROS, mtime=0), "200 times"),
         ("deflate", zlib.compress(ZEROS), "200 times"),
-        ("gzip, gzip", gzip.compress(gzip.compress(ZEROS), mtime=0), "was not asked for"),
+        ("gzip, gzip", gzip.compress(gzip.compress(ZEROS, mtime=0), mtime=0), "was not asked for"),
         ("br", b"x", "was not asked for"),
         ("gzip", gzip.compress(b"x" * 999, mtime=0)[:-9], "ends early"),
         ("gzip", b"no gzip at all", "damaged"),
         ("gzip", gzip.compress(bytes(range(256)) * 300, mtime=0), "more than the 65,536"),
         ("", ZEROS, "more than the 65,536"),
     ],
+    ids=["gzip", "deflate", "twice", "other", "cut off", "no gzip", "long", "long as it is"],
 )
 def test_bodies_are_bounded_before_and_after_decoding(coding, body, message):
     limit = FetchLimits() if "200" in message else FetchLimits(max_bytes=2**16)
