@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from linkstore.errors import DocumentError
+from linkstore.text import is_unicode
 
 
 def is_storable(id: object) -> bool:
@@ -30,9 +31,6 @@ def _id_problem(id: str) -> str | None:
         return "it is empty"
     if "\0" in id:
         return "it contains a NUL character"
-    if not id.isascii():
-        try:
-            id.encode()
-        except UnicodeEncodeError:
-            return "it contains a lone surrogate, which is not valid Unicode"
+    if not is_unicode(id):
+        return "it contains a lone surrogate, which is not valid Unicode"
     return None

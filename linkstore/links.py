@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, Protocol, runtime_checkable
 from langchain_core.documents import Document
 
 from linkstore.errors import LinkError
+from linkstore.text import is_unicode
 
 Direction = Literal["in", "out", "bidir"]
 DIRECTIONS: Final[frozenset[str]] = frozenset({"in", "out", "bidir"})
@@ -354,7 +355,7 @@ def _problem(kind: object, tag: object, direction: object, label: object, weight
         return "direction must be 'in', 'out' or 'bidir'"
     if label is not None and type(label) is not str:
         return "label must be a string or None"
-    if label and not label.isascii() and not _is_unicode(label):
+    if label and not is_unicode(label):
         return "label is not valid Unicode (it has a lone surrogate)"
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= 1:
         return "weight must be a number from 0 to 1"
@@ -369,19 +370,10 @@ def _name_problem(value: object) -> str | None:
         return "contains a NUL character"
     if value.isascii() and len(value) <= MAX_TAG_BYTES:
         return None
-    if not _is_unicode(value):
+    if not is_unicode(value):
         return "is not valid Unicode (it has a lone surrogate)"
     size = len(value.encode())
     return f"is {size} bytes long; at most {MAX_TAG_BYTES} are allowed" if size > MAX_TAG_BYTES else None
-
-
-def _is_unicode(value: str) -> bool:
-    """Whether UTF-8 can hold the string; it cannot hold lone surrogates."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _naming(document: Document, error: LinkError) -> str:

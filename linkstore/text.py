@@ -39,6 +39,14 @@ STOP_WORDS: Final = frozenset(_ENGLISH.split())
 """English words that say nothing about a text's subject, folded."""
 
 
+def is_unicode(text: str) -> bool:
+    """Whether UTF-8 can hold a text; it cannot hold lone surrogates."""
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
 def fold(text: str) -> str:
     """The one spelling under which words are compared.
 

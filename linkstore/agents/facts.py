@@ -23,7 +23,7 @@ from langchain_core.documents import Document
 from linkstore.lexical import name_of
 from linkstore.links import LINKS_KEY
 from linkstore.operations import PageDocuments
-from linkstore.text import fold
+from linkstore.text import fold, is_unicode
 from linkstore.variants import Variants
 
 KEY_ELEMENT: Final = "key_element"
@@ -196,7 +196,7 @@ def _link(name: str, spelling: str) -> dict[str, Any]:
 
 def is_text(text: str) -> bool:
     """Whether a text has neither NUL characters nor lone surrogates."""
-    return "\0" not in text and (text.isascii() or text.encode("utf-8", "ignore").decode() == text)
+    return "\0" not in text and is_unicode(text)
 
 
 def _with_place(text: str, said: str, place: Mapping[str, str]) -> str:

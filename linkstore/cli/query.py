@@ -14,6 +14,7 @@ from linkstore.cli.paged import BEST_SECTIONS, show_pages
 from linkstore.cli.render import hit_to_dict, show_explanation, show_hits
 from linkstore.cli.stores import core_opened
 from linkstore.cli.strategies import Direction, Search, StrategyName
+from linkstore.text import is_unicode
 
 if TYPE_CHECKING:
     from linkstore.hits import Hits
@@ -128,7 +129,5 @@ def require_words(text: str) -> None:
     """
     if not text.strip():
         raise UsageError("the query is empty; give at least one word")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise UsageError("the query is not valid UTF-8") from error
+    if not is_unicode(text):
+        raise UsageError("the query is not valid UTF-8")

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from linkstore.errors import EmbeddingError
+from linkstore.text import is_unicode
 
 if TYPE_CHECKING:  # numpy takes longer to import than all of this package
     import numpy as np
     from numpy.typing import NDArray
 
     Matrix: TypeAlias = NDArray[np.float32]
-
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class Encoder(ABC):
@@ -80,7 +78,7 @@ def package_folder(package: str) -> Path | None:
 def _refuse_unusable(text: str, position: int) -> None:
     if not text or text.isspace():
         raise EmbeddingError(f"text {position} is blank and has no embedding; omit it")
-    if not text.isascii() and _SURROGATE.search(text):
+    if not is_unicode(text):
         raise EmbeddingError(f"text {position} is not valid Unicode (it has a lone surrogate): {text[:60]!a}")
 
 

@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 
 from linkstore.errors import DocumentError
 from linkstore.filters import Filter
-from linkstore.text import fold
+from linkstore.text import fold, is_unicode
 
 LONGEST: Final = 500
 """Characters of each part of a key."""
@@ -99,7 +99,7 @@ def check_part(name: str, part: object) -> None:
     """
     if not isinstance(part, str) or not 0 < len(part) <= LONGEST:
         raise DocumentError(f"{name} must be a string of 1 to {LONGEST} characters, not {str(part)[:80]!r}")
-    if "\0" in part or part.encode(errors="replace").decode() != part:
+    if "\0" in part or not is_unicode(part):
         raise DocumentError(f"{name} must not have NUL characters or lone surrogates: {part[:80]!r}")
 
 

@@ -14,6 +14,7 @@ from linkstore.links import get_links
 from linkstore.plans import Operation
 from linkstore.strategies import AllPaths, PageRank, Strategy
 from linkstore.strategies.base import quoted
+from linkstore.text import is_unicode
 from linkstore.tools.answers import Answer, Result, nothing, shown
 from linkstore.tools.limits import ToolLimits
 
@@ -77,7 +78,7 @@ def _check(question: str, hops: int, ceiling: int) -> None:
         raise StrategyError(
             f"the question has {len(question):,} characters; ask one of at most {QUESTION:,} characters"
         )
-    if any("\ud800" <= letter <= "\udfff" for letter in question):
+    if not is_unicode(question):
         raise StrategyError("the question is not valid Unicode (it has a lone surrogate); ask it anew")
     if isinstance(hops, bool) or not isinstance(hops, int) or hops < 0:
         raise StrategyError(f"hops must be an integer from 0 to {ceiling}, not {quoted(hops)}")
