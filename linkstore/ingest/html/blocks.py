@@ -35,6 +35,21 @@ class Block(NamedTuple):
     places: tuple[int, ...] = ()
     ahead: bool = False
 
+    def placed(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Where its anchors and its links stand; at its start if that is not known."""
+        places = self.places or (0,) * (len(self.anchors) + len(self.links))
+        return places[: len(self.anchors)], places[len(self.anchors) :]
+
+    def with_at_end(self, anchors: Sequence[str], links: Sequence[Hyperlink] = ()) -> Block:
+        """The block with further anchors and links, which stand behind its text."""
+        end = letters(self.text)
+        of_anchors, of_links = self.placed()
+        return self._replace(
+            anchors=(*self.anchors, *anchors),
+            links=(*self.links, *links),
+            places=(*of_anchors, *(end for _ in anchors), *of_links, *(end for _ in links)),
+        )
+
 
 def joined(cells: Sequence[Block]) -> Block:
     """The cells of a table row as one line."""
@@ -46,9 +61,9 @@ def joined(cells: Sequence[Block]) -> Block:
     links: list[int] = []
     before = 0
     for cell in cells:
-        places = cell.places or (0,) * (len(cell.anchors) + len(cell.links))
-        anchors.extend(before + place for place in places[: len(cell.anchors)])
-        links.extend(before + place for place in places[len(cell.anchors) :])
+        of_anchors, of_links = cell.placed()
+        anchors.extend(before + place for place in of_anchors)
+        links.extend(before + place for place in of_links)
         before += letters(cell.text) + 1
     return Block(
         text=text,

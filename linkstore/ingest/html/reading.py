@@ -127,15 +127,9 @@ class _Reader:
         self._flush()
         waiting = self._waiting
         if self._blocks and (waiting.anchors or waiting.links):
-            last = self._blocks[-1]
-            end = letters(last.text)
-            places = last.places or (0,) * (len(last.anchors) + len(last.links))
-            anchors, links = places[: len(last.anchors)], places[len(last.anchors) :]
-            self._blocks[-1] = last._replace(
-                anchors=(*last.anchors, *(name for name, _ in waiting.anchors)),
-                links=(*last.links, *(link for link, _ in waiting.links)),
-                places=(*anchors, *(end for _ in waiting.anchors), *links, *(end for _ in waiting.links)),
-            )
+            anchors = [anchor for anchor, _ in waiting.anchors]
+            links = [link for link, _ in waiting.links]
+            self._blocks[-1] = self._blocks[-1].with_at_end(anchors, links)
         return self._blocks
 
     def walk(self, node: Node, depth: int) -> None:

@@ -116,12 +116,7 @@ def _with_anchors(
         places = (0,) * len(before) + first.places if first.places else ()
         first = first._replace(anchors=(*before, *first.anchors), places=places)
     blocks = (first, *blocks[1:])
-    last = blocks[-1]
-    if after:
-        places = last.places or (0,) * (len(last.anchors) + len(last.links))
-        own = len(last.anchors)
-        ends = (letters(last.text),) * len(after)
-        last = last._replace(anchors=(*last.anchors, *after), places=(*places[:own], *ends, *places[own:]))
+    last = blocks[-1].with_at_end(after) if after else blocks[-1]
     return (*blocks[:-1], last)
 
 
