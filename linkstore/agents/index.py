@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
@@ -10,7 +9,7 @@ from linkstore.agents.facts import KEY_ELEMENT, FactExtractor
 from linkstore.agents.indexing import FactSummary, Indexing
 from linkstore.agents.rules import RuleExtractor
 from linkstore.agents.waiting import awaited, wait
-from linkstore.drivers import arun, run
+from linkstore.drivers import arun, in_thread, run
 from linkstore.errors import StoreNotFoundError
 from linkstore.store import LinkStore
 from linkstore.store.beside import FACTS, store_beside
@@ -76,7 +75,7 @@ async def aindex_facts(
     """Extract facts without blocking the event loop: see :func:`index_facts`."""
     with ExitStack() as stack:
         opening = _indexing(store, extractor, facts, aliases, dry_run)
-        indexing = await asyncio.to_thread(stack.enter_context, opening)
+        indexing = await in_thread(stack.enter_context, opening)
         return await arun(indexing.operation(), awaited)
 
 

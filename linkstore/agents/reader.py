@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
@@ -19,6 +18,7 @@ from linkstore.agents.sources import Sources
 from linkstore.agents.state import Budget, Reading, begun
 from linkstore.context import counter_of
 from linkstore.drawing import Drawing
+from linkstore.drivers import in_thread
 from linkstore.errors import AgentError, CapabilityError, StoreNotFoundError
 from linkstore.store import LinkStore
 
@@ -116,7 +116,7 @@ class GraphReader(Runnable[str | None, Answer]):
 
     async def aclose(self) -> None:
         """Close the store of facts: see :meth:`close`."""
-        await asyncio.to_thread(self.close)
+        await in_thread(self.close)
 
     def __enter__(self) -> Self:
         return self

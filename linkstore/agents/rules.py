@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Final
 
@@ -12,6 +11,7 @@ from linkstore.agents.facts import Extracted, Fact
 from linkstore.agents.phrases import key_elements
 from linkstore.agents.pronouns import pronouns_of, subject_of, with_subject
 from linkstore.agents.sentences import sentences
+from linkstore.drivers import in_thread
 from linkstore.gc_pause import collection_paused
 from linkstore.text import tokens
 
@@ -47,7 +47,7 @@ class RuleExtractor:
 
     async def aextract(self, chunks: Sequence[Document]) -> list[Extracted]:
         """For each chunk its facts."""
-        return await asyncio.to_thread(self.extract, chunks)
+        return await in_thread(self.extract, chunks)
 
 
 def facts_of(chunk: Document) -> tuple[Fact, ...]:

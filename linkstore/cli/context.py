@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from linkstore.cli.options import JsonOption, StoreOption, json_file, json_object
+from linkstore.cli.options import JsonOption, StoreOption, TextArgument, json_file, json_object
 from linkstore.cli.output import note, printable, stderr, stdout, write_json
 from linkstore.cli.query import MOST, require_words
 from linkstore.cli.stores import opened
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 Order = Literal["precedence", "relevance", "document", "edges"]
 
-TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="The question.", show_default=False)]
 BudgetOption = Annotated[
     int, typer.Option("--budget", "-b", min=1, help="The most tokens that the context may have.")
 ]

@@ -20,6 +20,7 @@ StoreOption = Annotated[
         help="The store: a folder, or cassandra://host:port/keyspace/table.",
     ),
 ]
+TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="The question.", show_default=False)]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

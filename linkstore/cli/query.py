@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from linkstore.cli.exits import UsageError
-from linkstore.cli.options import JsonOption, StoreOption, json_object, weighted
+from linkstore.cli.options import JsonOption, StoreOption, TextArgument, json_object, weighted
 from linkstore.cli.output import note, write_json
 from linkstore.cli.paged import BEST_SECTIONS, show_pages
 from linkstore.cli.render import hit_to_dict, show_explanation, show_hits
@@ -31,7 +31,6 @@ Kinds = Annotated[
     ),
 ]
 
-TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="The question.", show_default=False)]
 KOption = Annotated[int, typer.Option("-k", min=1, max=MOST, help="Number of documents to return.")]
 StartKOption = Annotated[
     int | None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -24,7 +23,7 @@ from linkstore.context.surroundings import PINNED as MOST_PINNED
 from linkstore.context.surroundings import Surroundings, pinned_documents, surroundings
 from linkstore.context.tokens import Tokenizer, counter_of
 from linkstore.context.value import Calibrated, Value
-from linkstore.drivers import arun, run
+from linkstore.drivers import arun, in_thread, run
 from linkstore.errors import BudgetError
 from linkstore.filters import Filter, parse_filter
 from linkstore.hits import Hits
@@ -267,11 +266,11 @@ class ContextCompiler(Runnable[str, Compiled]):
                     question, k=settings.candidates, strategy=strategy, filter=settings.filter
                 )
             case _Wider(hits):
-                return await asyncio.to_thread(settings.wider, hits)
+                return await in_thread(settings.wider, hits)
             case Engine(operation):
                 return await self.store.backend.arun(operation)
             case _Gathered():
-                return await asyncio.to_thread(self._assembled, request)
+                return await in_thread(self._assembled, request)
         raise TypeError(f"no way to answer {request!r}")
 
 

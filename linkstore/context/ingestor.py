@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, Field, ValidationError
 
 from linkstore.context.decay import HALF_LIFE_KEY, MEMORY_KEY, Memory
-from linkstore.drivers import arun, run
+from linkstore.drivers import arun, in_thread, run
 from linkstore.errors import ExtractionError
 from linkstore.links import Link, copy_with_links
 from linkstore.plans import Operation
@@ -174,7 +173,7 @@ class Ingestor:
                 with _naming():
                     return await self._model.abatch([_prompt(one, documents) for one in documents])
             case _Asked(documents):
-                return await asyncio.to_thread(lambda: [self._rules(one) for one in documents])
+                return await in_thread(lambda: [self._rules(one) for one in documents])
         raise TypeError(f"no way to answer {request!r}")
 
 

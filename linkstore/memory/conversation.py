@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.tools import BaseTool
 
+from linkstore.drivers import in_thread
 from linkstore.errors import StrategyError
 from linkstore.memory.entities import EntityFinder, entities_in
 from linkstore.memory.keeping import Keeping
@@ -204,7 +204,7 @@ class ConversationMemory(Keeping):
 
     async def aclose(self) -> None:
         """Wait for the writes in the background: see :meth:`close`."""
-        await asyncio.to_thread(self.close)
+        await in_thread(self.close)
 
     def middleware(
         self, session: Session, *, k: int = 5, everywhere: bool = False, budget: int | None = None

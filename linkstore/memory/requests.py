@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.language_models import BaseLanguageModel
 
 from linkstore.context import ContextCompiler
-from linkstore.drivers import arun, run
+from linkstore.drivers import arun, in_thread, run
 from linkstore.filters import EVERYTHING, Condition, Filter
 from linkstore.plans import Operation, Plan
 from linkstore.store import LinkStore
@@ -179,7 +179,7 @@ async def _await_others(request: object) -> Any:
         case Compile(compiler=compiler, question=question):
             return await compiler.acompile(question)
         case Judge():
-            return await asyncio.to_thread(request.reranker, request.question, request.texts)
+            return await in_thread(request.reranker, request.question, request.texts)
     raise TypeError(f"no way to answer {request!r}")
 
 

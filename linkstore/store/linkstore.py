@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast
@@ -12,6 +11,7 @@ from langchain_core.vectorstores import VectorStoreRetriever
 
 from linkstore.backends.base import Backend
 from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
+from linkstore.drivers import in_thread
 from linkstore.embeddings import MiniLMEmbeddings, WordLlamaEmbeddings, get_embedding
 from linkstore.store.core import CoreStore
 from linkstore.store.opening import closed_on_failure
@@ -103,9 +103,7 @@ class LinkStore(VectorSearching, CoreStore):
         settings: EmbeddedSettings | None = None,
     ) -> Self:
         """Open the embedded store in a folder without blocking the event loop: see :meth:`open`."""
-        return await asyncio.to_thread(
-            cls.open, path, embedding, create, max_depth=max_depth, settings=settings
-        )
+        return await in_thread(cls.open, path, embedding, create, max_depth=max_depth, settings=settings)
 
     @classmethod
     def cassandra(
@@ -156,7 +154,7 @@ class LinkStore(VectorSearching, CoreStore):
             embedding: See :class:`LinkStore`.
             kwargs: The other arguments of :meth:`cassandra`.
         """
-        return await asyncio.to_thread(cls.cassandra, embedding, **kwargs)
+        return await in_thread(cls.cassandra, embedding, **kwargs)
 
     @classmethod
     def _made(cls, embedding: Embeddings | None, **kwargs: Any) -> Self:
@@ -190,7 +188,7 @@ class LinkStore(VectorSearching, CoreStore):
 
     async def aclose(self) -> None:
         """Close the store: see ``close``."""
-        await asyncio.to_thread(self.close)
+        await in_thread(self.close)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.backend!r}, embedding={self._embedding_name!r})"

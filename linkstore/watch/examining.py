@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from linkstore.backends.base import Survey
+from linkstore.drivers import in_thread
 from linkstore.ingest import Source, staleness
 from linkstore.ingest.relink import BEGUN
 from linkstore.links import get_links
@@ -87,7 +87,7 @@ async def aexamine(
     watch: Watch | None = None,
 ) -> Checkup:
     """Check a store in a thread of its own: see :func:`examine`."""
-    return await asyncio.to_thread(examine, store, sources=sources, names=names, watch=watch)
+    return await in_thread(examine, store, sources=sources, names=names, watch=watch)
 
 
 def _of_schema(store: LinkStore, schema: Schema) -> Iterator[Finding]:

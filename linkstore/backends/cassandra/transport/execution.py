@@ -17,6 +17,7 @@ from linkstore.backends.cassandra.transport.pace import Pace
 from linkstore.backends.cassandra.transport.patience import Patience
 from linkstore.backends.cassandra.transport.requests import Requests
 from linkstore.backends.cassandra.transport.sending import Sender
+from linkstore.drivers import in_thread
 
 
 class Executor:
@@ -85,7 +86,7 @@ class Executor:
         if self._sender.unprepared(requests.statements):
             stop = threading.Event()
             try:
-                await asyncio.to_thread(self._prepare, requests, stop)
+                await in_thread(self._prepare, requests, stop)
             finally:
                 stop.set()
 
