@@ -18,6 +18,7 @@ from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 
 from linkstore.server.guard import PATH, Guard, HttpLimits, allowed_hosts
+from linkstore.store.opening import closed_on_failure
 
 _LOG = logging.getLogger(__name__)
 
@@ -118,13 +119,10 @@ def bound(host: str, port: int) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
+    with closed_on_failure(listening):
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
         listening.listen(128)
-    except BaseException:
-        listening.close()
-        raise
     return listening
 
 

@@ -57,14 +57,12 @@ class LinkStore(VectorSearching, CoreStore):
                 f"LinkStore takes an embedding first, not {type(embedding).__name__}:"
                 " LinkStore(embedding, path=...) or LinkStore(embedding, backend=...)"
             )
-        own = backend is None
-        backend = EmbeddedBackend(path) if backend is None else backend
-        try:
+        if backend is not None:
             super().__init__(backend, embedding, max_depth)
-        except BaseException:
-            if own:
-                backend.close()
-            raise
+            return
+        own = EmbeddedBackend(path)
+        with closed_on_failure(own):
+            super().__init__(own, embedding, max_depth)
 
     @classmethod
     def open(
