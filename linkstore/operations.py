@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 
@@ -15,20 +15,20 @@ from langchain_core.documents import Document
 
 from linkstore.backends.base import Backend, Change, Manifest, PageEntry, Record, Written
 from linkstore.errors import DocumentError, EmbeddingError, LinkError, SourceConflictError
-from linkstore.filters import Condition, Filter, parse_filter
 from linkstore.gc_pause import collection_paused
 from linkstore.hits import Hits
 from linkstore.ids import check_id, is_storable
-from linkstore.links import LINKS_KEY, AnyLink, Link, links_in, merge_links
+from linkstore.links import LINKS_KEY, Link, links_in, merge_links
 from linkstore.metadata import stored_metadata
 from linkstore.observing import counting_reached
 from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
 from linkstore.requests import EmbedDocuments, EmbedQuery, Engine
 from linkstore.schemacheck import check_documents, check_links
+from linkstore.searchoptions import SearchOptions
 from linkstore.storedlinks import with_plain_data
-from linkstore.strategies import Question, Strategy
+from linkstore.strategies import Strategy
 from linkstore.strategies.ceiling import check_depth, within_depth
-from linkstore.vectors import Floats, unit_vector, unit_vectors
+from linkstore.vectors import unit_vector, unit_vectors
 
 T = TypeVar("T")
 BATCH_SIZE: Final = 2048
@@ -37,74 +37,6 @@ CONTENT_ID: Final = "content_id"
 """The metadata key under which langchain-community's graph stores keep the id of a document."""
 INCOMPLETE: Final = ""
 """Digest of a page that lost documents; it matches no source, so the next run indexes the page again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
-    """The filters of a search, parsed."""
-
-    scope: Condition
-    seed: Condition
-    hop: Condition
-    link: Condition
-    result: Condition
-
-    @property
-    def of_documents(self) -> tuple[Condition, ...]:
-        """Those on the metadata of documents."""
-        return (self.scope, self.seed, self.hop, self.result)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchOptions:
-    """The filters and additional starting points of a search, as passed by the caller.
-
-    Raises:
-        FilterError: If a filter is invalid.
-    """
-
-    filter: Filter | None = None
-    seed_filter: Filter | None = None
-    hop_filter: Filter | None = None
-    link_filter: Filter | None = None
-    result_filter: Filter | None = None
-    initial_roots: Sequence[str] = ()
-    initial_links: Sequence[AnyLink] = ()
-    conditions: Conditions = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        conditions = Conditions(
-            scope=parse_filter(self.filter),
-            seed=parse_filter(self.seed_filter),
-            hop=parse_filter(self.hop_filter),
-            link=parse_filter(self.link_filter),
-            result=parse_filter(self.result_filter),
-        )
-        object.__setattr__(self, "conditions", conditions)
-
-    @property
-    def fields_needed(self) -> frozenset[str]:
-        """Metadata fields that some part of a filter needs."""
-        return frozenset[str]().union(*(one.needed for one in self.conditions.of_documents))
-
-    @property
-    def link_fields_needed(self) -> frozenset[str]:
-        """Fields of the data of links that some part of ``link_filter`` needs."""
-        return self.conditions.link.needed
-
-    def question(self, vector: Floats, text: str = "") -> Question:
-        """The question to pass to a strategy."""
-        return Question(
-            vector=vector,
-            text=text,
-            filtered=not self.conditions.scope.always,
-            seed_filter=self.conditions.seed,
-            hop_filter=self.conditions.hop,
-            link_filter=self.conditions.link,
-            result_filter=self.conditions.result,
-            roots=tuple(filter(is_storable, dict.fromkeys(self.initial_roots))),
-            links=merge_links(self.initial_links),
-        )
 
 
 def search(

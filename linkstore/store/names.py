@@ -11,10 +11,10 @@ from linkstore.backends.base import Backend, Manifest
 from linkstore.errors import FilterError
 from linkstore.filters import Condition, Filter, parse_filter
 from linkstore.links import LINKS_KEY, links_in
-from linkstore.operations import SearchOptions
 from linkstore.plans import Candidates, Documents, Nearest, Operation, Plan, Stored
 from linkstore.requests import Engine
 from linkstore.schemacheck import recorded_schema
+from linkstore.searchoptions import SearchOptions
 from linkstore.strategies import Strategy
 from linkstore.vectors import Floats, unit_vector
 from linkstore.vocabulary import Vocabulary, names_in, unknown_name, unknown_type

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from linkstore.errors import StrategyError
 from linkstore.filters import parse_filter
-from linkstore.operations import SearchOptions
+from linkstore.searchoptions import SearchOptions
 from linkstore.strategies import DEFAULT_STRATEGY, AllPaths, Eager, Mmr, PageRank, Similarity, Strategy
 from linkstore.strategies.base import DEFAULT_MAX_NODES, DEFAULT_SEEDS
 

@@ -10,8 +10,8 @@ from linkstore.filters import Filter
 from linkstore.hits import Hits
 from linkstore.links import AnyLink
 from linkstore.observing import observed
-from linkstore.operations import SearchOptions
 from linkstore.plans import Operation
+from linkstore.searchoptions import SearchOptions
 from linkstore.store.driving import Driven
 from linkstore.store.names import check_known, check_types
 from linkstore.store.options import chosen_strategy

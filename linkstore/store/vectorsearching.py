@@ -11,8 +11,8 @@ from langchain_core.vectorstores import VectorStore
 from linkstore.filters import Filter
 from linkstore.hits import Hits
 from linkstore.links import AnyLink
-from linkstore.operations import SearchOptions
 from linkstore.plans import Operation
+from linkstore.searchoptions import SearchOptions
 from linkstore.store.options import DEFAULT_RETURNED, chosen_strategy, search_options, traversing
 from linkstore.store.searching import Searching
 from linkstore.strategies import Mmr, Similarity, Strategy

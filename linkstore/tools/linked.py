@@ -11,8 +11,8 @@ from linkstore.display import printable
 from linkstore.hits import Chain, Triple
 from linkstore.ids import is_storable
 from linkstore.neighbours import SHOWN, Neighbour, Neighbours, neighbours
-from linkstore.operations import SearchOptions
 from linkstore.plans import Operation
+from linkstore.searchoptions import SearchOptions
 from linkstore.store.names import check_known
 from linkstore.strategies import Eager
 from linkstore.strategies.base import Walk

@@ -77,6 +77,7 @@ ROOMS = {
     "schema",
     "schemachange",
     "schemacheck",
+    "searchoptions",
     "snippet",
     "store",
     "storedlinks",

@@ -44,6 +44,7 @@ FLOORS = (
         "requests",
         "schemachange",
         "schemacheck",
+        "searchoptions",
     },
     {"store", "retriever", "tracing"},
     {"context", "ingest", "evaluation", "migration", "snippet", "watch"},

@@ -11,7 +11,7 @@ from typing import get_overloads
 from documented import ROOT
 
 from linkstore import LinkRetriever, LinkStore
-from linkstore.operations import SearchOptions
+from linkstore.searchoptions import SearchOptions
 from linkstore.store.options import TAKES
 from linkstore.store.retrieving import StoreRetriever
 from linkstore.strategies import DEFAULT_STRATEGY, AllPaths, Eager, Mmr, PageRank, Similarity, Words
