@@ -74,7 +74,7 @@ def collection_paused(work: Callable[[], T]) -> T:
 
 @contextmanager
 def collections_rare() -> Iterator[None]:
-    """Have the collector look less often, while a command runs.
+    """Run the collector less often while a command runs.
 
     A command imports some 600 modules, of which nothing is garbage; with Python's thresholds the collector
     would look through all of them, for a sixth of the time of a query.

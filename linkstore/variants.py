@@ -241,7 +241,7 @@ def _without_spaces(name: str) -> str:
 
 
 def _typos(names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Names one edit apart; a different number is no slip."""
+    """Names one edit apart; names that differ in a number do not count."""
     groups: dict[str, list[str]] = defaultdict(list)
     for name in names:
         if len(name) >= _SHORTEST_TYPO:

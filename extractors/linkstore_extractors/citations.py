@@ -30,7 +30,7 @@ class CitationExtractor:
 
     - what its metadata say under ``doi``, ``arxiv``, ``pmid``, ``pmcid``, ``isbn``, ``rfc``, ``pep``
       and the other identifiers' names (case does not matter; one value or a list of them; a value that
-      is no such identifier declares nothing);
+      is not such an identifier is ignored);
     - the identifier with which its title, or the first line of a text without one, begins, when the
       title ends there or goes on after a colon, bar or dash: "PEP 8: Style Guide", "RFC 9110 - HTTP
       Semantics", but not "RFC 9110 explained";

@@ -158,7 +158,7 @@ def _stopping(store: PageStore) -> Iterator[None]:
     """Say how to go on after Ctrl-C.
 
     Raises:
-        typer.Exit: In its place.
+        typer.Exit: Instead of the KeyboardInterrupt.
     """
     try:
         yield

@@ -85,7 +85,7 @@ def _check_token(token: str | None) -> None:
 
 
 def _new_token() -> str:
-    """A token that nobody knows, which is told on stderr."""
+    """A new random token, which is shown on stderr."""
     token = secrets.token_urlsafe(32)
     note(f"token: {token}")
     return token

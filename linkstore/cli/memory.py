@@ -144,7 +144,9 @@ def _moment(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
-        raise UsageError(f"--before {text!r} is no time such as 2026-03-31 or 2026-03-31T12:00Z") from error
+        raise UsageError(
+            f"--before {text!r} is not a time such as 2026-03-31 or 2026-03-31T12:00Z"
+        ) from error
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

@@ -86,10 +86,10 @@ def _heard(handler: logging.Handler, shown: logging.Formatter, name: str = "link
 
 
 class _Noted(logging.Handler):
-    """Says what is logged; a quiet command says warnings only."""
+    """Shows log messages as notes; a quiet command shows warnings only."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Say it."""
+        """Show a message."""
         say = note if record.levelno < logging.WARNING else complain
         say(self.format(record))
 

@@ -124,7 +124,7 @@ def _evidence(hits: Hits, tokens: Sequence[int]) -> Evidence:
 
 
 def _labels(hits: Hits, question: GoldQuestion, units: GoldUnits) -> Doubles:
-    """1 for the first hit of each answer: further chunks of a page found already are no new evidence."""
+    """1 for the first hit of each answer, 0 for further chunks of a page that was already found."""
     labels = np.zeros(len(hits))
     for name in question.gold:
         first = (at for at, hit in enumerate(hits) if hit.document.id in units.documents[name])

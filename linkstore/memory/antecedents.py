@@ -26,21 +26,21 @@ from linkstore.text import fold
 _PERSONAL: Final = frozenset({"he", "him", "his", "she", "her", "hers"})
 _PLURAL: Final = frozenset({"they", "them", "their", "theirs", "these", "those"})
 _ANSWERED: Final = 1.0
-"""What the thing counts more that an answer begins with, if it was asked for."""
+"""Added weight of the thing that an answer begins with, if the question asked for a name."""
 _WHO: Final = 5.0
-"""What the person counts more that an answer begins with, if the question was who."""
+"""Added weight of the person that an answer begins with, if the question asked who."""
 _FIRST: Final = 1.25
-"""What the first entity of a text counts more: it is its subject, more often than others."""
+"""Factor for the first entity of a text, which is its subject more often than others."""
 _FADING: Final = 0.6
-"""What an entity counts less with each turn since it was mentioned."""
+"""Factor for each turn since an entity was mentioned."""
 _RESPONSE: Final = 0.4
-"""What an entity of a response counts, where one of a query counts 1."""
+"""Factor for an entity of a response; one of a query has 1."""
 
 
 def antecedent(
     pronoun: str, before: Sequence[Turn], entities: EntityFinder, focus: str | None
 ) -> tuple[str | None, bool]:
-    """What a pronoun refers to, and whether it is named for certain: the last answer was nothing else.
+    """What a pronoun refers to, and whether that is certain because the last answer was only this name.
 
     Args:
         pronoun: In lower case.

@@ -25,7 +25,7 @@ _WORD: Final = re.compile(r"(?<![\w-])[^\W\d_][\w-]*")
 
 
 def speaker_of(query: str) -> str | None:
-    """Who says what a user said: the name before a colon at its beginning; None without one."""
+    """The speaker of a turn: the name before a colon at its beginning; None without one."""
     found = _PREFIX.match(query)
     if found is None or not query[0].isupper() or any(word[0].islower() for word in found["name"].split()):
         return None
@@ -33,7 +33,7 @@ def speaker_of(query: str) -> str | None:
 
 
 def speakers_named(question: str) -> Plan[dict[str, str]]:
-    """The words of a question, as it writes them, that are part of the name of a speaker, and those names.
+    """The words of a question that are part of a speaker's name, as written there, with that name.
 
     Those with capitals are looked up, each as a word of turns. Of the turns that match it best, which are
     short ones, one begins with it if it is the name of a speaker.

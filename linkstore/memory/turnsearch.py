@@ -37,9 +37,9 @@ WHEN: Final = 0.25
 SECOND: Final = 0.75
 """What a turn two links away counts, where one next to it counts 1."""
 SEGMENT: Final = 0.3
-"""What the turns of its segment give to a turn, where it gives 1 itself."""
+"""Weight of the turns of a segment, where a turn itself has weight 1."""
 SPOKEN: Final = 0.15
-"""What it gives to a turn that the question names its speaker."""
+"""Weight of the speaker, for turns of the speaker that the question names."""
 _SEEDS: Final = 40
 """Of so many turns, the best of the first stage, those two links away are looked at."""
 _WHEN: Final = re.compile(

@@ -62,7 +62,7 @@ class Way:
         return frozenset(edge.kind for edge in self.edges)
 
     def is_independent_of(self, other: Way) -> bool:
-        """Whether both follow different kinds, and share no document but their end and their start."""
+        """Whether both follow different kinds, and have no document in common except their start and end."""
         common = set(self.positions[:-1]) & set(other.positions[:-1])
         shared_start = {self.positions[0]} & {other.positions[0]}
         return self.kinds != other.kinds and common <= shared_start

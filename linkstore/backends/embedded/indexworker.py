@@ -116,4 +116,4 @@ class _Worker:
         for line in self._orders:
             if line == FLUSH:
                 self._asked += 1
-        os._exit(0)  # the writer has ended, or has no more use for an index; nothing here needs an end
+        os._exit(0)  # the writer has ended, or needs no index any more; nothing has to be closed

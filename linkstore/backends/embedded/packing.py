@@ -14,7 +14,7 @@ from linkstore.backends.embedded.runs import Run
 from linkstore.vectors import Bools, Ints
 
 FLOOR: Final = 500
-"""Up to this many removed documents are no reason to pack a mirror."""
+"""A mirror with at most this many removed documents is not packed."""
 SHARE: Final = 0.5
 """A mirror is packed when its removed documents exceed this share of the existing ones."""
 

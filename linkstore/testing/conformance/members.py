@@ -53,7 +53,7 @@ class MembersCases(Cases):
         ("cap", "size", "given"), [(0, 1, 0), (2, 3, 0), (3, 4, 0), (4, 4, 4), (5, 4, 4)]
     )
     def test_a_hub_gives_none(self, probe: Probe, cap: int, size: int, given: int) -> None:
-        """[M-3, M-4] More than cap members: none given and cap + 1 counted; exactly cap is no hub."""
+        """[M-3, M-4] More than cap members: none given and cap + 1 counted; exactly cap: not a hub."""
         probe.put(*(record(f"{n}", 0.5, at("x")) for n in range(4)), record("other", 0.5, at("y")))
         met = probe.met(["x"], cap=cap)
         assert (len(met.of["x"]), met.sizes["x"]) == (given, size)
