@@ -13,6 +13,7 @@ import pytest
 from stores import backend, exact, nearest, put, vectors
 
 from linkstore.backends.embedded import process
+from linkstore.backends.embedded.forks import FORKS
 from linkstore.errors import BackendError, StoreClosedError
 from linkstore.gc_pause import collection_paused
 
@@ -188,6 +189,30 @@ def test_a_closed_store_is_closed_in_a_child_too(tmp_path) -> None:
         return True
 
     in_child(child)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_database_that_cannot_be_left_to_the_parent_does_not_keep_others_from_it(tmp_path) -> None:
+    """Such as one whose close was interrupted, and which nothing has collected yet."""
+
+    class Broken:
+        def close_inherited(self) -> None:
+            raise RuntimeError("broken")
+
+    broken = [Broken() for _ in range(10)]  # one of them is very likely to come before the store
+    for one in broken:
+        FORKS.opened(one)
+    store = backend(tmp_path / "kb")
+    put(store, 0, 10)
+    in_child(lambda: len(nearest(store, ASKED, 100)) == 10)
+    store.close()
+
+
+def test_a_connection_that_an_interrupted_close_has_closed_is_left_as_it_is(tmp_path) -> None:
+    store = backend(tmp_path / "kb")
+    put(store, 0, 10)
+    store._database._writer.close()
+    in_child(lambda: len(nearest(store, ASKED, 100)) == 10)
 
 
 def test_the_collector_is_on_in_a_child_forked_during_another_threads_pause() -> None:

@@ -8,7 +8,7 @@ from collections import Counter
 import apsw
 import pytest
 
-from linkstore import Link, LinkStore, operations
+from linkstore import Link, LinkStore, searchoptions
 from linkstore.errors import EmbeddingError, StoreMovedError
 from linkstore.filters import parse_filter
 from linkstore.strategies import Eager, PageRank, Similarity
@@ -91,7 +91,7 @@ def test_each_filter_is_parsed_once(store, monkeypatch):
             parsed.append(filter)
         return parse_filter(filter)
 
-    monkeypatch.setattr(operations, "parse_filter", counted)
+    monkeypatch.setattr(searchoptions, "parse_filter", counted)
     monkeypatch.setattr("linkstore.store.names.parse_filter", counted)
     asked = {"lang": "en"}
     assert store.search(QUESTION, filter=asked)

@@ -235,8 +235,9 @@ class Database:
         """Close all connections without touching the files; for a forked child, between transactions."""
         for connection in (*self._idle, self._writer):
             if connection is not None:
-                connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-                connection.close(True)
+                with contextlib.suppress(apsw.ConnectionClosedError):  # by a close that was interrupted
+                    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+                    connection.close(True)
         self._idle, self._writer, self.left_to_parent = [], None, True
 
     def _close_writer(self) -> None:

@@ -8,6 +8,7 @@ disappear once every inherited connection is closed, which is safe only between 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -77,9 +78,10 @@ class Forks:
         busy = {id(database) for _, database in self.under_way.values()}
         inherited, self._open = list(self._open), weakref.WeakSet()
         self.under_way.clear()
-        for database in inherited:
-            if id(database) not in busy:
-                database.close_inherited()
+        with contextlib.ExitStack() as each:  # the error of one must not leave the others open
+            for database in inherited:
+                if id(database) not in busy:
+                    each.callback(database.close_inherited)
 
 
 FORKS: Final = Forks()
