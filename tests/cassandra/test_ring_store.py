@@ -116,9 +116,15 @@ def opened(ring: Ring) -> Iterator[Callable[..., LinkStore]]:
 
 
 @pytest.fixture(scope="module")
-def stores(opened) -> Stores:
-    """With the pages of each test in them."""
+def stores(ring: Ring, opened) -> Stores:
+    """With the pages of each test in them.
+
+    Members that a node did not see deleted come back after ``gc_grace_seconds``. Readers ignore them, but
+    count them; and the nodes may need longer than the usual minute to come back on a slow machine.
+    """
     made = Stores(opened(), LinkStore(embedding(), backend=OracleBackend()))
+    with ring.connect(KEYSPACE) as session:
+        session.execute("ALTER TABLE linkstore_members WITH gc_grace_seconds = 3600", timeout=LONGEST)
     for store in made.each():
         for side in ("killed", "paused"):
             store.add_documents(pages(side))
