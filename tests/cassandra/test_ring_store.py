@@ -123,11 +123,11 @@ def stores(ring: Ring, opened) -> Stores:
     count them; and the nodes may need longer than the usual minute to come back on a slow machine.
     """
     made = Stores(opened(), LinkStore(embedding(), backend=OracleBackend()))
-    with ring.connect(KEYSPACE) as session:
-        session.execute("ALTER TABLE linkstore_members WITH gc_grace_seconds = 3600", timeout=LONGEST)
     for store in made.each():
         for side in ("killed", "paused"):
             store.add_documents(pages(side))
+    with ring.connect(KEYSPACE) as session:
+        session.execute("ALTER TABLE linkstore_members WITH gc_grace_seconds = 3600", timeout=LONGEST)
     return made
 
 
