@@ -30,9 +30,19 @@ _LEAVES: Final = "|".join(
 """Elements that change nothing around them, if they hold no other."""
 _SHAPES: Final = "circle ellipse g line path polygon polyline rect use"
 _SHAPE: Final = rf"/?+(?:{_SHAPES.replace(' ', '|')}){_ATTRIBUTES}/?+|title>[^<]*+</title"
+_CLOSED_SHAPE: Final = "|".join(
+    ("title>[^<]*+</title>", *(rf"{name}{_ATTRIBUTES}(?:/>|>[^<]*+</{name}>)" for name in _SHAPES.split()))
+)
+_CLOSED_DRAWING: Final = rf"svg{_ATTRIBUTES}(?<!/)>(?:[^<]*+<(?:{_CLOSED_SHAPE})){{0,64}}+[^<]*+</svg>"
+_SYMBOLS: Final = (
+    rf"(?:[^<]*+<symbol{_ATTRIBUTES}(?<!/)>"
+    rf"(?:[^<]*+<(?:{_CLOSED_SHAPE}|{_CLOSED_DRAWING})){{0,64}}+[^<]*+</symbol>){{0,64}}+"
+)
+"""Drawings to be used elsewhere, as themes have them at the start of each page. No end tag in one closes what
+is around it."""
 _TOKEN: Final = re.compile(
     rf"<(?:{_LEAVES}|{_RAW}"
-    rf"|svg{_ATTRIBUTES}(?<!/)>(?:[^<]*+<(?:{_SHAPE})>){{0,64}}+[^<]*+</svg>"
+    rf"|svg{_ATTRIBUTES}(?<!/)>(?:(?:[^<]*+<(?:{_SHAPE})>){{0,64}}+|{_SYMBOLS})[^<]*+</svg>"
     rf"|select{_ATTRIBUTES}(?<!/)>(?:[^<]*+</?option{_ATTRIBUTES}>){{0,64}}+[^<]*+</select>"
     r"|!--(?:-?>|(?s:.*?)--!?>)"
     r"|[!?](?!\[|--)[^>]*+>"
@@ -112,7 +122,7 @@ _LISTS: Final = _ends("ul ol menu dir dl td th")
 _CLOSER_LOOK: Final = _starts(
     "applet basefont bgsound command frame frameset iframe image isindex keygen listing marquee math menuitem"
     " noembed noframes optgroup option plaintext script select selectedcontent style svg template textarea"
-    f" title xmp {_SHAPES}"
+    f" symbol title xmp {_SHAPES}"
 )
 """Their content is read in other ways, or changes how that of others is."""
 

@@ -14,14 +14,20 @@ from linkstore.extraction.order import in_order
 from linkstore.extraction.tags import Tags
 
 DEEP = "<div>" * 2000
+SPRITE = """
+    <svg style="display: none"><symbol id="sun"><title>Sun</title>
+    <svg viewBox="0 0 24 24"><circle r="9"></circle><path d='M0 0'/></svg></symbol>
+    <symbol id="line"><line x1="1"></line></symbol></svg>
+"""
 NAMES = """
     a b font nobr div p ul li dl dd dt table tr td th tbody caption colgroup col svg math g path button h1 h2
     select option object span x ruby rt form input br hr section body html head textarea title noscript image
-    template link frameset desc
+    template link frameset desc symbol
 """
 SPECIAL = """
     <!--_<p>_--> <!--> <!doctype_html> <svg><path_d=1_/><g></g></svg> <svg></g><path/></svg> <p/> x
-    <svg><title>x</title></svg> <select><option>a<option>b</select> <title>a<b</title> <![CDATA[x]]> </3
+    <svg><title>x</title></svg> <svg><symbol><svg><g/></svg></symbol></svg> <symbol><g></symbol>
+    <select><option>a<option>b</select> <title>a<b</title> <![CDATA[x]]> </3
     <textarea><p></textarea>
 """
 FORMS = (
@@ -56,6 +62,7 @@ ELEMENTS = st.recursive(
         "<dl><div><dt>a<dd>b</div></dl><ruby>a<rt>b</rt></ruby>",
         "<P><B>a</B><HR><A HREF=x NAME=y>z</A>",
         "<ul><li><p>a<ul><li>b</ul><li>c</ul>" * 1000,
+        f"<p>a</p>{SPRITE}<p>b<svg><use href='#sun'></use></svg></p>",
     ],
 )
 def test_most_pages_are_in_order(page):
@@ -86,6 +93,12 @@ def test_most_pages_are_in_order(page):
         "<svg><style><div></style></svg>",
         "<svg><![CDATA[<div>]]></svg>",
         "<body a><body b>",
+        "<symbol></symbol>",
+        "<svg><symbol><path><svg></path></svg></symbol></svg>",
+        "<svg><symbol><svg><svg></svg></svg></symbol></svg>",
+        "<svg><symbol><path d=M/></symbol></svg>",
+        "<svg><symbol><div></div></symbol></svg>",
+        f"<svg><symbol><title></symbol></svg>{DEEP}",
         "<p title='",
         "<!-- a",
         "<plaintext>",
