@@ -57,6 +57,8 @@ SERVER: dict[str, object] = {
 }
 """The peers do not retry, and compacting vectors on two cores slows the server down."""
 SETTINGS = CassandraSettings(timeout=300, deadline=600, lexical=False)
+FLUSH_SECONDS = 1800.0
+"""Flushing the vector indexes of all stores takes minutes on a busy machine."""
 BATCH = 500
 BARE_EACH = 4
 """Bare inserts, which are the slowest, write every fourth batch."""
@@ -264,7 +266,7 @@ def _filled(server: Server, ours: Ours, bare: Bare, peers: list[Peer]) -> Row:
                 seconds[name] += store.add(batch)
                 added[name] += len(batch)
         sys.stderr.write(f"\r{batch.stop:,} of {size:,} documents ")
-    server.nodetool("flush", KEYSPACE)
+    server.nodetool("flush", KEYSPACE, seconds=FLUSH_SECONDS)
     rates = {name: added[name] / spent for name, spent in seconds.items()}
     row: Row = {"documents": size}
     row |= {f"{name}, documents/s": rate for name, rate in rates.items()}

@@ -41,8 +41,12 @@ class Endpoint:
         """What ``--store`` takes."""
         return f"cassandra://{self.host}:{self.port}/{keyspace}/{table}"
 
-    def nodetool(self, *arguments: str) -> str:
+    def nodetool(self, *arguments: str, seconds: float = NODETOOL_SECONDS) -> str:
         """What ``nodetool`` says: ``nodetool("flush", keyspace)``. It takes one or two seconds.
+
+        Args:
+            arguments: The command and what it is about.
+            seconds: How long to wait for it; flushing large vector indexes on a busy machine takes minutes.
 
         Raises:
             ServerError: It failed, or the node does not answer.
@@ -50,11 +54,9 @@ class Endpoint:
         node = Node(folder=Path(self.folder), native_port=self.port, storage_port=0, jmx_port=self.jmx_port)
         command = nodetool_command(java_17(), jars(), node, arguments)
         try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, check=False, timeout=NODETOOL_SECONDS
-            )
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds)
         except subprocess.TimeoutExpired:
-            raise ServerError(f"nodetool {' '.join(arguments)}: no answer in {NODETOOL_SECONDS} s") from None
+            raise ServerError(f"nodetool {' '.join(arguments)}: no answer in {seconds} s") from None
         if done.returncode:
             raise ServerError(f"nodetool {' '.join(arguments)}: {done.stdout}{done.stderr}")
         return done.stdout

@@ -21,7 +21,7 @@ from cassandra_server.config import (
     java_command,
     logback_xml,
 )
-from cassandra_server.endpoint import Endpoint, connect
+from cassandra_server.endpoint import NODETOOL_SECONDS, Endpoint, connect
 from cassandra_server.machine import ServerError, free_port, jars, java_17
 from cassandra_server.process import WatchedProcess
 
@@ -185,9 +185,9 @@ class Server:
         if self._own_folder:
             shutil.rmtree(self.node.folder, ignore_errors=True)
 
-    def nodetool(self, *arguments: str) -> str:
+    def nodetool(self, *arguments: str, seconds: float = NODETOOL_SECONDS) -> str:
         """See :meth:`Endpoint.nodetool`."""
-        return self.endpoint.nodetool(*arguments)
+        return self.endpoint.nodetool(*arguments, seconds=seconds)
 
     def connect(self, keyspace: str | None = None) -> AbstractContextManager[Any]:
         """A session of cassandra-driver; see :func:`~cassandra_server.endpoint.connect`."""
