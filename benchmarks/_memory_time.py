@@ -1,15 +1,15 @@
-"""What a turn and a recall cost in a short session and in a long one, in CPU time."""
+"""What a turn and a recall cost in a short session and in a long one, by the clock and in CPU time."""
 
 from __future__ import annotations
 
 import random
-import statistics
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from _report import milliseconds
+from _retrieval_stores import Stores
 from langchain_core.embeddings import Embeddings
 
 from linkstore import LinkStore
@@ -23,25 +23,46 @@ from linkstore.memory.writing import (
 )
 
 KEY = SessionKey(run_id="long", user_id="u")
-ASKED = 40
+CALLS = 100
+WARM = 5
+"""Calls before the first that counts."""
+BATCH = 5_000
 
 
-def times(embedding: Embeddings, sizes: Sequence[int] = (100, 10_000)) -> list[dict[str, Any]]:
-    """Medians in milliseconds of CPU, for sessions of so many turns, with an entity that all mention."""
+def times(
+    embedding: Embeddings, sizes: Sequence[int] = (100, 10_000), *, cassandra: bool = False
+) -> list[dict[str, Any]]:
+    """Milliseconds in sessions of so many turns, with an entity that all mention."""
     rows = []
-    for size in sizes:
-        chance = random.Random(size)
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            LinkStore.open(folder, embedding) as store,
-            ConversationMemory(store) as memory,
-        ):
-            _fill(store, size, chance)
-            memory.recall(KEY, "what about it?")
-            adding = _median(lambda: memory.add(KEY, _words(chance, 12), _words(chance, 20)))  # noqa: B023
-            asking = _median(lambda: memory.recall(KEY, f"what about {_words(chance, 4)}"))  # noqa: B023
-        rows.append({"turns": size, "add, ms": adding, "recall, ms": asking})
+    with Stores(cassandra=cassandra, folders=True) as stores:
+        for size in sizes:
+            chance = random.Random(size)
+            with stores.opened(embedding) as store, ConversationMemory(store) as memory:
+                _fill(store, size, chance)
+                rows.append({"turns": size, **_of_calls(memory, chance)})
     return rows
+
+
+def _of_calls(memory: ConversationMemory, chance: random.Random) -> dict[str, float]:
+    """What recalls cost, then what turns cost."""
+    return {
+        **_taken("recall", lambda: memory.recall(KEY, f"what about {_words(chance, 4)}")),
+        **_taken("add", lambda: memory.add(KEY, _words(chance, 12), _words(chance, 20))),
+    }
+
+
+def _taken(name: str, call: Callable[[], object]) -> dict[str, float]:
+    seconds, cpu = [], []
+    for _ in range(WARM + CALLS):
+        start, used = time.perf_counter(), time.process_time()
+        call()
+        seconds.append(time.perf_counter() - start)
+        cpu.append(time.process_time() - used)
+    return {
+        f"{name} p50 ms": milliseconds(seconds[WARM:]),
+        f"{name} p95 ms": milliseconds(seconds[WARM:], 95),
+        f"{name} CPU p50 ms": milliseconds(cpu[WARM:]),
+    }
 
 
 def _fill(store: LinkStore, size: int, chance: random.Random) -> None:
@@ -66,17 +87,10 @@ def _fill(store: LinkStore, size: int, chance: random.Random) -> None:
         if at % SEGMENT_TURNS < 50:
             documents += entity_documents(turn)
     documents.append(session_document(turn))
-    store.add_documents(documents)
+    for start in range(0, len(documents), BATCH):
+        store.add_documents(documents[start : start + BATCH])
+    store.flush()
 
 
 def _words(chance: random.Random, count: int) -> str:
     return " ".join(f"word{chance.randrange(3000)}" for _ in range(count))
-
-
-def _median(call: Callable[[], object]) -> float:
-    taken = []
-    for _ in range(ASKED):
-        start = time.process_time()
-        call()
-        taken.append(time.process_time() - start)
-    return round(1000 * statistics.median(taken), 1)

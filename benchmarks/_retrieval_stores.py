@@ -1,8 +1,9 @@
-"""Where the retrieval benchmark keeps its corpora: in SQLite, or on a Cassandra server that it starts."""
+"""Where benchmarks keep their stores: embedded, or on a Cassandra server that they start."""
 
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
@@ -20,10 +21,12 @@ class Stores(ExitStack):
 
     Args:
         cassandra: Whether they lie in Cassandra (Java 17 and Maven are needed).
+        folders: Whether embedded ones lie in folders, and not in the memory of the process.
     """
 
-    def __init__(self, *, cassandra: bool) -> None:
+    def __init__(self, *, cassandra: bool, folders: bool = False) -> None:
         super().__init__()
+        self._folders = folders
         self._session = self._started() if cassandra else None
         self._numbers = count(1)
 
@@ -40,10 +43,13 @@ class Stores(ExitStack):
     @contextmanager
     def opened(self, embedding: Embeddings) -> Iterator[LinkStore]:
         """A store for one corpus."""
-        if self._session is None:
-            store = LinkStore.open(":memory:", embedding)
-        else:
+        if self._session is not None:
             table = f"corpus_{next(self._numbers)}"
-            store = LinkStore.cassandra(embedding, session=self._session, keyspace=KEYSPACE, table=table)
-        with store:
+            opened = LinkStore.cassandra(embedding, session=self._session, keyspace=KEYSPACE, table=table)
+        elif self._folders:
+            folder = self.enter_context(tempfile.TemporaryDirectory(prefix="linkstore-benchmark-"))
+            opened = LinkStore.open(Path(folder) / "kb", embedding)
+        else:
+            opened = LinkStore.open(":memory:", embedding)
+        with opened as store:
             yield store

@@ -10,10 +10,8 @@ Maven are needed). Times of CPU are of this process alone; other programs distur
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +44,10 @@ def main() -> None:
         listed("recall of search, in %", recall(options.recall), as_json=options.json, record_as=name)
         return
     data = make(options.documents)
-    with _opened(data, cassandra=options.cassandra) as store:
+    with (
+        Stores(cassandra=options.cassandra, folders=True) as stores,
+        stores.opened(GivenVectors(data)) as store,
+    ):
         for _, batch in data.batches(BATCH):
             store.add_documents(batch)
         store.flush()
@@ -54,19 +55,6 @@ def main() -> None:
     engine = "Cassandra" if options.cassandra else "embedded"
     name = options.record and f"{options.record}{'-cassandra' if options.cassandra else ''}"
     listed(f"tools, {options.documents:,} documents, {engine}", rows, as_json=options.json, record_as=name)
-
-
-@contextmanager
-def _opened(data: GrowthData, *, cassandra: bool) -> Iterator[LinkStore]:
-    if cassandra:
-        with Stores(cassandra=True) as stores, stores.opened(GivenVectors(data)) as store:
-            yield store
-    else:
-        with (
-            tempfile.TemporaryDirectory(prefix="linkstore-tools-") as folder,
-            LinkStore.open(Path(folder) / "kb", GivenVectors(data)) as store,
-        ):
-            yield store
 
 
 def _measured(store: LinkStore, data: GrowthData, questions: int) -> Iterator[dict[str, Any]]:
