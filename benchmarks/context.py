@@ -73,26 +73,31 @@ def main() -> None:
             made = SETS[name](Path(options.data))
             sets.append(measured(made, embedding, made.budgets or options.budgets, options))
             _print(options, sets[-1:])
-            record(options.record, _recorded(sets))
+            record(options.record, _by_set(sets[-1:]))
+        record(options.record, _beyond_ranks(sets))
     for part in filter(None, options.parts.split(",")):
         name = options.record and f"{options.record}-{part}"
         listed(part, PARTS[part](embedding), as_json=options.json, record_as=name)
 
 
-def _recorded(sets: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Recall by set, in the order of the budgets, and how much more the compiler finds than ranks do."""
-    rows = {
+def _by_set(sets: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Recall by set, in the order of the budgets."""
+    return {
         f"{one['set']}, {one['embedding']}": {
             "questions": one["questions"],
             **{method: [*shares.values()] for method, shares in one["recall"].items()},
         }
         for one in sets
     }
-    both = [row for row in rows.values() if {"compiled", "rank"} <= set(row)]
+
+
+def _beyond_ranks(sets: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """How much more the compiler finds than ranks do, over several sets and all budgets."""
+    both = [row for row in _by_set(sets).values() if {"compiled", "rank"} <= set(row)]
+    if len(both) < 2:
+        return {}
     more = [a - b for row in both for a, b in zip(row["compiled"], row["rank"], strict=True)]
-    if len(both) > 1:
-        rows["+".join(one["set"] for one in sets)] = {"mean": float(np.mean(more)), "worst": min(more)}
-    return rows
+    return {"+".join(one["set"] for one in sets): {"mean": float(np.mean(more)), "worst": min(more)}}
 
 
 def measured(
