@@ -18,6 +18,7 @@ UNSEEN_MARKS = {"toc", "footer", "navheader", "navfooter", "navigation", "sphinx
 """Classes and ids of tables of contents, bars and footers, which are no main content."""
 LEAVES = (*sorted(HEADINGS), "p", "li", "dt", "dd", "td", "th", "pre")
 LINES = {*LEAVES, "tr", "div", "section", "article", "table", "ul", "ol", "dl", "blockquote", "br", "hr"}
+SECTIONS = {"section", "article"}
 LONGEST = 40
 """Letters of a line that are looked for."""
 
@@ -31,24 +32,26 @@ class PageText:
         anchors: Where in the text each ``id`` or ``name`` stands; the first of each.
         headings: Begin and end of each heading in the text.
         lines: Where lines begin.
+        sections: Where sections with a heading begin; what precedes the heading in one belongs to it.
     """
 
     text: str = ""
     anchors: dict[str, int] = field(default_factory=dict)
     headings: list[tuple[int, int]] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
+    sections: set[int] = field(default_factory=set)
 
     @classmethod
     def read(cls, path: Path) -> PageText:
         tree = html5lib.parse(decoded(path.read_bytes()), treebuilder="etree", namespaceHTMLElements=False)
         walk = _Walk()
         walk.visit(tree, seen=True)
-        return cls("".join(walk.parts), walk.anchors, walk.headings, walk.lines)
+        return cls("".join(walk.parts), walk.anchors, walk.headings, walk.lines, walk.sections)
 
     def after(self, anchor: str) -> list[str]:
         """What an anchor leads to: the heading it stands on, if it does, and the line there.
 
-        A heading that another one follows leads to itself alone.
+        A heading that another one follows, or a section with a heading, leads to itself alone.
         """
         at = self.anchors[anchor]
         heading = next((span for span in self.headings if span[0] <= at < span[1]), None)
@@ -57,7 +60,7 @@ class PageText:
         following = bisect_right(self.lines, at)
         end = self.lines[following] if following < len(self.lines) else len(self.text)
         found = [self.text[heading[0] : heading[1]]] if heading is not None else []
-        if found and any(begin == at for begin, _ in self.headings):
+        if found and (at in self.sections or any(begin == at for begin, _ in self.headings)):
             return found
         return [part for part in (*found, self.text[at : min(end, at + LONGEST)]) if part]
 
@@ -106,6 +109,7 @@ class _Walk:
         self.anchors: dict[str, int] = {}
         self.headings: list[tuple[int, int]] = []
         self.lines: list[int] = []
+        self.sections: set[int] = set()
         self._at = 0
 
     def visit(self, node: Any, *, seen: bool, listing: bool = False) -> None:
@@ -127,6 +131,8 @@ class _Walk:
         self._line(node.tag)
         if node.tag in HEADINGS and self._at > begin:
             self.headings.append((begin, self._at))
+        if node.tag in SECTIONS and self.headings and self.headings[-1][0] >= begin:
+            self.sections.add(begin)
 
     def _line(self, tag: str) -> None:
         if tag in LINES and (not self.lines or self.lines[-1] != self._at):

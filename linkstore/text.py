@@ -70,7 +70,7 @@ def tokens(text: str) -> tuple[str, ...]:
     Marks are the vowel signs, points and accents of Unicode's category M: they belong to the letter before.
     """
     folded = fold(text)
-    return tuple(_pattern(_joining(folded)).findall(folded))
+    return tuple(_pattern(joining(folded)).findall(folded))
 
 
 def written_words(text: str) -> Iterator[re.Match[str]]:
@@ -78,15 +78,15 @@ def written_words(text: str) -> Iterator[re.Match[str]]:
 
     A few characters fold to several words, or to none: there the two differ.
     """
-    return _pattern(_joining(text)).finditer(text)
+    return _pattern(joining(text)).finditer(text)
 
 
 def word_pattern(text: str) -> str:
     """A regular expression without groups that finds the words of this text."""
-    return _spelt_out(_joining(text))
+    return _spelt_out(joining(text))
 
 
-def _joining(text: str) -> str:
+def joining(text: str) -> str:
     r"""The characters of a text, each once, that belong to the letter before and that ``\w`` leaves out."""
     if text.isascii():
         return ""
@@ -98,15 +98,15 @@ def _joins(character: str) -> bool:
     return category(character)[0] == "M" or _IGNORABLE.match(character) is not None
 
 
-def _spelt_out(joining: str) -> str:
-    letters = rf"\w[\w{joining}]*" if joining else r"\w+"
-    unseen = f"[{found}]*" if (found := "".join(_IGNORABLE.findall(joining))) else ""
+def _spelt_out(joined: str) -> str:
+    letters = rf"\w[\w{joined}]*" if joined else r"\w+"
+    unseen = f"[{found}]*" if (found := "".join(_IGNORABLE.findall(joined))) else ""
     return rf"{letters}(?:['\u2019]{unseen}{letters})*"
 
 
 @lru_cache(maxsize=256)
-def _pattern(joining: str) -> re.Pattern[str]:
-    return re.compile(_spelt_out(joining))
+def _pattern(joined: str) -> re.Pattern[str]:
+    return re.compile(_spelt_out(joined))
 
 
 def _casefolded(text: str) -> str:

@@ -281,7 +281,7 @@ def _places(base: str) -> tuple[str, str] | None:
 def _any_url(url: str, base: str, policy: UrlPolicy) -> str | None:
     """As :func:`_page_url`, whatever the URL and the base."""
     try:
-        joined = urljoin(base, url.replace("\\", "/")) if base else url
+        joined = join_url(base, url.replace("\\", "/")) if base else url
         if _NORMAL.fullmatch(joined):
             return _under_policy(joined, policy)
         canonical = _canonical(joined)
@@ -372,10 +372,23 @@ def _named(
     return url
 
 
+def join_url(base: str, url: str) -> str:
+    """A URL against a base, as in RFC 3986, section 5.2.
+
+    Args:
+        base: Absolute.
+        url: Without fragment. An empty query, ``?``, leads to the base without its query.
+
+    Raises:
+        ValueError: If it cannot be parsed.
+    """
+    return base.partition("#")[0].partition("?")[0] if url == "?" else urljoin(base, url)
+
+
 def _joined(base: str, url: str) -> str:
     """``url`` against ``base``; the base itself where the URL is garbage."""
     try:
-        return urljoin(base, url)
+        return join_url(base, url)
     except ValueError:
         return base
 

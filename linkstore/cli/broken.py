@@ -53,12 +53,14 @@ def show_broken(store: CoreStore, *, json: bool) -> None:
 
 
 def _show(found: Iterator[BrokenLink]) -> None:
+    from linkstore.letters import readable_url
+
     console = stdout()
     for page, links in groupby(found, key=lambda one: one.page):
         console.print(printable(page), style="bold cyan")
         for one in links:
             label = f" “{one.label}”" if one.label else ""
-            console.print(printable(f"  {one.tag}{label}"))
+            console.print(printable(f"  {readable_url(one.tag)}{label}"))
 
 
 def _broken(store: CoreStore, missing: frozenset[str]) -> Iterator[BrokenLink]:

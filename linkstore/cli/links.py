@@ -79,6 +79,8 @@ def _rows(neighbours: Iterable[Neighbour], side: str) -> list[dict[str, Any]]:
 
 
 def _show(entry: dict[str, Any]) -> None:
+    from linkstore.letters import readable_url
+
     console = stdout()
     console.print(printable(entry["id"]), style="bold cyan")
     for side, arrow, others in (("outgoing", "→", "to"), ("incoming", "←", "from")):
@@ -86,7 +88,7 @@ def _show(entry: dict[str, Any]) -> None:
             label = f" “{row['label']}”" if row["label"] else ""
             ids = _listed(row[others], more=row["more"])
             data = f" {data_text(row['data'])}" if "data" in row else ""
-            console.print(printable(f"  {row['kind']} {row['tag']}{label}{data} {arrow} {ids}"))
+            console.print(printable(f"  {row['kind']} {readable_url(row['tag'])}{label}{data} {arrow} {ids}"))
 
 
 def _listed(ids: Sequence[str], *, more: bool) -> str:

@@ -335,6 +335,17 @@ def test_links_are_shown_for_a_person(store):
     assert "hyperlink /uptown ← tower" in linkstore("links", "uptown", "--store", store)[1]
 
 
+def test_urls_are_shown_in_their_own_letters(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "東京.md").write_text("# 東京\n\nSee [it](日本.md) and [that](न.md).\n")
+    (tmp_path / "docs" / "日本.md").write_text("# 日本\n\nText.\n")
+    store = str(tmp_path / "kb")
+    linkstore("index", str(tmp_path / "docs"), "--store", store)
+
+    assert "hyperlink /日本.md “it” → 日本.md" in linkstore("links", "東京.md", "--store", store)[1]
+    assert linkstore("links", "--broken", "--store", store)[1] == "東京.md\n  /न.md “that”\n"
+
+
 def test_a_person_is_named_a_few_of_many_links(tmp_path):
     words = [Document(id=f"w{number}", page_content=f"word {number}") for number in range(9)]
     for document in words:

@@ -294,6 +294,8 @@ def test_markdown_headings_get_the_ids_github_gives_them():
     found = [(block.text, block.fragment) for block in content.blocks if block.level]
     assert found == [("A b c!", "a-b-c"), ("Same", "same"), ("Same", "same-1"), ("Own", "mine")]
     assert slug("Über uns: 2-3_x") == "über-uns-2-3_x"
+    assert slug("हिन्दी (भाषा)।") == "हिन्दी-भाषा"
+    assert slug("İstanbul") == "i\u0307stanbul"
 
 
 def test_markdown_keeps_links_tables_and_code():

@@ -271,7 +271,11 @@ def test_block_ids_name_their_blocks():
         ),
         ("a: &a {x: 1}\nb: {<<: [*a, *a]}", "merge keys"),
         ("a: !!python/object/apply:os.system [ls]", "not valid YAML"),
-        ("a: " + "9" * 5000, "not valid YAML"),
+        ("a: " + "9" * 5000, "not of its type"),
+        ("a: 2001-13-45", "not of its type"),
+        ("a: !!timestamp soon", "not of its type"),
+        ("a: !!bool maybe", "not of its type"),
+        ('a: !!int ""', "not of its type"),
         ("a: 0x" + "f" * 5000, "too many digits"),
         ("a: " + "[" * 30_000 + "]" * 30_000, "more than 20 deep"),
         ("{a: " * 15_000, "more than 20 deep"),
@@ -289,6 +293,29 @@ def test_broken_front_matter_is_reported_and_the_note_kept(store, tmp_path, fron
     assert list(summary.skipped) == ["a.md (front matter)"]
     (document,) = store.scan()
     assert document.page_content == "A\n\nText."
+
+
+def test_tags_and_headings_keep_the_vowel_signs_of_their_script(store, tmp_path):
+    write(
+        tmp_path,
+        {
+            "शब्द.md": "# शब्द\n\n#हिन्दी #தமிழ்/சொல் #שָׁלוֹם #می‌خواهم #ि #1\n\n"
+            "More of it comes [यहाँ](#बाद-में).\n\n## बाद में\n\nText.\n\n## X {#मुंबई}\n\nText.\n",
+            "b.md": "[x](शब्द.md#बाद-में) [y](शब्द.md#मुंबई)\n\n> [!सूचना] Read\n> this\n",
+        },
+    )
+    index_vault(store, tmp_path, links=LINKS)
+
+    assert links_of(store, "शब्द.md", "tag") == {
+        "हिन्दी",
+        "தமிழ்/சொல்",
+        "שָׁלוֹם",
+        "می‌خواهم",
+    }
+    assert led_to(store, "शब्द.md") == {"शब्द.md#बाद-में"}
+    assert led_to(store, "b.md") == {"शब्द.md#बाद-में", "शब्द.md#मुंबई"}
+    (document,) = store.get_by_ids(["b.md"])
+    assert document.page_content.endswith("Read this")
 
 
 def test_front_matter_is_plain_json():

@@ -94,6 +94,11 @@ def test_a_url_has_one_spelling(href, url):
     assert normalize_url(href, base=BASE) == url
 
 
+@pytest.mark.parametrize(("href", "url"), [("?", ""), ("?#f", "#f"), ("#f", "?q=1#f"), ("?a=2", "?a=2")])
+def test_an_empty_query_takes_the_place_of_the_one_of_the_base(href, url):
+    assert normalize_url(href, base="https://x.org/list?q=1#g") == f"https://x.org/list{url}"
+
+
 @pytest.mark.parametrize(
     "href",
     [

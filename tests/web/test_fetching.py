@@ -325,6 +325,7 @@ def test_an_honest_url_is_read_as_browsers_do(url, port, path):
         ("b", "http://docs.test/a/b"),
         ("/b c", "http://docs.test/b%20c"),
         ("?q=é", "http://docs.test/a/?q=%C3%A9"),
+        ("?", "http://docs.test/a/"),
         ("\\b", "http://docs.test/b"),
         ("  b#c ", "http://docs.test/a/b"),
         ("//münchen.test/", "http://xn--mnchen-3ya.test/"),

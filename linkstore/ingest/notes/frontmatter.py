@@ -19,6 +19,8 @@ _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BETWEEN_TAGS: Final = re.compile(r"[,\s]+")
 _MOST_URLS: Final = 100
 _MERGES: Final = re.compile(r"<<\s*:|!!merge")
+_UNFIT: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What PyYAML raises, beside its own errors, for a value that its tag does not fit: ``!!timestamp soon``."""
 LONGEST: Final = 64 * 2**10
 """Characters of front matter that are read."""
 
@@ -77,9 +79,14 @@ def read_front_matter(source: str) -> FrontMatter:
         read = yaml.load(source, Loader=_LOADER)  # noqa: S506 (a safe loader)
     except FrontMatterError:
         raise
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError) as error:
         raise FrontMatterError(
             f"the front matter is not valid YAML: {' '.join(str(error).split())}"
+        ) from error
+    except _UNFIT as error:
+        raise FrontMatterError(
+            f"the front matter has a value that is not of its type ({' '.join(str(error).split())});"
+            " quote it to make it text"
         ) from error
     if read is None:
         return NONE

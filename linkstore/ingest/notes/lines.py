@@ -7,17 +7,25 @@ from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from typing import Final
+from unicodedata import category
 
 from linkstore.ingest.notes.pieces import Dialect, Piece, encoded
 
-_CUSTOM_ID: Final = re.compile(r"(?:(?<!\s)\s++)?\{:?\s*+#([\w.:-]++)[^{}]*+\}\s*+\Z")
-_NOT_IN_SLUGS: Final = re.compile(r"[^\w\- ]")
+_CUSTOM_ID: Final = re.compile(r"(?:(?<!\s)\s++)?\{:?\s*+#([\w.:\x80-\U0010ffff-]++)[^{}]*+\}\s*+\Z")
+_NOT_IN_SLUGS: Final = re.compile(r"[^\w\- ]+")
 _SAID: Final = frozenset({"text", "literal", "code"})
 
 
 def slug(heading: str) -> str:
-    """The id that GitHub gives a heading: lower case, no punctuation, hyphens for spaces."""
-    return _NOT_IN_SLUGS.sub("", heading.strip().lower()).replace(" ", "-")
+    """The id that GitHub gives a heading: lower case, no punctuation, hyphens for spaces.
+
+    Marks stay, for words of many scripts have vowel signs: ``हिन्दी`` is all of the id of that heading.
+    """
+    return _NOT_IN_SLUGS.sub(_marks_alone, heading.strip().lower()).replace(" ", "-")
+
+
+def _marks_alone(found: re.Match[str]) -> str:
+    return "".join(one for one in found[0] if category(one)[0] == "M")
 
 
 def heading_id(run: list[Piece], slugs: Counter[str]) -> str:

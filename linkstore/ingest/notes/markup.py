@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from html import escape
 from typing import Final
 from urllib.parse import quote, unquote
@@ -23,13 +24,13 @@ from linkstore.ingest.notes.markdown import to_html
 from linkstore.ingest.notes.notes import Notes
 from linkstore.ingest.notes.pieces import Dialect, Piece, encoded
 from linkstore.ingest.notes.rendering import Rendered
+from linkstore.text import joining
 
 TAG_SCHEME: Final = "x-linkstore-tag:"
 """Stands before the tag in the ``href`` of what was ``#tag``."""
 
-_CALLOUT: Final = re.compile(r"\[!([\w-]{1,40})\][+-]?[ \t]*")
+_CALLOUT: Final = re.compile(r"\[!([\w\x80-\U0010ffff-]{1,40})\][+-]?[ \t]*")
 _PROPERTY_LINK: Final = re.compile(r"\[\[([^\[\]\n]{1,1000})\]\]")
-_TAG: Final = re.compile(r"(?<!\S)#([\w/-]*[^\W\d_][\w/-]*)")
 _BLOCK_ID: Final = re.compile(r"(?:^|[ \t\n])\^([A-Za-z0-9-]+)[ \t]*$")
 _TARGETS: Final = re.compile(
     r"\[\[([^\]|#\n]{0,1000})|\]\(\s*<?([^)>#\s]{1,1000})|^ {0,3}\[[^\]\n]{1,999}\]:\s*([^#\s]{1,1000})",
@@ -137,7 +138,7 @@ class _NoteDialect(Dialect):
 
     def links_in(self, text: str) -> int:
         """One for each tag."""
-        return len(_TAG.findall(text)) if "#" in text else 0
+        return len(_tags(text)) if "#" in text else 0
 
     def href(self, piece: Piece) -> str | None:
         """The file of the note that a link means; None for a file that is not a note."""
@@ -189,15 +190,25 @@ def _with_tags(piece: Piece, source: bytes, *, first: bool) -> Iterator[str]:
     """The HTML of a text; ``#tag`` at the start of a word is a link, unless it is escaped."""
     text, written = piece.value, source[piece.start : piece.end].decode(errors="replace")
     begins = first and source[max(0, piece.start - 1) : piece.start] not in _CLINGING
-    meant = None if written == text else {found[0] for found in _TAG.finditer(written)}
+    meant = None if written == text else {found[0] for found in _tags(written)}
     done = 0
-    for found in _TAG.finditer(text):
+    for found in _tags(text):
         if (not found.start() and not begins) or (meant is not None and found[0] not in meant):
             continue
         yield escape(text[done : found.start()], quote=False)
         yield f'<a href="{TAG_SCHEME}{quote(found[1])}">{escape(found[0], quote=False)}</a>'
         done = found.end()
     yield escape(text[done:], quote=False)
+
+
+def _tags(text: str) -> list[re.Match[str]]:
+    """Each ``#tag`` at the start of a word: letters with marks, digits, ``_``, ``-``, ``/``; no number."""
+    return list(_tag_pattern(joining(text)).finditer(text))
+
+
+@lru_cache(maxsize=256)
+def _tag_pattern(marks: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\S)#(?=[\w/{marks}-]*[^\W\d_])([\w/-][\w/{marks}-]*)")
 
 
 def _target(piece: Piece) -> str:

@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
-from urllib.parse import urljoin
 
 from w3lib.url import safe_url_string
 
 from linkstore.ingest.web.errors import FetchError, ForbiddenUrlError
+from linkstore.urls import join_url
 
 _PORTS: Final = {"http": 80, "https": 443}
 _LONGEST: Final = 8192
@@ -103,7 +103,7 @@ def absolute_url(href: str, base: str) -> str:
     """
     written = href.strip().partition("#")[0].replace("\\", "/")
     try:
-        url = safe_url_string(urljoin(base, written))
+        url = safe_url_string(join_url(base, written))
     except ValueError as error:
         raise FetchError(f"{href[:_SHOWN]!r} is not a URL: {error}") from error
     found = _URL.fullmatch(url)

@@ -23,6 +23,13 @@ MARKDOWN = """
     |-|-| > -_x 1._y <div> </div> <!-- --> \\ & &lt; ~~ ::: === "t" {#i} {:.c} [^1] [^1]: http://a/b
     word \u202e
 """
+FRONT_MATTER = """
+    title: aliases: tags: permalink: redirect_from: a: b "key": ? ?_ - -_ --_ |- >+ | > [ ] { } , : [[N]]
+    "[[N|x]]" &a *a &b [*a,*a] << <<: !!set !!binary !!python/object:os.system !!timestamp !!int !!float
+    !!bool !!null !!str !!omap !!pairs !!seq !!map !x %YAML --- ... ~ null yes .inf .nan 0x1F 1e400
+    2001-13-45 2001-01-01 12:30:45 2001-01-01T25:00:00Z 1_000 # #_c " ' \\ "\\x00" "\\ud800" \t = word é
+    東京 \u0085 \u2028 \u202e \ufeff
+"""
 WIKITEXT = """
     [[ ]] [[A]] [[A|b]] [ ] [http://a_b] http://a/b {{ }} {{a|b}} {{{ }}} {| |} |- |+ ! || | = == === *
     # : ; ---- '' ''' <ref> </ref> <ref_name=a/> <nowiki> </nowiki> <math> </math> <pre> </pre>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,7 +18,7 @@ from linkstore.ingest.html.blocks import Block
 from linkstore.ingest.html.pages import UnreadablePageError, read_html_page
 from linkstore.ingest.notes.frontmatter import FrontMatterError, read_front_matter, split_front_matter
 from linkstore.ingest.notes.markdown import read_markdown_page
-from linkstore.ingest.notes.markup import note_html, targets
+from linkstore.ingest.notes.markup import note_html, property_links, targets
 from linkstore.ingest.notes.notes import Notes
 from linkstore.ingest.web.errors import FetchError
 from linkstore.ingest.web.sitemaps import read_sitemap
@@ -59,6 +60,17 @@ def _markdown(text: str) -> None:
     note_html(body, "x.mdx", Notes(("N.md", "a/index.md"), {}))
     with suppress(UnreadablePageError):
         _documents(read_markdown_page(text.encode(errors="replace")).blocks)
+
+
+def _front_matter(text: str) -> None:
+    front, _ = split_front_matter(f"---\n{text}\n---\nbody")
+    with suppress(FrontMatterError):
+        said = read_front_matter(front)
+        json.dumps(said.fields, allow_nan=False).encode()
+        links = property_links(dict(said.fields), "a/b.md", Notes(("N.md", "a/index.md"), {}))
+        for link in links:
+            Site().tag(link.href, page="a/b.md")
+    read_markdown_page(f"---\n{text}\n---\nbody".encode(errors="replace"))
 
 
 def _wikitext(text: str) -> None:
@@ -107,6 +119,7 @@ def _titles() -> Titles:
 READERS = {
     "html": Reader(inputs.HTML, _html),
     "markdown": Reader(inputs.MARKDOWN, _markdown),
+    "front matter": Reader(inputs.FRONT_MATTER, _front_matter),
     "wikitext": Reader(inputs.WIKITEXT, _wikitext),
     "sitemap": Reader(inputs.XML, _sitemap),
     "dump": Reader(inputs.XML, _dump),
