@@ -1,4 +1,4 @@
-"""Key elements as documents: those that facts name, and no others."""
+"""Key elements as documents: those that several facts name, and no others."""
 
 from __future__ import annotations
 
@@ -17,52 +17,54 @@ from linkstore.plans import Members, Operation, Plan, Reached, Resolve
 from linkstore.store import LinkStore
 from linkstore.vectors import Floats, Ints
 
+SHARED: Final = 2
+"""A key element that fewer facts name has no document: it leads to no other fact, and is found by its own."""
 _BATCH: Final = 4096
 _NONE: Final = np.empty(0, dtype=np.int64)
 
 
 def settled(facts: LinkStore) -> Operation[tuple[int, int]]:
-    """Add the key elements that facts name and that are missing, remove those that no fact names.
+    """Add the key elements that several facts name and that are missing, remove those that too few name.
 
     Returns:
         How many were added and removed.
     """
     known: dict[str, str] = yield Twin(facts.pages, facts.apages, (ELEMENTS,))
-    unnamed: list[str] = []
+    single: list[str] = []
     for batch in _batches(sorted(known)):
-        unnamed += yield from _unnamed(facts, [element_of_page(url) for url in batch])
-    for batch in _batches(unnamed):
+        single += yield from _single(facts, [element_of_page(url) for url in batch])
+    for batch in _batches(single):
         urls = [element_page(name).url for name in batch]
         yield Twin(facts.remove_pages, facts.aremove_pages, (ELEMENTS, urls))
     survey: Survey = yield Twin(facts.survey, facts.asurvey)
-    missing = [tag for kind, tag, _ in survey.dangling if kind == KEY_ELEMENT]
+    missing = [tag for kind, tag, many in survey.dangling if kind == KEY_ELEMENT and many >= SHARED]
     for batch in _batches(missing):
         pages = collection_paused(partial(_pages, batch))
         yield Twin(facts.put_pages, facts.aput_pages, (ELEMENTS, pages))
-    return len(missing), len(unnamed)
+    return len(missing), len(single)
 
 
 def _pages(names: Sequence[str]) -> list[PageDocuments]:
     return [element_page(name) for name in names]
 
 
-def _unnamed(facts: LinkStore, names: Sequence[str]) -> Operation[list[str]]:
-    """Those of the key elements that no fact names."""
+def _single(facts: LinkStore, names: Sequence[str]) -> Operation[list[str]]:
+    """Those of the key elements that too few facts name."""
     backend = facts.backend
     manifest: Manifest = yield Twin(backend.run, backend.arun, (backend.manifest(),))
     any_vector = np.zeros(manifest.dimension or 1, dtype=np.float32)
     any_vector[0] = 1.0
     sizes: Ints = yield answered_by(facts, _sizes(names, any_vector))
-    return [name for name, size in zip(names, sizes.tolist(), strict=True) if not size]
+    return [name for name, size in zip(names, sizes.tolist(), strict=True) if size < SHARED]
 
 
 def _sizes(names: Sequence[str], vector: Floats) -> Plan[Ints]:
-    """How many facts name each key element, counted to 1."""
+    """How many facts name each key element, counted to :data:`SHARED`."""
     groups: Ints = yield Resolve(tags=tuple((KEY_ELEMENT, name) for name in names))
     sizes = np.zeros(len(names), dtype=np.int64)
     there = np.flatnonzero(groups >= 0)
     reached: Reached = yield Members(
-        groups=groups[there], side="out", vector=vector, take=1, cap=1, exclude=_NONE
+        groups=groups[there], side="out", vector=vector, take=1, cap=SHARED, exclude=_NONE
     )
     sizes[there] = reached.sizes
     return sizes

@@ -11,7 +11,7 @@ import numpy as np
 
 from linkstore.agents.facts import CHUNK_KEY, ELEMENT_ID, KEY_ELEMENT, element_of_page
 from linkstore.errors import CapabilityError
-from linkstore.filters import parse_filter
+from linkstore.filters import Condition, parse_filter
 from linkstore.links import LINKS_KEY, links_in
 from linkstore.plans import (
     Candidates,
@@ -83,26 +83,28 @@ class Linked:
 
 
 def likely_elements(vector: Floats, words: tuple[str, ...], most: int) -> Plan[list[str]]:
-    """Key elements by similarity to the question, by its words, and of the facts most similar to it."""
+    """Key elements by similarity to the question and by its words, and those of facts found in the same ways."""
     near: Candidates = yield Nearest(vector=vector, k=most, filter=_ELEMENTS)
-    worded = yield from _by_words(words, most)
+    worded = yield from _by_words(words, most, _ELEMENTS)
     facts: Candidates = yield Nearest(vector=vector, k=most // 5, filter=_FACTS)
     named = yield from _named_by(facts.refs)
+    worded_facts = yield from _by_words(words, most // 5, _FACTS)
+    named_by_worded = yield from _named_by(worded_facts)
     by_meaning: list[str] = yield Ids(refs=near.refs)
-    lists = ([element_of_page(id) for id in ids] for ids in (by_meaning, worded))
-    return _taken_in_turn([*lists, named], most)
+    by_words: list[str] = yield Ids(refs=worded)
+    lists = ([element_of_page(id) for id in ids] for ids in (by_meaning, by_words))
+    return _taken_in_turn([*lists, named, named_by_worded], most)
 
 
-def _by_words(words: tuple[str, ...], most: int) -> Plan[list[str]]:
-    """Key elements with words of the question; none where the backend cannot search by words."""
+def _by_words(words: tuple[str, ...], most: int, filter: Condition) -> Plan[Ints]:
+    """Documents with words of the question; none where the backend cannot search by words."""
     if not words:
-        return []
+        return _NONE
     try:
-        found: Worded = yield Lexical(terms=words, k=most, filter=_ELEMENTS)
+        found: Worded = yield Lexical(terms=words, k=most, filter=filter)
     except CapabilityError:
-        return []
-    ids: list[str] = yield Ids(refs=found.refs)
-    return ids
+        return _NONE
+    return found.refs
 
 
 def _taken_in_turn(lists: Iterable[Sequence[str]], most: int) -> list[str]:

@@ -1,8 +1,8 @@
 """Atomic facts and key elements, and how they are stored: ordinary documents with links.
 
 A fact is a document whose outgoing links of the kind :data:`KEY_ELEMENT` name its key elements; a key element
-is a document with the incoming link. Facts are the documents of a page entry that stands for their chunk, so
-the facts of a chunk are replaced, and removed, in one change.
+that several facts name is a document with the incoming link. Facts are the documents of a page entry that
+stands for their chunk, so the facts of a chunk are replaced, and removed, in one change.
 
 Source: S. Li et al., "GraphReader: Building Graph-based Agent to Enhance Long-Context Abilities of Large
 Language Models", EMNLP Findings 2024, https://arxiv.org/abs/2406.14550.

@@ -41,8 +41,9 @@ def index_facts(
     """Extract the atomic facts of a store's chunks and their key elements, for :func:`graph_reader`.
 
     Facts and key elements are ordinary documents with links in a store of their own, so that no search of the
-    chunks finds them. Chunks that have not changed cost nothing. Facts of chunks that are gone are removed,
-    and key elements that no fact names. A run that is interrupted goes on where it stopped.
+    chunks finds them. A key element is a document if at least two facts name it. Chunks that have not
+    changed cost nothing. Facts of chunks that are gone are removed, and key elements that too few facts name.
+    A run that is interrupted goes on where it stopped.
 
     Args:
         store: Holds the chunks; every document is one.

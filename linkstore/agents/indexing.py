@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -28,8 +27,6 @@ from linkstore.plans import Operation
 from linkstore.store import LinkStore
 from linkstore.variants import Variants
 
-BEGUN: Final = "linkstore:facts begun"
-"""The source of the page entries of runs that have changed facts and have not settled key elements."""
 _SCANNED: Final = 500
 _BATCH: Final = 256
 """Chunks whose facts are extracted and written at once without a model."""
@@ -47,8 +44,8 @@ class FactSummary:
         unchanged: Chunks that have not changed since.
         removed: Chunks that are gone, with their facts.
         facts: Facts that were written.
-        elements_added: Key elements that are new.
-        elements_removed: Key elements that no fact has any more.
+        elements_added: Key elements that several facts name now.
+        elements_removed: Key elements that no longer have several facts.
         failed: Chunks whose facts could not be extracted.
         calls: Calls of a model, one for each chunk; a call that is repeated is not counted.
         prompt_tokens: Tokens sent with these calls, by the tokenizer of Llama 2.
@@ -78,8 +75,6 @@ class _Run:
     prompt_tokens: int = 0
     failed: list[Failed] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
-    unsettled: set[str] = field(default_factory=set)
-    """The marks of this run, and of those before it that were stopped."""
 
 
 class Indexing:
@@ -99,14 +94,12 @@ class Indexing:
         self._store, self._facts = store, facts
         self._extractor, self._names = extractor, ElementNames(variants)
         self._dry_run = dry_run
-        self._mark = f"{BEGUN} {uuid.uuid4()}"
 
     def operation(self) -> Operation[FactSummary]:
         """Extract the facts of new and changed chunks, remove those of chunks that are gone."""
         facts = self._facts
         known: dict[str, str] = yield Twin(facts.pages, facts.apages, (FACTS,))
-        begun: dict[str, str] = yield Twin(facts.pages, facts.apages, (BEGUN,))
-        run = _Run(unsettled=set(begun))
+        run = _Run()
         waiting: list[Document] = []
         after: str | None = None
         most = _BATCH_OF_CALLS if self._extractor.calls_model else _BATCH
@@ -120,7 +113,6 @@ class Indexing:
             yield from self._written(run, waiting)
         gone = sorted(known.keys() - run.seen)
         if gone and not self._dry_run:
-            yield from self._begin(run)
             yield Twin(facts.remove_pages, facts.aremove_pages, (FACTS, gone))
         return (yield from self._summary(run, len(gone)))
 
@@ -153,7 +145,6 @@ class Indexing:
         run.failed += failed
         run.extracted -= len(failed)
         pages = collection_paused(lambda: self._pages(chunks, found))
-        yield from self._begin(run)
         yield Twin(self._facts.put_pages, self._facts.aput_pages, (FACTS, pages))
         run.facts += sum(len(page.documents) for page in pages)
 
@@ -165,20 +156,11 @@ class Indexing:
             if not isinstance(facts, Failed)
         ]
 
-    def _begin(self, run: _Run) -> Operation[None]:
-        """Mark the run before each change, so that the next settles it if it is interrupted.
-
-        A run beside this one removes its mark when it ends.
-        """
-        mark = PageDocuments(url=self._mark, digest="begun", documents=())
-        yield Twin(self._facts.put_pages, self._facts.aput_pages, (BEGUN, [mark]))
-        run.unsettled.add(self._mark)
-
     def _summary(self, run: _Run, gone: int) -> Operation[FactSummary]:
+        """Settle the key elements, also if no fact changed: another run may have been killed."""
         added = removed = 0
-        if run.unsettled and not self._dry_run:
+        if not self._dry_run:
             added, removed = yield from settled(self._facts)
-            yield Twin(self._facts.remove_pages, self._facts.aremove_pages, (BEGUN, sorted(run.unsettled)))
         return FactSummary(
             chunks=run.chunks,
             extracted=run.extracted,

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from linkstore.lexical import name_of
-from linkstore.text import tokens
 
 _BRACKET: Final = re.compile(r"\s*\([^()]*\)\s*$")
 _OPENING: Final = re.compile(
@@ -21,6 +20,9 @@ _EXPLETIVE: Final = re.compile(
 )
 """What follows an "it" that stands for nothing: "It is known that …"."""
 _FAMILIES: Final = (("he", "his", "him"), ("she", "her", "hers"), ("it", "its"), ("they", "their", "them"))
+_ANY: Final = re.compile(
+    rf"(?<![\w'\u2019])(?:{'|'.join(word for family in _FAMILIES for word in family)})(?![\w'\u2019])"
+)
 _OWNING: Final = frozenset({"his", "its", "their"})
 _LONGEST: Final = 80
 
@@ -35,7 +37,7 @@ def subject_of(metadata: Mapping[str, Any]) -> str | None:
 
 def pronouns_of(text: str) -> frozenset[str]:
     """The pronouns that mean what a text is about: those of the gender and number that it uses most."""
-    counts = Counter(tokens(text))
+    counts = Counter(_ANY.findall(text.lower()))
     return frozenset(max(_FAMILIES, key=lambda family: sum(counts[one] for one in family)))
 
 

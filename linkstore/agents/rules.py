@@ -57,7 +57,8 @@ def facts_of(chunk: Document) -> tuple[Fact, ...]:
     found = dict.fromkeys(
         with_subject(sentence, subject, pronouns)
         for sentence in sentences(chunk.page_content)
-        if len(sentence.split()) >= SHORTEST and not headings.issuperset(tokens(sentence))
+        if len(words := sentence.split()) >= SHORTEST
+        and not all(headings.issuperset(tokens(word)) for word in words)
     )
     own = [subject] if subject else []
     return tuple(Fact(text=text, key_elements=(*key_elements(text), *own)) for text in found)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from fact_cases import FactCases, chunk, chunks, contents, fresh
+from fact_cases import FactCases, chunk, chunks, contents, fresh, shared, stored_elements
 from langchain_core.messages.tool import invalid_tool_call
 
 from linkstore import LinkStore, get_links
@@ -183,7 +183,7 @@ def test_hostile_texts_give_facts_of_bounded_size(text):
         assert summary.extracted == 4
         assert all(len(get_links(one)) <= MOST_ELEMENTS for one in made)
         assert sum(len(sentence) for sentence in sentences(text)) <= len(text)
-        assert facts.survey().dangling == ()
+        assert stored_elements(facts) == shared(facts)
         assert facts.verify().sound
 
 

@@ -19,7 +19,7 @@ from linkstore.testing import ScriptedChatModel
 
 class TestFactsOnCassandra(FactCases):
     many = 300
-    changes = range(1, 9, 3)
+    changes = range(1, 4)
 
     @pytest.fixture
     def store(self, cassandra_session, emptied_keyspace):
