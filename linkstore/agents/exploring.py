@@ -83,12 +83,12 @@ class Linked:
 
 
 def likely_elements(vector: Floats, words: tuple[str, ...], most: int) -> Plan[list[str]]:
-    """Key elements by similarity to the question and by its words, and those of facts found in the same ways."""
+    """Key elements by similarity to the question and by its words, and of facts found in these ways."""
     near: Candidates = yield Nearest(vector=vector, k=most, filter=_ELEMENTS)
     worded = yield from _by_words(words, most, _ELEMENTS)
-    facts: Candidates = yield Nearest(vector=vector, k=most // 5, filter=_FACTS)
+    facts: Candidates = yield Nearest(vector=vector, k=most, filter=_FACTS)
     named = yield from _named_by(facts.refs)
-    worded_facts = yield from _by_words(words, most // 5, _FACTS)
+    worded_facts = yield from _by_words(words, most, _FACTS)
     named_by_worded = yield from _named_by(worded_facts)
     by_meaning: list[str] = yield Ids(refs=near.refs)
     by_words: list[str] = yield Ids(refs=worded)
