@@ -15,6 +15,7 @@ with 95 % intervals, also by category. Questions are those after the first turn.
 - ``rewrite``: for the question as people rewrote it, where there are such.
 
 GAP measures the rules for pronouns, and TIAGE topic segments: precision, recall and F1, in percent.
+``--one-topic`` measures a memory whose sessions have topic segments by length alone.
 ``--time`` measures instead what a turn and a recall cost in sessions of 100 and of 10,000 turns, by the clock
 and in CPU time of this process; with ``--cassandra`` on a server of its own (Java 17 and Maven are needed).
 """
@@ -26,8 +27,10 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 import numpy as np
 from _memory_rules import pronouns, quality, shifts
@@ -40,7 +43,7 @@ from linkstore import LinkStore
 from linkstore.embeddings import get_embedding
 from linkstore.evaluation.metrics import resampled_means
 from linkstore.hits import Hit
-from linkstore.memory import ConversationMemory, SessionKey
+from linkstore.memory import ConversationMemory, SessionKey, recording
 from linkstore.strategies import DEFAULT_STRATEGY, PageRank, Strategy, Words
 
 CUTS: Final = (5, 10)
@@ -60,13 +63,20 @@ def main() -> None:
         listed("time of turns and recalls", rows, as_json=options.json, record_as=name)
         return
     found: dict[str, Any] = {}
-    for name, figures in _measured(options, embedding):
-        found[name] = figures
-        record(options.record, {f"{name}, {options.embedding}": figures})
-        if not options.json:
-            listed(name, list(_lines(figures)), as_json=False)
+    setting = f"{options.embedding}, one topic" if options.one_topic else options.embedding
+    with patch.object(recording, "is_new_topic", _never) if options.one_topic else nullcontext():
+        for name, figures in _measured(options, embedding):
+            found[name] = figures
+            record(options.record, {f"{name}, {setting}": figures})
+            if not options.json:
+                listed(name, list(_lines(figures)), as_json=False)
     if options.json:
         sys.stdout.write(json.dumps(found, indent=2) + "\n")
+
+
+def _never(*_: object) -> bool:
+    """A rule by which no turn begins a new topic."""
+    return False
 
 
 def _measured(options: argparse.Namespace, embedding: Embeddings) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -223,6 +233,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--tiage", help="a file like tiage/anno_test.json")
     parser.add_argument("--embedding", default="wordllama")
     parser.add_argument("--every", type=int, default=1, help="ask only every so many questions")
+    parser.add_argument("--one-topic", action="store_true", help="without the rule for a new topic")
     parser.add_argument("--time", action="store_true", help="measure what a turn and a recall cost instead")
     parser.add_argument("--cassandra", action="store_true", help="with --time: on a Cassandra server")
     add_output(parser)
