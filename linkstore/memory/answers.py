@@ -26,6 +26,8 @@ _VERBAL: Final = frozenset(_VERBS.split())
 """Words that make a sentence of an answer."""
 _LEADING: Final = "about after at before by during for from in near on over since under with"
 _PREPOSITIONS: Final = frozenset(_LEADING.split())
+_INDEFINITE: Final = frozenset({"a", "an", "some", "another"})
+"""Words before a thing of a kind, which is described and not named: "A play"."""
 _AT_PLACE: Final = re.compile(r"^(?:in|at|on|from|near)\s+", re.IGNORECASE)
 _ASKS_WHO: Final = re.compile(r"^\W*(?:(?:and|so|but)\b\W*)*who(?:m|se)?\b", re.IGNORECASE)
 _ASKS_NAME: Final = re.compile(
@@ -41,6 +43,8 @@ def is_name(answer: str) -> bool:
     folded = [fold(word.strip(",.!")) for word in words]
     if all(word in _POLITE for word in folded) or folded[0] in _PREPOSITIONS or is_quantity(answer):
         return False
+    if folded[0] in _INDEFINITE:
+        return False  # a description
     if any(word in _VERBAL or (word.endswith("ed") and word in words) for word in folded[1:]):
         return False  # a sentence
     content = [word for word in words if terms(word)]
@@ -70,12 +74,12 @@ def asks_for_name(query: str) -> bool:
     return _ASKS_NAME.match(query) is not None
 
 
-def is_persons(name: str) -> bool:
-    """Whether a name looks like that of a person: several capitalised words and no number."""
-    words = name.split()
-    return len(words) > 1 and all(word[:1].isupper() for word in words) and not re.search(r"\d", name)
-
-
 def may_be_persons(name: str) -> bool:
-    """Whether a name may be that of a person: it has neither a number nor an abbreviation in capitals."""
-    return not any(re.search(r"\d", word) or (len(word) > 1 and word.isupper()) for word in name.split())
+    """Whether a name may be that of a person: it has neither a number nor an abbreviation in capitals.
+
+    Initials, which have full stops, are not an abbreviation.
+    """
+    return not any(
+        re.search(r"\d", word) or (len(word) > 1 and word.isupper() and "." not in word)
+        for word in name.split()
+    )

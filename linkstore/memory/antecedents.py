@@ -15,7 +15,6 @@ from linkstore.memory.answers import (
     asks_for_name,
     asks_for_person,
     is_name,
-    is_persons,
     may_be_persons,
 )
 from linkstore.memory.entities import EntityFinder
@@ -52,11 +51,12 @@ def antecedent(
     if is_name(answer) and _may_be(answer, pronoun, asked):
         return answer.rstrip(".! "), True
     spelled, weights = _weighed(pronoun, before, entities)
+    weights = _whole(weights, spelled)
     if asks_for_name(asked) and (first := next(iter(entities(answer)), None)):
         who = pronoun in _PERSONAL and asks_for_person(asked)
         weights[fold(first)] = weights.get(fold(first), 0.0) + (_WHO if who else _ANSWERED)
         spelled.setdefault(fold(first), first)
-    weights = _fitting(weights, spelled, pronoun, asked)
+    weights = _fitting(weights, spelled, pronoun, _persons(before, entities))
     if focus is not None and fold(focus) not in map(fold, entities(before[-1].query)):
         weights[fold(focus)] = weights.get(fold(focus), 0.0) + 1.0
         spelled.setdefault(fold(focus), focus)
@@ -85,10 +85,15 @@ def _weighed(
             for at, name in enumerate(entities(text)):
                 key = fold(name)
                 spelled.setdefault(key, name)
-                repeated = 1 + min(fold(response).count(key), 3) / 4
+                repeated = 1 + min(_mentions(key, response), 3) / 4
                 weight = share * near * repeated * _prominence(name, at, pronoun)
                 weights[key] = weights.get(key, 0.0) + weight
     return spelled, weights
+
+
+def _mentions(key: str, text: str) -> int:
+    """How often a text has the words of a folded name."""
+    return len(re.findall(rf"(?<!\w){re.escape(key)}(?!\w)", fold(text)))
 
 
 def _prominence(name: str, at: int, pronoun: str) -> float:
@@ -98,16 +103,38 @@ def _prominence(name: str, at: int, pronoun: str) -> float:
     return proper * agrees * (1.0 if at else _FIRST)
 
 
+def _whole(weights: Mapping[str, float], spelled: Mapping[str, str]) -> dict[str, float]:
+    """The weights of names, with those of parts of a proper name given to the longer one.
+
+    What a question calls "Which PEP" its answer calls "PEP 427", and a person is soon called by one name.
+    """
+    whole = dict(weights)
+    for key in sorted(weights, key=len):
+        longer = [
+            one
+            for one in whole
+            if spelled[one][:1].isupper() and (one.startswith(f"{key} ") or one.endswith(f" {key}"))
+        ]
+        if longer:
+            whole[max(longer, key=lambda one: whole[one])] += whole.pop(key)
+    return whole
+
+
+def _persons(before: Sequence[Turn], entities: EntityFinder) -> frozenset[str]:
+    """The folded names with which answers to "who" begin."""
+    answers = (turn.response or "" for turn in before if asks_for_person(turn.query))
+    firsts = (next(iter(entities(answer)), "") for answer in answers)
+    return frozenset(fold(name) for name in firsts if name[:1].isupper())
+
+
 def _fitting(
-    weights: dict[str, float], spelled: Mapping[str, str], pronoun: str, asked: str
+    weights: dict[str, float], spelled: Mapping[str, str], pronoun: str, known: frozenset[str]
 ) -> dict[str, float]:
     """The entities that a pronoun can mean, persons or things; all, if none can."""
     if pronoun in _PERSONAL:
         weights = {key: value for key, value in weights.items() if spelled[key][:1].isupper()} or weights
         return {key: value for key, value in weights.items() if may_be_persons(spelled[key])} or weights
-    if asks_for_person(asked):
-        return {key: value for key, value in weights.items() if not is_persons(spelled[key])} or weights
-    return weights
+    return {key: value for key, value in weights.items() if key not in known} or weights
 
 
 def _in_full(name: str, before: Sequence[Turn]) -> str:

@@ -14,13 +14,18 @@ from linkstore.memory.turns import Turn
 from linkstore.text import STOP_WORDS, fold
 
 _LEAD: Final = re.compile(r"^\W*(?:(?:and|but|or|also|so|what about|how about)\b\W*)+", re.IGNORECASE)
+_TAIL: Final = re.compile(r",? (?:too|also|as well|then|instead)$", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"(?<![\w.])\d+(?:\.\d+)*(?!\w)")
 _DESCRIPTION: Final = re.compile(
     r"\bthe ([a-z][\w-]{3,})\b(?! (?:of|that|which)\b)( ones?\b)?", re.IGNORECASE
 )
+_DEMONSTRATIVE: Final = re.compile(r"\b(?:this|that) ([a-z][\w-]{3,})\b", re.IGNORECASE)
+_NAMED: Final = r"(?<![\w.-])([A-Z][\w.-]*(?: [A-Z\d][\w.-]*)*) (?:is|was) (?:an?|the) (?:[\w-]+ )?"
 _ONES: Final = frozenset({" one", " ones"})
 _PHRASE: Final = re.compile(
-    r"(?P<preposition>in|on|at|for|from|with|by|to|of) (?:the |an? )?(?P<thing>[^\W\d_][\w-]*(?: [\w-]+)?)",
+    r"(?P<preposition>in|on|at|for|from|with|by|to|of|inside|outside|within|without|under|over|before|after|"
+    r"during|between|through|against|about|as|like|than|since|until|via) "
+    r"(?:the |an? )?(?P<thing>[^\W\d_][\w-]*(?: [\w-]+)?)",
     re.IGNORECASE,
 )
 _LONGEST: Final = 4
@@ -34,7 +39,7 @@ def continued(stated: str, question: str, entities: EntityFinder) -> str:
 
     Where no part of the earlier question is like the new one, the new one follows the earlier question.
     """
-    part = _LEAD.sub("", question).strip().rstrip("?!. ")
+    part = _TAIL.sub("", _LEAD.sub("", question).strip().rstrip("?!. "))
     replaced = (
         _number_replaced(stated, part)
         or _phrase_replaced(stated, part)
@@ -44,7 +49,15 @@ def continued(stated: str, question: str, entities: EntityFinder) -> str:
 
 
 def described(question: str, before: Sequence[Turn]) -> str:
-    """A question with descriptions in full: "the statement" is "the match statement" that was spoken of."""
+    """A question with descriptions in full: "the statement" is "the match statement" that was spoken of.
+
+    "That tutorial" gets the name of what was said to be one.
+    """
+
+    def called(match: re.Match[str]) -> str:
+        pattern = re.compile(rf"{_NAMED}{re.escape(match.group(1))}(?!\w)")
+        found = next(filter(None, map(pattern.search, _latest(before))), None)
+        return match.group() if found is None else f"the {match.group(1)} {found.group(1)}"
 
     def full(match: re.Match[str]) -> str:
         noun, ones = match.group(1), (match.group(2) or "").lower()
@@ -56,7 +69,7 @@ def described(question: str, before: Sequence[Turn]) -> str:
             return match.group()
         return f"the {preceding} {noun}"
 
-    return _DESCRIPTION.sub(full, question)
+    return _DESCRIPTION.sub(full, _DEMONSTRATIVE.sub(called, question))
 
 
 def _number_replaced(stated: str, part: str) -> str | None:
@@ -92,6 +105,10 @@ def _name_replaced(stated: str, part: str, entities: EntityFinder) -> str | None
     if not 0 < len(words) <= _LONGEST or fold(words[0]) in STOP_WORDS - {"the", "a", "an"}:
         return None
     bare = re.sub(r"^(?:the|an?) ", "", part, flags=re.IGNORECASE)
+    kind = re.escape(bare.split()[-1])
+    same = re.search(rf"(?<=\bthe )[\w.-]+ {kind}(?!\w)", stated, re.IGNORECASE)
+    if same is not None and len(bare.split()) > 1:
+        return f"{stated[: same.start()]}{bare}{stated[same.end() :]}"
     names = list(entities(stated))
     alike = [name for name in names if fold(name.split()[-1]) == fold(bare.split()[-1])]
     proper = [name for name in names if name[0].isupper()]

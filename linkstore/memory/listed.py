@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from linkstore.memory.entities import EntityFinder
 from linkstore.memory.turns import Turn
 
 _POSITIONS: Final = {
@@ -20,6 +21,7 @@ _POSITIONS: Final = {
     **{word: at for at, word in enumerate(("one", "two", "three", "four", "five"))},
     **{str(at + 1): at for at in range(5)},
 }
+_OF_TWO: Final = ("former", "latter")
 _ORDINAL: Final = "first|second|third|fourth|fifth|last"
 _MEANT: Final = re.compile(
     rf"\bthe ({_ORDINAL}) (?:one|option|item|of (?:them|those|these))\b"
@@ -35,24 +37,52 @@ _SERIES: Final = re.compile(
     r"(?<![^,.;:!?\n])(?!(?<=[^,.;:!?\n],) )"  # only where no earlier start gives a longer series
     r"([^,.;:!?\n]+(?:, [^,.;:!?\n]+)*),? (?:and|or) ([^,.;:!?\n]+)"
 )
+_OF_SEVERAL: Final = re.compile(
+    r"\b(?:which|what|one|any|each|either|both|all) (of (?:them|these|those))\b", re.IGNORECASE
+)
 _LONGEST: Final = 60
 """Characters of an item; of a longer one, what stands before its first dash, colon or comma."""
 _MOST_TURNS: Final = 3
 """How many turns ago the list may have been said."""
 
 
-def item_meant(question: str, before: Sequence[Turn]) -> tuple[str, str] | None:
+def item_meant(question: str, before: Sequence[Turn], entities: EntityFinder) -> tuple[str, str] | None:
     """The phrase of a question that names an item by its position, and the item; None if there is none."""
     match = _MEANT.search(question)
     if match is None:
         return None
-    position = _POSITIONS[next(filter(None, match.groups())).lower()]
+    named = next(filter(None, match.groups())).lower()
+    position = _POSITIONS[named]
     for turn in reversed(before[-_MOST_TURNS:]):
         for text in (turn.response or "", turn.query):
             items = items_of(text)
             if len(items) > max(position, 1):
                 return match.group(), items[position]
+            if named in _OF_TWO and len(names := proper_names(text, entities)) == len(_OF_TWO):
+                return match.group(), names[position]
     return None
+
+
+def several_meant(question: str, before: Sequence[Turn], entities: EntityFinder) -> tuple[str, str] | None:
+    """The words "of them" of "which of them", and "of" the things meant; None if there are none.
+
+    They are the items of the last list, or else what the last two questions were about.
+    """
+    match = _OF_SEVERAL.search(question)
+    if match is None or not before:
+        return None
+    last = before[-1]
+    listed = (items_of(text) for text in (last.response or "", last.query))
+    items = next((items for items in listed if items and all(map(entities, items))), [])
+    if not items:
+        first = (next(iter(entities(turn.query)), None) for turn in before[-len(_OF_TWO) :])
+        items = [name for name in first if name is not None]
+    return (match.group(1), f"of {' and '.join(items)}") if len(items) > 1 else None
+
+
+def proper_names(text: str, entities: EntityFinder) -> list[str]:
+    """The entities of a text that begin with a capital."""
+    return [name for name in entities(text) if name[:1].isupper()]
 
 
 def items_of(text: str) -> list[str]:

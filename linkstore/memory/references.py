@@ -16,7 +16,7 @@ from linkstore.memory.answers import place_of
 from linkstore.memory.antecedents import antecedent
 from linkstore.memory.continuing import continued, described
 from linkstore.memory.entities import LONGEST_TEXT, EntityFinder
-from linkstore.memory.listed import item_meant
+from linkstore.memory.listed import item_meant, several_meant
 from linkstore.memory.turns import Turn
 
 _PRONOUN: Final = re.compile(
@@ -110,7 +110,7 @@ def _has_sign(question: str) -> bool:
 def _resolved(
     question: str, before: Sequence[Turn], entities: EntityFinder, stated: str, focus: str | None
 ) -> Resolved:
-    listed = item_meant(question, before)
+    listed = item_meant(question, before, entities) or several_meant(question, before, entities)
     if listed is not None:
         phrase, item = listed
         return Resolved(text=question.replace(phrase, item, 1), depends=True, exact=True, focus=item)

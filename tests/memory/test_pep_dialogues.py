@@ -1,9 +1,10 @@
 """The dialogues about the PEPs are what they say they are; and how many of their references are resolved."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
-from pep_dialogues import Dialogue, dialogues, share_resolved
+from pep_dialogues import FILE, Dialogue, dialogues, share_resolved
 
 from linkstore import LinkStore
 from linkstore.memory import ConversationMemory
@@ -31,17 +32,28 @@ def test_a_reference_is_resolved_by_a_spelling_of_what_it_means_and_by_nothing_e
     assert not told.is_resolved("Summarise the second one.")
 
 
-@pytest.mark.parametrize(("half", "least"), [("dev", 0.95), ("held-out", 0.7)])
+@pytest.mark.parametrize(("half", "least"), [("dev", 0.95), ("held-out", 0.75)])
 def test_rules_resolve_most_references(half, least):
-    """The rules were made with the dialogues of the first half."""
+    """The rules were made with the dialogues of the first half, and mended after a look at the second."""
+    assert share_by_rules(dialogues(half)) >= least
+
+
+def test_rules_resolve_most_references_of_dialogues_that_were_written_later():
+    """Ten dialogues that were written before the rules were mended, and have changed nothing."""
+    told = dialogues(file=FILE.with_name("later_dialogues.json"))
+    assert Counter(one.kind for one in told) == dict.fromkeys({one.kind for one in dialogues()}, 2)
+    assert share_by_rules(told) >= 0.75
+
+
+def share_by_rules(told: Sequence[Dialogue]) -> float:
     with LinkStore.open(":memory:") as store, ConversationMemory(store) as memory:
 
-        def resolved(told: Dialogue) -> str:
-            for query, response in told.said:
-                memory.add(told.id, query, response)
-            return memory.recall(told.id, told.ask).resolved
+        def resolved(one: Dialogue) -> str:
+            for query, response in one.said:
+                memory.add(one.id, query, response)
+            return memory.recall(one.id, one.ask).resolved
 
-        assert share_resolved(dialogues(half), resolved) >= least
+        return share_resolved(told, resolved)
 
 
 @pytest.mark.parametrize(

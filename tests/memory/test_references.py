@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from linkstore.memory.answers import is_name
 from linkstore.memory.entities import entities_in
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.listed import items_of
@@ -180,3 +181,82 @@ def test_there_is_no_place_where_something_is():
 def test_an_entity_finder_may_find_other_names_in_an_answer_without_white_space_around_it():
     said = turns(("Who found it?", " Fleming found it in London, they say."))
     assert resolve("When did he?", said, re.compile(r"^[A-Z]\w+").findall).text == "When did Fleming?"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("I like Wells and Banks.", ("Wells", "Banks")),
+        ("Wells has many ways to do things.", ("Wells",)),
+        ("A book of H.G. Wells.", ("book", "H.G. Wells")),
+        ("Was it J. R. R. Tolkien?", ("J. R. R. Tolkien",)),
+        ("Eric V. Smith. Then Bob.", ("Eric V. Smith", "Bob")),
+        ("Is sys.monitoring new?", ("sys.monitoring",)),
+        ("We met Ann. Bob came.", ("met", "Ann", "Bob")),
+        ("A dist-info folder", ("dist-info folder",)),
+        ("Another thing about PEP 615.", ("PEP 615",)),
+    ],
+)
+def test_names_are_found_as_they_are_written(text, names):
+    assert entities_in(text) == names
+
+
+@pytest.mark.parametrize(
+    ("answer", "named"),
+    [("Hamlet.", True), ("A play.", False), ("An old play.", False), ("The Night Watch", True)],
+)
+def test_a_description_is_not_a_name(answer, named):
+    assert is_name(answer) is named
+
+
+@pytest.mark.parametrize(
+    ("said", "question", "meant", "not_meant"),
+    [
+        ([("What is Hamlet?", "A play.")], "Who wrote it?", "Hamlet", "play"),
+        ([("Which PEP has wheels?", "PEP 427 has them.")], "When was it written?", "PEP 427", "PEP?"),
+        ([("Compare Flask with Django.", None)], "Is the latter older?", "Django", "Flask"),
+        (
+            [("What is zlib?", "It packs data."), ("And brotli?", "It packs better, and needs more time.")],
+            "Which of them is older?",
+            "zlib and brotli",
+            "them",
+        ),
+        (
+            [("Is there an introduction?", "Yes, Dive Into Rust is an introduction.")],
+            "Who wrote that introduction?",
+            "Dive Into Rust",
+            "that",
+        ),
+        (
+            [("In which release did the global statement appear?", "In the first one.")],
+            "And the yield statement?",
+            "release did the yield statement appear",
+            "global",
+        ),
+        (
+            [
+                ("Who made Zope?", "Jim Fulton."),
+                ("Did Tres Seaver work on Zope?", "Tres Seaver did, for years."),
+            ],
+            "What else did he write?",
+            "Tres Seaver",
+            "Fulton",
+        ),
+        (
+            [("Who made Zope?", "Jim Fulton, in 1998."), ("Where is Zope used?", "In content management.")],
+            "Who maintains it?",
+            "Zope",
+            "Fulton",
+        ),
+        (
+            [("Can I write await inside lambdas?", "No, and there is no plan to add it to the language.")],
+            "Inside comprehensions too?",
+            "await inside comprehensions",
+            "lambdas",
+        ),
+    ],
+)
+def test_references_of_many_kinds_are_resolved(said, question, meant, not_meant):
+    text = resolved(question, *said)
+    assert meant in text
+    assert not_meant not in text

@@ -14,6 +14,15 @@ from linkstore.memory.speakers import speaker_of, speakers_named, without_names
         ("Mary Ann O'Neil: hello", "Mary Ann O'Neil"),
         ("\u00c9va: szia", "\u00c9va"),
         ("Анна Иванова: привет", "Анна Иванова"),
+        ("王芳\uff1a我搬到奥斯陆了。", "王芳"),
+        ("王芳: 我搬到奥斯陆了。", "王芳"),
+        ("田中さん\uff1a京都に引っ越しました。", "田中さん"),
+        ("ジョン・スミス\uff1aはい", "ジョン・スミス"),
+        ("ليلى: انتقلت إلى أوسلو", "ليلى"),
+        ("प्रिया शर्मा: मैं ओस्लो चली गई", "प्रिया शर्मा"),
+        ("王芳:没有空格", None),
+        ("我想说的是\uff0c这个很好\uff1a是的", None),
+        ("هذا هو جوابي على السؤال: نعم", None),
         ("Ответ на вопрос: да", None),
         ("Answer to it: yes", None),
         ("ann: hello", None),
@@ -54,3 +63,30 @@ def test_words_without_a_capital_take_the_place_of_no_name_in_any_script():
         memory.add("chat", "Анна: Я живу в Осло.")
         plan = speakers_named("Куда недавно вместе нашей семьёй переехала Анна?")
         assert store.backend.run(store.backend.answer(plan)) == {"Анна": "Анна"}
+
+
+@pytest.mark.parametrize(
+    ("said", "question", "named"),
+    [
+        (("王芳\uff1a我搬到奥斯陆了。", "李明\uff1a我住在北京。"), "王芳什么时候搬到奥斯陆\uff1f", "王芳"),
+        (("田中\uff1a京都に引っ越しました。", "鈴木\uff1a東京にいます。"), "鈴木はどこにいますか", "鈴木"),
+        (("ليلى: انتقلت إلى أوسلو", "علي: أعيش في القاهرة"), "أين تعيش ليلى الآن", "ليلى"),
+        (("प्रिया: मैं ओस्लो चली गई", "रवि: मैं दिल्ली में हूँ"), "प्रिया अब कहाँ रहती है", "प्रिया"),
+    ],
+)
+def test_speakers_are_found_in_questions_in_scripts_without_capitals(said, question, named):
+    with LinkStore.open(":memory:") as store, ConversationMemory(store) as memory:
+        for query in said * 10:
+            memory.add("chat", query)
+        plan = speakers_named(question)
+        assert store.backend.run(store.backend.answer(plan)) == {named: named}
+        rest = without_names(question, [named])
+        assert named not in rest
+        assert len(rest) > 3
+
+
+def test_part_of_an_arabic_word_is_not_the_name_of_a_speaker():
+    with LinkStore.open(":memory:") as store, ConversationMemory(store) as memory:
+        memory.add("chat", "علي: أعيش في القاهرة")
+        plan = speakers_named("ماذا عليه أن يفعل")
+        assert store.backend.run(store.backend.answer(plan)) == {}

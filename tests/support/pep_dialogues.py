@@ -3,7 +3,8 @@
 ``tests/memory/dialogues.json`` holds 60 dialogues of five kinds: pronouns, ellipsis, positions in a list,
 returns to an earlier topic, and ambiguity. Up to 40 turns on other subjects stand before or in a dialogue.
 A reference is resolved if the question then has a spelling of each thing that it needs, and nothing that it
-does not mean. Half of each kind is for development, the other half is held out.
+does not mean. Half of each kind is for development, the other half is held out; it was looked at once, and
+then ``later_dialogues.json``, with two of each kind, was held out.
 """
 
 from __future__ import annotations
@@ -53,9 +54,9 @@ class Dialogue:
         return has_all and not any(_names(question, wrong) for wrong in self.none_of)
 
 
-def dialogues(half: Half | None = None) -> list[Dialogue]:
-    """All dialogues, or those of one half."""
-    content = json.loads(FILE.read_text(encoding="utf-8"))
+def dialogues(half: Half | None = None, file: Path = FILE) -> list[Dialogue]:
+    """All dialogues of a file, or those of one half."""
+    content = json.loads(file.read_text(encoding="utf-8"))
     unrelated = [(one["query"], one["response"]) for one in content["unrelated"]]
     return [
         Dialogue(
