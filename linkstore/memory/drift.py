@@ -7,7 +7,7 @@ from typing import Final
 
 from linkstore.memory.references import depends_on_history
 from linkstore.memory.turns import Turn, asks
-from linkstore.text import fold
+from linkstore.text import tokens
 
 COMPARED: Final = 4
 """A turn is compared with so many turns before it."""
@@ -37,4 +37,4 @@ def is_new_topic(query: str, entities: Sequence[str], before: Sequence[Turn], si
 
 
 def _words(names: Sequence[str]) -> frozenset[str]:
-    return frozenset(word for name in names for word in fold(name).split())
+    return frozenset(word for name in names for word in tokens(name))

@@ -38,7 +38,9 @@ _SERIES: Final = re.compile(
     r"([^,.;:!?\n]+(?:, [^,.;:!?\n]+)*),? (?:and|or) ([^,.;:!?\n]+)"
 )
 _OF_SEVERAL: Final = re.compile(
-    r"\b(?:which|what|one|any|each|either|both|all) (of (?:them|these|those))\b", re.IGNORECASE
+    r"\b(?:which|what|one|any|each|either|both|all) (of (?:them|(?:these|those)(?=\W*$|[?.!,;]|"
+    r" (?:is|are|was|were|do|does|did|has|have|can|will|would|should|and|or|in|for|with|to)\b)))\b",
+    re.IGNORECASE,
 )
 _LONGEST: Final = 60
 """Characters of an item; of a longer one, what stands before its first dash, colon or comma."""
