@@ -20,6 +20,8 @@ selectors. Not the zero-width space, which stands between words."""
 _IGNORABLE: Final = re.compile(f"[{_IGNORED}]+")
 _DOTTED_I: Final = re.compile("i\u0307+")
 _BETWEEN: Final = "\u200b"
+_PLAIN: Final = re.compile("[\x00-\x7f\u2013\u2014\u2018\u2019\u201c\u201d]*+")
+"""Text of ASCII, dashes and quotes, as most English is: of these only letters and an apostrophe fold."""
 
 _ENGLISH: Final = """
     a about above after again against ain't all also am an and any are aren't as at be because been
@@ -56,12 +58,12 @@ def fold(text: str) -> str:
     apostrophes become straight, white space becomes single spaces and is trimmed. Folding twice is the same
     as once.
     """
-    if not text.isascii():
+    if not _is_plain(text):
         text = _IGNORABLE.sub("", text.replace(_BETWEEN, " "))
         text = _casefolded(normalize("NFD", text))
         text = _casefolded(text).replace("\u2019", "'")
         return " ".join(text.split())
-    return " ".join(text.lower().split())
+    return " ".join(text.lower().replace("\u2019", "'").split())
 
 
 def tokens(text: str) -> tuple[str, ...]:
@@ -86,9 +88,13 @@ def word_pattern(text: str) -> str:
     return _spelt_out(joining(text))
 
 
+def _is_plain(text: str) -> bool:
+    return text.isascii() or _PLAIN.fullmatch(text) is not None
+
+
 def joining(text: str) -> str:
     r"""The characters of a text, each once, that belong to the letter before and that ``\w`` leaves out."""
-    if text.isascii():
+    if _is_plain(text):
         return ""
     return "".join(sorted(one for one in set(text) if one > "\x80" and _joins(one)))
 

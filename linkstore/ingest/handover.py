@@ -27,7 +27,7 @@ def handed_over(store: PageWriter, source: str, pages: Iterator[PageDocuments]) 
     """
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="linkstore-index") as writer:
         writing: deque[Future[list[Outcome]]] = deque()
-        for batch in _batches(pages):
+        for batch in batches(pages):
             writing.append(writer.submit(_put, store, source, batch))
             if len(writing) > _WAITING:
                 yield from writing.popleft().result()
@@ -37,7 +37,7 @@ def handed_over(store: PageWriter, source: str, pages: Iterator[PageDocuments]) 
 
 def looked_over(store: PageStore, source: str, pages: Iterator[PageDocuments]) -> Iterator[Outcome]:
     """What :func:`handed_over` would return, as far as can be told without writing."""
-    for batch in _batches(pages):
+    for batch in batches(pages):
         store.check_pages(source, [page.url for page in batch])
         yield from ((page, None) for page in batch)
 
@@ -74,7 +74,7 @@ def _put(store: PageWriter, source: str, batch: Sequence[PageDocuments]) -> list
     return [(page, None) for page in batch]
 
 
-def _batches(pages: Iterator[PageDocuments]) -> Iterator[list[PageDocuments]]:
+def batches(pages: Iterator[PageDocuments]) -> Iterator[list[PageDocuments]]:
     """Pages in batches of about so many documents, or of so many characters."""
     batch: list[PageDocuments] = []
     documents = characters = 0

@@ -34,9 +34,13 @@ def test_folding_twice_is_the_same_as_once(text):
     assert fold(fold(text)) == fold(text)
 
 
-@given(st.text(alphabet=st.characters(codec="ascii")))
-def test_the_quick_way_for_ascii_gives_what_unicode_folding_gives(text):
+PLAIN = st.characters(codec="ascii") | st.sampled_from("\u2013\u2014\u2018\u2019\u201c\u201d")
+
+
+@given(st.text(alphabet=PLAIN))
+def test_the_quick_way_for_plain_text_gives_what_unicode_folding_gives(text):
     assert fold(text) == fold(text + " é").removesuffix("é").strip()
+    assert tokens(text) == tokens(text + " é")[:-1]
 
 
 @pytest.mark.parametrize(

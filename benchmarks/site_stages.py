@@ -1,0 +1,157 @@
+"""Where the processor time goes when a site is indexed, stage by stage, each alone in one process.
+
+Run: ``python benchmarks/site_stages.py --data DIR``, with the data and the embedding of ``site.py``. Reading
+is shared among the worker processes. Embedding uses all cores that there are. Storing is done by one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _report import add_output, listed
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+
+from linkstore import LinkStore
+from linkstore.embeddings import get_embedding
+from linkstore.gc_pause import collection_paused
+from linkstore.ingest import DEFAULT_LINKS
+from linkstore.ingest.documents import Linkers, page_documents
+from linkstore.ingest.handover import batches
+from linkstore.ingest.html.folder import FolderSource
+from linkstore.ingest.html.pages import decoded, parsed
+from linkstore.ingest.messages import packed, unpacked
+from linkstore.ingest.sink import PageDocuments
+from linkstore.ingest.source import SourcePage
+
+BATCH = 512
+PARSING = "parse the HTML"
+CUTTING = "find the content, cut chunks"
+Seconds = dict[str, float]
+
+
+class Known(Embeddings):
+    """Looks up what was embedded before."""
+
+    def __init__(self, vectors: dict[str, Any]) -> None:
+        self._vectors = vectors
+
+    def embed_array(self, texts: Sequence[str]) -> Any:
+        """(n, dimension) float32 vectors."""
+        return np.stack([self._vectors[text] for text in texts])
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """The same as lists."""
+        return self.embed_array(texts).tolist()
+
+    def embed_query(self, text: str) -> list[float]:
+        """The vector of a text that was embedded."""
+        return self._vectors[text].tolist()
+
+
+def main() -> None:
+    """Unpack the site, take the median of each stage, print the table."""
+    options = _options()
+    embedding = get_embedding(options.embedding)
+    embedding.embed_query("load the model")
+    with tempfile.TemporaryDirectory(prefix="linkstore-stages-") as folder:
+        site = Path(folder) / "site"
+        with tarfile.open(Path(options.data) / "docs_site" / "peps_html.tar.xz") as tar:
+            tar.extractall(site, filter="data")
+        runs = [_stages(site, Path(folder) / f"kb{n}", embedding) for n in range(options.repeat)]
+        pages = len(FolderSource(site))
+    medians = {stage: statistics.median(run[stage] for run in runs) for stage in runs[0]}
+    whole = sum(medians.values())
+    rows = [
+        {"stage": stage, "CPU, s": spent, "ms a page": spent / pages * 1e3, "share": spent / whole}
+        for stage, spent in medians.items()
+    ]
+    listed("site, processor time", rows, as_json=options.json, record_as=options.record)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    data = os.environ.get("LINKSTORE_EVAL_DATA")
+    parser.add_argument("--data", default=data, required=data is None, help="folder of data sets")
+    parser.add_argument("--embedding", default="wordllama", help="name of an embedding (default wordllama)")
+    parser.add_argument("--repeat", type=int, default=3, help="runs; the median counts (default 3)")
+    add_output(parser)
+    return parser.parse_args()
+
+
+def _stages(site: Path, folder: Path, embedding: Any) -> Seconds:
+    """Every stage once."""
+    spent: Seconds = {"start a worker": _started()}
+    with _counted(spent, "list and hash the files"):
+        source = FolderSource(site)
+        offered = [page for page in source.pages({}) if isinstance(page, SourcePage)]
+    linkers = Linkers(DEFAULT_LINKS, source.site)
+    pages = [_read(site, page, linkers, spent) for page in offered]
+    for page in pages:
+        _send(page, spent)
+    texts = [document.page_content for page in pages for document in page.documents]
+    vectors: dict[str, Any] = {}
+    for start in range(0, len(texts), BATCH):
+        batch = texts[start : start + BATCH]
+        with _counted(spent, "embed"):
+            found = np.asarray(embedding.embed_array(batch))
+        vectors.update(zip(batch, found, strict=True))
+    with LinkStore.open(folder, Known(vectors)) as store, _counted(spent, "check and store"):
+        for some in batches(iter(pages)):
+            store.put_pages("site", some)
+    return spent
+
+
+def _started() -> float:
+    """What a process spends before it can read its first page."""
+    before = os.times()
+    subprocess.run([sys.executable, "-c", "import linkstore.ingest.worker"], check=True)
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def _read(site: Path, page: SourcePage, linkers: Linkers, spent: Seconds) -> PageDocuments:
+    """A page, read; parsing, which reading includes, is done once more to be counted alone."""
+    content = (site / page.url).read_bytes()
+    own: Seconds = {}
+    with _counted(own, PARSING):
+        collection_paused(lambda: parsed(decoded(content, "utf-8")))
+    with _counted(own, CUTTING):
+        chunks = collection_paused(page.read)
+    own[CUTTING] -= own[PARSING]
+    with _counted(own, "find links"):
+        documents = collection_paused(lambda: page_documents(chunks, linkers))
+    for stage, seconds in own.items():
+        spent[stage] = spent.get(stage, 0.0) + seconds
+    return PageDocuments(url=page.url, digest=page.digest, documents=documents)
+
+
+def _send(page: PageDocuments, spent: Seconds) -> None:
+    """What a worker does to send a page, and the process that stores it to receive it."""
+    fields = [(one.id, one.page_content, one.metadata) for one in page.documents]
+    with _counted(spent, "send to the process that stores"):
+        received = unpacked(packed(fields))
+        _ = [Document(id=id, page_content=text, metadata=metadata) for id, text, metadata in received]
+
+
+@contextmanager
+def _counted(spent: Seconds, stage: str) -> Iterator[None]:
+    started = time.process_time()
+    yield
+    spent[stage] = spent.get(stage, 0.0) + time.process_time() - started
+
+
+if __name__ == "__main__":
+    main()
