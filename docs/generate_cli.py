@@ -34,6 +34,8 @@ folder, or a [store in Cassandra](how-to/use-cassandra.md).
 | 9 | the source contains nothing that can be indexed |
 | 10 | `doctor` found something that needs attention: an alarm |
 | 130 | interrupted by Ctrl-C |
+| 141 | the reader of the output closed it, as `head` does |
+| 143 | terminated by SIGTERM; as after Ctrl-C, what was written stays |
 
 `make docs` writes this page from `--help`.
 """

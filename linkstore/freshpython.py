@@ -9,15 +9,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import BinaryIO, Final
+from typing import IO, BinaryIO, Final
 
+BEGIN: Final = b"\0linkstore\0"
+"""Stands before all that such a process replies; before it may be what Python's start printed."""
 _START: Final = "import sys; sys.path[:] = {path!r}; from {module} import main; main()"
 
 
 def fresh_python(module: str, *arguments: str) -> subprocess.Popen[bytes]:
     """Start a process that runs the function ``main`` of a module; it has pipes for its input and output.
 
-    Ctrl-C in a terminal does not reach it.
+    Ctrl-C in a terminal does not reach it. What it replies begins after :data:`BEGIN`.
 
     Args:
         module: The module's full name.
@@ -40,11 +42,31 @@ def fresh_python(module: str, *arguments: str) -> subprocess.Popen[bytes]:
 def own_pipes() -> tuple[BinaryIO, BinaryIO]:
     """In such a process: the pipes from and to the other.
 
-    Whatever else writes to standard output now writes to standard error.
+    Whatever else writes to standard output now writes to standard error. What was written there before, as by
+    a ``sitecustomize`` that prints, ends with :data:`BEGIN`.
     """
+    nothing = os.open(os.devnull, os.O_RDWR)
+    if nothing <= 2:  # the other process has no standard error; a pipe must not take its place
+        nothing = os.dup(nothing)
     given, taken = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
+    sys.stdout.flush()
+    taken.write(BEGIN)
+    taken.flush()
     return given, taken
+
+
+def skip_to_begin(pipe: IO[bytes]) -> None:
+    """Read what such a process printed before its replies.
+
+    Raises:
+        EOFError: If it ended without a reply.
+    """
+    read = b""
+    while not read.endswith(BEGIN):
+        byte = pipe.read(1)
+        if not byte:
+            raise EOFError("the process ended before it began")
+        read = read[-len(BEGIN) :] + byte

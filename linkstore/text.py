@@ -49,6 +49,11 @@ def is_unicode(text: str) -> bool:
         return False
 
 
+def in_unicode(text: str) -> str:
+    """A text with lone surrogates, as in paths that are not valid UTF-8, spelled out by their numbers."""
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
+
+
 def fold(text: str) -> str:
     """The one spelling under which words are compared.
 

@@ -10,10 +10,11 @@ from typing import Annotated, Final
 import typer
 
 from linkstore._version import __version__
+from linkstore.cli.ending import ended_by_readers
 from linkstore.cli.exits import exit_code
 from linkstore.cli.output import complain, ready_streams
 from linkstore.cli.speaking import speaking
-from linkstore.cli.starting import ended_by_interrupts
+from linkstore.cli.starting import ended_by_interrupts, terminated_in_order
 from linkstore.errors import LinkStoreError
 from linkstore.gc_pause import collections_rare
 
@@ -50,7 +51,7 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
         epilog="Exit codes: 0 done, 1 other errors, 2 usage, 3 no store, 4 store busy, 5 store damaged or of"
         " another version, 6 embedding or optional dependency missing, 7 server unavailable, 8 part of the"
         " source unreadable (its stored pages were kept), 9 nothing to index, 10 an alarm of doctor,"
-        " 130 interrupted.",
+        " 130 interrupted, 141 output closed, 143 terminated.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
@@ -84,11 +85,12 @@ def run(arguments: Sequence[str] | None) -> None:
     """Run the command line and exit: see :func:`linkstore.cli.main`."""
     ready_streams()
     words = sys.argv[1:] if arguments is None else list(arguments)
-    with collections_rare():
+    with collections_rare(), ended_by_readers():
         try:
             with ended_by_interrupts():
                 app = application([words[0]] if words and words[0] in COMMANDS else COMMANDS)
-            app(args=words, prog_name="linkstore")
+            with terminated_in_order():
+                app(args=words, prog_name="linkstore")
         except (LinkStoreError, OSError) as error:
             complain(f"linkstore: {error}")
             sys.exit(exit_code(error))

@@ -15,6 +15,7 @@ from linkstore.cli.output import note
 from linkstore.cli.render import indexed_page
 from linkstore.cli.stores import core_opened
 from linkstore.errors import LinkStoreError
+from linkstore.text import is_unicode
 
 if TYPE_CHECKING:
     from linkstore.store.core import CoreStore
@@ -75,7 +76,7 @@ def _chunk(store: CoreStore, id: str) -> str:
 
 def _page(store: CoreStore, name: str) -> tuple[list[str], list[str]]:
     """The pages that a name means, and documents of no indexed page."""
-    spelled = list(store.page_ids(None, spellings(name)))
+    spelled = list(store.page_ids(None, [url for url in spellings(name) if is_unicode(url)]))
     if spelled:
         return [name] if name in spelled else spelled[:1], []
     documents = documents_named(store, name)

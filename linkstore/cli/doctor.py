@@ -12,6 +12,7 @@ from linkstore.cli.options import JsonOption, listed
 from linkstore.cli.output import note, printable, stdout, write_json
 from linkstore.cli.sources import kind_of
 from linkstore.cli.stores import opened
+from linkstore.text import in_unicode
 
 if TYPE_CHECKING:
     from linkstore.ingest import Source
@@ -104,7 +105,7 @@ def _source(store: LinkStore, given: str, *, trust_claims: bool) -> tuple[str, S
     if kind.source is None:
         raise UsageError(f"--source {given}: compare {kind.title} with linkstore index {path} --dry-run")
     options = {"claims": "any"} if trust_claims and "claims" in kind.options else {}
-    named = name if equals or name in stored else Path(path).resolve().as_posix()
+    named = name if equals or name in stored else in_unicode(Path(path).resolve().as_posix())
     if named not in stored:
         known = ", ".join(stored) or "none"
         raise UsageError(f"--source {given}: the store has no source {named!r}; its sources are: {known}")

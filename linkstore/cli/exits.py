@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from linkstore.cli.starting import Terminated
 from linkstore.errors import (
     BudgetError,
     EmbeddingError,
@@ -42,6 +43,10 @@ ALARMED: Final = 10
 """A checkup found something that needs attention."""
 INTERRUPTED: Final = 130
 """Stopped by Ctrl-C."""
+UNREAD: Final = 141
+"""The reader of the output closed it, as ``head`` does."""
+TERMINATED: Final = 143
+"""Stopped by SIGTERM."""
 
 
 class UsageError(LinkStoreError, ValueError):
@@ -71,5 +76,7 @@ _CODES: Final[tuple[tuple[type[LinkStoreError], int], ...]] = (
 
 
 def exit_code(error: BaseException) -> int:
-    """The exit code that an error ends the command with."""
+    """The exit code that an error or interrupt ends the command with."""
+    if isinstance(error, KeyboardInterrupt):
+        return TERMINATED if isinstance(error, Terminated) else INTERRUPTED
     return next((code for kind, code in _CODES if isinstance(error, kind)), OTHER)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linkstore.cli.exits import INCOMPLETE, INTERRUPTED
+from linkstore.cli.exits import INCOMPLETE, exit_code
 from linkstore.cli.options import JsonOption, StoreOption
 from linkstore.cli.output import note, printable, stdout, write_json
 from linkstore.cli.stores import opened
@@ -50,7 +50,7 @@ def facts(
             summary = index_facts(opened_store, extractor, dry_run=dry_run)
         except KeyboardInterrupt as error:
             note("stopped; run the same command again to go on")
-            raise typer.Exit(INTERRUPTED) from error
+            raise typer.Exit(exit_code(error)) from error
     if json:
         write_json(asdict(summary))
     else:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from linkstore.cli.exits import INTERRUPTED, UsageError
+from linkstore.cli.exits import UsageError, exit_code
 from linkstore.cli.making import opened_or_made
 from linkstore.cli.options import JsonOption, StoreOption, listed
 from linkstore.cli.output import note, quiet
@@ -155,7 +155,7 @@ def index(
 
 @contextmanager
 def _stopping(store: PageStore) -> Iterator[None]:
-    """Say how to go on after Ctrl-C.
+    """Say how to go on after Ctrl-C or SIGTERM.
 
     Raises:
         typer.Exit: Instead of the KeyboardInterrupt.
@@ -165,7 +165,7 @@ def _stopping(store: PageStore) -> Iterator[None]:
     except KeyboardInterrupt as error:
         kept = store.survey().pages
         note(f"stopped; the store has {kept:,} pages. Run the same command again to go on")
-        raise typer.Exit(INTERRUPTED) from error
+        raise typer.Exit(exit_code(error)) from error
 
 
 def extractors(names: Sequence[str] | None) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ def checkpoint_of(source: str, target: str) -> Path:
 
     pair = f"{_absolute(source)}\n{_absolute(target)}"
     folders = [Path(_absolute(place)).parent for place in (target, source) if not _is_url(place)]
-    name = f"linkstore-migration-{xxhash.xxh3_64_hexdigest(pair.encode())}.jsonl"
+    name = f"linkstore-migration-{xxhash.xxh3_64_hexdigest(pair.encode(errors='surrogateescape'))}.jsonl"
     return (folders[0] if folders else Path.cwd()) / name
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import os
 import sys
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from linkstore.display import printable
 
@@ -30,12 +32,21 @@ quiet: Final = ContextVar("quiet", default=False)
 
 
 def ready_streams() -> None:
-    """Have stdout and stderr write what their encoding lacks in other signs, rather than fail."""
+    """Have stdout and stderr write what their encoding lacks in other signs, rather than fail.
+
+    A process may have been started without them; what is said then goes nowhere.
+    """
     codecs.register_error(_HANDLER, _in_plain)
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors=_HANDLER)
+
+
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def stdout() -> Console:
@@ -80,9 +91,9 @@ def complain(message: str) -> None:
 
 def _console(*, stderr: bool) -> Console:
     """Breaks lines at words in a terminal, and not at all elsewhere."""
-    from rich.console import Console
+    from linkstore.cli.console import PipedConsole
 
-    console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    console = PipedConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
     console.soft_wrap = not console.is_terminal
     return console
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from linkstore.cli.exits import UsageError
+from linkstore.cli.exits import UsageError, exit_code
 from linkstore.cli.output import complain, note, quiet
 from linkstore.display import printable
 
@@ -41,9 +41,9 @@ def speaking(command: Callable[..., None]) -> Callable[..., None]:
         with _said(quietly=quietly, verbose=verbose, log_file=log_file):
             try:
                 command(**given)
-            except KeyboardInterrupt:
+            except KeyboardInterrupt as error:
                 note("stopped")
-                raise
+                raise typer.Exit(exit_code(error)) from error
 
     run.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])  # type: ignore[attr-defined]
     run.__annotations__ = {**{name: one.annotation for name, one in own.parameters.items()}, **added}

@@ -12,6 +12,7 @@ import typer
 
 from linkstore.cli.exits import INCOMPLETE, NOTHING, UsageError
 from linkstore.cli.output import complain, note, printable, quiet, stdout, write_json
+from linkstore.text import in_unicode
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -82,13 +83,8 @@ def _write(report: Path, summary: Summary) -> None:
     unseen = frozenset(summary.unseen)
     with report.open("wb") as file:
         for name, reason in summary.skipped.items():
-            line = {"name": _sound(name), "reason": _sound(reason), "unseen": name in unseen}
+            line = {"name": in_unicode(name), "reason": in_unicode(reason), "unseen": name in unseen}
             file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
-
-
-def _sound(text: str) -> str:
-    """Text that JSON can hold."""
-    return text.encode(errors="backslashreplace").decode()
 
 
 def show_summary(summary: Summary) -> None:

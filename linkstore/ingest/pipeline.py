@@ -23,7 +23,7 @@ from linkstore.ingest.readahead import ReadAhead
 from linkstore.ingest.readpage import ReadPage
 from linkstore.ingest.relink import Upkeep
 from linkstore.ingest.sink import PageDocuments, PageStore
-from linkstore.ingest.source import BadInput, Source, SourcePage
+from linkstore.ingest.source import BadInput, Source, SourcePage, name_of
 from linkstore.ingest.summary import (
     Dangling,
     LeftOut,
@@ -95,21 +95,9 @@ def index_source(
         SourceConflictError: If another source of the store has a page of the same name.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
-    name = source.name if name is None else name
-    run = _Run.begun(store, source, name, links, dry_run=dry_run, jobs=jobs)
+    run = _Run.begun(store, source, name_of(source, name), links, dry_run=dry_run, jobs=jobs)
     run.read(progress)
-    gone = run.last.gone(prune=prune)
-    refused = not prune and 2 * len(gone) > run.last.stored
-    summary = run.ended([] if refused else gone)
-    if refused:
-        raise RemovalRefusedError(
-            f"{len(gone):,} of the {run.last.stored:,} stored pages of {name} are missing from it; they were"
-            " kept, because the source may be incomplete. To remove them, use --prune (Python: prune=True)",
-            summary,
-        )
-    if not run.last.stored and not summary.pages.total:
-        raise NothingIndexedError(f"nothing was indexed from {name}: {_why(summary)}", summary)
-    return summary
+    return run.concluded(prune=prune)
 
 
 def index_again(
@@ -121,7 +109,7 @@ def index_again(
     jobs: int | None = None,
 ) -> Summary:
     """Take up pages that are to be read once more, after :func:`index_source`; removes nothing."""
-    run = _Run.begun(store, source, source.name if name is None else name, links, dry_run=False, jobs=jobs)
+    run = _Run.begun(store, source, name_of(source, name), links, dry_run=False, jobs=jobs)
     run.read(None)
     return run.ended([])
 
@@ -193,6 +181,22 @@ class _Run:
                 _LOG.info("stored %s: %d documents", page.url, len(page.documents))
             else:
                 self._skip(page.url.removeprefix(self.last.lead), problem)
+
+    def concluded(self, *, prune: bool) -> Summary:
+        """Remove what is gone, unless that is most of the source, and say what was done."""
+        gone, stored = self.last.gone(prune=prune), self.last.stored
+        refused = not prune and 2 * len(gone) > stored
+        summary = self.ended([] if refused else gone)
+        if refused:
+            raise RemovalRefusedError(
+                f"{len(gone):,} of the {stored:,} stored pages of {self.name} are missing from it; they were"
+                " kept, because the source may be incomplete. To remove them, use --prune (Python:"
+                " prune=True)",
+                summary,
+            )
+        if not stored and not summary.pages.total:
+            raise NothingIndexedError(f"nothing was indexed from {self.name}: {_why(summary)}", summary)
+        return summary
 
     def ended(self, gone: Sequence[str]) -> Summary:
         """Remove what is gone, bring the links of the corpus up to date, and say what was done."""

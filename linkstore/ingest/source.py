@@ -9,6 +9,7 @@ from typing import Protocol
 from langchain_core.documents import Document
 
 from linkstore.extraction import Chunk
+from linkstore.text import in_unicode
 from linkstore.urls import Site
 
 
@@ -80,3 +81,13 @@ class Source(Protocol):
             SourceNotFoundError: If there is no such source.
         """
         ...
+
+
+def name_of(source: Source, given: str | None) -> str:
+    """The name of a source in a store; a path need not be Unicode, and is spelled out then.
+
+    Args:
+        source: Whose own name it is by default.
+        given: The name that the user gave, if any.
+    """
+    return in_unicode(source.name if given is None else given)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import faulthandler
 import signal
-import sys
 from dataclasses import replace
+from typing import Final
 
 from langchain_core.documents import Document
 
@@ -14,6 +14,8 @@ from linkstore.ingest.documents import Linkers
 from linkstore.ingest.messages import SECONDS_A_PAGE, Task, packed, read_message, unpacked, write_message
 from linkstore.ingest.readpage import ReadPage, read_page
 
+_STDERR: Final = 2
+"""The stream's number. Python has no object for it if the other process has none."""
 Reply = tuple[ReadPage, list[tuple[str | None, str, dict[str, object]]]]
 """What was read; documents apart, since theirs take long to pickle."""
 
@@ -27,7 +29,7 @@ def main() -> None:
         write_message(replies, b"ready")
         while True:
             content = read_message(messages)
-            faulthandler.dump_traceback_later(2 * SECONDS_A_PAGE, exit=True, file=sys.stderr)
+            faulthandler.dump_traceback_later(2 * SECONDS_A_PAGE, exit=True, file=_STDERR)
             reply = b"" if job is None else _reply(content, *job)
             faulthandler.cancel_dump_traceback_later()
             write_message(replies, reply)

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from threading import Event, Lock, Timer
 from typing import IO, Final, Self
 
-from linkstore.freshpython import fresh_python
+from linkstore.freshpython import fresh_python, skip_to_begin
 from linkstore.ingest.messages import SECONDS_A_PAGE, Task, packed, read_message, unpacked, write_message
 from linkstore.ingest.readpage import ReadPage
 from linkstore.ingest.source import SourcePage
@@ -119,7 +119,7 @@ class _Process:
             if self._ended:
                 return None
             self._running = process = fresh_python("linkstore.ingest.worker")
-        reply = self._sent(process, self._task, _SECONDS_TO_START)
+        reply = self._sent(process, self._task, _SECONDS_TO_START, first=True)
         if isinstance(reply, bytes):
             return process
         if not self._ended:  # no page is to blame: as where Python is embedded in another program
@@ -127,7 +127,9 @@ class _Process:
             _LOG.warning("a process that was to read pages did not start; its pages are read here")
         return None
 
-    def _sent(self, process: subprocess.Popen[bytes], content: bytes, bound: float) -> bytes | str:
+    def _sent(
+        self, process: subprocess.Popen[bytes], content: bytes, bound: float, *, first: bool = False
+    ) -> bytes | str:
         late = Event()
 
         def kill() -> None:
@@ -138,6 +140,8 @@ class _Process:
         timer.daemon = True
         timer.start()
         try:
+            if first:
+                skip_to_begin(_pipe(process.stdout))
             write_message(_pipe(process.stdin), content)
             return read_message(_pipe(process.stdout))
         except (EOFError, OSError, ValueError):  # ValueError: the pipe was closed

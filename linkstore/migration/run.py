@@ -67,13 +67,8 @@ def migrate(
     _claim(target, manifest)
     journal = Journal(None if checkpoint is None else Path(checkpoint), manifest)
     tally = _resumed(journal, target)
-    resumed, done = tally.steps > 0, 0
-    for step, read in _steps(origin, target, tally.cursor, batch):
-        journal.append(step)
-        tally.take(step)
-        done += read
-        if progress is not None:
-            progress(done, len(tally.refused))
+    resumed = tally.steps > 0
+    _copy_documents(_steps(origin, target, tally.cursor, batch), journal, tally, progress)
     pages = _copy_pages(origin, target, batch)
     if isinstance(source, Backend):
         _copy_schema(source, target)
@@ -81,6 +76,19 @@ def migrate(
     target.run(target.flush())
     journal.remove()
     return tally.report(pages=pages, resumed=resumed)
+
+
+def _copy_documents(
+    steps: Iterator[tuple[Step, int]], journal: Journal, tally: Tally, progress: Progress | None
+) -> None:
+    """Take the steps of a run, and note how far it is after each."""
+    done = 0
+    for step, read in steps:
+        journal.append(step)
+        tally.take(step)
+        done += read
+        if progress is not None:
+            progress(done, len(tally.refused))
 
 
 def _claim(target: Backend, manifest: Manifest) -> None:

@@ -37,6 +37,8 @@ _Kinds = Annotated[
 _MISTAKES = (DocumentError, LinkError, SchemaError, StrategyError)
 _STRICT = ConfigDict(extra="forbid")
 _Id = Annotated[str, Field(description="The id of a document, without its brackets.")]
+_Described = tuple[Callable[..., Operation[Answer]], str, dict[str, Any]]
+"""A tool's operation, what a model is told of it, and its arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,44 +98,13 @@ def writing_specs_of(toolbox: Toolbox) -> Iterator[ToolSpec]:
         )
 
 
-def _described(
-    toolbox: Toolbox, about: str
-) -> Iterator[tuple[Callable[..., Operation[Answer]], str, dict[str, Any]]]:
-    limits, ceiling, usual = toolbox.limits, toolbox.ceiling, toolbox.usual_hops
-    subject = f" Its subject: {about.strip().rstrip('.')}." if about.strip() else ""
-    hops = Annotated[int, WithJsonSchema({"type": "integer", "minimum": 0, "maximum": ceiling})]
-    more = (
-        "How many links in a row to follow. More find documents that are related by way of others, and those"
-        f" where several relations meet. At most {ceiling}."
-    )
-    yield (
-        toolbox.search,
-        f"Search the knowledge store for a question.{subject} Returns at most {limits.results} documents,"
-        " each with its id, its URL, a part of its text, and the links that lead to it.",
-        {
-            "question": (str, Field(description="The question, in words.")),
-            "hops": (hops, Field(default=usual, description=more)),
-        },
-    )
-    yield (
-        toolbox.follow,
-        "Go where the links of a document lead. Returns the documents at their other ends.",
-        {
-            "id": (_Id, ...),
-            "kinds": (
-                _Kinds,
-                Field(default=None, description="Only links of these kinds; the tool schema lists them."),
-            ),
-            "direction": (
-                Walk,
-                Field(default="forward", description="forward: along the links; backward: against them."),
-            ),
-        },
-    )
+def _described(toolbox: Toolbox, about: str) -> Iterator[_Described]:
+    yield _search(toolbox, about)
+    yield _follow(toolbox)
     yield (
         toolbox.read,
-        f"Read the text of a document, at most {limits.text:,} characters at once. Also names the documents"
-        " before and after it.",
+        f"Read the text of a document, at most {toolbox.limits.text:,} characters at once. Also names the"
+        " documents before and after it.",
         {
             "id": (_Id, ...),
             "offset": (int, Field(default=0, description="The character of the text to begin with.")),
@@ -148,6 +119,35 @@ def _described(
         toolbox.schema,
         "List the types of document, the kinds of link between them and the metadata fields of the store.",
         {},
+    )
+
+
+def _search(toolbox: Toolbox, about: str) -> _Described:
+    ceiling, usual = toolbox.ceiling, toolbox.usual_hops
+    subject = f" Its subject: {about.strip().rstrip('.')}." if about.strip() else ""
+    hops = Annotated[int, WithJsonSchema({"type": "integer", "minimum": 0, "maximum": ceiling})]
+    more = (
+        "How many links in a row to follow. More find documents that are related by way of others, and those"
+        f" where several relations meet. At most {ceiling}."
+    )
+    return (
+        toolbox.search,
+        f"Search the knowledge store for a question.{subject} Returns at most {toolbox.limits.results}"
+        " documents, each with its id, its URL, a part of its text, and the links that lead to it.",
+        {
+            "question": (str, Field(description="The question, in words.")),
+            "hops": (hops, Field(default=usual, description=more)),
+        },
+    )
+
+
+def _follow(toolbox: Toolbox) -> _Described:
+    kinds = Field(default=None, description="Only links of these kinds; the tool schema lists them.")
+    walk = Field(default="forward", description="forward: along the links; backward: against them.")
+    return (
+        toolbox.follow,
+        "Go where the links of a document lead. Returns the documents at their other ends.",
+        {"id": (_Id, ...), "kinds": (_Kinds, kinds), "direction": (Walk, walk)},
     )
 
 

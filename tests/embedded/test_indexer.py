@@ -19,6 +19,7 @@ from stores import Child, backend, exact, nearest, put, records, times, vectors
 import linkstore.freshpython
 from linkstore.backends.base import Change
 from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings, indexer, upkeep
+from linkstore.backends.embedded.alone import alone
 from linkstore.backends.embedded.indexer import Indexer
 from linkstore.backends.embedded.recorded import settings_of
 from linkstore.backends.embedded.snapshot import Snapshot, snapshot_of
@@ -134,6 +135,7 @@ def test_a_writer_waits_while_the_index_lacks_too_much_but_not_for_ever(tmp_path
     monkeypatch.setattr(indexer, "STALL_SECONDS", 0.3)
     os.kill(pid_of(store), signal.SIGSTOP)
     put(store, 1200, 2400)
+    monkeypatch.setattr(indexer, "STALL_SECONDS", SECONDS)
     os.kill(pid_of(store), signal.SIGCONT)
     store.run(store.flush())
     check(store, 2400)
@@ -180,6 +182,58 @@ def test_a_flush_does_not_wait_for_the_process_after_the_one_it_asked(tmp_path, 
     began = time.monotonic()
     of(store).flush(400)
     assert time.monotonic() - began < 20  # the new one ends after 30 s without work
+    store.close()
+
+
+def test_a_flush_does_not_wait_for_ever_for_a_process_that_was_stopped(tmp_path, monkeypatch, caplog) -> None:
+    monkeypatch.setattr(indexer, "STALL_SECONDS", 1.0)
+    store = backend(tmp_path / "kb")
+    put(store, 0, 400)
+    pid = pid_of(store)
+    os.kill(pid, signal.SIGSTOP)
+    store.run(store.flush())
+    assert not is_there(pid)
+    assert "was not heard for 1 s; this one builds it now" in caplog.text
+    taken = recorded(store)
+    assert taken is not None
+    assert taken.documents == 400
+    store.run(store.repair())
+    check(store, 400)
+    store.close()
+
+
+def test_a_process_that_works_for_long_is_waited_for(tmp_path, monkeypatch) -> None:
+    """The process is heard while it takes a snapshot, however long that takes."""
+    store = backend(tmp_path / "kb")
+    put(store, 0, 400)
+    until(lambda: recorded(store) is not None)
+    monkeypatch.setattr(indexer, "STALL_SECONDS", 1.5 * indexer.BEAT_SECONDS)
+    put(store, 400, 500)
+    flushed = threading.Thread(target=lambda: store.run(store.flush()))
+
+    def flush_and_wait() -> None:
+        flushed.start()
+        flushed.join(2 * indexer.BEAT_SECONDS)
+        assert flushed.is_alive()
+        assert of(store).problem is None
+
+    alone(tmp_path / "kb" / "snapshot.lock", flush_and_wait, wait=True)  # the process waits for the lock
+    flushed.join()
+    assert of(store).problem is None
+    check(store, 500)
+    store.close()
+
+
+def test_what_python_prints_at_its_start_is_not_taken_for_a_reply(tmp_path, monkeypatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('3')\nprint('hello', end='')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    store = backend(tmp_path / "kb")
+    put(store, 0, 400)
+    pid = pid_of(store)
+    store.run(store.flush())
+    assert of(store).problem is None
+    assert pid_of(store) == pid
+    check(store, 400)
     store.close()
 
 

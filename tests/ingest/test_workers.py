@@ -216,6 +216,15 @@ def test_what_a_reader_prints_does_no_harm(importable):
     assert (len(pages), summary.skipped) == (12, {})
 
 
+def test_what_python_prints_at_its_start_does_no_harm(tmp_path, monkeypatch, caplog):
+    place = html_site(tmp_path / "site")
+    alone = run(index_folder, place, 1)
+    (tmp_path / "sitecustomize.py").write_text("print('hello ' * 50_000)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert run(index_folder, place, 2) == alone
+    assert "did not start" not in caplog.text
+
+
 def test_a_source_that_fails_has_its_pages_stored_up_to_there(importable):
     with LinkStore(embedding()) as store:
         source = Odd(chatter, RuntimeError("the source broke"))
@@ -278,6 +287,31 @@ def test_a_script_needs_no_guard_and_runs_once(tmp_path):
     script.write_text(SCRIPT.format(store=str(tmp_path / "s"), site=str(html_site(tmp_path / "site"))))
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
     assert done.stdout.split() == ["begun", str(COUNT + 1)], done.stderr
+
+
+AROUND = """
+read = []
+from linkstore.ingest import workers
+ask = workers._Process.ask
+workers._Process.ask = lambda self, content: read.append(ask(self, content)) or read[-1]
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="streams are those of POSIX")
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (1, 2), (0, 1, 2)], ids=str)
+def test_processes_read_where_standard_streams_are_missing(tmp_path, closed):
+    """Of a daemon, say; a pipe must not take the number of a stream."""
+    program = tmp_path / "program.py"
+    script = SCRIPT.format(store=str(tmp_path / "s"), site=str(html_site(tmp_path / "site")))
+    script = script.replace("print(", "said = (")
+    said = f"repr((said, all(map(bool, read)), len(read) > {COUNT}))"
+    last = f"open({str(tmp_path / 'said')!r}, 'w').write({said})"
+    program.write_text(AROUND + script + last)
+    # sh closes them before Python starts, as a daemon's parent does
+    streams = " ".join(f"{stream}>&-" for stream in closed)
+    command = ["sh", "-c", f'"$0" "$1" {streams}', sys.executable, str(program)]
+    assert subprocess.run(command, timeout=120).returncode == 0
+    assert (tmp_path / "said").read_text() == repr((COUNT + 1, True, True))
 
 
 def test_fewer_than_one_process_is_refused(tmp_path):

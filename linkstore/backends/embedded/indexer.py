@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,10 +28,12 @@ BACKLOG: Final = 5_000
 AHEAD: Final = 50_000
 """A writer waits while the index lacks more documents than this: each search compares them one by one."""
 STALL_SECONDS: Final = 60.0
-"""A writer no longer waits for a process that has added nothing for so long."""
+"""A writer no longer waits for a process that has added nothing, or has not been heard, for so long."""
 TOLD_SECONDS: Final = 5.0
 """How often those who wait for a snapshot are told how far it is."""
-FLUSH, FLUSHED = b"flush\n", b"flushed"
+BEAT_SECONDS: Final = 5.0
+"""How often the process says that it is alive; it may be late while usearch writes its file."""
+FLUSH, FLUSHED, ALIVE = b"flush\n", b"flushed", b"alive"
 _WORKER: Final = "linkstore.backends.embedded.indexworker"
 _POLL_SECONDS: Final = 0.01
 _LOG: Final = logging.getLogger("linkstore.index")
@@ -52,10 +55,12 @@ class Indexer:
         self._process: subprocess.Popen[bytes] | None = None
         self._end: weakref.finalize[..., Any] | None = None
         self._unread = b""
+        self._begun = False
         self._flushed = 0
         self._asked = 0
         self._covered = 0
         self._moved = 0.0
+        self._heard_at = 0.0
         self.problem: str | None = None
 
     @property
@@ -91,6 +96,8 @@ class Indexer:
     def flush(self, last_key: int) -> None:
         """Have a snapshot taken, and wait for it; the process may also end instead.
 
+        A process that is not heard for ``STALL_SECONDS``, as one that was stopped, is ended.
+
         Args:
             last_key: The largest document key, to tell how far the index is.
         """
@@ -101,8 +108,11 @@ class Indexer:
             asked = self._asked
             with contextlib.suppress(OSError):  # it has ended, which the next look shows
                 os.write(self._process.stdin.fileno(), FLUSH)  # type: ignore[union-attr]
-        told = time.monotonic()
+        told = self._heard_at = time.monotonic()
         while self._flushed < asked and self.running:
+            if time.monotonic() - self._heard_at > STALL_SECONDS:
+                self._give_up()
+                return
             if time.monotonic() - told > TOLD_SECONDS:
                 told = time.monotonic()
                 _LOG.info("%s: the index has %d of %d documents", self._folder, self._covered, last_key)
@@ -116,11 +126,18 @@ class Indexer:
                 self._end()
                 self._reap()
 
+    def _give_up(self) -> None:
+        with self._lock:
+            if self._end is not None:
+                self._end()
+                self._reap()
+            self._failed(f"was not heard for {STALL_SECONDS:g} s")
+
     def _start(self, covered: int) -> None:
-        self._unread, self._covered, self._moved = b"", covered, time.monotonic()
+        self._unread, self._begun, self._covered, self._moved = b"", False, covered, time.monotonic()
         self._flushed = self._asked  # whoever waits for the process before this one waits no longer
         task = {"folder": str(self._folder), "parent": os.getpid(), **self._settings}
-        from linkstore.freshpython import fresh_python  # late: most programs start no process
+        from linkstore.freshpython import fresh_python  # late, as below: most programs start no process
 
         process = fresh_python(_WORKER, orjson.dumps(task).decode())
         os.set_blocking(process.stdout.fileno(), False)  # type: ignore[union-attr]
@@ -136,17 +153,31 @@ class Indexer:
         with contextlib.suppress(BlockingIOError):
             while given := os.read(process.stdout.fileno(), 1 << 16):  # type: ignore[union-attr]
                 self._unread += given
-        *lines, self._unread = self._unread.split(b"\n")
-        for line in lines:
+                self._heard_at = time.monotonic()
+        for line in self._lines():
             self._heard(line)
         if not ended:
             return True
         self._reap()
         return False
 
+    def _lines(self) -> Sequence[bytes]:
+        """The whole lines that were read; none of what Python's start may have printed."""
+        if not self._begun:
+            from linkstore.freshpython import BEGIN
+
+            noise, begin, rest = self._unread.partition(BEGIN)
+            self._begun, self._unread = bool(begin), rest if begin else noise
+            if not begin:
+                return ()
+        *lines, self._unread = self._unread.split(b"\n")
+        return lines
+
     def _heard(self, line: bytes) -> None:
         if line == FLUSHED:
             self._flushed += 1
+        elif line == ALIVE:
+            pass  # it was heard
         elif line.isdigit():
             if int(line) != self._covered:
                 self._moved = time.monotonic()

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 
 import orjson
 
-from linkstore.backends.embedded.indexer import FLUSH, FLUSHED
+from linkstore.backends.embedded.indexer import ALIVE, BEAT_SECONDS, FLUSH, FLUSHED
 from linkstore.backends.embedded.place import Place
 from linkstore.backends.embedded.process import Opened
 from linkstore.errors import StoreBusyError
@@ -56,7 +56,8 @@ class _Worker:
         self._replies = replies
         self._asked = 0
         self._answered = 0
-        threading.Thread(target=self._listen, daemon=True).start()
+        for run in (self._listen, self._beat):
+            threading.Thread(target=run, daemon=True).start()
 
     def work(self) -> None:
         """Keep the index up to date; returns when there has been nothing to do for a while."""
@@ -111,6 +112,11 @@ class _Worker:
         """End if the writer has: a process that it forked may keep the pipe open."""
         if os.getppid() != self._task["parent"]:
             os._exit(0)
+
+    def _beat(self) -> None:
+        while True:
+            time.sleep(BEAT_SECONDS)
+            self.say(ALIVE)
 
     def _listen(self) -> None:
         for line in self._orders:

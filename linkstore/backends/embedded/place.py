@@ -14,6 +14,7 @@ from linkstore.errors import (
     StorePermissionError,
     StoreReadOnlyError,
 )
+from linkstore.text import is_unicode
 
 FILE_NAME: Final = "linkstore.db"
 _REMAINS: Final = ("writer.pid", "graph-*.bin", "ann-*.usearch", "vectors*.f32")
@@ -155,8 +156,11 @@ class Place:
 
 def _resolved(path: Path) -> Path:
     try:
-        return path.resolve()
+        folder = path.resolve()
     except FileNotFoundError as error:
         raise StoreNotFoundError(f"{path} is relative, and the working directory is gone") from error
     except (OSError, RuntimeError, ValueError) as error:  # such as a loop of links, or a NUL
         raise StoreFormatError(f"{str(path)!r} is not a path that a store can have: {error}") from error
+    if not is_unicode(str(folder)):
+        raise StoreFormatError(f"{str(folder)!r} is not a path that a store can have: it is not valid UTF-8")
+    return folder

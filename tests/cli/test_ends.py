@@ -1,0 +1,129 @@
+"""Commands that are ended from outside: by a reader that has read enough, by a signal, by missing streams."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+from langchain_core.documents import Document
+
+from linkstore import LinkStore
+from linkstore.cli import exits, main
+from linkstore.cli.starting import Terminated, terminated_in_order
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes and signals are those of POSIX")
+COMMAND = [sys.executable, "-m", "linkstore"]
+SECONDS = 120
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> str:
+    """Documents whose listing is longer than a pipe holds."""
+    folder = tmp_path_factory.mktemp("ends") / "kb"
+    texts = (f"{n} " + "word " * 400 for n in range(400))
+    with LinkStore.open(folder) as made:
+        made.add_documents([Document(id=f"d{n}", page_content=text) for n, text in enumerate(texts)])
+    return str(folder)
+
+
+WORDS = {
+    "much": ("export", "--format", "jsonl"),
+    "little": ("stats",),
+    "json": ("stats", "--json"),
+}
+
+
+@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize("both", [False, True], ids=["stdout", "both"])
+def test_output_that_is_no_longer_read_ends_a_command_silently(store, words, both):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [*COMMAND, *WORDS[words], "--store", store]
+    errors = writer if both else subprocess.PIPE
+    done = subprocess.run(command, stdout=writer, stderr=errors, timeout=SECONDS)
+    os.close(writer)
+    assert done.returncode == exits.UNREAD
+    assert not done.stderr
+
+
+@pytest.mark.parametrize("words", [("--help",), ("query", "--help"), ("--version",)], ids=" ".join)
+def test_help_that_is_not_read_is_silent_too(words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([*COMMAND, *words], stdout=writer, stderr=subprocess.PIPE, timeout=SECONDS)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (exits.UNREAD, b"")
+
+
+def test_the_first_lines_are_read_and_the_command_ends(store):
+    run = subprocess.Popen(
+        [*COMMAND, *WORDS["much"], "--store", store], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert run.stdout is not None
+    assert run.stdout.readline().startswith(b"{")
+    run.stdout.close()
+    assert run.stderr is not None
+    assert run.stderr.read() == b""
+    assert run.wait(SECONDS) == exits.UNREAD
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_command_needs_no_streams(store, closed):
+    line = f'"$0" -m linkstore stats --json --store "$1" {closed}'
+    done = subprocess.run(["sh", "-c", line, sys.executable, store], capture_output=True, timeout=SECONDS)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert bool(done.stdout) == (">&-" not in closed.replace("2>&-", ""))
+
+
+def test_sigterm_ends_a_command_as_ctrl_c_does(store, monkeypatch, capsys):
+    def terminated(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        pytest.fail("the command went on")
+
+    monkeypatch.setattr("linkstore.store.core.CoreStore.survey", terminated)
+    with pytest.raises(SystemExit) as ended:
+        main(["stats", "--store", store])
+    assert ended.value.code == exits.TERMINATED
+    assert capsys.readouterr().err == "stopped\n"
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_handler_of_sigterm_of_the_program_around_is_left_alone():
+    calls = []
+    signal.signal(signal.SIGTERM, lambda *given: calls.append(given))
+    try:
+        with terminated_in_order():
+            os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    assert len(calls) == 1
+
+
+def test_the_second_sigterm_is_not_handled():
+    def terminated():
+        with terminated_in_order():
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+            finally:
+                seen.append(signal.getsignal(signal.SIGTERM))
+
+    seen: list = []
+    with pytest.raises(Terminated):
+        terminated()
+    assert seen == [signal.SIG_DFL]
+
+
+def test_a_thread_takes_no_signals():
+    def run():
+        with terminated_in_order():
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    seen: list = []
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert seen == [signal.SIG_DFL]
