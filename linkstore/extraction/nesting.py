@@ -22,7 +22,7 @@ _VOID: Final = _names(
     "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr"
 )
 _HOLD_TEXT: Final = _names("script style title textarea iframe noembed noframes xmp plaintext")
-"""No element lies in these: :class:`Tags` sees to that."""
+"""No element lies in these, but for those of SVG and MathML: :class:`Tags` sees to that."""
 _NOT_OPENED: Final = _HOLD_TEXT | _names("html head body frameset")
 _FORMATTING: Final = _names("a b big code em font i nobr s small strike strong tt u")
 _HEADINGS: Final = _names("h1 h2 h3 h4 h5 h6")
@@ -32,7 +32,7 @@ _CLOSE_P: Final = _HEADINGS | _names(
 )
 _MARKERS: Final = _names("applet marquee object template td th caption")
 _FOREIGN_SCOPES: Final = frozenset(
-    {"svg foreignobject", "svg desc", "math mi", "math mo", "math mn", "math ms", "math mtext"}
+    {"svg foreignobject", "svg desc", "svg title", "math mi", "math mo", "math mn", "math ms", "math mtext"}
 )
 _SCOPES: Final = _MARKERS | _FOREIGN_SCOPES | {"table", "select", "math annotation-xml"}
 _TABLES: Final = _names("table template")
@@ -339,7 +339,7 @@ class Nesting:
             self._push(name)
 
     def _start_foreign(self, kind: str, name: str, attributes: str) -> None:
-        if name not in _HOLD_TEXT and not attributes.endswith("/"):
+        if not attributes.endswith("/"):
             self._push(f"{kind} {name}")
 
     # Ends

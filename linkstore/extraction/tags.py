@@ -77,10 +77,11 @@ class Tags:
             name = found[2]
             if name is not None:
                 tag = Tag(name.lower(), bool(found[1]), found[3], start, end, start > at)
-                if tag.name in _AS_IT_IS and not tag.closing:
+                foreign = self.in_foreign  # there, a <style/> or <title> is an element like others
+                if tag.name in _AS_IT_IS and not tag.closing and not foreign:
                     end = self._preformatted(tag)
                 yield tag
-                if tag.name in _UNSEEN or tag.name in _ESCAPABLE:
+                if (tag.name in _UNSEEN or tag.name in _ESCAPABLE) and not foreign:
                     end = self._after_text(tag)
             elif found[4] is not None:
                 end = self._after_section(start, end)

@@ -33,6 +33,8 @@ DISTINCT = "".join(f"<b id={number}>" for number in range(400))
         ("<svg>" + "<g>" * MANY, "deep"),
         ("<svg><div></div>" + "<x/>" * MANY, "deep"),
         ("<svg>" + "<a href=q>" * MANY, "deep"),
+        ("<svg>" + "<style>" * MANY, "deep"),
+        ("<math>" + "<plaintext>" * MANY, "deep"),
         ("<svg><font color=red/>" + "<x/>" * MANY, "deep"),
         ("<math><annotation-xml>" + "<input>" * MANY, "deep"),
         ("<ul><li>" * MANY, "deep"),
@@ -119,6 +121,20 @@ def test_depth_and_size_are_told_before_the_parser_knows_them(piece, numbered):
     assert size <= 4 * (count + nesting.reopened) + 40
 
 
+@given(st.lists(TAGS, max_size=9))
+def test_no_text_that_a_browser_shows_is_lost(tags):
+    page = "<!doctype html><body>" + "".join(f"{tag}t{number} " for number, tag in enumerate(tags))
+    assert shown(page) <= shown(bounded(page))
+
+
+def shown(page):
+    """The words of a page beside its forms, as a parser finds them that takes it as it is."""
+    tree = LexborHTMLParser(page)
+    for element in tree.css("script, textarea, title"):
+        element.remove()
+    return set(re.findall(r"t\d+ ", tree.body.text()))
+
+
 @pytest.mark.parametrize(
     ("page", "text"),
     [
@@ -132,6 +148,13 @@ def test_depth_and_size_are_told_before_the_parser_knows_them(piece, numbered):
         ("<plaintext><b>", "<b>"),
         ("<p>a<![CDATA[<b>]]>c", "a]]>c"),
         ("<svg><text>a<![CDATA[<b>]]></text></svg>c", "a<b>c"),
+        *(
+            (f"<svg><{name} id=x/><g/></svg>shown<{name}></{name}>", "shown")
+            for name in ("title", "style", "script", "textarea", "iframe", "noembed", "xmp")
+        ),
+        ("<svg><style></svg>shown<style></style>", "shown"),
+        ("<svg><plaintext>a</plaintext></svg>b<p>c", "abc"),
+        ("<svg><title>a<p>b</title></svg>c<style/>d</style>e", "abcde"),
         ("<!--><p>--></p>shown", "-->shown"),
         ("<!-- <p> --!>shown", "shown"),
         ("</3 <p>shown", "shown"),
