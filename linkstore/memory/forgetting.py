@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from langchain_core.documents import Document
 
-from linkstore.backends.base import Record
 from linkstore.links import LINKS_KEY
+from linkstore.memory.belonging import belonging, sessions_of
 from linkstore.memory.keys import SessionKey
-from linkstore.memory.parts import Parts
-from linkstore.memory.requests import Add, Delete, OfBackend
+from linkstore.memory.parts import Parts, any_vector
+from linkstore.memory.requests import Add, Delete, Fetched, OfBackend
 from linkstore.memory.turns import RELATED_TO, Turn, turn_of, written_time
 from linkstore.memory.writing import segment_document, session_document
-from linkstore.operations import as_document
-from linkstore.plans import Operation
+from linkstore.plans import Operation, Plan, Stored
 from linkstore.text import fold, tokens
+from linkstore.vectors import Floats
 
-_BATCH: Final = 1_000
-_TYPES: Final = frozenset({"session", "segment", "turn", "entity", "summary"})
+_BATCH: Final = 100
+"""How many sessions are read at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +48,15 @@ class Forgettable:
         fields = (self.session, self.user_id, self.agent_id, self.entity, self.before)
         return any(field is not None for field in fields)
 
-    def owns(self, metadata: dict[str, Any]) -> bool:
-        """Whether a document is of a session that turns may be forgotten of."""
-        return (
-            (self.session is None or metadata["session"] == self.session.path)
-            and (self.user_id is None or metadata["user_id"] == self.user_id)
-            and (self.agent_id is None or metadata["agent_id"] == self.agent_id)
+    def sessions(self, vector: Floats) -> Plan[list[SessionKey]]:
+        """The sessions that turns may be forgotten of."""
+        if self.session is None:
+            found = yield from sessions_of(self.user_id, self.agent_id, vector)
+            return [SessionKey.from_path(one.id) for one in found]
+        others = (self.user_id not in {None, self.session.user_id}) or (
+            self.agent_id not in {None, self.session.agent_id}
         )
+        return [] if others else [self.session]
 
     def chooses(self) -> Callable[[Turn], bool]:
         """Whether a turn of such a session is to be forgotten."""
@@ -73,34 +75,41 @@ class Forgettable:
 def forgotten(parts: Parts, what: Forgettable) -> Operation[int]:
     """Remove turns and what was made from them, and erase them from the store's files; how many turns.
 
-    The turns themselves are removed last, since they tell what else must go: a call that was interrupted is
-    completed by repeating it.
+    Turns are removed after what was made from them, and documents of sessions at the end, since they tell
+    what else must go: a call that was interrupted is completed by repeating it.
     """
-    documents: list[Record] = []
-    after: str | None = None
-    while True:
-        operation = parts.store.backend.scan(after, _BATCH)
-        records: list[Record] = yield OfBackend(store=parts.store, operation=operation)
-        if not records:
-            break
-        after = records[-1].id
-        documents += (one for one in records if _is_ours(one) and what.owns(dict(one.metadata)))
+    vector = yield from any_vector(parts.store)
+    if vector is None:
+        return 0
+    sessions: list[SessionKey] = yield Fetched(store=parts.store, plan=what.sessions(vector))
+    count = 0
+    for at in range(0, len(sessions), _BATCH):
+        plan = belonging(sessions[at : at + _BATCH], vector)
+        documents: list[Stored] = yield Fetched(store=parts.store, plan=plan)
+        count += yield from _forgotten_of(parts, documents, what.chooses())
+    yield OfBackend(store=parts.store, operation=parts.store.backend.compact())
+    return count
+
+
+def _forgotten_of(
+    parts: Parts, documents: Sequence[Stored], chosen: Callable[[Turn], bool]
+) -> Operation[int]:
+    """Remove the chosen turns of some sessions, of which these are all documents; how many turns."""
     turns = [turn_of(one.id, one.metadata) for one in documents if one.metadata["type"] == "turn"]
-    chosen = what.chooses()
     gone = {turn.id for turn in turns if chosen(turn)}
     kept = [turn for turn in turns if turn.id not in gone]
     removed, changed = _consequences(documents, kept, gone)
     if changed:
         yield Add(store=parts.store, documents=changed)
-    for ids in (removed, gone):
+    sessions = {one.id for one in documents if one.metadata["type"] == "session"}
+    for ids in (removed - sessions, gone, removed & sessions):
         if ids:
             yield Delete(store=parts.store, ids=sorted(ids))
-    yield OfBackend(store=parts.store, operation=parts.store.backend.compact())
     return len(gone)
 
 
 def _consequences(
-    documents: Iterable[Record], kept: list[Turn], gone: set[str]
+    documents: Iterable[Stored], kept: list[Turn], gone: set[str]
 ) -> tuple[set[str], list[Document]]:
     """The documents that go with turns, and those that stay but say something else."""
     kept = sorted(kept, key=lambda turn: turn.order)
@@ -131,13 +140,13 @@ def _consequences(
     return removed, changed
 
 
-def _naming_its_last_segment(one: Record, last: Turn) -> Iterator[Document]:
+def _naming_its_last_segment(one: Stored, last: Turn) -> Iterator[Document]:
     """A session whose document names a segment without turns; nothing if it names none such."""
     if one.metadata["segment"] > last.segment:
         yield session_document(last)
 
 
-def _without_relations(one: Record, named: set[str]) -> Iterator[Document]:
+def _without_relations(one: Stored, named: set[str]) -> Iterator[Document]:
     """An entity without relations to entities that are gone; nothing if it has none."""
     links = [
         link
@@ -145,18 +154,12 @@ def _without_relations(one: Record, named: set[str]) -> Iterator[Document]:
         if link["kind"] != RELATED_TO or link["direction"] == "in" or link["tag"] in named
     ]
     if len(links) != len(one.metadata[LINKS_KEY]):
-        document = as_document(one)
-        document.metadata[LINKS_KEY] = links
-        yield document
+        yield Document(id=one.id, page_content=one.text, metadata={**one.metadata, LINKS_KEY: links})
 
 
-def _segment_of(one: Record) -> str:
+def _segment_of(one: Stored) -> str:
     number = one.metadata.get("segment", 0)
     return SessionKey.from_path(one.metadata["session"]).segment(number)
-
-
-def _is_ours(one: Record) -> bool:
-    return one.metadata.get("type") in _TYPES and "session" in one.metadata and LINKS_KEY in one.metadata
 
 
 def _has(text: str, words: tuple[str, ...]) -> bool:

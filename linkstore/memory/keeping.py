@@ -46,7 +46,7 @@ class Keeping:
         return await adrive(self._settled(key, listed_turns(self._parts, key, last, segment)))
 
     def sessions(self, *, user_id: str | None = None, agent_id: str | None = None) -> list[SessionKey]:
-        """The sessions that have turns, sorted; the cost follows the size of the store.
+        """The sessions that have turns, sorted; the cost follows how many there are.
 
         Args:
             user_id: Only those of this user; default those of all.
@@ -81,8 +81,10 @@ class Keeping:
 
         Afterwards nothing of them can be recalled, and no file of an embedded store contains a byte of them.
         Cassandra keeps deleted content in its files until ``gc_grace_seconds`` of the tables have passed (10
-        days by default) and the files have been compacted. Turns that others write meanwhile may stay. The
-        cost follows the size of the store.
+        days by default) and the files have been compacted. Turns that others write meanwhile may stay.
+
+        Only the sessions that are named are read: without a session, a user and an agent, all turns. An
+        embedded store is then compacted, which costs what :meth:`~linkstore.LinkStore.compact` costs.
 
         Args:
             session: Turns of this session.

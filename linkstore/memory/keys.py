@@ -13,6 +13,9 @@ from linkstore.text import fold, is_unicode
 LONGEST: Final = 500
 """Characters of each part of a key."""
 
+ANY: Final = "*"
+"""Stands for any user and any agent; a name with this sign is quoted."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class SessionKey:
@@ -60,6 +63,14 @@ class SessionKey:
         """The filter that the turns of all sessions of this user with this agent pass, and nothing else."""
         return {"owner": self.owner, "type": "turn"}
 
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The tags of the groups of sessions that this one belongs to: see :func:`group_of`."""
+        users = dict.fromkeys((None, self.user_id))
+        return tuple(
+            group_of(user, agent) for user in users for agent in dict.fromkeys((None, self.agent_id))
+        )
+
     def segment(self, number: int) -> str:
         """The id of a segment of this session."""
         return f"{self.path}/{number:05d}"
@@ -89,6 +100,12 @@ class SessionKey:
 
     def __str__(self) -> str:
         return self.path
+
+
+def group_of(user_id: str | None, agent_id: str | None) -> str:
+    """The tag of the sessions of a user, with an agent; None is any, also none."""
+    user, agent = (ANY if part is None else _quoted(part) for part in (user_id, agent_id))
+    return f"{user}/{agent}"
 
 
 def check_part(name: str, part: object) -> None:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from linkstore.backends.base import Record
+from linkstore.memory.belonging import sessions_of, with_turns
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.parts import Parts, any_vector
 from linkstore.memory.reading import NO_REFS, turns_of
 from linkstore.memory.recording import session_head
-from linkstore.memory.requests import Fetched, OfBackend
+from linkstore.memory.requests import Fetched
 from linkstore.memory.summaries import stored_summaries
 from linkstore.memory.turns import HAS_SEGMENT, Summary, Turn
-from linkstore.plans import Ids, Members, Operation, Plan, Reached, Resolve
+from linkstore.plans import Ids, Members, Operation, Plan, Reached, Resolve, Stored
 from linkstore.vectors import Floats, Ints
 
-_BATCH: Final = 1_000
 _ALL: Final = 2**31 - 1
 
 
@@ -47,25 +46,12 @@ def segments_of(session: SessionKey, vector: Floats) -> Plan[list[int]]:
 
 
 def listed_sessions(parts: Parts, user_id: str | None, agent_id: str | None) -> Operation[list[SessionKey]]:
-    """The sessions of a user, of an agent, of both, or of all; the cost follows the size of the store."""
-    backend = parts.store.backend
-    found: set[str] = set()
-    after: str | None = None
-    while True:
-        records: list[Record] = yield OfBackend(store=parts.store, operation=backend.scan(after, _BATCH))
-        if not records:
-            break
-        after = records[-1].id
-        found |= {one.metadata["session"] for one in records if one.metadata.get("type") == "turn"}
-    keys = map(SessionKey.from_path, found)
-    return sorted(
-        (
-            key
-            for key in keys
-            if (user_id is None or key.user_id == user_id) and (agent_id is None or key.agent_id == agent_id)
-        ),
-        key=lambda key: key.path,
-    )
+    """The sessions of a user, of an agent, of both, or of all, that have turns."""
+    vector = yield from any_vector(parts.store)
+    if vector is None:
+        return []
+    found: list[Stored] = yield Fetched(store=parts.store, plan=sessions_of(user_id, agent_id, vector))
+    return (yield Fetched(store=parts.store, plan=with_turns(found, vector)))  # type: ignore[no-any-return]
 
 
 def exported(parts: Parts, session: SessionKey) -> Operation[dict[str, Any]]:

@@ -14,7 +14,9 @@ from linkstore.links import LINKS_KEY, Link
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.speakers import SPEAKER, speaker_of
 
+HAS_SESSION: Final = "has_session"
 HAS_SEGMENT: Final = "has_segment"
+HAS_ENTITY: Final = "has_entity"
 HAS_TURN: Final = "has_turn"
 NEXT_TURN: Final = "next_turn"
 MENTIONS: Final = "mentions"

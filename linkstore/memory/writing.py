@@ -19,7 +19,9 @@ from linkstore.links import LINKS_KEY, Link
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.reading import Head
 from linkstore.memory.turns import (
+    HAS_ENTITY,
     HAS_SEGMENT,
+    HAS_SESSION,
     HAS_TURN,
     MENTIONS,
     RELATED_TO,
@@ -86,7 +88,8 @@ def documents_of(turn: Turn, head: Head, known: frozenset[str]) -> list[Document
 def session_document(turn: Turn) -> Document:
     """The document of a session, which names the last segment."""
     session = turn.session
-    links = [Link.outgoing(kind=HAS_SEGMENT, tag=session.path)]
+    links = [Link.incoming(kind=HAS_SESSION, tag=tag) for tag in session.groups]
+    links.append(Link.outgoing(kind=HAS_SEGMENT, tag=session.path))
     metadata = {**common_metadata("session", session), "segment": turn.segment}
     return _linked(session.path, session.run_id, metadata, links)
 
@@ -110,7 +113,8 @@ def entity_documents(turn: Turn) -> list[Document]:
     documents = []
     for id, name in zip(ids, turn.entities, strict=True):
         related = [other for other in ids if other != id][:MOST_RELATED]
-        links = [Link.incoming(kind=MENTIONS, tag=id), Link.incoming(kind=RELATED_TO, tag=id)]
+        links = [Link.incoming(kind=kind, tag=id) for kind in (MENTIONS, RELATED_TO)]
+        links.append(Link.incoming(kind=HAS_ENTITY, tag=turn.session.segment(turn.segment)))
         links += (Link.outgoing(kind=RELATED_TO, tag=other) for other in related)
         metadata = {
             **common_metadata("entity", turn.session),

@@ -19,6 +19,7 @@ from linkstore.errors import BudgetError, DocumentError, StrategyError
 from linkstore.memory import ConversationMemory, SessionKey
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
+PAIRS = (("ada", "a"), ("ada", "b"), ("bob", "a"))
 
 
 class MemoryCases:
@@ -353,6 +354,40 @@ class MemoryCases:
         assert memory.forget(user_id="ada") == 8
         assert memory.sessions() == [keys["c"]]
         assert len(memory.turns(keys["c"])) == 4
+
+    def test_neither_listing_nor_forgetting_reads_the_whole_store(self, memory, store, monkeypatch):
+        keys = self.fill(memory)
+        for key in keys.values():
+            memory.add(SessionKey(run_id=key.run_id, user_id=key.user_id, agent_id="coach"), "Run!")
+
+        def scan(*_):
+            raise AssertionError("the whole store is read")
+
+        monkeypatch.setattr(store.backend, "scan", scan)
+        coached = [SessionKey(run_id=run, user_id=user, agent_id="coach") for user, run in PAIRS]
+        assert memory.sessions(agent_id="coach") == coached
+        assert memory.sessions(user_id="bob") == [keys["c"], coached[2]]
+        assert memory.sessions(user_id="ada", agent_id="coach") == coached[:2]
+        assert memory.sessions(user_id="coach") == memory.sessions(user_id="*") == []
+        assert memory.forget(keys["a"], user_id="bob") == 0
+        assert memory.forget(agent_id="coach") == 3
+        assert memory.forget(user_id="ada") == 8
+        assert memory.sessions() == [keys["c"]]
+
+    def test_what_an_interrupted_write_left_is_no_session_and_is_forgotten(self, memory, store):
+        key = SessionKey(run_id="chat", user_id="ada")
+        turn = memory.add(key, "What is Quetzalcoatl?", "A serpent.")
+        store.delete([turn.id])
+        assert memory.sessions() == []
+        assert memory.forget(user_id="ada") == 0
+        assert store.backend.run(store.backend.scan(None, 100)) == []
+
+    def test_a_session_whose_last_segment_has_no_turn_is_listed(self, memory, store):
+        memory.add("chat", "How many pods does Kubernetes run on a node?", "Ten.")
+        turn = memory.add("chat", "Which violin concertos did Brahms and Sibelius compose?")
+        assert turn.segment == 2
+        store.delete([turn.id])
+        assert memory.sessions() == [SessionKey(run_id="chat")]
 
     def test_an_entity_is_forgotten(self, memory, store):
         keys = self.fill(memory)
