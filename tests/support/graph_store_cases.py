@@ -16,6 +16,7 @@ from stores import times
 from linkstore.errors import DocumentError, EmbeddingError, FilterError, StrategyError
 from linkstore.memory import GraphStore
 from linkstore.memory.graphstore import batching
+from linkstore.memory.graphstore.items import Kept
 
 HOSTILE = ["a", "a/b", 'a","b', "[]", "*", " ", "ä", "a" * 300, "%2F", "$", "İ", "a\u0301", "👩‍🚀"]
 FILTERS: list[dict[str, Any]] = [
@@ -230,6 +231,18 @@ class GraphStoreCases:
             for namespace in spaces:
                 store.put(namespace, "k", {"n": 1})
         assert graph.list_namespaces(**asked) == oracle.list_namespaces(**asked)
+
+    def test_listing_namespaces_reads_no_item_that_lives_for_ever(self, graph, monkeypatch):
+        for number in range(20):
+            graph.put(("users", f"u{number % 3}", "notes"), str(number), {"n": number})
+            graph.put(("users",), str(number), {"n": number})
+        graph.put(("users", "u9"), "soon", {"n": 0}, ttl=10)
+        read = []
+        of = Kept.of
+        monkeypatch.setattr(Kept, "of", lambda one: read.append(one.id) or of(one))
+        expected = [("users",), *(("users", f"u{number}", "notes") for number in range(3)), ("users", "u9")]
+        assert graph.list_namespaces() == expected
+        assert len(read) == 1
 
     def test_an_item_expires_unless_it_is_read(self, store, clock):
         graph = GraphStore(store, ttl={"default_ttl": 10})

@@ -15,7 +15,13 @@ from linkstore.memory.graphstore.filtering import matcher
 from linkstore.memory.graphstore.items import Kept, documents_of
 from linkstore.memory.graphstore.namespaces import listed, prefix_of
 from linkstore.memory.graphstore.places import ITEM_OF, TEXT_OF, item_id, namespace_tag
-from linkstore.memory.graphstore.reading import Ranked, items_linked, kept_items, similar_items
+from linkstore.memory.graphstore.reading import (
+    Ranked,
+    items_linked,
+    kept_items,
+    namespaces_below,
+    similar_items,
+)
 from linkstore.memory.requests import Add, Delete, Embed, Fetched, OfBackend
 from linkstore.plans import Operation
 from linkstore.store import LinkStore
@@ -124,8 +130,10 @@ class Batch:
         return (yield from alive(self.store, items, self.now))
 
     def _namespaces(self, op: ListNamespacesOp, dimension: int) -> Operation[Result]:
-        items = yield from self._all(prefix_of(op), dimension)
-        return listed(op, {one.namespace for one in items})
+        plan = namespaces_below(namespace_tag(prefix_of(op)), dimension)
+        namespaces, expiring = yield self._fetched(plan)
+        living = yield from alive(self.store, expiring, self.now)
+        return listed(op, {*namespaces, *(one.namespace for one in living)})
 
     def _written(self, puts: dict[str, PutOp]) -> Operation[None]:
         """Store and remove items; an item keeps the time when it was first put."""

@@ -37,6 +37,11 @@ def namespace_tag(namespace: Sequence[str]) -> str:
     return _json(list(namespace))
 
 
+def namespace_of(tag: str) -> Namespace:
+    """The namespace that a tag was made of."""
+    return tuple(json.loads(tag))
+
+
 ALL: Final = "[]"
 """The tag of the namespace above all others."""
 

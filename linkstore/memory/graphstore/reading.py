@@ -10,8 +10,20 @@ import numpy as np
 
 from linkstore.ids import is_storable
 from linkstore.memory.graphstore.items import Kept
-from linkstore.memory.graphstore.places import ALL, EXPIRING
-from linkstore.plans import Candidates, Documents, Find, Members, Plan, Reached, Resolve, Stored
+from linkstore.memory.graphstore.places import ALL, EXPIRING, ITEM_OF, Namespace, namespace_of
+from linkstore.plans import (
+    Candidates,
+    Documents,
+    Find,
+    Groups,
+    Members,
+    Memberships,
+    Plan,
+    Reached,
+    Resolve,
+    Stored,
+    Tags,
+)
 from linkstore.vectors import Floats, Ints
 
 ANY: Final = 1 << 30
@@ -48,6 +60,27 @@ def items_linked(kind: str, tag: str, dimension: int) -> Plan[list[Kept]]:
 def expiring_items(dimension: int) -> Plan[list[Kept]]:
     """The items that have a time to live."""
     return (yield from items_linked(EXPIRING, ALL, dimension))
+
+
+def namespaces_below(tag: str, dimension: int) -> Plan[tuple[set[Namespace], list[Kept]]]:
+    """The namespaces of the items in a namespace that live for ever, and the other items.
+
+    The namespaces are read from the links, and no such item is.
+    """
+    vector = _any_vector(dimension)
+    refs, _ = yield from _members(ITEM_OF, tag, vector, ANY)
+    expiring, _ = yield from _members(EXPIRING, ALL, vector, ANY)
+    lasting = np.setdiff1d(refs, expiring)
+    above: Memberships = yield Groups(refs=lasting, side="in", kinds=frozenset({ITEM_OF}))
+    groups, at = np.unique(above.group, return_inverse=True)
+    tags: list[tuple[str, str]] = yield Tags(groups=groups)
+    namespaces = [namespace_of(name) for _, name in tags]
+    depth = np.array([len(one) for one in namespaces], dtype=np.int64)[at]
+    deepest = np.zeros(len(lasting), dtype=np.int64)
+    np.maximum.at(deepest, above.document, depth)
+    own = np.unique(at[depth == deepest[above.document]])
+    items = [Kept.of(one) for one in (yield from _documents(np.intersect1d(refs, expiring)))]
+    return {namespaces[one] for one in own.tolist()}, items
 
 
 def similar_items(kind: str, tag: str, vector: Floats, take: int) -> Plan[Ranked]:
