@@ -49,8 +49,8 @@ class Measured:
         pagerank: The same of a search.
         calls: Calls of the model for a question.
         seconds: For a question, by the oracle.
-        embedding: Seconds to embed the corpus.
-        indexing: Seconds to index its facts.
+        embedding: Seconds of the processor to embed the corpus.
+        indexing: Seconds of the processor to index its facts.
     """
 
     reader: Mapping[int, float]
@@ -152,15 +152,15 @@ def measured(store: LinkStore, questions: Sequence[GoldQuestion], *, plain: bool
 
 
 def costs_of_indexing(store: LinkStore, *, plain: bool) -> tuple[float, float]:
-    """Seconds to embed the documents once more, and to index their facts; 0 where that is not done."""
+    """Seconds of the processor to embed the documents once more, and to index their facts; 0 if not done."""
     texts = [document.page_content for document in store.scan()]
     store.embeddings.embed_documents(texts[:8])  # a model is loaded once
-    began = time.perf_counter()
+    began = time.process_time()
     store.embeddings.embed_documents(texts)
-    embedded = time.perf_counter()
+    embedded = time.process_time()
     if not plain:
         index_facts(store)
-    return embedded - began, 0.0 if plain else time.perf_counter() - embedded
+    return embedded - began, 0.0 if plain else time.process_time() - embedded
 
 
 def elements_of_chunks(store: LinkStore) -> dict[str, frozenset[str]]:

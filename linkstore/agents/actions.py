@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from linkstore.agents.facts import is_text
+
+LONGEST: Final = 10_000
+"""Characters of a text. A longer one is malformed: all prompts that follow would carry it."""
 _NOTES = "What this adds to the notebook, with the ids in brackets that it comes from; empty if nothing."
 _WHY = "Why, in one sentence."
 
@@ -17,9 +21,21 @@ def _without_defaults(schema: dict[str, Any]) -> None:
 
 
 class Action(BaseModel):
-    """Structured output of one step."""
+    """Structured output of one step.
+
+    A text of more than 10,000 characters is malformed, and one with a NUL character or a lone surrogate.
+    """
 
     model_config = ConfigDict(json_schema_extra=_without_defaults)
+
+    @field_validator("*")
+    @classmethod
+    def _usable(cls, value: object) -> object:
+        if isinstance(value, str) and len(value) > LONGEST:
+            raise ValueError(f"a text has {len(value):,} characters; write at most {LONGEST:,}")
+        if isinstance(value, str) and not is_text(value):
+            raise ValueError("a text has a NUL character or a lone surrogate")
+        return value
 
 
 class RationalPlan(Action):

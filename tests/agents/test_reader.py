@@ -81,6 +81,22 @@ class Erratic:
         return chunk(action, query=pick.choice(["", "river", "nothing like it"]))
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("x" * 10_001, "at most 10,000"), ("a\ud800", "lone surrogate"), ("a\0", "NUL")],
+    ids=["long", "surrogate", "NUL"],
+)
+def test_a_text_that_cannot_be_used_is_malformed_and_the_reading_goes_on(world, text, why):
+    """It reaches neither the notebook nor a search; the model is told, and a rule decides then."""
+    wrong = {"action": "search_more", "notes": text, "query": text}
+    last = FinalAnswer(in_sources=False)
+    model = ScriptedChatModel(script=[PLAN, start(), found("joan"), wrong, wrong, last])
+    with graph_reader(world, model) as reader:
+        answer = reader.invoke(QUESTION)
+    assert (answer.outcome, answer.notebook) == ("not in the sources", ())
+    assert why in str(model.calls[4].messages[-1].text)
+
+
 @settings(max_examples=times(25, 1_000))
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 30))
 def test_whatever_a_model_says_a_reading_keeps_its_rules(world, seed, steps):
