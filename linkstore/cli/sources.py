@@ -196,9 +196,16 @@ def kind_of(place: str, named: str | None = None) -> SourceKind:
         known = "; ".join(f"{kind.title} ({kind.name})" for kind in KINDS)
         found = "the kind of source is not recognized" if Path(place).exists() else "it does not exist"
         raise UsageError(f"{place}: {found}; give one of: {known}")
-    if kind.there and not Path(place).exists():
+    if kind.there and not _is_there(place):
         raise UsageError(f"{place} does not exist; give {kind.title}")
     return kind
+
+
+def _is_there(place: str) -> bool:
+    try:
+        return Path(place).absolute().exists()
+    except FileNotFoundError as error:
+        raise UsageError(f"{place} is relative, and the working directory is gone") from error
 
 
 def options_of(kind: SourceKind, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -68,3 +68,12 @@ def test_what_is_not_unicode_names_no_page(tmp_path, site):
     for command in ("delete", "links"):
         code, _, err = linkstore(command, ODD, "--store", store)
         assert (code, err.startswith("linkstore: no document has the id or URL")) == (exits.OTHER, True)
+
+
+def test_a_working_directory_that_is_gone_is_named(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    code, _, err = linkstore("index", ".", "--store", str(tmp_path / "kb"))
+    assert (code, err) == (exits.USAGE, "linkstore: . is relative, and the working directory is gone\n")

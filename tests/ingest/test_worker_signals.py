@@ -52,7 +52,9 @@ def children(process: int) -> set[int]:
 
 def started(site: Path, store: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", COMMAND.format(site=str(site), store=str(store))]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
 
 
 def contents(store: Path) -> list:
@@ -77,7 +79,7 @@ def test_a_run_that_is_ended_leaves_no_process_and_the_next_makes_it_whole(tmp_p
         readers = children(run.pid)
         time.sleep(0.01)
     assert readers, run.communicate()
-    run.send_signal(sent)
+    os.killpg(run.pid, sent)  # to all of its group, as a terminal does
     _, said = run.communicate(timeout=120)
     assert run.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}.get(sent, -sent)
     if sent != signal.SIGKILL:

@@ -344,3 +344,26 @@ def test_a_bad_input_among_the_pages_keeps_its_place(importable):
     indexed(Mixed(chatter), progress=lambda done, about, name: steps.append(name))
     expected = [name for n in range(12) for name in ([f"p{n}", f"bad{n}"] if n % 4 == 0 else [f"p{n}"])]
     assert steps == expected
+
+
+def test_pages_are_not_read_far_ahead_of_a_slow_writer(importable):
+    class Counted(Odd):
+        offered = 0
+
+        def __len__(self) -> int:
+            return 200
+
+        def pages(self, known):
+            for n in range(200):
+                Counted.offered += 1
+                yield SourcePage(url=f"p{n}", digest=str(n), read=partial(Odd(chatter).read, n))
+
+    def slow(done: int, about: int, name: str) -> None:
+        ahead.append(Counted.offered - done)
+        time.sleep(0.002)
+
+    ahead: list[int] = []
+    (_, pages), _ = indexed(Counted(chatter), progress=slow)
+    assert len(pages) == 200
+    assert max(ahead) <= 2 * readahead._WAITING
+    assert max(ahead) > 1, "pages were read ahead"
