@@ -12,10 +12,10 @@ from pydantic import BaseModel
 
 from linkstore.agents.state import Budget, Reading
 from linkstore.agents.structured import Malformed, Reply, reply_of, structured
-from linkstore.agents.waiting import Twin
 from linkstore.context import TokenCounter
 from linkstore.errors import AgentError, LinkStoreError
 from linkstore.plans import Operation
+from linkstore.twins import Twin
 
 Output = TypeVar("Output", bound=BaseModel)
 

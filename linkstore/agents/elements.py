@@ -9,12 +9,12 @@ from typing import Final
 import numpy as np
 
 from linkstore.agents.facts import ELEMENTS, KEY_ELEMENT, element_of_page, element_page
-from linkstore.agents.waiting import Twin, answered_by
 from linkstore.backends.base import Manifest, Survey
 from linkstore.gc_pause import collection_paused
 from linkstore.operations import PageDocuments
 from linkstore.plans import Members, Operation, Plan, Reached, Resolve
 from linkstore.store import LinkStore
+from linkstore.twins import Twin, answered_by
 from linkstore.vectors import Floats, Ints
 
 SHARED: Final = 2

@@ -11,10 +11,10 @@ from langchain_core.runnables import RunnableLambda
 from linkstore.agents import passages, steps
 from linkstore.agents.sources import Sources
 from linkstore.agents.state import Reading
-from linkstore.agents.waiting import awaited, wait
 from linkstore.drivers import arun, run
 from linkstore.errors import MissingExtraError
 from linkstore.plans import Operation
+from linkstore.twins import awaited, wait
 
 try:
     from langgraph.graph import END, START, StateGraph

@@ -8,11 +8,11 @@ from contextlib import ExitStack, contextmanager
 from linkstore.agents.facts import KEY_ELEMENT, FactExtractor
 from linkstore.agents.indexing import FactSummary, Indexing
 from linkstore.agents.rules import RuleExtractor
-from linkstore.agents.waiting import awaited, wait
 from linkstore.drivers import arun, in_thread, run
 from linkstore.errors import StoreNotFoundError
 from linkstore.store import LinkStore
 from linkstore.store.beside import FACTS, store_beside
+from linkstore.twins import awaited, wait
 from linkstore.variants import Variants
 
 

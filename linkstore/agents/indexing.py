@@ -19,12 +19,12 @@ from linkstore.agents.facts import (
     fact_page,
     page_of_chunk,
 )
-from linkstore.agents.waiting import Twin
 from linkstore.errors import ExtractionError
 from linkstore.gc_pause import collection_paused
 from linkstore.operations import PageDocuments, as_document
 from linkstore.plans import Operation
 from linkstore.store import LinkStore
+from linkstore.twins import Twin
 from linkstore.variants import Variants
 
 _SCANNED: Final = 500

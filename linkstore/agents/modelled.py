@@ -13,10 +13,10 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from linkstore.agents.facts import Extracted, Fact, Failed, is_text, place_of
 from linkstore.agents.structured import Malformed, reply_of, structured
-from linkstore.agents.waiting import Twin, awaited, wait
 from linkstore.context import counter_of
 from linkstore.drivers import arun, run
 from linkstore.plans import Operation
+from linkstore.twins import Twin, awaited, wait
 
 CONCURRENCY: Final = 8
 LONGEST: Final = 2_000

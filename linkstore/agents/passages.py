@@ -14,10 +14,10 @@ from linkstore.agents.prompts import ANSWER, CHUNK, NEIGHBOURS, entry, listed, p
 from linkstore.agents.sources import Sources
 from linkstore.agents.state import Reading
 from linkstore.agents.steps import LIKELY, SHOWN_FACTS, SHOWN_HITS, SNIPPET
-from linkstore.agents.waiting import Twin, answered_by
 from linkstore.errors import AgentError
 from linkstore.plans import Operation
 from linkstore.snippet import snippet
+from linkstore.twins import Twin, answered_by
 
 _BESIDE: Final = {"read_previous_chunk": "previous", "read_subsequent_chunk": "next"}
 ANSWERED: Final = "answered"

@@ -11,10 +11,10 @@ import numpy as np
 from langchain_core.documents import Document
 
 from linkstore.agents.facts import ELEMENT_ID, KEY_ELEMENT, element_of_page
-from linkstore.agents.waiting import answered_by, wait
 from linkstore.links import get_links
 from linkstore.plans import Candidates, Find, Ids, Plan, Vectors
 from linkstore.store import LinkStore
+from linkstore.twins import answered_by, wait
 from linkstore.variants import SHOWN, NearMiss, VariantReport, Variants
 from linkstore.vectors import Floats
 

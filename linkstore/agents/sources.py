@@ -9,9 +9,9 @@ from langchain_core.messages import BaseMessage
 
 from linkstore.agents.asking import Asker
 from linkstore.agents.state import Reading
-from linkstore.agents.waiting import Twin
 from linkstore.plans import Operation
 from linkstore.store import LinkStore
+from linkstore.twins import Twin
 from linkstore.vectors import Floats, unit_vector
 
 

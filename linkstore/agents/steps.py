@@ -16,11 +16,11 @@ from linkstore.agents.moves import Move, after_chunks
 from linkstore.agents.prompts import ELEMENTS, FACTS, PLAN, SEARCH, entry, listed, prompt
 from linkstore.agents.sources import Sources
 from linkstore.agents.state import Reading, begun
-from linkstore.agents.waiting import answered_by
 from linkstore.hits import Hits
 from linkstore.lexical import question_terms
 from linkstore.plans import Operation
 from linkstore.snippet import snippet
+from linkstore.twins import answered_by
 from linkstore.variants import normalized
 
 LIKELY: Final = 50

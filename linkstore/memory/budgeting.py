@@ -10,10 +10,10 @@ from linkstore.context import Compiled, ContextCompiler, counter_of
 from linkstore.errors import BudgetError
 from linkstore.hits import Hit, Hits
 from linkstore.memory.recalled import Recall
-from linkstore.memory.requests import Compile
 from linkstore.plans import Operation, Plan
 from linkstore.store import LinkStore
 from linkstore.strategies import Question, Strategy
+from linkstore.twins import Twin
 
 CONVERSATION: Final = 0.5
 """The part of the budget that the conversation may take where there is knowledge as well."""
@@ -64,7 +64,7 @@ def within_budget(
     left = budget - cost(least)
     while left > 0:
         compiler = ContextCompiler(knowledge, budget=left, strategy=Given(found=pool, k=len(pool)))
-        compiled: Compiled = yield Compile(compiler=compiler, question=recall.resolved)
+        compiled: Compiled = yield Twin(compiler.compile, compiler.acompile, (recall.resolved,))
         within = {item.document.id for item in compiled.items}
         chunks = tuple(hit for hit in pool if hit.document.id in within)
         found = replace(least, chunks=chunks, compiled=compiled)

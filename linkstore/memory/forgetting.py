@@ -13,11 +13,12 @@ from linkstore.links import LINKS_KEY
 from linkstore.memory.belonging import belonging, sessions_of
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.parts import Parts, any_vector
-from linkstore.memory.requests import Add, Delete, Fetched, OfBackend
+from linkstore.memory.requests import add, delete
 from linkstore.memory.turns import RELATED_TO, Turn, turn_of, written_time
 from linkstore.memory.writing import segment_document, session_document
 from linkstore.plans import Operation, Plan, Stored
 from linkstore.text import fold, tokens
+from linkstore.twins import answered_by, of_backend
 from linkstore.vectors import Floats
 
 _BATCH: Final = 100
@@ -81,13 +82,13 @@ def forgotten(parts: Parts, what: Forgettable) -> Operation[int]:
     vector = yield from any_vector(parts.store)
     if vector is None:
         return 0
-    sessions: list[SessionKey] = yield Fetched(store=parts.store, plan=what.sessions(vector))
+    sessions: list[SessionKey] = yield answered_by(parts.store, what.sessions(vector))
     count = 0
     for at in range(0, len(sessions), _BATCH):
         plan = belonging(sessions[at : at + _BATCH], vector)
-        documents: list[Stored] = yield Fetched(store=parts.store, plan=plan)
+        documents: list[Stored] = yield answered_by(parts.store, plan)
         count += yield from _forgotten_of(parts, documents, what.chooses())
-    yield OfBackend(store=parts.store, operation=parts.store.backend.compact())
+    yield of_backend(parts.store, parts.store.backend.compact())
     return count
 
 
@@ -100,11 +101,11 @@ def _forgotten_of(
     kept = [turn for turn in turns if turn.id not in gone]
     removed, changed = _consequences(documents, kept, gone)
     if changed:
-        yield Add(store=parts.store, documents=changed)
+        yield add(parts.store, changed)
     sessions = {one.id for one in documents if one.metadata["type"] == "session"}
     for ids in (removed - sessions, gone, removed & sessions):
         if ids:
-            yield Delete(store=parts.store, ids=sorted(ids))
+            yield delete(parts.store, sorted(ids))
     return len(gone)
 
 

@@ -11,7 +11,7 @@ from linkstore.memory.forgetting import Forgettable, forgotten
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.listing import exported, listed_sessions, listed_turns
 from linkstore.memory.parts import Parts
-from linkstore.memory.requests import Written, adrive, drive
+from linkstore.memory.requests import adrive, drive, written
 from linkstore.memory.turns import Turn, written_time
 from linkstore.plans import Operation
 
@@ -157,7 +157,7 @@ class Keeping:
         waited_for = self._background.pending(session.path if session else None)
         if waited_for:
             try:
-                yield Written(futures=waited_for)
+                yield written(waited_for)
             finally:
                 self._background.settle(waited_for)
         return (yield from operation)

@@ -9,10 +9,10 @@ from linkstore.memory.keys import SessionKey
 from linkstore.memory.parts import Parts, any_vector
 from linkstore.memory.reading import NO_REFS, turns_of
 from linkstore.memory.recording import session_head
-from linkstore.memory.requests import Fetched
 from linkstore.memory.summaries import stored_summaries
 from linkstore.memory.turns import HAS_SEGMENT, Summary, Turn
 from linkstore.plans import Ids, Members, Operation, Plan, Reached, Resolve, Stored
+from linkstore.twins import answered_by
 from linkstore.vectors import Floats, Ints
 
 _ALL: Final = 2**31 - 1
@@ -30,8 +30,8 @@ def listed_turns(
         return []
     numbers = [segment] if segment is not None else []
     if segment is None:
-        numbers = yield Fetched(store=parts.store, plan=segments_of(session, vector))
-    turns: list[Turn] = yield Fetched(store=parts.store, plan=turns_of(session, vector, numbers))
+        numbers = yield answered_by(parts.store, segments_of(session, vector))
+    turns: list[Turn] = yield answered_by(parts.store, turns_of(session, vector, numbers))
     return turns if last is None else turns[-last:] if last else []
 
 
@@ -50,8 +50,8 @@ def listed_sessions(parts: Parts, user_id: str | None, agent_id: str | None) -> 
     vector = yield from any_vector(parts.store)
     if vector is None:
         return []
-    found: list[Stored] = yield Fetched(store=parts.store, plan=sessions_of(user_id, agent_id, vector))
-    return (yield Fetched(store=parts.store, plan=with_turns(found, vector)))  # type: ignore[no-any-return]
+    found: list[Stored] = yield answered_by(parts.store, sessions_of(user_id, agent_id, vector))
+    return (yield answered_by(parts.store, with_turns(found, vector)))  # type: ignore[no-any-return]
 
 
 def exported(parts: Parts, session: SessionKey) -> Operation[dict[str, Any]]:
@@ -60,7 +60,7 @@ def exported(parts: Parts, session: SessionKey) -> Operation[dict[str, Any]]:
     summaries: list[Summary] = []
     if turns:
         plan = stored_summaries(session, turns[-1].segment, most=turns[-1].segment)
-        summaries = yield Fetched(store=parts.store, plan=plan)
+        summaries = yield answered_by(parts.store, plan)
     return {
         "user_id": session.user_id,
         "agent_id": session.agent_id,

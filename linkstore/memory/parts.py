@@ -11,10 +11,10 @@ from langchain_core.language_models import BaseLanguageModel
 
 from linkstore.backends.base import Manifest
 from linkstore.memory.entities import EntityFinder
-from linkstore.memory.requests import OfBackend
 from linkstore.plans import Operation
 from linkstore.store import LinkStore
 from linkstore.strategies import Reranker, Strategy
+from linkstore.twins import of_backend
 from linkstore.vectors import Floats, unit_vector
 
 
@@ -34,7 +34,7 @@ class Parts:
 
 def any_vector(store: LinkStore) -> Operation[Floats | None]:
     """Some unit vector of a store's dimension, for plans that rank nothing; None for an empty store."""
-    manifest: Manifest = yield OfBackend(store=store, operation=store.backend.manifest())
+    manifest: Manifest = yield of_backend(store, store.backend.manifest())
     if manifest.dimension is None:
         return None
     return unit_vector(np.ones(manifest.dimension, dtype=np.float32))

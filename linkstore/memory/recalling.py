@@ -18,7 +18,7 @@ from linkstore.memory.reading import Head
 from linkstore.memory.recalled import Recall
 from linkstore.memory.recording import session_head
 from linkstore.memory.references import Resolved, resolve
-from linkstore.memory.requests import Fetched, Get, Search
+from linkstore.memory.requests import get, search
 from linkstore.memory.rewriting import rewritten
 from linkstore.memory.salience import salient
 from linkstore.memory.serving import by_sense, served, turns_mentioning
@@ -32,6 +32,7 @@ from linkstore.plans import Operation
 from linkstore.store import LinkStore
 from linkstore.strategies import Strategy
 from linkstore.strategies.reranking import reranked
+from linkstore.twins import answered_by
 
 RECENT_ENTITIES: Final = 10
 """How many entities of the last turns a question without any may be about."""
@@ -122,14 +123,14 @@ def _summaries(parts: Parts, asked: Asked, head: Head) -> Operation[list[Summary
         return []
     since = None if parts.ttl is None else asked.now - parts.ttl
     plan = stored_summaries(asked.session, last, since=since)
-    return (yield Fetched(store=parts.store, plan=plan))  # type: ignore[no-any-return]
+    return (yield answered_by(parts.store, plan))  # type: ignore[no-any-return]
 
 
 def _turns_found(parts: Parts, view: View, asked: Asked) -> Operation[tuple[Hit, ...]]:
     """The turns for a view of a question, best first: by what it asks, and by the speaker that it names."""
     scope = _scope(parts, asked)
     plan = speakers_named(asked.question)
-    named: dict[str, str] = yield Fetched(store=parts.store, plan=plan, scope=parse_filter(scope))
+    named: dict[str, str] = yield answered_by(parts.store, plan, parse_filter(scope))
     bare = replace(view, text=without_names(view.text, named))
     speakers = set(named.values())
     strategy = TurnSearch(speaker=speakers.pop() if len(speakers) == 1 else None)
@@ -149,7 +150,7 @@ def _found(
     pool = asked.k if alone else max(POOL, 2 * asked.k)
     found: list[Hits] = []
     for view in views:
-        hits: Hits = yield Search(store=store, question=view.text, strategy=strategy, k=pool, filter=scope)
+        hits: Hits = yield search(store, view.text, strategy=strategy, k=pool, filter=scope)
         found.append(hits)
     best = fused(views, found, pool)
     if parts.reranker is None or not best:
@@ -166,7 +167,7 @@ def _served_before(
     if vector is None:
         return []
     plan = turns_mentioning(asked.session, head.segment, entities, vector)
-    turns = unexpired((yield Fetched(store=parts.store, plan=plan)), parts, asked.now)
+    turns = unexpired((yield answered_by(parts.store, plan)), parts, asked.now)
     beside = [name for turn in head.recent[-NEAR:] for name in turn.entities]
     ids = served(by_sense(turns, entities[:1], [*entities, *beside]), SERVED)
-    return (yield Get(store=knowledge, ids=list(ids))) if ids else []
+    return (yield get(knowledge, list(ids))) if ids else []

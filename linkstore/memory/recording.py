@@ -9,11 +9,12 @@ from linkstore.memory.drift import is_new_topic
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.parts import Parts, any_vector
 from linkstore.memory.reading import Head, head_of, turns_of
-from linkstore.memory.requests import Add, Embed, Fetched, OfBackend
+from linkstore.memory.requests import add, embed
 from linkstore.memory.summaries import FEWEST_TURNS, summary_document, summary_text
 from linkstore.memory.turns import WORDLESS, Turn
 from linkstore.memory.writing import Said, documents_of, entity_documents, placed
 from linkstore.plans import Candidates, Find, Ids, Operation, Plan
+from linkstore.twins import answered_by, of_backend
 from linkstore.vectors import Floats, unit_vector
 
 NOTHING_YET = Head(known=False, recorded=0, segment=0, count=0, recent=())
@@ -25,13 +26,13 @@ def recorded(parts: Parts, said: Said) -> Operation[Turn]:
     head = NOTHING_YET
     if vector is not None:
         plan = head_of(said.session, vector, parts.window)
-        head = yield Fetched(store=parts.store, plan=plan)
+        head = yield answered_by(parts.store, plan)
     new = is_new_topic(said.query, said.entities, head.recent, head.similarity)
     turn = placed(said, head, new_topic=new)
     closing = yield from _summary_of_closed(parts, turn, head, vector)
     ids = tuple(str(one.id) for one in entity_documents(turn))
-    known = frozenset((yield Fetched(store=parts.store, plan=_stored(ids))) if ids and head.segment else ())
-    yield Add(store=parts.store, documents=[*closing, *documents_of(turn, head, known)])
+    known = frozenset((yield answered_by(parts.store, _stored(ids))) if ids and head.segment else ())
+    yield add(parts.store, [*closing, *documents_of(turn, head, known)])
     return turn
 
 
@@ -40,15 +41,15 @@ def session_head(parts: Parts, session: SessionKey, take: int) -> Operation[Head
     vector = yield from any_vector(parts.store)
     if vector is None:
         return NOTHING_YET
-    return (yield Fetched(store=parts.store, plan=head_of(session, vector, take)))  # type: ignore[no-any-return]
+    return (yield answered_by(parts.store, head_of(session, vector, take)))  # type: ignore[no-any-return]
 
 
 def _vector_of(parts: Parts, query: str) -> Operation[Floats | None]:
     """The vector of what the user said; None for an empty store."""
-    manifest: Manifest = yield OfBackend(store=parts.store, operation=parts.store.backend.manifest())
+    manifest: Manifest = yield of_backend(parts.store, parts.store.backend.manifest())
     if manifest.dimension is None:
         return None
-    given = yield Embed(store=parts.store, text=query if query.strip() else WORDLESS)
+    given = yield embed(parts.store, query if query.strip() else WORDLESS)
     return unit_vector(given, manifest.dimension)
 
 
@@ -59,7 +60,7 @@ def _summary_of_closed(
     if vector is None or head.segment in {0, turn.segment} or head.count < FEWEST_TURNS:
         return []
     plan = turns_of(turn.session, vector, [head.segment])
-    turns: list[Turn] = yield Fetched(store=parts.store, plan=plan)
+    turns: list[Turn] = yield answered_by(parts.store, plan)
     text = yield from summary_text(turns, parts.model)
     return [summary_document(turns, text)]
 

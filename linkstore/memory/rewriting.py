@@ -9,7 +9,7 @@ from langchain_core.language_models import BaseLanguageModel
 
 from linkstore.memory.recalled import shown_turn
 from linkstore.memory.references import Resolved, depends_on_history
-from linkstore.memory.requests import Think
+from linkstore.memory.requests import think
 from linkstore.memory.turns import Turn
 from linkstore.plans import Operation
 
@@ -26,7 +26,7 @@ Rewritten question:"""
 def rewritten(model: BaseLanguageModel[Any], question: str, recent: Sequence[Turn]) -> Operation[Resolved]:
     """The question as a model rewrites it; unchanged if the model gives nothing."""
     conversation = "\n".join(map(shown_turn, recent))
-    answer: str = yield Think(
+    answer: str = yield from think(
         model=model, prompt=_PROMPT.strip().format(conversation=conversation, question=question)
     )
     text = " ".join(answer.split()) or question

@@ -18,7 +18,7 @@ from langchain_core.language_models import BaseLanguageModel
 from linkstore.links import LINKS_KEY, Link
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.recalled import shown_turn
-from linkstore.memory.requests import Think
+from linkstore.memory.requests import think
 from linkstore.memory.turns import MENTIONS, SUMMARISES, Summary, Turn, common_metadata, written_time
 from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
 from linkstore.text import fold
@@ -61,7 +61,7 @@ def summary_text(turns: Sequence[Turn], model: BaseLanguageModel[Any] | None) ->
     if model is None:
         return extracted(turns)
     conversation = "\n".join(map(shown_turn, turns))
-    answer: str = yield Think(model=model, prompt=_PROMPT.strip().format(conversation=conversation))
+    answer: str = yield from think(model, _PROMPT.strip().format(conversation=conversation))
     return answer or extracted(turns)
 
 

@@ -47,7 +47,7 @@ FLOORS = (
         "searchoptions",
     },
     {"store", "retriever", "tracing"},
-    {"context", "ingest", "evaluation", "migration", "snippet", "watch"},
+    {"context", "ingest", "evaluation", "migration", "snippet", "twins", "watch"},
     {"memory", "testing", "tools"},
     {"agents"},
     {"demo", "cli", "server"},

@@ -22,10 +22,11 @@ from linkstore.memory.graphstore.reading import (
     namespaces_below,
     similar_items,
 )
-from linkstore.memory.requests import Add, Delete, Embed, Fetched, OfBackend
+from linkstore.memory.requests import add, delete, embed
 from linkstore.plans import Operation
 from linkstore.store import LinkStore
 from linkstore.strategies.base import require_at_least
+from linkstore.twins import Twin, answered_by, of_backend
 from linkstore.vectors import Floats, unit_vector
 
 _FIRST: Final = 32
@@ -54,7 +55,7 @@ class Batch:
         """
         for op in ops:
             validate_op_namespace(op)
-        manifest: Manifest = yield OfBackend(store=self.store, operation=self.store.backend.manifest())
+        manifest: Manifest = yield of_backend(self.store, self.store.backend.manifest())
         results: list[Result] = []
         for op in ops:
             results += [(yield from self._result(op, manifest.dimension))]
@@ -65,7 +66,7 @@ class Batch:
 
     def swept(self) -> Operation[int]:
         """Remove the expired items; how many there were."""
-        manifest: Manifest = yield OfBackend(store=self.store, operation=self.store.backend.manifest())
+        manifest: Manifest = yield of_backend(self.store, self.store.backend.manifest())
         if manifest.dimension is None:
             return 0
         return (yield from swept(self.store, manifest.dimension, self.now))
@@ -110,7 +111,7 @@ class Batch:
 
     def _similar(self, op: SearchOp, matches: Any, dimension: int) -> Operation[list[tuple[Kept, float]]]:
         """The items that match, most similar first: as many as the page needs, or all."""
-        given: Any = yield Embed(store=self.store, text=str(op.query))
+        given: Any = yield embed(self.store, str(op.query))
         vector: Floats = unit_vector(given, dimension)
         wanted = op.offset + op.limit
         take = max(_FIRST, wanted)
@@ -146,14 +147,14 @@ class Batch:
                 created = living[id].created if id in living else at
                 documents += documents_of(op, self.fields, created, at)
         if documents:
-            yield Add(store=self.store, documents=documents)
+            yield add(self.store, documents)
         kept = {document.id for document in documents}
         gone = [id for one in before.values() for id in one.document_ids if id not in kept]
         if gone:
-            yield Delete(store=self.store, ids=gone)
+            yield delete(self.store, gone)
 
-    def _fetched(self, plan: Any) -> Fetched:
-        return Fetched(store=self.store, plan=plan)
+    def _fetched(self, plan: Any) -> Twin:
+        return answered_by(self.store, plan)
 
 
 def batch_now(store: LinkStore, fields: Sequence[str]) -> Batch:

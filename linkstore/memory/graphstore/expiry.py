@@ -12,9 +12,10 @@ from typing import Final
 
 from linkstore.memory.graphstore.items import Kept
 from linkstore.memory.graphstore.reading import expiring_items
-from linkstore.memory.requests import Delete, Fetched, OfBackend
+from linkstore.memory.requests import delete
 from linkstore.plans import Operation
 from linkstore.store import LinkStore
+from linkstore.twins import answered_by, of_backend
 
 _DELETED_AT_ONCE: Final = 500
 _MICROS: Final = 1_000_000
@@ -30,16 +31,16 @@ def refreshed(store: LinkStore, items: Sequence[Kept], now: datetime) -> Operati
     """Record that items were read, of those that would expire."""
     times = {one.id: int(now.timestamp() * _MICROS) for one in items if one.ttl is not None}
     if times:
-        yield OfBackend(store=store, operation=store.backend.touch(times))
+        yield of_backend(store, store.backend.touch(times))
 
 
 def swept(store: LinkStore, dimension: int, now: datetime) -> Operation[int]:
     """Remove all expired items; how many there were."""
-    candidates: list[Kept] = yield Fetched(store=store, plan=expiring_items(dimension))
+    candidates: list[Kept] = yield answered_by(store, expiring_items(dimension))
     gone = yield from _expired(store, candidates, now)
     for start in range(0, len(gone), _DELETED_AT_ONCE):
         ids = [id for one in gone[start : start + _DELETED_AT_ONCE] for id in one.document_ids]
-        yield Delete(store=store, ids=ids)
+        yield delete(store, ids)
     return len(gone)
 
 
@@ -48,6 +49,6 @@ def _expired(store: LinkStore, items: Sequence[Kept], now: datetime) -> Operatio
     if not doubtful:
         return []
     ids = [one.id for one in doubtful]
-    times: dict[str, int] = yield OfBackend(store=store, operation=store.backend.accessed(ids))
+    times: dict[str, int] = yield of_backend(store, store.backend.accessed(ids))
     accessed = {id: datetime.fromtimestamp(micros / _MICROS, UTC) for id, micros in times.items()}
     return [one for one in doubtful if (end := one.expires(accessed.get(one.id))) is not None and end <= now]

@@ -1,0 +1,48 @@
+"""Calls that have a blocking form and one for an event loop, which memories and agents wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from linkstore.filters import EVERYTHING, Condition
+from linkstore.plans import Operation, Plan
+from linkstore.store import LinkStore
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """Asks for the result of a call.
+
+    Args:
+        blocking: What is called where waiting may block.
+        awaiting: What is called on an event loop.
+        arguments: Of either.
+        options: Keyword arguments of either.
+    """
+
+    blocking: Callable[..., Any]
+    awaiting: Callable[..., Awaitable[Any]]
+    arguments: tuple[Any, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def answered_by(store: LinkStore, plan: Plan[Any], scope: Condition = EVERYTHING) -> Twin:
+    """Asks a store to carry out a plan within a scope: its result."""
+    return of_backend(store, store.backend.answer(plan, scope))
+
+
+def of_backend(store: LinkStore, operation: Operation[Any]) -> Twin:
+    """Asks the backend of a store to carry out one of its own operations: its result."""
+    return Twin(store.backend.run, store.backend.arun, (operation,))
+
+
+def wait(request: Twin) -> Any:
+    """The result of a call, blocking."""
+    return request.blocking(*request.arguments, **request.options)
+
+
+async def awaited(request: Twin) -> Any:
+    """The result of a call, without blocking the event loop."""
+    return await request.awaiting(*request.arguments, **request.options)
