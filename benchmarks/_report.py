@@ -36,6 +36,12 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """The option of where the data sets are: ``--data``, or LINKSTORE_EVAL_DATA."""
+    data = os.environ.get("LINKSTORE_EVAL_DATA")
+    parser.add_argument("--data", default=data, required=data is None, help="folder of data sets")
+
+
 def record(name: str | None, rows: Mapping[str, Mapping[str, Any]]) -> None:
     """Write named rows to the figures of the documentation; they replace rows of the same name.
 

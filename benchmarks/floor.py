@@ -8,14 +8,13 @@ question; its shares are measured on the other half.
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from _report import add_output, listed, record
+from _report import add_data, add_output, listed, record
 from _retrieval_sets import ROW_SETS
 
 from linkstore import LinkStore
@@ -35,8 +34,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    data = os.environ.get("LINKSTORE_EVAL_DATA")
-    parser.add_argument("--data", type=Path, default=data, required=data is None, help="folder of data sets")
+    add_data(parser)
     add_output(parser)
     options = parser.parse_args()
     options.data = Path(options.data)

@@ -8,7 +8,6 @@ turns; the table gives the median of the runs.
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import tarfile
 import time
@@ -17,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urldefrag
 
-from _report import add_output, listed
+from _report import add_data, add_output, listed
 
 from linkstore.urls import normalize_url
 from linkstore_extractors.html import HtmlLinkExtractor, HtmlSource
@@ -45,8 +44,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    data = os.environ.get("LINKSTORE_EVAL_DATA")
-    parser.add_argument("--data", type=Path, default=data, required=data is None, help="folder of data sets")
+    add_data(parser)
     parser.add_argument("--repeat", type=int, default=3, help="runs of each; the median counts (default 3)")
     add_output(parser)
     options = parser.parse_args()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +16,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from _report import add_output, listed, record
+from _report import add_data, add_output, listed, record
 from langchain_core.documents import Document
 
 from linkstore.extraction.upkeep import UpkeepExtractor
@@ -38,8 +37,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    data = os.environ.get("LINKSTORE_EVAL_DATA")
-    parser.add_argument("--data", type=Path, default=data, required=data is None, help="folder of data sets")
+    add_data(parser)
     parser.add_argument("--repeat", type=int, default=3, help="runs; the fastest counts (default 3)")
     add_output(parser)
     options = parser.parse_args()

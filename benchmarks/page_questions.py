@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from _report import add_output, listed
+from _report import add_data, add_output, listed
+from _site import unpack_site
 
 from linkstore import LinkStore
 from linkstore.embeddings import get_embedding
@@ -44,8 +43,7 @@ def main() -> None:
     options = _options()
     with tempfile.TemporaryDirectory(prefix="linkstore-pages-") as folder:
         site = Path(folder) / "site"
-        with tarfile.open(Path(options.data) / "docs_site" / "peps_html.tar.xz") as tar:
-            tar.extractall(site, filter="data")
+        unpack_site(options.data, site)
         with LinkStore.open(Path(folder) / "kb", get_embedding(options.embedding)) as store:
             index_folder(store, site / "html", source="site")
             asked = _questions(Path(options.data))
@@ -60,8 +58,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    data = os.environ.get("LINKSTORE_EVAL_DATA")
-    parser.add_argument("--data", default=data, required=data is None, help="folder of data sets")
+    add_data(parser)
     parser.add_argument("--embedding", default="wordllama", help="default wordllama")
     add_output(parser)
     return parser.parse_args()

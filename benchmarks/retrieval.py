@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from _report import listed, record, versions
+from _report import add_data, listed, record, versions
 from _retrieval_sets import ROW_SETS, SITES, faq_documents, site_questions
 from _retrieval_stores import Stores
 from langchain_core.embeddings import Embeddings
@@ -74,8 +73,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    data = os.environ.get("LINKSTORE_EVAL_DATA")
-    parser.add_argument("--data", default=data, required=data is None, help="folder of data sets")
+    add_data(parser)
     parser.add_argument("--sets", default=",".join(SETS), help=f"some of {','.join(SETS)} (default all)")
     parser.add_argument("--embeddings", default="wordllama,minilm", help="default wordllama,minilm")
     parser.add_argument("--sites", help="folder with the unpacked packages of docs_faq")

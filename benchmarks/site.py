@@ -10,9 +10,7 @@ the site is indexed again with nothing changed.
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
-import tarfile
 import tempfile
 import time
 from collections.abc import Callable
@@ -20,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _report import add_output, report
+from _report import add_data, add_output, report
+from _site import unpack_site
 from usearch.index import Index
 
 from linkstore import LinkStore
@@ -36,8 +35,7 @@ def main() -> None:
     embedding.embed_query("load the model")
     with tempfile.TemporaryDirectory(prefix="linkstore-site-") as folder:
         site = Path(folder) / "site"
-        with tarfile.open(Path(options.data) / "docs_site" / "peps_html.tar.xz") as tar:
-            tar.extractall(site, filter="data")
+        unpack_site(options.data, site)
         rounds = [_round(site, Path(folder) / f"kb{n}", embedding) for n in range(options.repeat)]
     names = list(rounds[0])
     median = {name: statistics.median(one[name] for one in rounds) for name in names}
@@ -46,8 +44,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    data = os.environ.get("LINKSTORE_EVAL_DATA")
-    parser.add_argument("--data", default=data, required=data is None, help="folder of data sets")
+    add_data(parser)
     parser.add_argument("--embedding", default="wordllama", help="name of an embedding (default wordllama)")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each; the median counts (default 3)")
     add_output(parser)

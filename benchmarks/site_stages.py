@@ -7,9 +7,7 @@ is shared among the worker processes. Embedding uses all cores that there are. S
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
-import tarfile
 import tempfile
 import time
 import zlib
@@ -19,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _report import add_output, listed
+from _report import add_data, add_output, listed
+from _site import unpack_site
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
@@ -69,8 +68,7 @@ def main() -> None:
     embedding.embed_query("load the model")
     with tempfile.TemporaryDirectory(prefix="linkstore-stages-") as folder:
         site = Path(folder) / "site"
-        with tarfile.open(Path(options.data) / "docs_site" / "peps_html.tar.xz") as tar:
-            tar.extractall(site, filter="data")
+        unpack_site(options.data, site)
         for path in sorted(site.rglob("*.html")):
             if zlib.crc32(str(path.relative_to(site)).encode()) % options.every:
                 path.unlink()
@@ -87,8 +85,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    data = os.environ.get("LINKSTORE_EVAL_DATA")
-    parser.add_argument("--data", default=data, required=data is None, help="folder of data sets")
+    add_data(parser)
     parser.add_argument("--embedding", default="wordllama", help="name of an embedding (default wordllama)")
     parser.add_argument("--repeat", type=int, default=3, help="runs; the median counts (default 3)")
     parser.add_argument("--every", type=int, default=1, help="take about one page in so many (default 1)")

@@ -49,6 +49,11 @@ def is_unicode(text: str) -> bool:
         return False
 
 
+def without_surrogates(text: str) -> str:
+    """A text with a question mark for each lone surrogate, as tokenizers and databases need it."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
 def in_unicode(text: str) -> str:
     """A text with lone surrogates, as in paths that are not valid UTF-8, spelled out by their numbers."""
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()

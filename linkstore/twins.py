@@ -6,9 +6,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from linkstore.backends.base import Manifest
 from linkstore.filters import EVERYTHING, Condition
 from linkstore.plans import Operation, Plan
 from linkstore.store import LinkStore
+from linkstore.vectors import Floats, unit_vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,14 @@ def answered_by(store: LinkStore, plan: Plan[Any], scope: Condition = EVERYTHING
 def of_backend(store: LinkStore, operation: Operation[Any]) -> Twin:
     """Asks the backend of a store to carry out one of its own operations: its result."""
     return Twin(store.backend.run, store.backend.arun, (operation,))
+
+
+def any_vector(store: LinkStore) -> Operation[Floats | None]:
+    """Some unit vector of a store's dimension, for plans that rank nothing; None for an empty store."""
+    manifest: Manifest = yield of_backend(store, store.backend.manifest())
+    if manifest.dimension is None:
+        return None
+    return unit_vector(np.ones(manifest.dimension, dtype=np.float32))
 
 
 def wait(request: Twin) -> Any:

@@ -26,6 +26,7 @@ from urllib.parse import quote, unquote_to_bytes, urljoin, urlsplit, urlunsplit
 from linkstore.errors import LinkError
 from linkstore.letters import readable_url
 from linkstore.links import MAX_TAG_BYTES
+from linkstore.text import without_surrogates
 
 SCHEMES: Final = frozenset({"http", "https", "ftp", "file"})
 """Schemes with pages behind them; every other, such as ``mailto:``, is skipped."""
@@ -117,7 +118,7 @@ def quote_fragment(anchor: str) -> str:
     """The fragment that leads to an element's ``id`` or ``name``, in the same spelling as links to it."""
     if _PLAIN_FRAGMENT.fullmatch(anchor):
         return anchor
-    return _UNSAFE_IN_FRAGMENT.sub(lambda found: quote(found[0]), _without_surrogates(anchor))
+    return _UNSAFE_IN_FRAGMENT.sub(lambda found: quote(found[0]), without_surrogates(anchor))
 
 
 def anchor_fragments(anchor: str) -> tuple[str, ...]:
@@ -373,11 +374,7 @@ def _named(
 
 
 def join_url(base: str, url: str) -> str:
-    """A URL against a base, as in RFC 3986, section 5.2.
-
-    Args:
-        base: Absolute.
-        url: Without fragment. An empty query, ``?``, leads to the base without its query.
+    """A URL without fragment against an absolute base, as in RFC 3986, section 5.2; ``?`` drops the query.
 
     Raises:
         ValueError: If it cannot be parsed.
@@ -397,9 +394,5 @@ def _scrubbed(url: str) -> str:
     """Without what browsers ignore in a URL: white space around it, tabs and line breaks."""
     url = url.strip()
     if not url.isprintable():
-        url = _without_surrogates(_NOT_IN_URLS.sub("", url))
+        url = without_surrogates(_NOT_IN_URLS.sub("", url))
     return url
-
-
-def _without_surrogates(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from linkstore.errors import UnknownNameError
 from linkstore.links import LINKS_KEY, Link
+from linkstore.text import is_unicode
 
 LONGEST_NAME: Final = 8192
 """Names with more bytes of UTF-8 are neither recorded nor checked."""
@@ -129,7 +130,7 @@ def _short(names: frozenset[str]) -> frozenset[str]:
 
 
 def _valid(names: frozenset[str]) -> frozenset[str]:
-    return frozenset(name for name in names if name.encode(errors="replace").decode() == name)
+    return frozenset(filter(is_unicode, names))
 
 
 def _size(name: str) -> int:

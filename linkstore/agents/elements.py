@@ -9,12 +9,12 @@ from typing import Final
 import numpy as np
 
 from linkstore.agents.facts import ELEMENTS, KEY_ELEMENT, element_of_page, element_page
-from linkstore.backends.base import Manifest, Survey
+from linkstore.backends.base import Survey
 from linkstore.gc_pause import collection_paused
 from linkstore.operations import PageDocuments
 from linkstore.plans import Members, Operation, Plan, Reached, Resolve
 from linkstore.store import LinkStore
-from linkstore.twins import Twin, answered_by
+from linkstore.twins import Twin, answered_by, any_vector
 from linkstore.vectors import Floats, Ints
 
 SHARED: Final = 2
@@ -50,11 +50,10 @@ def _pages(names: Sequence[str]) -> list[PageDocuments]:
 
 def _single(facts: LinkStore, names: Sequence[str]) -> Operation[list[str]]:
     """Those of the key elements that too few facts name."""
-    backend = facts.backend
-    manifest: Manifest = yield Twin(backend.run, backend.arun, (backend.manifest(),))
-    any_vector = np.zeros(manifest.dimension or 1, dtype=np.float32)
-    any_vector[0] = 1.0
-    sizes: Ints = yield answered_by(facts, _sizes(names, any_vector))
+    vector = yield from any_vector(facts)
+    if vector is None:
+        return list(names)
+    sizes: Ints = yield answered_by(facts, _sizes(names, vector))
     return [name for name, size in zip(names, sizes.tolist(), strict=True) if size < SHARED]
 
 

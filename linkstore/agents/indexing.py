@@ -24,7 +24,7 @@ from linkstore.gc_pause import collection_paused
 from linkstore.operations import PageDocuments, as_document
 from linkstore.plans import Operation
 from linkstore.store import LinkStore
-from linkstore.twins import Twin
+from linkstore.twins import Twin, of_backend
 from linkstore.variants import Variants
 
 _SCANNED: Final = 500
@@ -117,8 +117,7 @@ class Indexing:
         return (yield from self._summary(run, len(gone)))
 
     def _scan(self, after: str | None) -> Twin:
-        backend = self._store.backend
-        return Twin(backend.run, backend.arun, (backend.scan(after, _SCANNED),))
+        return of_backend(self._store, self._store.backend.scan(after, _SCANNED))
 
     def _changed(self, run: _Run, chunks: Iterator[Document], known: dict[str, str]) -> list[Document]:
         """The chunks that are new, or not as they were."""

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import xxhash
 
+from linkstore.text import without_surrogates
+
 Tokenizer = Any
 """A function of a text that returns its number of tokens, or an object that :func:`counter_of` accepts."""
 KEPT: Final = 100_000
@@ -86,23 +88,20 @@ def _default_counter() -> TokenCounter:
 
 
 def _batch_counts(tokenizer: Any, texts: Sequence[str]) -> list[int]:
-    encodings = tokenizer.encode_batch_fast([_valid(text) for text in texts], add_special_tokens=False)
+    encodings = tokenizer.encode_batch_fast(
+        [without_surrogates(text) for text in texts], add_special_tokens=False
+    )
     return [len(encoding.ids) for encoding in encodings]
 
 
 def _one_by_one(count: Callable[[str], object]) -> Callable[[Sequence[str]], list[int]]:
-    return lambda texts: [_checked(count(_valid(text))) for text in texts]
+    return lambda texts: [_checked(count(without_surrogates(text))) for text in texts]
 
 
 def _checked(count: object) -> int:
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
         raise TypeError(f"the tokenizer must return a number of tokens of at least 0, not {count!r}")
     return count
-
-
-def _valid(text: str) -> str:
-    """The text without lone surrogates, which tokenizers refuse."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _key(text: str) -> bytes:

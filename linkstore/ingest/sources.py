@@ -15,6 +15,7 @@ from linkstore.ingest.claims import origin
 from linkstore.ingest.files import Folder, IsPage, quoted
 from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.source import BadInput
+from linkstore.text import without_surrogates
 from linkstore.urls import Site, UrlPolicy, normalize_url
 
 HTML_SUFFIXES: Final = frozenset({".html", ".htm", ".xhtml"})
@@ -52,7 +53,7 @@ class PageFile:
     @property
     def name(self) -> str:
         """Its path for people to read: what is not Unicode in it is replaced."""
-        return self.page.encode(errors="replace").decode()
+        return without_surrogates(self.page)
 
     @property
     def is_markdown(self) -> bool:

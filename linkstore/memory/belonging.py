@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 import numpy as np
 
 from linkstore.memory.keys import SessionKey, group_of
-from linkstore.memory.reading import NO_REFS, PROBED
+from linkstore.memory.reading import NO_REFS, PROBED, linked_at
 from linkstore.memory.turns import HAS_ENTITY, HAS_SESSION, HAS_TURN
 from linkstore.plans import Candidates, Documents, Find, Members, Plan, Reached, Resolve, Stored
 from linkstore.vectors import Floats, Ints
 
-_ALL: Final = 2**31 - 2
-"""More documents than a group has."""
-Tags = Sequence[tuple[str, str]]
-
 
 def sessions_of(user_id: str | None, agent_id: str | None, vector: Floats) -> Plan[list[Stored]]:
     """The documents of the sessions of a user, with an agent, both, or all."""
-    return (yield from _documents_in([(HAS_SESSION, group_of(user_id, agent_id))], vector))
+    refs = yield from linked_at([(HAS_SESSION, group_of(user_id, agent_id))], vector)
+    return (yield Documents(refs=refs))  # type: ignore[no-any-return]
 
 
 def with_turns(sessions: Sequence[Stored], vector: Floats) -> Plan[list[SessionKey]]:
@@ -50,7 +46,9 @@ def belonging(sessions: Sequence[SessionKey], vector: Floats) -> Plan[list[Store
     found = yield Find(ids=tuple(ids))
     around: list[Stored] = yield Documents(refs=found.refs)
     tags = [(kind, key.segment(number)) for key, number in numbered for kind in (HAS_TURN, HAS_ENTITY)]
-    return [*own, *around, *(yield from _documents_in(tags, vector))]
+    refs = yield from linked_at(tags, vector)
+    linked: list[Stored] = yield Documents(refs=refs)
+    return [*own, *around, *linked]
 
 
 def _segments(session: Stored) -> list[str]:
@@ -69,12 +67,3 @@ def _filled(segments: Sequence[Sequence[str]], vector: Floats) -> Plan[Iterator[
     )
     filled = {tags[at][1] for at, size in zip(there.tolist(), reached.sizes.tolist(), strict=True) if size}
     return (any(id in filled for id in ids) for ids in segments)
-
-
-def _documents_in(tags: Tags, vector: Floats) -> Plan[list[Stored]]:
-    """The documents that link groups have on their side "in"."""
-    groups: Ints = yield Resolve(tags=tuple(tags))
-    reached: Reached = yield Members(
-        groups=np.unique(groups[groups >= 0]), side="in", vector=vector, take=_ALL, cap=_ALL, exclude=NO_REFS
-    )
-    return (yield Documents(refs=np.unique(reached.refs)))  # type: ignore[no-any-return]

@@ -12,13 +12,13 @@ from langchain_core.documents import Document
 from linkstore.links import LINKS_KEY
 from linkstore.memory.belonging import belonging, sessions_of
 from linkstore.memory.keys import SessionKey
-from linkstore.memory.parts import Parts, any_vector
+from linkstore.memory.parts import Parts
 from linkstore.memory.requests import add, delete
 from linkstore.memory.turns import RELATED_TO, Turn, turn_of, written_time
 from linkstore.memory.writing import segment_document, session_document
 from linkstore.plans import Operation, Plan, Stored
 from linkstore.text import fold, tokens
-from linkstore.twins import answered_by, of_backend
+from linkstore.twins import answered_by, any_vector, of_backend
 from linkstore.vectors import Floats
 
 _BATCH: Final = 100

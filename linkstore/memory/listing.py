@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from linkstore.memory.belonging import sessions_of, with_turns
 from linkstore.memory.keys import SessionKey
-from linkstore.memory.parts import Parts, any_vector
-from linkstore.memory.reading import NO_REFS, turns_of
+from linkstore.memory.parts import Parts
+from linkstore.memory.reading import linked_at, turns_of
 from linkstore.memory.recording import session_head
 from linkstore.memory.summaries import stored_summaries
 from linkstore.memory.turns import HAS_SEGMENT, Summary, Turn
-from linkstore.plans import Ids, Members, Operation, Plan, Reached, Resolve, Stored
-from linkstore.twins import answered_by
-from linkstore.vectors import Floats, Ints
-
-_ALL: Final = 2**31 - 1
+from linkstore.plans import Ids, Operation, Plan, Stored
+from linkstore.twins import answered_by, any_vector
+from linkstore.vectors import Floats
 
 
 def listed_turns(
@@ -37,11 +35,8 @@ def listed_turns(
 
 def segments_of(session: SessionKey, vector: Floats) -> Plan[list[int]]:
     """The numbers of a session's segments, ascending."""
-    groups: Ints = yield Resolve(tags=((HAS_SEGMENT, session.path),))
-    reached: Reached = yield Members(
-        groups=groups[groups >= 0], side="in", vector=vector, take=_ALL, cap=_ALL - 1, exclude=NO_REFS
-    )
-    ids: list[str] = yield Ids(refs=reached.refs)
+    refs = yield from linked_at([(HAS_SEGMENT, session.path)], vector)
+    ids: list[str] = yield Ids(refs=refs)
     return sorted(int(id.rpartition("/")[2]) for id in ids)
 
 

@@ -18,6 +18,8 @@ PROBED: Final = 16
 """How many segments are looked for at once."""
 SEGMENT_CAP: Final = 100_000
 """More turns than any segment has: writers that open one at the same moment may exceed its limit a little."""
+_ALL: Final = 2**31 - 2
+"""More documents than a group has."""
 NO_REFS: Final[Ints] = np.zeros(0, np.int64)
 
 
@@ -108,6 +110,15 @@ def _members(session: SessionKey, vector: Floats, segments: Sequence[int]) -> Pl
         exclude=NO_REFS,
     )
     return there[reached.group], reached.refs
+
+
+def linked_at(tags: Sequence[tuple[str, str]], vector: Floats) -> Plan[Ints]:
+    """The refs of all documents that link groups have on their side "in"; ranks nothing."""
+    groups: Ints = yield Resolve(tags=tuple(tags))
+    reached: Reached = yield Members(
+        groups=np.unique(groups[groups >= 0]), side="in", vector=vector, take=_ALL, cap=_ALL, exclude=NO_REFS
+    )
+    return np.unique(reached.refs)
 
 
 def _latest(refs: Ints, take: int) -> Plan[list[Turn]]:

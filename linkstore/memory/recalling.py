@@ -13,7 +13,7 @@ from linkstore.filters import Filter, parse_filter
 from linkstore.hits import Hit, Hits
 from linkstore.memory.budgeting import within_budget
 from linkstore.memory.keys import SessionKey
-from linkstore.memory.parts import Parts, any_vector
+from linkstore.memory.parts import Parts
 from linkstore.memory.reading import Head
 from linkstore.memory.recalled import Recall
 from linkstore.memory.recording import session_head
@@ -32,7 +32,7 @@ from linkstore.plans import Operation
 from linkstore.store import LinkStore
 from linkstore.strategies import Strategy
 from linkstore.strategies.reranking import reranked
-from linkstore.twins import answered_by
+from linkstore.twins import answered_by, any_vector
 
 RECENT_ENTITIES: Final = 10
 """How many entities of the last turns a question without any may be about."""

@@ -7,14 +7,14 @@ from langchain_core.documents import Document
 from linkstore.backends.base import Manifest
 from linkstore.memory.drift import is_new_topic
 from linkstore.memory.keys import SessionKey
-from linkstore.memory.parts import Parts, any_vector
+from linkstore.memory.parts import Parts
 from linkstore.memory.reading import Head, head_of, turns_of
 from linkstore.memory.requests import add, embed
 from linkstore.memory.summaries import FEWEST_TURNS, summary_document, summary_text
 from linkstore.memory.turns import WORDLESS, Turn
 from linkstore.memory.writing import Said, documents_of, entity_documents, placed
 from linkstore.plans import Candidates, Find, Ids, Operation, Plan
-from linkstore.twins import answered_by, of_backend
+from linkstore.twins import answered_by, any_vector, of_backend
 from linkstore.vectors import Floats, unit_vector
 
 NOTHING_YET = Head(known=False, recorded=0, segment=0, count=0, recent=())

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from linkstore.errors import LinkStoreError
+from linkstore.text import without_surrogates
 
 _MOST_VALUES: Final = 10_000
 DEEPEST: Final = 20
@@ -61,4 +62,4 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
     if isinstance(value, AbstractSet):
         return [_plain(one, budget, depth + 1) for one in sorted(value, key=str)]
     text = value.isoformat() if isinstance(value, dt.date | dt.time) else str(value)
-    return text if text.isascii() else text.encode(errors="replace").decode()
+    return without_surrogates(text)

@@ -22,6 +22,7 @@ from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.summary import Progress, Summary
 from linkstore.letters import escaped_controls
 from linkstore.links import LINKS_KEY, get_links
+from linkstore.text import without_surrogates
 from linkstore.urls import Site
 
 _ORIGINS: Final = ("source", "url", "file_path")
@@ -156,7 +157,7 @@ def _origin(document: Document) -> str:
 
 def _made_id(document: Document, origin: str) -> str:
     digest = xxhash.xxh3_128_hexdigest(document.page_content.encode(errors="replace"))
-    cleaned = escaped_controls(origin.encode(errors="replace").decode())
+    cleaned = escaped_controls(without_surrogates(origin))
     return f"{cleaned}#{digest[:16]}" if cleaned else digest
 
 
