@@ -28,7 +28,7 @@ from linkstore.searchoptions import SearchOptions
 from linkstore.storedlinks import with_plain_data
 from linkstore.strategies import Strategy
 from linkstore.strategies.ceiling import check_depth, within_depth
-from linkstore.vectors import unit_vector, unit_vectors
+from linkstore.vectors import question_vector, unit_vector, unit_vectors
 
 T = TypeVar("T")
 BATCH_SIZE: Final = 2048
@@ -59,11 +59,13 @@ def search(
 
     Raises:
         StrategyError: If the strategy follows more than ``max_depth`` links.
+        EmbeddingError: If the query is neither a string nor a vector of the store's dimension.
     """
     text = query if isinstance(query, str) else ""
+    given = None if isinstance(query, str) else question_vector(query)
     question = options.question(_UNASKED, text)  # raise on an invalid link before embedding
     check_depth(strategy, max_depth)
-    vector = (yield EmbedQuery(query)) if isinstance(query, str) else query
+    vector = (yield EmbedQuery(text)) if given is None else given
     manifest: Manifest = yield Engine(backend.manifest())
     question = replace(question, vector=unit_vector(vector, manifest.dimension))
     plan = within_depth(strategy.plan(question), max_depth, str(strategy))
@@ -85,7 +87,13 @@ def add(
     ids: Sequence[str | None],
     batch_size: int,
 ) -> Operation[list[str]]:
-    """Add documents, replacing those with the same id; write none if one is invalid."""
+    """Add documents, replacing those with the same id; write none if one is invalid.
+
+    Raises:
+        DocumentError: If ``batch_size`` is less than 1, with which nothing would be written.
+    """
+    if not isinstance(batch_size, int) or batch_size < 1:
+        raise DocumentError(f"batch_size must be an integer of at least 1, not {batch_size!r}")
     prepared = _prepared(documents, ids)
     yield from check_documents(backend, prepared)
     for start in range(0, len(prepared), batch_size):

@@ -63,6 +63,21 @@ def unit_vector(vector: Any, dimension: int | None = None) -> Floats:
     return unit
 
 
+def question_vector(given: Any) -> Floats:
+    """A question that was given as a vector, as float32 of shape ``(dimension,)``, not scaled.
+
+    Raises:
+        EmbeddingError: If it is not a sequence of numbers, such as the input of a whole chain.
+    """
+    try:
+        vector: Floats = np.asarray(given, dtype=np.float32)
+    except (TypeError, ValueError):
+        vector = np.empty(0, np.float32)
+    if vector.ndim != 1 or not vector.size:
+        raise EmbeddingError(f"a question must be a string or a list of numbers, not {repr(given)[:200]}")
+    return vector
+
+
 def similarities(matrix: Floats, vector: Floats) -> Floats:
     """Cosine similarity of each unit row of ``matrix`` (n, d) with the unit ``vector`` (d,).
 

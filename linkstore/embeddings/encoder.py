@@ -48,7 +48,7 @@ class Encoder(ABC):
             EmbeddingError: If a text is blank or not valid Unicode; the message names it.
         """
         for position, text in enumerate(texts):
-            _refuse_unusable(text, position)
+            _refuse_unusable(text, f"text {position}")
         vectors = self._vectors(texts)
         _normalize(vectors)
         return vectors
@@ -62,7 +62,8 @@ class Encoder(ABC):
         return cast("list[list[float]]", self.embed_array(texts).tolist())
 
     def embed_query(self, text: str) -> list[float]:
-        """Embed one text, as lists of numbers; see ``embed_array``."""
+        """Embed one question, as a list of numbers; see ``embed_array``."""
+        _refuse_unusable(text, "the question")
         return cast("list[float]", self.embed_array((text,))[0].tolist())
 
     def __repr__(self) -> str:
@@ -75,11 +76,11 @@ def package_folder(package: str) -> Path | None:
     return None if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
-def _refuse_unusable(text: str, position: int) -> None:
+def _refuse_unusable(text: str, name: str) -> None:
     if not text or text.isspace():
-        raise EmbeddingError(f"text {position} is blank and has no embedding; omit it")
+        raise EmbeddingError(f"{name} is blank and has no embedding; omit it")
     if not is_unicode(text):
-        raise EmbeddingError(f"text {position} is not valid Unicode (it has a lone surrogate): {text[:60]!a}")
+        raise EmbeddingError(f"{name} is not valid Unicode (it has a lone surrogate): {text[:60]!a}")
 
 
 def _normalize(vectors: Matrix) -> None:

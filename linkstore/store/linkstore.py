@@ -15,6 +15,7 @@ from linkstore.drivers import in_thread
 from linkstore.embeddings import MiniLMEmbeddings, WordLlamaEmbeddings, get_embedding
 from linkstore.store.core import CoreStore
 from linkstore.store.opening import closed_on_failure
+from linkstore.store.options import check_names
 from linkstore.store.vectorsearching import VectorSearching
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["LinkStore"]
 _OF_CASSANDRA: Final = frozenset({"session", "keyspace", "table"})
 """Arguments that only :meth:`LinkStore.cassandra` takes."""
+_OF_FOLDER: Final = frozenset({"path", "create", "max_depth", "settings"})
+"""Arguments of :meth:`LinkStore.open` besides the embedding."""
 
 
 class LinkStore(VectorSearching, CoreStore):
@@ -52,10 +55,10 @@ class LinkStore(VectorSearching, CoreStore):
         backend: Backend | None = None,
         max_depth: int | None = None,
     ) -> None:
-        if embedding is not None and not hasattr(embedding, "embed_query"):
+        if isinstance(embedding, type) or (embedding is not None and not hasattr(embedding, "embed_query")):
             raise TypeError(
-                f"LinkStore takes an embedding first, not {type(embedding).__name__}:"
-                " LinkStore(embedding, path=...) or LinkStore(embedding, backend=...)"
+                f"an embedding must be an object such as get_embedding('wordllama'), not {embedding!r}:"
+                " LinkStore(embedding, path=...) or LinkStore.open(path, embedding)"
             )
         if backend is not None:
             super().__init__(backend, embedding, max_depth)
@@ -161,6 +164,7 @@ class LinkStore(VectorSearching, CoreStore):
             return cls(embedding, **kwargs)
         if not _OF_CASSANDRA.isdisjoint(kwargs):
             return cls.cassandra(embedding, **kwargs)
+        check_names(f"{cls.__name__}.open()", kwargs, _OF_FOLDER)
         return cls.open(kwargs.pop("path", ":memory:"), embedding, **kwargs)
 
     @classmethod

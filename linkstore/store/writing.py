@@ -52,7 +52,7 @@ class Writing(Driven):
 
         Raises:
             LinkError: If a link is invalid; the message names the document and the link.
-            DocumentError: If an id, text, metadata or vector cannot be stored.
+            DocumentError: If an id, text, metadata or vector cannot be stored, or ``batch_size`` is below 1.
             EmbeddingError: If the embedding does not match the store.
             StoreBusyError: If another writer holds the store for more than 5 s.
             StoreFullError: If the disk is full.
@@ -130,11 +130,11 @@ class Writing(Driven):
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """The documents with these ids, in the order of ``ids``; unknown ids are omitted."""
-        return self._run(operations.answer(self.backend, _documents(tuple(ids))))
+        return self._run(self._by_ids(ids))
 
     async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """The documents with these ids: see :meth:`get_by_ids`."""
-        return await self._arun(operations.answer(self.backend, _documents(tuple(ids))))
+        return await self._arun(self._by_ids(ids))
 
     @classmethod
     def from_texts(
@@ -216,11 +216,18 @@ class Writing(Driven):
     def _add(
         self, documents: Sequence[Document], ids: Sequence[str | None] | None, batch_size: int
     ) -> Operation[list[str]]:
-        given = [document.id for document in documents] if ids is None else list(ids)
-        return operations.add(self.backend, self._embedding_name, documents, given, batch_size)
+        listed = _listed(documents)
+        _refuse_string("ids", ids)
+        given = [document.id for document in listed] if ids is None else list(ids)
+        return operations.add(self.backend, self._embedding_name, listed, given, batch_size)
+
+    def _by_ids(self, ids: Sequence[str]) -> Operation[list[Document]]:
+        _refuse_string("ids", ids)
+        return operations.answer(self.backend, _documents(tuple(ids)))
 
     def _delete(self, ids: Sequence[str] | None) -> Operation[bool]:
-        if ids is None or isinstance(ids, str):
+        _refuse_string("ids", ids)
+        if ids is None:
             raise DocumentError(
                 "delete() needs a list of ids; to delete everything, remove the store's folder or tables"
             )
@@ -236,9 +243,24 @@ def _filled(store: Made, given: Mapping[str, Any]) -> Iterator[Made]:
 
 
 def _urls(urls: Sequence[str]) -> list[str]:
-    if isinstance(urls, str):
-        raise DocumentError(f"delete_pages() needs a list of pages, not the string {urls!r}")
+    _refuse_string("pages", urls)
     return list(filter(is_storable, urls))
+
+
+def _refuse_string(what: str, given: object) -> None:
+    """Raise for a string where a list of strings belongs: its letters would be taken for the strings."""
+    if isinstance(given, str):
+        raise DocumentError(f"{what} must be a list, not the string {given[:200]!r}")
+
+
+def _listed(documents: Iterable[Document] | Document) -> list[Document]:
+    if isinstance(documents, Document):  # iterating over one gives its fields
+        raise DocumentError("documents must be a list of documents, not a single document")
+    listed = list(documents)
+    for one in listed:
+        if not isinstance(one, Document):
+            raise DocumentError(f"documents must be a list of documents; {repr(one)[:200]} is not one")
+    return listed
 
 
 def _documents(ids: tuple[str, ...]) -> Plan[list[Document]]:
@@ -248,10 +270,14 @@ def _documents(ids: tuple[str, ...]) -> Plan[list[Document]]:
 
 
 def _as_documents(texts: Iterable[str], metadatas: list[dict[str, Any]] | None) -> list[Document]:
+    _refuse_string("texts", texts)
     texts = list(texts)
     given = metadatas if metadatas is not None else [{}] * len(texts)
     if len(given) != len(texts):
         raise DocumentError(f"got {len(texts)} texts and {len(given)} metadatas; pass one dict for each text")
+    for fields in given:
+        if not isinstance(fields, Mapping):
+            raise DocumentError(f"metadatas must be a list of dicts; {repr(fields)[:200]} is not one")
     return [
         Document(page_content=text, metadata=dict(fields)) for text, fields in zip(texts, given, strict=True)
     ]

@@ -48,16 +48,17 @@ def graph_tools(
 
 
 def _tool(toolbox: Toolbox, spec: ToolSpec) -> BaseTool:
-    def call(**arguments: Any) -> Returned:
+    # LangChain passes a plain string, as in tool.invoke("tower"), as a positional argument.
+    def call(*first: str, **arguments: Any) -> Returned:
         try:
-            answer = toolbox.answer(spec.operation(**arguments))
+            answer = toolbox.answer(spec.operation(*first, **arguments))
         except LinkStoreError as error:
             raise _for_model(error) from error
         return answer.text, answer.data
 
-    async def acall(**arguments: Any) -> Returned:
+    async def acall(*first: str, **arguments: Any) -> Returned:
         try:
-            answer = await toolbox.aanswer(spec.operation(**arguments))
+            answer = await toolbox.aanswer(spec.operation(*first, **arguments))
         except LinkStoreError as error:
             raise _for_model(error) from error
         return answer.text, answer.data

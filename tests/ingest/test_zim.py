@@ -8,6 +8,7 @@ import pytest
 from documented import linkstore
 
 from linkstore import LinkStore
+from linkstore.cli.exits import EMBEDDING, exit_code
 from linkstore.ingest import MissingLibzimError, PageCounts, SourceNotFoundError, index_zim
 from linkstore.links import Link, get_links
 
@@ -75,5 +76,6 @@ def test_what_is_no_zim_file_is_refused(tmp_path):
 def test_without_libzim_the_error_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "libzim.reader", None)
     (tmp_path / "x.zim").write_bytes(b"nonsense")
-    with LinkStore() as store, pytest.raises(MissingLibzimError, match=r"pip install .*\[zim\]"):
+    with LinkStore() as store, pytest.raises(MissingLibzimError, match=r"pip install .*\[zim\]") as error:
         index_zim(store, tmp_path / "x.zim")
+    assert exit_code(error.value) == EMBEDDING  # that of every extra that is not installed

@@ -65,6 +65,16 @@ def suites() -> Iterator[type]:
 globals().update({suite.__name__: suite for suite in suites()})
 
 
+async def test_a_single_argument_may_be_passed_alone():
+    """As LangChain allows for tools: ``tool.invoke("…")``."""
+    for tool in graph_tools(filled()):
+        if tool.name in {"search", "follow", "read", "links"}:
+            first = "approval" if tool.name == "search" else EXAMPLES["read"]["id"]
+            named = {next(iter(tool.args)): first}
+            assert tool.invoke(first) == tool.invoke(named)
+            assert await tool.ainvoke(first) == tool.invoke(named)
+
+
 def test_the_public_names_are_these():
     assert set(linkstore.tools.__all__) == {"ToolLimits", "graph_tools"}
 

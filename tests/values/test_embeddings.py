@@ -114,7 +114,14 @@ def test_a_blank_text_is_refused_by_position(embedding: ArrayEmbeddings, blank: 
 
 
 def test_a_lone_surrogate_is_refused_by_position(embedding: ArrayEmbeddings) -> None:
-    with pytest.raises(EmbeddingError, match=r"text 0 is not valid Unicode .*\\ud800"):
+    with pytest.raises(EmbeddingError, match=r"text 1 is not valid Unicode .*\\ud800"):
+        embedding.embed_documents(["fine", "broken \ud800"])
+
+
+def test_a_question_that_cannot_be_embedded_is_called_a_question(embedding: ArrayEmbeddings) -> None:
+    with pytest.raises(EmbeddingError, match="the question is blank"):
+        embedding.embed_query(" ")
+    with pytest.raises(EmbeddingError, match=r"the question is not valid Unicode .*\\ud800"):
         embedding.embed_query("broken \ud800")
 
 

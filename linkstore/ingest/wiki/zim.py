@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import xxhash
 
-from linkstore.errors import LinkStoreError
+from linkstore.errors import MissingExtraError
 from linkstore.extraction import Chunk, LinkExtractor, Page
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.files import quoted
@@ -31,7 +31,7 @@ _SITE: Final = re.compile(r"\s*(?:[-\u2013\u2014|:·]\s|\Z)")
 """What follows a heading in a title that also names the site."""
 
 
-class MissingLibzimError(LinkStoreError, ImportError):
+class MissingLibzimError(MissingExtraError):
     """ZIM files need a library that is not installed."""
 
 
@@ -167,10 +167,7 @@ def _opened(path: Path) -> Any:
     try:
         from libzim.reader import Archive
     except ImportError as error:
-        raise MissingLibzimError(
-            "ZIM files are read by libzim, which is not installed; its licence is GPL-3.0-or-later:"
-            " pip install 'langchain-linkstore[zim]'"
-        ) from error
+        raise MissingLibzimError("reading ZIM files with libzim (GPL-3.0-or-later)", "zim") from error
     try:
         return Archive(path)
     except RuntimeError as error:

@@ -1,0 +1,105 @@
+"""Arguments of a wrong kind are refused, with a message that says what they must be."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+
+from linkstore import LinkRetriever, LinkStore
+from linkstore.embeddings import WordLlamaEmbeddings
+from linkstore.errors import DocumentError, EmbeddingError
+
+ONE = Document(id="one", page_content="one")
+
+
+@pytest.fixture
+def store():
+    with LinkStore.from_texts(["tower", "bars"], DeterministicFakeEmbedding(size=16), ids=["t", "b"]) as made:
+        yield made
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.0, "3", None])
+def test_a_batch_size_that_would_write_nothing_is_refused(store, size) -> None:
+    with pytest.raises(DocumentError, match="batch_size must be an integer of at least 1"):
+        store.add_documents([ONE], batch_size=size)
+    with pytest.raises(DocumentError, match="batch_size"):
+        asyncio.run(store.aadd_documents([ONE], batch_size=size))
+    assert store.get_by_ids(["one"]) == []
+
+
+@pytest.mark.parametrize("given", [{"question": "tower"}, ["tower"], None, 3, b"tower", [], [[0.1] * 16]])
+def test_a_question_that_is_neither_text_nor_vector_is_named(store, given) -> None:
+    """The first is what a chain passes to a retriever that was given the whole input."""
+    retrievers = (
+        store.as_retriever(),
+        store.as_retriever(search_type="similarity"),
+        store.as_retriever(search_type="traversal"),
+        LinkRetriever(store=store),
+    )
+    for ask in (store.search, store.similarity_search, *(one.invoke for one in retrievers)):
+        with pytest.raises(EmbeddingError, match="must be a string or a list of numbers, not ") as error:
+            ask(given)
+        assert repr(given)[:200] in str(error.value)
+    with pytest.raises(EmbeddingError, match="must be a string or a list of numbers"):
+        asyncio.run(LinkRetriever(store=store).ainvoke(given))
+
+
+def test_a_vector_may_be_a_list_a_tuple_or_an_array(store) -> None:
+    vector = store.embeddings.embed_query("tower")
+    found = [store.search(one)[0].document.id for one in (vector, tuple(vector), np.array(vector))]
+    assert found == ["t", "t", "t"]
+
+
+def test_a_blank_question_is_called_a_question() -> None:
+    with LinkStore.from_texts(["tower"]) as store, pytest.raises(EmbeddingError, match="question is blank"):
+        store.search("  ")
+
+
+@pytest.mark.parametrize("given", [ONE, ["one"], [None], [{"page_content": "one"}], "one"])
+def test_what_is_not_a_list_of_documents_is_refused(store, given) -> None:
+    with pytest.raises(DocumentError, match="must be a list of documents"):
+        store.add_documents(given)
+    assert store.survey().documents == 2
+
+
+def test_an_iterator_of_documents_is_read_once(store) -> None:
+    assert store.add_documents(iter([ONE])) == ["one"]
+    assert store.get_by_ids(["one"]) == [ONE]
+
+
+def test_a_string_is_not_taken_for_a_list_of_its_letters(store) -> None:
+    for act in (
+        lambda: store.add_texts("tb"),
+        lambda: store.add_texts(["x"], ids="t"),
+        lambda: store.get_by_ids("tb"),
+        lambda: asyncio.run(store.aget_by_ids("tb")),
+        lambda: store.delete("tb"),
+        lambda: store.delete_pages("tb"),
+        lambda: LinkStore.from_texts("tb"),
+    ):
+        with pytest.raises(DocumentError, match=r"must be a list, not the string '(tb|t)'"):
+            act()
+    assert store.survey().documents == 2
+
+
+@pytest.mark.parametrize("metadatas", [{"a": 1}, [None], ["a"]])
+def test_metadata_that_is_not_a_dict_is_refused(store, metadatas) -> None:
+    with pytest.raises(DocumentError, match="metadatas must be a list of dicts"):
+        store.add_texts(["x"], metadatas)
+
+
+@pytest.mark.parametrize("name", ["persist_directory", "collection_name"])
+def test_an_argument_of_another_vector_store_is_named_with_those_there_are(name) -> None:
+    with pytest.raises(TypeError, match=rf"no argument '{name}'; it has create, max_depth, path, settings"):
+        LinkStore.from_texts(["x"], **{name: "kb"})
+
+
+@pytest.mark.parametrize("given", ["wordllama", WordLlamaEmbeddings, 3])
+def test_what_is_not_an_embedding_is_refused(given) -> None:
+    """A class would be stored under the name of its metaclass."""
+    with pytest.raises(TypeError, match=r"must be an object such as get_embedding\('wordllama'\)"):
+        LinkStore.open(":memory:", given)
