@@ -26,7 +26,7 @@ from linkstore.backends.base import Backend
 from linkstore.evaluation import with_links
 from linkstore.ingest import ChunkLimits, IngestSettings, index_folder
 from linkstore.strategies import PageRank, Question
-from linkstore.vectors import unit_vector
+from linkstore.vectors import Floats, unit_vector
 
 PIECES: Final = 100_000
 LENGTH: Final = 200
@@ -110,11 +110,17 @@ def _timed(action: Callable[[], Any]) -> float:
 
 
 def _index(backend: Backend) -> tuple[Index, int]:
-    """usearch alone over all vectors of the store, as the store itself keeps them."""
+    """usearch alone over all vectors of the store."""
+    vectors = stored_vectors(backend)
+    index = Index(ndim=vectors.shape[1], metric="ip", dtype="f16")
+    index.add(np.arange(len(vectors)), vectors)
+    return index, len(vectors)
+
+
+def stored_vectors(backend: Backend) -> Floats:
+    """All vectors of a store, in the order of the documents' ids."""
     after, vectors = None, []
     while batch := backend.run(backend.scan(after, 2000)):
         vectors += [record.vector for record in batch]
         after = batch[-1].id
-    index = Index(ndim=len(vectors[0]), metric="ip", dtype="f16")
-    index.add(np.arange(len(vectors)), np.array(vectors))
-    return index, len(vectors)
+    return np.array(vectors)

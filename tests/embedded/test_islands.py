@@ -8,6 +8,7 @@ from usearch.index import Index
 
 from linkstore.backends.embedded.ann import EXPANSION_SEARCH, LiveIndex, SavedIndex
 from linkstore.backends.embedded.islands import lost_keys
+from linkstore.backends.embedded.quantizing import quantized
 from linkstore.vectors import unit_vectors
 
 COUNT, DIMENSION = 6_000, 32
@@ -20,14 +21,14 @@ def vectors():
 
 def lost(index, vectors) -> set[int]:
     """Keys of documents that a search for their own vector does not find."""
-    found = np.asarray(index.search(vectors, 1).keys).reshape(-1)
+    found = np.asarray(index.search(quantized(vectors), 1).keys).reshape(-1)
     return set(np.flatnonzero(found != np.arange(len(vectors))).tolist())
 
 
 def crowded(vectors):
     """An index built by many more threads than there are processors."""
-    index = Index(ndim=DIMENSION, metric="ip", dtype="f16", expansion_search=EXPANSION_SEARCH)
-    index.add(np.arange(len(vectors)), vectors, threads=8)
+    index = Index(ndim=DIMENSION, metric="ip", dtype="i8", expansion_search=EXPANSION_SEARCH)
+    index.add(np.arange(len(vectors)), quantized(vectors), threads=8)
     return index
 
 
@@ -53,16 +54,16 @@ def test_those_that_no_search_reaches_are_found_and_added_again(vectors, tmp_pat
 
 
 def test_one_thread_loses_nobody(vectors, tmp_path) -> None:
-    index = Index(ndim=DIMENSION, metric="ip", dtype="f16")
-    index.add(np.arange(300), vectors[:300], threads=1)
+    index = Index(ndim=DIMENSION, metric="ip", dtype="i8")
+    index.add(np.arange(300), quantized(vectors[:300]), threads=1)
     index.save(str(tmp_path / "one.usearch"))
     assert not len(lost_keys(tmp_path / "one.usearch"))
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_tiny_indexes_are_whole(vectors, tmp_path, count) -> None:
-    index = Index(ndim=DIMENSION, metric="ip", dtype="f16")
-    index.add(np.arange(count), vectors[:count])
+    index = Index(ndim=DIMENSION, metric="ip", dtype="i8")
+    index.add(np.arange(count), quantized(vectors[:count]))
     index.save(str(tmp_path / "tiny.usearch"))
     assert not len(lost_keys(tmp_path / "tiny.usearch"))
 

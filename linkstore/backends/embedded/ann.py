@@ -1,7 +1,8 @@
 """The approximate index: usearch's HNSW graph over document keys, in a file that can be deleted and rebuilt.
 
 Method: Y. Malkov and D. Yashunin, "Efficient and robust approximate nearest neighbor search using
-hierarchical navigable small world graphs", TPAMI 2018. Its candidates are scored again exactly.
+hierarchical navigable small world graphs", TPAMI 2018. Its vectors are int8, see :mod:`quantizing`; its
+candidates are scored again exactly.
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ import numpy as np
 
 from linkstore.backends.embedded.files import matches, write_file
 from linkstore.backends.embedded.islands import lost_keys
+from linkstore.backends.embedded.quantizing import quantized
 from linkstore.embeddings.cpp_runtime import share_cpp_runtime
 from linkstore.errors import BackendError
 from linkstore.vectors import Floats, Ints
 
 share_cpp_runtime()  # usearch is imported later, and only for a store that has an index
 T = TypeVar("T")
-PROPOSALS: Final = 64
+PROPOSALS: Final = 128
 """The smallest number of candidates to score again; usearch visits at least as many anyway."""
-EXPANSION_SEARCH: Final = 96
+EXPANSION_SEARCH: Final = 256
+"""How many documents a search of the graph keeps on its way; ``benchmarks/recall.py`` shows what it finds."""
 BATCH: Final = 2048
 """How many documents are added at a time; searches of the same index wait meanwhile."""
 PARALLEL_FROM: Final = 256
@@ -128,11 +131,11 @@ class LiveIndex:
             self._searching.discard(search)  # a call into C, which a signal cannot interrupt
 
     def start(self, dimension: int) -> None:
-        """Begin with an empty index of half-precision vectors; for unit vectors inner product is cosine."""
+        """Begin with an empty index; for unit vectors inner product is cosine."""
         from usearch.index import Index
 
         _spare(0)
-        index = Index(ndim=dimension, metric="ip", dtype="f16", expansion_search=EXPANSION_SEARCH)
+        index = Index(ndim=dimension, metric="ip", dtype="i8", expansion_search=EXPANSION_SEARCH)
         self._current = SavedIndex(index, 0, 0)
 
     def load(self, path: Path, digest: str, covered: int, change: int) -> None:
@@ -204,9 +207,9 @@ class LiveIndex:
 
 
 def _add(index: Any, keys: Ints, rows: Floats, threads: int) -> None:
-    _spare(2 * index.memory_usage + len(rows) * (2 * rows.shape[1] + _NODE_BYTES))
+    _spare(2 * index.memory_usage + len(rows) * (rows.shape[1] + _NODE_BYTES))
     try:
-        index.add(keys, rows, threads=threads)
+        index.add(keys, quantized(rows), threads=threads)
     except RuntimeError as error:  # usearch raises no other
         _raise_if_interrupted(error)
         raise MemoryError(f"usearch: {error}") from error  # keys are new, so it is memory that lacks
@@ -226,12 +229,14 @@ def _spare(size: int) -> None:
 def _load(path: Path, digest: str, *, view: bool) -> Any | None:
     if not matches(path, digest):
         return None
+    from usearch.compiled import ScalarKind
     from usearch.index import Index
 
     _spare(0 if view else 2 * path.stat().st_size)
     index: Any = Index.restore(str(path), view=view)
-    if index is not None:
-        index.expansion_search = EXPANSION_SEARCH
+    if index is None or index.dtype != ScalarKind.I8:  # of other scalars it would answer, and wrongly
+        return None
+    index.expansion_search = EXPANSION_SEARCH
     return index
 
 
@@ -239,7 +244,7 @@ def _search(index: Any, vector: Floats, count: int) -> Ints:
     if not len(index):
         return np.empty(0, np.int64)
     try:
-        found = index.search(vector, min(count, len(index)))
+        found = index.search(quantized(vector), min(count, len(index)))
     except RuntimeError as error:
         _raise_if_interrupted(error)
         raise

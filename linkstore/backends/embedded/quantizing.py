@@ -1,0 +1,35 @@
+"""Vectors as int8, as the approximate index holds them: a quarter of the bytes, half the time to build."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstore.vectors import Floats
+
+Codes = npt.NDArray[np.int8]
+_MOST: Final = 127
+_DEVIATIONS: Final = 8
+"""Components larger than so many times the root mean square of a unit vector's are cut off."""
+
+
+def quantized(vectors: Floats) -> Codes:
+    """Unit vectors in steps that are small enough for their dimension.
+
+    A component of a unit vector of dimension d is 1/sqrt(d) in the root mean square. If 127 always stood for
+    1, 768 dimensions would leave steps of a fifth of that. (usearch's own conversion does so, and does not
+    round.) So 127 stands for eight times the root mean square, but at most for 1.
+
+    Args:
+        vectors: One vector or several, of unit length.
+
+    Returns:
+        int8 of the same shape.
+    """
+    steps = _MOST * max(1.0, sqrt(vectors.shape[-1]) / _DEVIATIONS)
+    scaled = np.rint(vectors * np.float32(steps))
+    codes: Codes = np.clip(scaled, -_MOST, _MOST).astype(np.int8)
+    return codes

@@ -1,0 +1,67 @@
+"""The int8 vectors of the index, and what a search through them finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from usearch.index import Index
+from xxhash import xxh3_128
+
+from linkstore.backends.embedded.ann import PROPOSALS, LiveIndex, SavedIndex
+from linkstore.backends.embedded.quantizing import quantized
+from linkstore.vectors import unit_vectors
+
+
+def near(count: int, dimension: int, spread: float = 0.7) -> np.ndarray:
+    """Unit vectors around a few centres, all with a part in common, as those of texts have."""
+    random = np.random.default_rng(dimension)
+    centres = random.standard_normal((40, dimension)) + 1.0
+    return unit_vectors(
+        centres[random.integers(0, 40, count)] + spread * random.standard_normal((count, dimension))
+    )
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 64, 256, 384, 1536, 4096])
+def test_a_component_is_off_by_at_most_half_a_step(dimension) -> None:
+    vectors = near(50, dimension)
+    steps = 127 * max(1, dimension**0.5 / 8)
+    assert abs(vectors).max() < 8 / dimension**0.5 or dimension <= 64, "nothing is to be cut off here"
+    assert abs(quantized(vectors) / steps - vectors).max() <= 0.5 / steps + 1e-6
+
+
+def test_a_vector_on_an_axis_is_cut_off_and_stays_nearest_to_itself() -> None:
+    axes = np.eye(1000, dtype=np.float32)
+    assert quantized(axes).max() == 127
+    assert (quantized(axes).astype(np.int64) @ quantized(axes[7]).astype(np.int64)).argmax() == 7
+    assert quantized(-axes[0])[0] == -127
+
+
+def test_one_vector_and_several_give_the_same() -> None:
+    vectors = near(20, 96)
+    assert (quantized(vectors) == np.stack([quantized(vector) for vector in vectors])).all()
+
+
+@pytest.mark.parametrize("dimension", [8, 96, 1536])
+def test_the_nearest_are_among_the_proposals(dimension) -> None:
+    vectors, questions = near(5000, dimension), near(5100, dimension)[5000:]
+    index = LiveIndex()
+    index.start(dimension)
+    index.extend(np.arange(1, 5001), lambda keys: vectors[keys - 1], 5000, 1)
+    found = 0
+    for question in questions:
+        keys, covered = index.propose(question, PROPOSALS, 1)
+        assert covered == 5000
+        best = np.argsort(-(vectors @ question))[:10] + 1
+        found += len(set(keys.tolist()) & set(best.tolist()))
+    assert found >= 0.97 * 10 * len(questions)
+
+
+def test_an_index_of_other_scalars_counts_as_missing(tmp_path) -> None:
+    path = tmp_path / "ann-1.usearch"
+    index = Index(ndim=16, metric="ip", dtype="f16")
+    index.add(np.arange(10), near(10, 16))
+    index.save(str(path))
+    live, digest = LiveIndex(), xxh3_128(path.read_bytes()).hexdigest()
+    assert SavedIndex.load(path, digest, 10, 1) is None
+    live.load(path, digest, 10, 1)
+    assert not len(live)
