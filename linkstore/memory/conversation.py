@@ -20,7 +20,7 @@ from linkstore.memory.recalled import Recall
 from linkstore.memory.recalling import Asked, recalled
 from linkstore.memory.recording import recorded
 from linkstore.memory.requests import adrive, drive
-from linkstore.memory.turns import Turn
+from linkstore.memory.turns import Turn, written_time
 from linkstore.memory.writing import Said
 from linkstore.store import LinkStore
 from linkstore.strategies import DEFAULT_STRATEGY, Reranker, Strategy
@@ -179,6 +179,7 @@ class ConversationMemory(Keeping):
             StrategyError: If ``k`` or ``budget`` is not an integer of at least 1.
             BudgetError: If the question alone exceeds the budget.
             EmbeddingError: If the question is blank.
+            DocumentError: If ``now`` has no time zone.
             BackendError: If a storage engine fails.
         """
         asked = self._asked(session, question, k, everywhere, now, budget)
@@ -285,5 +286,6 @@ class ConversationMemory(Keeping):
         if budget is not None:
             require_at_least(1, budget=budget)
         moment = datetime.now(UTC) if now is None else now
+        written_time(moment)  # it needs a time zone
         key = SessionKey.of(session)
         return Asked(session=key, question=question, k=k, everywhere=everywhere, now=moment, budget=budget)

@@ -27,7 +27,7 @@ from linkstore.memory.summaries import stored_summaries
 from linkstore.memory.turns import Summary, Turn, turn_of, written_time
 from linkstore.memory.turnsearch import TurnSearch
 from linkstore.memory.views import View, fused, views_of
-from linkstore.memory.when import time_filter
+from linkstore.memory.when import near_time, time_filter
 from linkstore.plans import Operation
 from linkstore.store import LinkStore
 from linkstore.strategies import Strategy
@@ -133,7 +133,9 @@ def _turns_found(parts: Parts, view: View, asked: Asked) -> Operation[tuple[Hit,
     named: dict[str, str] = yield answered_by(parts.store, plan, parse_filter(scope))
     bare = replace(view, text=without_names(view.text, named))
     speakers = set(named.values())
-    strategy = TurnSearch(speaker=speakers.pop() if len(speakers) == 1 else None)
+    strategy = TurnSearch(
+        speaker=speakers.pop() if len(speakers) == 1 else None, times=near_time(asked.question, asked.now)
+    )
     return (yield from _found(parts, parts.store, [bare], asked, strategy, scope))
 
 

@@ -6,6 +6,7 @@ from langchain_core.documents import Document
 
 from linkstore.backends.base import Manifest
 from linkstore.memory.drift import is_new_topic
+from linkstore.memory.entities import LONGEST_TEXT
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.parts import Parts
 from linkstore.memory.reading import Head, head_of, turns_of
@@ -45,11 +46,12 @@ def session_head(parts: Parts, session: SessionKey, take: int) -> Operation[Head
 
 
 def _vector_of(parts: Parts, query: str) -> Operation[Floats | None]:
-    """The vector of what the user said; None for an empty store."""
+    """The vector of how a query begins, to see whether it is like the last turns; None for an empty store."""
     manifest: Manifest = yield of_backend(parts.store, parts.store.backend.manifest())
     if manifest.dimension is None:
         return None
-    given = yield embed(parts.store, query if query.strip() else WORDLESS)
+    said = query[:LONGEST_TEXT]
+    given = yield embed(parts.store, said if said.strip() else WORDLESS)
     return unit_vector(given, manifest.dimension)
 
 

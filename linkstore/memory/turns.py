@@ -174,8 +174,11 @@ def written_time(time: datetime) -> str:
     """A moment as it is stored: UTC, to the microsecond, so that texts sort as the moments do.
 
     Raises:
-        DocumentError: If it has no time zone.
+        DocumentError: If it has no time zone, or the calendar has no such time in UTC.
     """
     if time.tzinfo is None:
-        raise DocumentError(f"the time of a turn needs a time zone: {time!r}; use datetime.now(UTC)")
-    return time.astimezone(UTC).isoformat(timespec="microseconds")
+        raise DocumentError(f"a time needs a time zone: {time!r}; use datetime.now(UTC)")
+    try:
+        return time.astimezone(UTC).isoformat(timespec="microseconds")
+    except OverflowError:
+        raise DocumentError(f"the calendar has no such time in UTC: {time!r}") from None

@@ -3,7 +3,8 @@
 In a conversation the answer to a question stands behind the question, and shares few words with it. So a turn
 gains from its neighbours, along ``next_turn``: most from a turn before it that asks something, as the weight
 of the link says (:func:`linkstore.memory.turns.lead`). It also gains from the turns of its topic segment,
-along ``has_turn``: what a question asks about is spoken of in several turns.
+along ``has_turn``: what a question asks about is spoken of in several turns. If the question names a time,
+turns of that time gain, and those around it half as much: what happened is spoken of soon.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from linkstore.filters import parse_filter
+from linkstore.filters import Filter, parse_filter
 from linkstore.hits import Hits
 from linkstore.lexical import question_terms
 from linkstore.memory.speakers import SPEAKER
@@ -40,6 +41,8 @@ SEGMENT: Final = 0.3
 """Weight of the turns of a segment, where a turn itself has weight 1."""
 SPOKEN: Final = 0.15
 """Weight of the speaker, for turns of the speaker that the question names."""
+TIMED: Final = 0.5
+"""Weight of the time, for turns of the time that the question names; half of it for those near that time."""
 _SEEDS: Final = 40
 """Of so many turns, the best of the first stage, those two links away are looked at."""
 _WHEN: Final = re.compile(
@@ -77,9 +80,11 @@ class TurnSearch(Traversing):
 
     Args:
         speaker: Whose turns count more; None for nobody's.
+        times: Filters for turns of the time that the question names, and for those near it; None for no time.
     """
 
     speaker: str | None = None
+    times: tuple[Filter, Filter] | None = None
 
     def plan(self, question: Question) -> Plan[Hits]:
         """The first stage, then the turns before and after each of its turns, and those of its segments."""
@@ -107,8 +112,10 @@ class TurnSearch(Traversing):
             "neighbours": gained,
             "segment": np.float32(SEGMENT) * (yield from _of_segments(known.refs, own)),
             "speaker": np.float32(SPOKEN) * (yield from _said_by(self.speaker, known.refs)),
+            "time": np.float32(TIMED) * (yield from _said_near(self.times, known.refs)),
         }
-        parts = {name: part / np.float32(2 + SEGMENT + SPOKEN) for name, part in parts.items()}
+        most = np.float32(2 + SEGMENT + SPOKEN + TIMED)
+        parts = {name: part / most for name, part in parts.items()}
         score = sum(parts.values(), start=np.zeros(len(known.refs), dtype=np.float32))
         chosen = yield from returned(trail, score, self.k, question, self.per_page)
         if not len(chosen):
@@ -205,6 +212,15 @@ def _said_by(speaker: str | None, refs: Ints) -> Plan[Floats]:
         return np.zeros(len(refs), dtype=np.float32)
     theirs: Bools = yield Matching(refs=refs, filter=parse_filter({SPEAKER: speaker}))
     return theirs.astype(np.float32)
+
+
+def _said_near(times: tuple[Filter, Filter] | None, refs: Ints) -> Plan[Floats]:
+    """(n,) 1 for the turns of a time, a half for those near it, 0 for others."""
+    share = np.zeros(len(refs), dtype=np.float32)
+    for span in times or ():
+        passing: Bools = yield Matching(refs=refs, filter=parse_filter(span))
+        share += passing / np.float32(2)
+    return share
 
 
 def _own(first: FirstStage) -> Floats:

@@ -1,4 +1,4 @@
-"""Times that a question names: "what did I say last week?"."""
+"""Times that a question names: "what did I say last week?", "what did Ann cook on 5 June 2024?"."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from linkstore.filters import Filter
+from linkstore.memory.dates import Span, date_in
 from linkstore.memory.turns import written_time
-
-Span = tuple[datetime, datetime]
-"""From the first moment to the one after the last."""
 
 _SAID: Final = re.compile(
     r"^(?>.*?\b(?:did|have|had|was|were)\b)(?>.*?\b(?:i|we|you)\b).*\b"
@@ -24,17 +22,18 @@ _NUMBERS: Final[Mapping[str, int]] = {
     "eight": 8, "nine": 9, "ten": 10,
 }  # fmt: skip
 _DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_MONTHS: Final = (
-    "january", "february", "march", "april", "may", "june",
-    "july", "august", "september", "october", "november", "december",
-)  # fmt: skip
 _AGO: Final = re.compile(
     r"\b(\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten) (day|week|month)s? ago\b"
 )
 _PERIOD: Final = re.compile(r"\b(this|last) (week|month|year)\b")
-_WEEKDAY: Final = re.compile(rf"\b(?:on|last) ({'|'.join(_DAYS)})\b")
-_MONTH: Final = re.compile(rf"\b(?:in|last) ({'|'.join(_MONTHS)})(?: (\d{{4}}))?\b")
-_DATE: Final = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
+_WEEKDAY: Final = re.compile(rf"\b(?:on|last|since|until|till|before|after) ({'|'.join(_DAYS)})\b")
+_PRESENT: Final = re.compile(r"\b(?:today|this morning|tonight)\b")
+_OPEN: Final = re.compile(
+    rf"\b(before|until|till|since|after) (?:the )?(?:\d|this\b|last\b|yesterday|today|{'|'.join(_DAYS)}"
+    r"|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+)
+_NEAR: Final = timedelta(days=7)
+"""How long before a time plans for it are spoken of, and after it what happened."""
 
 
 def time_filter(question: str, now: datetime) -> Filter | None:
@@ -43,13 +42,37 @@ def time_filter(question: str, now: datetime) -> Filter | None:
     Only questions about what was said are limited to a time: in others, a time is when something happened,
     and that may have been said at any other.
     """
-    if not _SAID.search(question):
+    span = span_of(question, now) if _SAID.search(question) else None
+    if span is None:
         return None
-    try:
-        span = span_of(question, now)
-        return span and {"time": {"$gte": written_time(span[0]), "$lt": written_time(span[1])}}
-    except OverflowError:  # a day at an end of the calendar
+    side = _OPEN.search(question.lower())
+    if side is None:
+        return _within(*span)
+    match side[1]:
+        case "before":
+            return {"time": {"$lt": written_time(span[0])}}
+        case "since":
+            return {"time": {"$gte": written_time(span[0])}}
+        case "after":
+            return {"time": {"$gte": written_time(span[1])}}
+    return {"time": {"$lt": written_time(span[1])}}
+
+
+def near_time(question: str, now: datetime) -> tuple[Filter, Filter] | None:
+    """The filters for turns of the time that a question names, and for those a week around; None for none.
+
+    What happened at a time is spoken of then, or a little later. The present is no such time: what a question
+    about today asks may have been said at any time.
+    """
+    text = question.lower()
+    if _PRESENT.search(text) or re.search(r"\bthis (?:week|month|year)\b", text):
         return None
+    span = span_of(question, now)
+    return span and (_within(*span), _within(span[0] - _NEAR, span[1] + _NEAR))
+
+
+def _within(start: datetime, end: datetime) -> Filter:
+    return {"time": {"$gte": written_time(start), "$lt": written_time(end)}}
 
 
 def span_of(question: str, now: datetime) -> Span | None:
@@ -59,23 +82,22 @@ def span_of(question: str, now: datetime) -> Span | None:
     """
     text = question.lower()
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    try:
+        span = _named(text, today)
+        if span is not None:
+            _within(span[0] - _NEAR, span[1] + _NEAR)
+    except (OverflowError, ValueError):  # no day of the calendar, or one at an end of it
+        return None
+    return span
+
+
+def _named(text: str, today: datetime) -> Span | None:
     day = timedelta(days=1)
     if "yesterday" in text:
         return today - day, today
-    if re.search(r"\b(?:today|this morning|tonight)\b", text):
+    if _PRESENT.search(text):
         return today, today + day
-    return _of_date(text, today) or _of_ago(text, today) or _of_period(text, today) or _of_name(text, today)
-
-
-def _of_date(text: str, today: datetime) -> Span | None:
-    match = _DATE.search(text)
-    if match is None:
-        return None
-    try:
-        start = today.replace(year=int(match[1]), month=int(match[2]), day=int(match[3]))
-    except ValueError:
-        return None
-    return start, start + timedelta(days=1)
+    return date_in(text, today) or _of_ago(text, today) or _of_period(text, today) or _of_day(text, today)
 
 
 def _of_ago(text: str, today: datetime) -> Span | None:
@@ -108,15 +130,10 @@ def _of_period(text: str, today: datetime) -> Span | None:
     return (start, after) if match[1] == "this" else (before, start)
 
 
-def _of_name(text: str, today: datetime) -> Span | None:
-    weekday, month = _WEEKDAY.search(text), _MONTH.search(text)
-    if weekday is not None:
-        ago = (today.weekday() - _DAYS.index(weekday[1])) % 7 or 7
-        start = today - timedelta(days=ago)
-        return start, start + timedelta(days=1)
-    if month is None:
+def _of_day(text: str, today: datetime) -> Span | None:
+    match = _WEEKDAY.search(text)
+    if match is None:
         return None
-    number = _MONTHS.index(month[1]) + 1
-    year = int(month[2]) if month[2] else today.year - (number > today.month)
-    start = today.replace(year=max(year, 1), month=number, day=1)
-    return start, (start + timedelta(days=32)).replace(day=1)
+    ago = (today.weekday() - _DAYS.index(match[1])) % 7 or 7
+    start = today - timedelta(days=ago)
+    return start, start + timedelta(days=1)

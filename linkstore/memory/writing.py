@@ -34,6 +34,8 @@ from linkstore.text import fold
 
 SEGMENT_TURNS: Final = 100
 """How many turns a segment has at most."""
+OPENING: Final = 400
+"""How many characters of its first query the text of a segment has."""
 MOST_ENTITIES: Final = 32
 """How many entities of a turn are linked, the first ones."""
 MOST_RELATED: Final = 8
@@ -104,7 +106,7 @@ def segment_document(turn: Turn) -> Document:
         "segment": turn.segment,
         "time": written_time(turn.time),
     }
-    return _linked(id, turn.query, metadata, links)
+    return _linked(id, turn.query[:OPENING], metadata, links)
 
 
 def entity_documents(turn: Turn) -> list[Document]:

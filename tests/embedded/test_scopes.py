@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from stores import times
 
-from linkstore import Link
+from linkstore import Link, LinkStore
 from linkstore.backends.base import Change, Manifest, Record
 from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings, postings, scopes
 from linkstore.filters import parse_filter
@@ -127,6 +127,20 @@ def test_words_that_too_many_hidden_documents_have_are_looked_up(stores, monkeyp
     assert within == expected
     assert within[2]
     assert whole_store[2] != within[2]
+
+
+@pytest.mark.parametrize("page", [3, 7, 64])
+def test_postings_of_a_document_that_fill_several_pages_are_of_one_document(monkeypatch, page) -> None:
+    """Also where whole pages are of a document outside the scope."""
+    monkeypatch.setattr(postings, "_PAGE", page)
+    with LinkStore.open(":memory:") as store:
+        texts = ["tea " * 20, "tea " * 3, "tea " * 40, "coffee"]
+        store.add_texts(texts, ids=["a", "b", "c", "d"], metadatas=[{"n": n} for n in (1, 2, 2, 2)])
+        paged = store.search("tea", strategy=Words(), filter={"n": 2})
+        monkeypatch.undo()
+        whole = store.search("tea", strategy=Words(), filter={"n": 2})
+    assert [(hit.document.id, hit.score) for hit in paged] == [(hit.document.id, hit.score) for hit in whole]
+    assert {hit.document.id for hit in paged} == {"b", "c"}
 
 
 def _counted_to(most: int) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from time import perf_counter
 
 import pytest
 
-from linkstore.memory.when import span_of, time_filter
+from linkstore.memory.when import near_time, span_of, time_filter
 
 NOW = datetime(2026, 3, 11, 15, 30, tzinfo=UTC)  # a Wednesday
 
@@ -26,6 +27,14 @@ NOW = datetime(2026, 3, 11, 15, 30, tzinfo=UTC)  # a Wednesday
         ("what did I ask in december?", "2025-12-01", "2026-01-01"),
         ("what did I ask in May 2023?", "2023-05-01", "2023-06-01"),
         ("what did we talk about on 2026-02-28?", "2026-02-28", "2026-03-01"),
+        ("what did we talk about on 8 May, 2023?", "2023-05-08", "2023-05-09"),
+        ("what did I say on the 8th of May 2023?", "2023-05-08", "2023-05-09"),
+        ("what did I say on May 8th, 2023?", "2023-05-08", "2023-05-09"),
+        ("what did I say on Sept. 3 2023?", "2023-09-03", "2023-09-04"),
+        ("what did I say on 5 March?", "2026-03-05", "2026-03-06"),
+        ("what did I say on March 20?", "2025-03-20", "2025-03-21"),
+        ("what did I say in early August 2023?", "2023-08-01", "2023-09-01"),
+        ("what did I say in 2023?", "2023-01-01", "2024-01-01"),
     ],
 )
 def test_a_time_is_counted_from_now(question, first, end):
@@ -36,7 +45,16 @@ def test_a_time_is_counted_from_now(question, first, end):
 
 @pytest.mark.parametrize(
     "question",
-    ["When did Ada move last week?", "what is Kubernetes?", "what did I say?", "did I say 2026-99-99?", ""],
+    [
+        "When did Ada move last week?",
+        "what is Kubernetes?",
+        "what did I say?",
+        "did I say 2026-99-99?",
+        "did I say 30 February 2024?",
+        "did I say May 2023456?",
+        "did I say that I may 5 times?",
+        "",
+    ],
 )
 def test_other_questions_are_not_limited_to_a_time(question):
     assert time_filter(question, NOW) is None
@@ -46,3 +64,50 @@ def test_other_questions_are_not_limited_to_a_time(question):
 def test_a_day_beyond_the_calendar_is_no_time(day):
     zone = timezone(timedelta(hours=1))
     assert time_filter(f"what did I say on {day}?", NOW.astimezone(zone)) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "limits"),
+    [
+        ("what did I say before 5 March?", {"$lt": "2026-03-05"}),
+        ("what did I say until 5 March?", {"$lt": "2026-03-06"}),
+        ("what did I say since Monday?", {"$gte": "2026-03-09"}),
+        ("what did I say after March 5?", {"$gte": "2026-03-06"}),
+        ("what did I say since last month?", {"$gte": "2026-02-01"}),
+    ],
+)
+def test_what_was_said_before_or_after_a_time(question, limits):
+    found = time_filter(question, NOW)
+    assert found is not None
+    assert {name: time[:10] for name, time in found["time"].items()} == limits
+
+
+@pytest.mark.parametrize(
+    ("question", "day"),
+    [
+        ("What did Ann cook on 8 May, 2023?", "2023-05-08"),
+        ("Where was Ann in the week before August 16 2023?", "2023-08-16"),
+        ("What did Ann cook yesterday?", "2026-03-10"),
+    ],
+)
+def test_turns_of_a_time_and_those_near_it(question, day):
+    limits = near_time(question, NOW)
+    assert limits is not None
+    start = datetime.fromisoformat(day).replace(tzinfo=UTC)
+    bounds = [[datetime.fromisoformat(end) for end in one["time"].values()] for one in limits]
+    week = timedelta(days=7)
+    assert bounds == [[start, start + timedelta(days=1)], [start - week, start + timedelta(days=8)]]
+
+
+@pytest.mark.parametrize(
+    "question", ["What shall I cook today?", "What is due this week?", "What is tea?", "on 31 June 2020?", ""]
+)
+def test_the_present_is_no_time_that_things_were_said_at(question):
+    assert near_time(question, NOW) is None
+
+
+def test_a_long_text_is_read_once():
+    begun = perf_counter()
+    for text in ("on the 8 of " * 50_000, "may " * 100_000, "1" * 200_000, "before the " * 50_000):
+        assert near_time(text, NOW) is None
+    assert perf_counter() - begun < 10

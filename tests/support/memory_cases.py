@@ -7,7 +7,7 @@ import json
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from langchain_core.language_models import FakeListChatModel
@@ -159,6 +159,31 @@ class MemoryCases:
         both = memory.recall(keys[0], "zebra walrus", k=50, everywhere=True)
         assert {turn.session for turn in both.turns} == set(keys)
 
+    @pytest.mark.parametrize(
+        "time",
+        [
+            START.replace(tzinfo=None),
+            datetime.max.replace(tzinfo=timezone(-timedelta(hours=5))),
+            datetime.min.replace(tzinfo=timezone(timedelta(hours=5))),
+        ],
+        ids=["no zone", "too late", "too early"],
+    )
+    def test_a_time_that_cannot_be_stored_is_refused(self, memory, time):
+        memory.add("chat", "I like tea", time=datetime.max.replace(tzinfo=UTC))
+        with pytest.raises(DocumentError, match="time"):
+            memory.add("chat", "I like coffee", time=time)
+        with pytest.raises(DocumentError, match="time"):
+            memory.recall("chat", "what did I say last week?", now=time)
+        assert [turn.query for turn in memory.turns("chat")] == ["I like tea"]
+
+    def test_a_long_turn_is_stored_and_found(self, memory, store):
+        said = "I repeat: green tea, green tea! " * 40_000
+        memory.add("chat", said, "You do.")
+        memory.add("chat", "And what else?", said)
+        found = memory.recall("chat", "Which tea do I repeat?")
+        assert {turn.ordinal for turn in found.turns} == {1, 2}
+        assert memory.turns("chat")[0].query == said
+
     def test_a_recall_asks_for_at_least_one(self, memory):
         with pytest.raises(StrategyError, match="k must be"):
             memory.recall("chat", "what?", k=0)
@@ -233,6 +258,17 @@ class MemoryCases:
         memory.add("chat", "I would like to learn the violin", time=now - timedelta(hours=1))
         found = memory.recall("chat", "what did I say last week that I would like to learn?", now=now)
         assert [turn.query for turn in found.turns] == ["I would like to learn the piano"]
+
+    def test_turns_of_the_time_that_a_question_names_are_first(self, memory):
+        for day in range(0, 60, 4):
+            memory.add(
+                "chat", f"Ann: I cooked soup with friends, number {day}", time=START + timedelta(days=day)
+            )
+        asked = START + timedelta(days=20)
+        for date in (f"{asked:%d %B, %Y}", f"{asked:%B %d %Y}", f"{asked:%Y-%m-%d}"):
+            found = memory.recall("chat", f"What did Ann cook with friends on {date}?").turns
+            assert found[0].time == asked, date
+            assert {abs((turn.time - asked).days) for turn in found[1:3]} == {4}, date
 
     def test_references_are_resolved_and_chunks_that_served_are_recalled(self, store):
         with LinkStore() as knowledge:

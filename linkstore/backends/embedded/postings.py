@@ -101,11 +101,13 @@ def _posting(
             break
         distinct, often = np.unique(page, return_counts=True)
         kept = holds(distinct)
-        if keys and len(keys[-1]) and kept[0] and keys[-1][-1] == distinct[0]:
+        distinct, often = distinct[kept], often[kept]
+        if keys and len(distinct) and keys[-1][-1] == distinct[0]:
             counts[-1][-1] += often[0]  # a page may end within a document
-            kept[0] = False
-        keys.append(distinct[kept])
-        counts.append(often[kept])
+            distinct, often = distinct[1:], often[1:]
+        if len(distinct):
+            keys.append(distinct)
+            counts.append(often)
     if not keys:
         return Posting(np.empty(0, np.int64), np.empty(0, np.int64))
     return Posting(np.concatenate(keys), np.concatenate(counts))
