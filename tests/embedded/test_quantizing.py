@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from stores import SNAPSHOTS, backend, put
+from usearch.compiled import ScalarKind
 from usearch.index import Index
 from xxhash import xxh3_128
 
+from linkstore.backends.embedded import EmbeddedBackend, ann
 from linkstore.backends.embedded.ann import PROPOSALS, LiveIndex, SavedIndex
 from linkstore.backends.embedded.quantizing import quantized
 from linkstore.vectors import unit_vectors
@@ -65,3 +68,29 @@ def test_an_index_of_other_scalars_counts_as_missing(tmp_path) -> None:
     assert SavedIndex.load(path, digest, 10, 1) is None
     live.load(path, digest, 10, 1)
     assert not len(live)
+
+
+def test_an_index_of_other_scalars_is_made_anew_when_the_store_is_opened(tmp_path, monkeypatch) -> None:
+    """Earlier versions wrote half precision; without this, each search would compare all documents."""
+
+    def start(live: LiveIndex, dimension: int) -> None:
+        live._current = SavedIndex(Index(ndim=dimension, metric="ip", dtype="f16"), 0, 0)
+
+    with monkeypatch.context() as earlier:
+        earlier.setattr(LiveIndex, "start", start)
+        earlier.setattr(ann, "quantized", lambda vectors: vectors)
+        earlier.setattr(ann, "_load", lambda path, digest, view: Index.restore(str(path), view=view))
+        store = backend(tmp_path / "kb")
+        put(store, 0, 200)
+        store.close()
+    assert scalar(tmp_path / "kb") == ScalarKind.F16
+    store = EmbeddedBackend(tmp_path / "kb", settings=SNAPSHOTS)
+    assert scalar(tmp_path / "kb") == ScalarKind.I8
+    assert store.run(store.verify()).sound
+    store.close()
+
+
+def scalar(folder) -> ScalarKind:
+    """What the vectors of the newest index of a store are made of."""
+    newest = max(folder.glob("ann-*.usearch"), key=lambda path: int(path.stem[4:]))
+    return Index.metadata(str(newest))["kind_scalar"]

@@ -116,10 +116,10 @@ class SnapshotFiles:
         return self._folder / f"vectors-{lineage}.f32"
 
     def problems(self, snapshot: Snapshot) -> list[str]:
-        """The names of the files that do not match the hashes in the database."""
+        """The names of the files that do not match their hashes, or that hold an index of other scalars."""
         checks = {
             self.graph(snapshot.generation): matches(self.graph(snapshot.generation), snapshot.graph),
-            self.ann(snapshot.generation): matches(self.ann(snapshot.generation), snapshot.ann),
+            self.ann(snapshot.generation): self.map_ann(snapshot) is not None,
             self.vectors(snapshot.lineage): self.map_vectors(snapshot) is not None,
         }
         return [path.name for path, sound in checks.items() if not sound]
@@ -137,7 +137,7 @@ class SnapshotFiles:
         return map_rows(self.vectors(snapshot.lineage), snapshot.rows, snapshot.dimension, snapshot.blocks)
 
     def map_ann(self, snapshot: Snapshot) -> SavedIndex | None:
-        """The index; None if it is damaged."""
+        """The index; None if it is damaged, or its vectors are not int8."""
         return SavedIndex.load(
             self.ann(snapshot.generation), snapshot.ann, snapshot.last_key, snapshot.change
         )
