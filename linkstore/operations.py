@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from typing import Any, Final, TypeVar
 
+import numpy as np
 from langchain_core.documents import Document
 
 from linkstore.backends.base import Backend, Change, Manifest, PageEntry, Record, Written
@@ -28,7 +30,7 @@ from linkstore.searchoptions import SearchOptions
 from linkstore.storedlinks import with_plain_data
 from linkstore.strategies import Strategy
 from linkstore.strategies.ceiling import check_depth, within_depth
-from linkstore.vectors import question_vector, unit_vector, unit_vectors
+from linkstore.vectors import Floats, as_matrix, question_vector, unit_vector, unit_vectors
 
 T = TypeVar("T")
 BATCH_SIZE: Final = 2048
@@ -110,11 +112,38 @@ class PageDocuments:
         url: The page within its source.
         digest: Hash of what was indexed.
         documents: In order.
+        vectors: What the store's embedding gave for them, of shape (documents, dimension), if they were
+            embedded beforehand: see :func:`embed_pages`.
     """
 
     url: str
     digest: str
     documents: tuple[Document, ...]
+    vectors: Floats | None = field(default=None, compare=False, repr=False)
+
+
+def embed_pages(
+    backend: Backend, source: str, pages: Sequence[PageDocuments]
+) -> Operation[list[PageDocuments]]:
+    """Pages with the vectors of their documents, for :func:`put_pages`, which then embeds nothing.
+
+    Raises:
+        SourceConflictError: If another source has a page of the same name.
+        DocumentError: If a text cannot be stored.
+    """
+    _refuse_others((yield Engine(backend.pages(None, [page.url for page in pages]))), source)
+    documents = [document for page in pages for document in page.documents]
+    if not documents:
+        return list(pages)
+    for document in documents:
+        _check_text(document.id or "", document.page_content)
+    vectors = as_matrix((yield EmbedDocuments([document.page_content for document in documents])))
+    _check_count(vectors, documents)
+    ends = accumulate(len(page.documents) for page in pages)
+    return [
+        replace(page, vectors=vectors[end - len(page.documents) : end])
+        for page, end in zip(pages, ends, strict=True)
+    ]
 
 
 def put_pages(
@@ -131,7 +160,7 @@ def put_pages(
     documents = [document for page in pages for document in page.documents]
     prepared = _prepared(documents, [document.id for document in documents])
     yield from check_documents(backend, prepared)
-    records = yield from _embedded(backend, embedding, prepared)
+    records = yield from _embedded(backend, embedding, prepared, _vectors_of(pages))
     change = Change(
         put=records,
         remove=sorted(before - {record.id for record in records}),
@@ -300,15 +329,23 @@ def _check_text(id: str, text: str) -> None:
         raise DocumentError(f"document {id!r} cannot be stored: {error}") from error
 
 
-def _embedded(backend: Backend, embedding: str, drafts: Sequence[_Draft]) -> Operation[list[Record]]:
-    """Embed drafts; record the embedding if these are the first."""
+def _vectors_of(pages: Sequence[PageDocuments]) -> Floats | None:
+    """The vectors of the documents of pages, if all of them were embedded."""
+    vectors = [page.vectors for page in pages if page.vectors is not None]
+    return np.concatenate(vectors) if vectors and len(vectors) == len(pages) else None
+
+
+def _embedded(
+    backend: Backend, embedding: str, drafts: Sequence[_Draft], given: Any = None
+) -> Operation[list[Record]]:
+    """Embed drafts, unless their vectors are given; record the embedding if these are the first."""
     if not drafts:
         return []
-    given = yield EmbedDocuments([draft.text for draft in drafts])
+    if given is None:
+        given = yield EmbedDocuments([draft.text for draft in drafts])
     manifest: Manifest = yield Engine(backend.manifest())
     vectors = unit_vectors(given, manifest.dimension, [draft.id for draft in drafts])
-    if len(vectors) != len(drafts):
-        raise EmbeddingError(f"the embedding returned {len(vectors)} vectors for {len(drafts)} texts")
+    _check_count(vectors, drafts)
     if manifest.dimension is None:
         claimed = yield Engine(backend.claim(Manifest(embedding=embedding, dimension=vectors.shape[1])))
         check_embedding(claimed, embedding)
@@ -316,6 +353,11 @@ def _embedded(backend: Backend, embedding: str, drafts: Sequence[_Draft]) -> Ope
         Record(id=draft.id, text=draft.text, metadata=draft.metadata, vector=vector, links=draft.links)
         for draft, vector in zip(drafts, vectors, strict=True)
     ]
+
+
+def _check_count(vectors: Floats, texts: Sequence[object]) -> None:
+    if len(vectors) != len(texts):
+        raise EmbeddingError(f"the embedding returned {len(vectors)} vectors for {len(texts)} texts")
 
 
 def check_embedding(manifest: Manifest, embedding: str) -> None:

@@ -19,6 +19,21 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
+def as_matrix(vectors: Any) -> Floats:
+    """Vectors of one dimension, as float32 of shape ``(n, dimension)``.
+
+    Raises:
+        EmbeddingError: If they are none.
+    """
+    try:
+        found = np.ascontiguousarray(vectors, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise EmbeddingError(f"the embedding did not return vectors of one dimension: {error}") from error
+    if found.ndim != 2 or (len(found) and not found.shape[1]):
+        raise EmbeddingError(f"expected vectors of shape (n, dimension), got {found.shape}")
+    return found
+
+
 def unit_vectors(vectors: Any, dimension: int | None = None, ids: Sequence[str] | None = None) -> Floats:
     """Scale vectors to unit length.
 
@@ -34,18 +49,13 @@ def unit_vectors(vectors: Any, dimension: int | None = None, ids: Sequence[str] 
         EmbeddingError: If the shape or dimension is wrong.
         DocumentError: If a vector is zero or not finite; the message names it.
     """
-    try:
-        matrix = np.ascontiguousarray(vectors, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise EmbeddingError(f"the embedding did not return vectors of one dimension: {error}") from error
-    if matrix.ndim != 2 or (len(matrix) and not matrix.shape[1]):
-        raise EmbeddingError(f"expected vectors of shape (n, dimension), got {matrix.shape}")
-    if dimension is not None and len(matrix) and matrix.shape[1] != dimension:
+    given = as_matrix(vectors)
+    if dimension is not None and len(given) and given.shape[1] != dimension:
         raise EmbeddingError(
-            f"the store holds vectors of dimension {dimension}, the embedding gives {matrix.shape[1]};"
+            f"the store holds vectors of dimension {dimension}, the embedding gives {given.shape[1]};"
             " open the store with the embedding it was built with"
         )
-    norms = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
+    norms = np.sqrt(np.einsum("ij,ij->i", given, given, dtype=np.float64))
     bad = ~np.isfinite(norms) | (norms == 0)
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
@@ -53,7 +63,7 @@ def unit_vectors(vectors: Any, dimension: int | None = None, ids: Sequence[str] 
             f"the vector of {ids[at] if ids else at!r} is zero or not finite; cosine needs a direction"
             " (an empty text often embeds to zero)"
         )
-    units: Floats = (matrix / norms[:, None]).astype(np.float32)
+    units: Floats = (given / norms[:, None]).astype(np.float32)
     return units
 
 

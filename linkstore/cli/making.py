@@ -68,13 +68,13 @@ class _ToBeMade:
         if is_empty:
             shutil.rmtree(self._place)
 
+    def embed_pages(self, source: str, pages: Sequence[PageDocuments]) -> list[PageDocuments]:
+        """Make the store if need be, and embed what will be written."""
+        return self._made_now().embed_pages(source, pages)
+
     def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> object:
         """Make the store if need be, and write."""
-        if not self._is_made:
-            made = opened(self._place, create=True, embedding=self._embedding)
-            self._store = self._made.enter_context(made)
-            self._is_made = True
-        return self._store.put_pages(source, pages)
+        return self._made_now().put_pages(source, pages)
 
     def remove_pages(self, source: str, urls: Sequence[str]) -> object:
         """Remove pages with their documents."""
@@ -111,3 +111,10 @@ class _ToBeMade:
     def survey(self) -> Survey:
         """Count what is stored."""
         return self._store.survey()
+
+    def _made_now(self) -> LinkStore:
+        if not self._is_made:
+            made = opened(self._place, create=True, embedding=self._embedding)
+            self._store = self._made.enter_context(made)
+            self._is_made = True
+        return self._store

@@ -22,13 +22,17 @@ Outcome = tuple[PageDocuments, str | None]
 def handed_over(store: PageWriter, source: str, pages: Iterator[PageDocuments]) -> Iterator[Outcome]:
     """Write pages; gives each once the store has acknowledged or refused it.
 
-    Embedding leaves Python free, so one thread reads pages while another embeds and writes. If the run
-    is interrupted, the batches that were handed over are still written.
+    Embedding and SQLite leave Python free, so one thread reads pages while another embeds a batch and a third
+    writes the one before. If the run is interrupted, the batches that were handed over are still written.
     """
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="linkstore-index") as writer:
+    with (
+        ThreadPoolExecutor(max_workers=1, thread_name_prefix="linkstore-index") as writer,
+        ThreadPoolExecutor(max_workers=1, thread_name_prefix="linkstore-embed") as embedder,
+    ):
         writing: deque[Future[list[Outcome]]] = deque()
         for batch in batches(pages):
-            writing.append(writer.submit(_put, store, source, batch))
+            embedding = embedder.submit(_embedded, store, source, batch)
+            writing.append(writer.submit(_written, store, source, embedding))
             if len(writing) > _WAITING:
                 yield from writing.popleft().result()
         for future in writing:
@@ -61,6 +65,28 @@ def with_corpus(
         for document in page.documents:
             linkers.complete(document)
         yield page
+
+
+def _embedded(store: PageWriter, source: str, batch: Sequence[PageDocuments]) -> list[Outcome]:
+    """Embed a batch at once; if one of its pages is not fit to be stored, page by page."""
+    try:
+        return [(page, None) for page in store.embed_pages(source, batch)]
+    except DocumentError as error:
+        if len(batch) == 1:
+            return [(batch[0], str(error))]
+        return [outcome for page in batch for outcome in _embedded(store, source, [page])]
+
+
+def _written(store: PageWriter, source: str, embedding: Future[list[Outcome]]) -> list[Outcome]:
+    """Write a batch once it is embedded."""
+    embedded = embedding.result()
+    if all(problem is None for _, problem in embedded):
+        return _put(store, source, [page for page, _ in embedded])
+    return [
+        outcome
+        for page, problem in embedded
+        for outcome in (_put(store, source, [page]) if problem is None else [(page, problem)])
+    ]
 
 
 def _put(store: PageWriter, source: str, batch: Sequence[PageDocuments]) -> list[Outcome]:

@@ -96,6 +96,10 @@ class Upkeep:
         self._marked = bool(extractors) and not store.pages(BEGUN).keys().isdisjoint(self._kinds)
         self._unfinished = self._marked
 
+    def embed_pages(self, source: str, pages: Sequence[PageDocuments]) -> list[PageDocuments]:
+        """Pages with the vectors of their documents, as the store gives them."""
+        return self._store.embed_pages(source, pages)
+
     def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> None:
         """Replace pages as wholes, as the store does."""
         documents = [document for page in pages for document in page.documents]

@@ -17,6 +17,13 @@ __all__ = ["PageDocuments", "PageStore", "PageWriter"]
 class PageWriter(Protocol):
     """Takes pages in."""
 
+    def embed_pages(self, source: str, pages: Sequence[PageDocuments]) -> list[PageDocuments]:
+        """Pages with the vectors of their documents, so that ``put_pages`` embeds nothing.
+
+        It is called by one thread, while another puts pages.
+        """
+        ...
+
     def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> object:
         """Add pages, each replaced as a whole, in one transaction."""
         ...

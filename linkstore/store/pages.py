@@ -61,6 +61,21 @@ class Pages(Driven):
         """Check that no other source has one of these pages: see :meth:`check_pages`."""
         await self._arun(operations.check_pages(self.backend, source, urls))
 
+    def embed_pages(self, source: str, pages: Sequence[PageDocuments]) -> list[PageDocuments]:
+        """Pages with the vectors of their documents; :meth:`put_pages` then embeds nothing.
+
+        So one thread can embed the next pages while another stores the last ones.
+
+        Raises:
+            SourceConflictError: If another source has a page of the same name.
+            DocumentError: If a text cannot be stored.
+        """
+        return self._run(operations.embed_pages(self.backend, source, pages))
+
+    async def aembed_pages(self, source: str, pages: Sequence[PageDocuments]) -> list[PageDocuments]:
+        """Pages with the vectors of their documents: see :meth:`embed_pages`."""
+        return await self._arun(operations.embed_pages(self.backend, source, pages))
+
     def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> Written:
         """Replace whole pages in one change; documents that they no longer have are removed.
 

@@ -18,6 +18,9 @@ class MemoryStore:
     def pages(self, source):
         return {url: page.digest for (owner, url), page in self.stored.items() if owner == source}
 
+    def embed_pages(self, source, pages):
+        return list(pages)
+
     def put_pages(self, source, pages):
         self.puts.append([page.url for page in pages])
         self.stored.update({(source, page.url): page for page in pages})
