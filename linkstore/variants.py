@@ -30,7 +30,7 @@ _SHORTEST_ACRONYM: Final = 3
 _CROWD: Final = 50
 _BETWEEN: Final = re.compile(r"[\s_\u2010-\u2015\u2212\ufe58\ufe63\uff0d-]+")
 _QUOTES: Final = " \"'`\u201c\u201d\u2018"
-_STOPS: Final = " .,;:!?"
+_ENDING: Final = " .,;:!?" + _QUOTES
 _DIGITS: Final = re.compile(r"\d+")
 
 
@@ -204,7 +204,8 @@ def normalized(name: str) -> str:
     folded = fold(name)
     if not folded:
         raise LinkError(f"a name must have at least one visible character, not {name!r}")
-    words = _BETWEEN.sub(" ", folded).lstrip(_QUOTES).rstrip(_STOPS + _QUOTES)
+    one_space = folded.isascii() and "-" not in folded and "_" not in folded
+    words = (folded if one_space else _BETWEEN.sub(" ", folded)).lstrip(_QUOTES).rstrip(_ENDING)
     return words or folded
 
 

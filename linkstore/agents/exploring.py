@@ -140,6 +140,12 @@ def facts_of(name: str, vector: Floats, most: int) -> Plan[FactsOf]:
     )
 
 
+def elements_of(facts: tuple[str, ...]) -> Plan[list[str]]:
+    """The key elements that these facts name."""
+    found: Candidates = yield Find(ids=facts)
+    return (yield from _named_by(found.refs))
+
+
 def elements_beside(names: Sequence[str], vector: Floats, most: int) -> Plan[list[str]]:
     """Those of the key elements that are most similar to the question."""
     ids = tuple(f"{ELEMENT_ID}{name}" for name in names)

@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol
 import xxhash
 from langchain_core.documents import Document
 
+from linkstore.errors import LinkError
 from linkstore.lexical import name_of
 from linkstore.links import LINKS_KEY
 from linkstore.operations import PageDocuments
@@ -38,7 +39,8 @@ CHUNK_KEY: Final = "chunk"
 """The metadata key of a fact that holds the id of its chunk."""
 MOST_ELEMENTS: Final = 10
 """So many key elements of a fact are kept, the first ones."""
-_AROUND: Final = re.compile(r"^(?:the|an?)\s+(?=\S{2})|['\u2019]s?$", re.IGNORECASE)
+_ARTICLE: Final = re.compile(r"(?:the|an?)\s+(?=\S{2})", re.IGNORECASE)
+_POSSESSIVE: Final = re.compile(r"['\u2019]s?$", re.IGNORECASE)
 LONGEST_ELEMENT: Final = 80
 """Longer key elements, in characters, are phrases and left out."""
 _REMEMBERED: Final = 1 << 16
@@ -183,10 +185,17 @@ class ElementNames:
 
         Without an article before and a possessive after, so that "the Rhine's" meets "Rhine".
         """
-        spelling = _AROUND.sub("", " ".join(written.split()))
-        if len(spelling) > LONGEST_ELEMENT or not fold(spelling) or not is_text(spelling):
+        spelling = " ".join(written.split())
+        if article := _ARTICLE.match(spelling):
+            spelling = spelling[article.end() :]
+        if "'" in spelling or "\u2019" in spelling:
+            spelling = _POSSESSIVE.sub("", spelling)
+        if len(spelling) > LONGEST_ELEMENT or not is_text(spelling):
             return None
-        return self._variants.name(spelling), spelling
+        try:
+            return self._variants.name(spelling), spelling
+        except LinkError:  # nothing of it is visible
+            return None
 
 
 def _link(name: str, spelling: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from langchain_core.documents import Document
@@ -19,6 +20,8 @@ from linkstore.agents.facts import (
     fact_page,
     page_of_chunk,
 )
+from linkstore.drivers import in_thread
+from linkstore.embeddings.encoder import Encoder
 from linkstore.errors import ExtractionError
 from linkstore.gc_pause import collection_paused
 from linkstore.operations import PageDocuments, as_document
@@ -143,9 +146,21 @@ class Indexing:
             raise ExtractionError(f"no facts could be extracted: {failed[0].reason}")
         run.failed += failed
         run.extracted -= len(failed)
-        pages = collection_paused(lambda: self._pages(chunks, found))
-        yield Twin(self._facts.put_pages, self._facts.aput_pages, (FACTS, pages))
-        run.facts += sum(len(page.documents) for page in pages)
+        run.facts += yield Twin(self._put, partial(in_thread, self._put), (chunks, found))
+
+    def _put(self, chunks: Sequence[Document], found: Sequence[Extracted]) -> int:
+        """Write facts: how many.
+
+        If their vectors are computed in this process, the collector is held off: otherwise it looks at all of
+        them after each step, for a tenth of the time.
+        """
+
+        def put() -> int:
+            pages = self._pages(chunks, found)
+            self._facts.put_pages(FACTS, pages)
+            return sum(len(page.documents) for page in pages)
+
+        return collection_paused(put) if isinstance(self._facts.embeddings, Encoder) else put()
 
     def _pages(self, chunks: Sequence[Document], found: Sequence[Extracted]) -> list[PageDocuments]:
         """The facts of chunks as they are written, without those that failed."""

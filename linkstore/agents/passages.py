@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, Final
 
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 
 from linkstore.agents.actions import ChunkAction, FinalAnswer, NeighbourAction
-from linkstore.agents.exploring import Linked, beside_on_page, elements_beside, facts_of, linked_with
+from linkstore.agents.exploring import (
+    FactsOf,
+    Linked,
+    beside_on_page,
+    elements_beside,
+    elements_of,
+    facts_of,
+    linked_with,
+)
+from linkstore.agents.facts import FACTS, page_of_chunk
 from linkstore.agents.moves import Move, after_chunks
 from linkstore.agents.prompts import ANSWER, CHUNK, NEIGHBOURS, entry, listed, prompt
 from linkstore.agents.sources import Sources
@@ -129,13 +139,25 @@ def _chosen(
 
 
 def _elements_beside(sources: Sources, state: Reading) -> Operation[list[str]]:
-    """Key elements that facts of the last one explored name, the most similar to the question first."""
-    if sources.facts is None or not state["explored"]:
+    """Key elements that were not queued, the most similar to the question first.
+
+    Those that facts of the last one explored name, and those of the last passage read, which may have been
+    found by a link or a search.
+    """
+    facts = sources.facts
+    if facts is None:
         return []
     vector = yield from sources.vector(state["question"])
-    found = yield answered_by(sources.facts, facts_of(state["explored"][-1], vector, SHOWN_FACTS))
-    names = [name for name in found.beside if f"element:{name}" not in state["queued"]]
-    best: list[str] = yield answered_by(sources.facts, elements_beside(names, vector, LIKELY))
+    names: list[str] = []
+    for name in state["explored"][-1:]:
+        found: FactsOf = yield answered_by(facts, facts_of(name, vector, SHOWN_FACTS))
+        names += found.beside
+    pages = [page_of_chunk(id) for id in state["read"][-1:]]
+    if pages:
+        ids: dict[str, tuple[str, ...]] = yield Twin(facts.page_ids, facts.apage_ids, (FACTS, pages))
+        names += yield answered_by(facts, elements_of(tuple(chain(*ids.values()))))
+    fresh = [name for name in dict.fromkeys(names) if f"element:{name}" not in state["queued"]]
+    best: list[str] = yield answered_by(facts, elements_beside(fresh, vector, LIKELY))
     return best
 
 

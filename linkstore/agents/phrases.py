@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -14,7 +13,9 @@ MOST: Final = 5
 _ENOUGH: Final = 2
 """Single words are key elements only of sentences with fewer names and phrases."""
 MOST_WORDS: Final = 4
-"""Words of the longest phrase; names may have twice as many."""
+"""Words of the longest phrase."""
+_LONG: Final = 8
+"""A name does not go on after so many words."""
 _SMALL: Final = frozenset({"of", "the", "de", "da", "di", "du", "la", "le", "van", "von", "der", "del"})
 """Words that may stand inside a name."""
 _ENGLISH: Final = """
@@ -26,53 +27,60 @@ _ENGLISH: Final = """
 _COMMON: Final = frozenset(_ENGLISH.split())
 """Words that are in so many facts that they lead nowhere."""
 _TOKEN: Final = re.compile(r"\w+(?:['\u2019-]\w+)*|[^\w\s]")
-_CONTENT, _STOP, _NAME, _MARK = range(4)
+_PHRASE: Final = re.compile(rf"N(?:[cs]{{0,2}}N)*|[TCc]{{2,{MOST_WORDS}}}|T")
+"""In the sorts of a sentence's words, one letter each: a name, several words, or a single one that tells."""
+_NAME: Final = re.compile("N(?:[cs]{0,2}N)*")
+_FURTHER: Final = re.compile("[cs]{0,2}N")
 
 
 def key_elements(sentence: str) -> list[str]:
     """The most telling names and phrases, each once: names, phrases of several words, words."""
-    found = dict(_phrases(_TOKEN.findall(sentence)))
-    telling = [phrase for phrase, rank in found.items() if rank < 2]
-    most = MOST if len(telling) < _ENOUGH else min(MOST, len(telling))
-    return sorted(found, key=found.__getitem__)[:most]
-
-
-def _phrases(words: list[str]) -> Iterator[tuple[str, int]]:
-    """The phrases of a sentence in order, each with its rank: 0 for names, 1 for several words, 2 for one."""
-    sorts = [_sort(word) for word in words]
-    at = 0
-    while at < len(words):
-        if sorts[at] == _NAME:
-            end = _name_end(words, sorts, at)
-            yield " ".join(words[at:end]), 0
-        elif sorts[at] == _CONTENT:
-            end = _run_end(sorts, at)
-            if end > at + 1:
-                yield " ".join(words[at:end]), 1
-            elif _tells(words[at]):
-                yield words[at], 2
+    words = _TOKEN.findall(sentence)
+    sorts = "".join(map(_sort, words))
+    names: dict[str, None] = {}
+    several: dict[str, None] = {}
+    single: dict[str, None] = {}
+    end = 0
+    while found := _PHRASE.search(sorts, end):
+        start, end = found.span()
+        if sorts[start] == "N":
+            end = end if end - start <= _LONG else _cut(sorts, start)
+            names[" ".join(words[start:end])] = None
+        elif end - start > 1:
+            several[" ".join(words[start:end])] = None
         else:
-            end = at + 1
-        at = end
+            single[words[start]] = None
+    telling = len(names) + len(several)
+    most = MOST if telling < _ENOUGH else min(MOST, telling)
+    return [*names, *several, *single][:most]
 
 
-def _name_end(words: list[str], sorts: list[int], start: int) -> int:
-    end = start + 1
-    while end - start < 2 * MOST_WORDS:
-        after = end
-        while after < len(words) and after - end < 2 and words[after] in _SMALL:
-            after += 1
-        if after >= len(words) or sorts[after] != _NAME:
-            break
-        end = after + 1
-    return end
+def _cut(sorts: str, start: int) -> int:
+    """Where a name ends that would be too long: where it has eight words or more."""
+    head = _NAME.match(sorts, start, start + _LONG - 1)
+    last = _FURTHER.match(sorts, start if head is None else head.end())
+    return start + _LONG if last is None else last.end()
 
 
-def _run_end(sorts: list[int], start: int) -> int:
-    end = start
-    while end < len(sorts) and end - start < MOST_WORDS and sorts[end] == _CONTENT:
-        end += 1
-    return end
+@lru_cache(maxsize=1 << 16)
+def _sort(word: str) -> str:
+    """The sort of a word, or of a sign.
+
+    ``N`` is part of a name, ``c`` and ``s`` may stand inside one, ``T`` is a key element alone; ``T``, ``C``
+    and ``c`` are parts of phrases; other words, and signs, are a full stop.
+    """
+    if not (word[0].isalnum() or word[0] == "_"):
+        return "."
+    folded = fold(word)
+    if folded in STOP_WORDS:
+        return "s" if word in _SMALL else "."
+    if word[0].isupper():
+        return "N"
+    if folded in _COMMON:
+        return "."
+    if word in _SMALL:
+        return "c"
+    return "T" if _tells(word) else "C"
 
 
 def _tells(word: str) -> bool:
@@ -80,15 +88,3 @@ def _tells(word: str) -> bool:
     if word.isdecimal():
         return len(word) == 4
     return len(word) > 3 and not word.endswith(("ed", "ing", "ly"))
-
-
-@lru_cache(maxsize=1 << 16)
-def _sort(word: str) -> int:
-    if not (word[0].isalnum() or word[0] == "_"):
-        return _MARK
-    folded = fold(word)
-    if folded in STOP_WORDS:
-        return _STOP
-    if word[0].isupper():
-        return _NAME
-    return _STOP if folded in _COMMON else _CONTENT

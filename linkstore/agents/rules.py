@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from langchain_core.documents import Document
@@ -57,11 +58,20 @@ def facts_of(chunk: Document) -> tuple[Fact, ...]:
     found = dict.fromkeys(
         with_subject(sentence, subject, pronouns)
         for sentence in sentences(chunk.page_content)
-        if len(words := sentence.split()) >= SHORTEST
-        and not all(headings.issuperset(tokens(word)) for word in words)
+        if len(words := sentence.split()) >= SHORTEST and not _is_heading(words, headings)
     )
     own = [subject] if subject else []
     return tuple(Fact(text=text, key_elements=(*key_elements(text), *own)) for text in found)
+
+
+def _is_heading(words: Sequence[str], headings: frozenset[str]) -> bool:
+    """Whether a sentence has words of title and headings only; most have another among the first ones."""
+    return all(map(headings.issuperset, map(_folded, words)))
+
+
+@lru_cache(maxsize=1 << 16)
+def _folded(word: str) -> tuple[str, ...]:
+    return tokens(word)
 
 
 def _heading_words(chunk: Document) -> frozenset[str]:
