@@ -29,8 +29,8 @@ CHUNK: Final = (
     " as soon as the notebook answers the question." + _GUARD
 )
 NEIGHBOURS: Final = (
-    "Choose where to go on: a key element that is named beside those explored, or passages that are linked"
-    " with those read. End if none of them promises what is missing." + _GUARD
+    "Choose where to go on: a key element that is named beside those explored or in the last passage, or"
+    " passages that are linked with those read. End if none of them promises what is missing." + _GUARD
 )
 SEARCH: Final = (
     "These passages were found by a search; you see a part of each. Choose those to read, the most promising"

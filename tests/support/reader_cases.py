@@ -146,6 +146,19 @@ READINGS: dict[str, tuple[list[Any], list[str]]] = {
             "answered joan",
         ],
     ),
+    "key elements of a passage found by a search": (
+        [PLAN, start(), found("joan"), LINKS, go(element="Domrémy"), facts("domremy"), DONE, BORN],
+        [
+            "plan",
+            "start",
+            "read_chunk joan",
+            "read_neighbors",
+            "read_neighbor_node domrémy",
+            "read_chunk domremy",
+            "termination",
+            "answered joan",
+        ],
+    ),
     "wrong turn and back": (
         [PLAN, start("Rouen", "Domrémy"), facts("rouen"), MORE, found(), facts("joan"), DONE, BORN],
         [
