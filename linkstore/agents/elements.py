@@ -23,22 +23,26 @@ _BATCH: Final = 4096
 _NONE: Final = np.empty(0, dtype=np.int64)
 
 
-def settled(facts: LinkStore) -> Operation[tuple[int, int]]:
+def settled(facts: LinkStore, *, count_only: bool = False) -> Operation[tuple[int, int]]:
     """Add the key elements that several facts name and that are missing, remove those that too few name.
 
+    Args:
+        facts: Holds the facts.
+        count_only: Whether to write nothing.
+
     Returns:
-        How many were added and removed.
+        How many were added and removed, or would be.
     """
     known: dict[str, str] = yield Twin(facts.pages, facts.apages, (ELEMENTS,))
     single: list[str] = []
     for batch in _batches(sorted(known)):
         single += yield from _single(facts, [element_of_page(url) for url in batch])
-    for batch in _batches(single):
+    for batch in () if count_only else _batches(single):
         urls = [element_page(name).url for name in batch]
         yield Twin(facts.remove_pages, facts.aremove_pages, (ELEMENTS, urls))
     survey: Survey = yield Twin(facts.survey, facts.asurvey)
     missing = [tag for kind, tag, many in survey.dangling if kind == KEY_ELEMENT and many >= SHARED]
-    for batch in _batches(missing):
+    for batch in () if count_only else _batches(missing):
         pages = collection_paused(partial(_pages, batch))
         yield Twin(facts.put_pages, facts.aput_pages, (ELEMENTS, pages))
     return len(missing), len(single)

@@ -9,7 +9,8 @@ from linkstore.agents.facts import KEY_ELEMENT, FactExtractor
 from linkstore.agents.indexing import FactSummary, Indexing
 from linkstore.agents.rules import RuleExtractor
 from linkstore.drivers import arun, in_thread, run
-from linkstore.errors import StoreNotFoundError
+from linkstore.embeddings import embedding_name
+from linkstore.errors import DocumentError, EmbeddingError, StoreNotFoundError
 from linkstore.store import LinkStore
 from linkstore.store.beside import FACTS, store_beside
 from linkstore.twins import awaited, wait
@@ -59,6 +60,8 @@ def index_facts(
     Raises:
         ExtractionError: If no chunk's facts could be extracted.
         LinkError: If an alias stands for two names.
+        EmbeddingError: If ``facts`` has another embedding than the store: no reader could use it.
+        DocumentError: If ``facts`` is the store itself.
         BackendError: If a storage engine fails; what was written stays.
     """
     with _indexing(store, extractor, facts, aliases, dry_run) as indexing:
@@ -80,6 +83,19 @@ async def aindex_facts(
         return await arun(indexing.operation(), awaited)
 
 
+def check_embeddings(store: LinkStore, facts: LinkStore) -> None:
+    """Raise unless questions can be compared with facts as with chunks.
+
+    Raises:
+        EmbeddingError: If the embeddings differ.
+    """
+    names = [embedding_name(one.embeddings) for one in (store, facts)]
+    if names[0] != names[1]:
+        raise EmbeddingError(
+            f"the chunks are embedded with {names[0]!r}, their facts with {names[1]!r}; use the same for both"
+        )
+
+
 @contextmanager
 def _indexing(
     store: LinkStore,
@@ -90,6 +106,10 @@ def _indexing(
 ) -> Iterator[Indexing]:
     """A run, with the store of facts closed in the end if it was opened here."""
     variants = Variants([KEY_ELEMENT], aliases)
+    if facts is store:
+        raise DocumentError("facts cannot be kept among their chunks; pass another store as facts, or none")
+    if facts is not None:
+        check_embeddings(store, facts)
     with ExitStack() as stack:
         if facts is None:
             facts = stack.enter_context(_to_look_at(store) if dry_run else fact_store(store, create=True))

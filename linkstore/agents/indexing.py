@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
 from langchain_core.documents import Document
@@ -47,7 +46,8 @@ class FactSummary:
         unchanged: Chunks that have not changed since.
         removed: Chunks that are gone, with their facts.
         facts: Facts that were written.
-        elements_added: Key elements that several facts name now.
+        elements_added: Key elements that several facts name now; in a dry run, those that facts which are
+            stored name, and that a run which was killed has not added.
         elements_removed: Key elements that no longer have several facts.
         failed: Chunks whose facts could not be extracted.
         calls: Calls of a model, one for each chunk; a call that is repeated is not counted.
@@ -146,7 +146,7 @@ class Indexing:
             raise ExtractionError(f"no facts could be extracted: {failed[0].reason}")
         run.failed += failed
         run.extracted -= len(failed)
-        run.facts += yield Twin(self._put, partial(in_thread, self._put), (chunks, found))
+        run.facts += yield Twin(self._put, self._aput, (chunks, found))
 
     def _put(self, chunks: Sequence[Document], found: Sequence[Extracted]) -> int:
         """Write facts: how many.
@@ -162,6 +162,9 @@ class Indexing:
 
         return collection_paused(put) if isinstance(self._facts.embeddings, Encoder) else put()
 
+    async def _aput(self, chunks: Sequence[Document], found: Sequence[Extracted]) -> int:
+        return await in_thread(self._put, chunks, found)
+
     def _pages(self, chunks: Sequence[Document], found: Sequence[Extracted]) -> list[PageDocuments]:
         """The facts of chunks as they are written, without those that failed."""
         return [
@@ -172,9 +175,7 @@ class Indexing:
 
     def _summary(self, run: _Run, gone: int) -> Operation[FactSummary]:
         """Settle the key elements, also if no fact changed: another run may have been killed."""
-        added = removed = 0
-        if not self._dry_run:
-            added, removed = yield from settled(self._facts)
+        added, removed = yield from settled(self._facts, count_only=self._dry_run)
         return FactSummary(
             chunks=run.chunks,
             extracted=run.extracted,

@@ -70,6 +70,9 @@ class ModelExtractor:
     Args:
         model: A chat model with structured output.
         max_concurrency: How many calls may be under way at once; default 8.
+
+    Raises:
+        AgentError: If the model has no structured output.
     """
 
     def __init__(self, model: BaseChatModel, *, max_concurrency: int = CONCURRENCY) -> None:

@@ -17,8 +17,11 @@ def chat_model(name: str, *, rate: float | None = None) -> BaseChatModel:
 
     Raises:
         MissingExtraError: If the extra ``agents`` is not installed.
-        ExtractionError: If there is no such provider, or its package or key is missing.
+        ExtractionError: If there is no such provider, its package or key is missing, or ``rate`` is not
+            positive.
     """
+    if rate is not None and not rate > 0:
+        raise ExtractionError(f"the rate of calls must be a number above 0, not {rate!r}")
     try:
         from langchain.chat_models import init_chat_model
     except ImportError as error:

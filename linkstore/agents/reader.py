@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config
 
+from linkstore.agents.actions import FinalAnswer
 from linkstore.agents.answer import Answer, answer_of
 from linkstore.agents.asking import Asker
 from linkstore.agents.exploration import draw_reading
-from linkstore.agents.index import fact_store
+from linkstore.agents.index import check_embeddings, fact_store
 from linkstore.agents.passages import closing
 from linkstore.agents.sources import Sources
 from linkstore.agents.state import Budget, Reading, begun
+from linkstore.agents.structured import structured
 from linkstore.context import counter_of
 from linkstore.drawing import Drawing
 from linkstore.drivers import in_thread
@@ -61,32 +64,41 @@ class GraphReader(Runnable[str | None, Answer]):
 
         Raises:
             EmbeddingError: If the question is blank; the model is not called.
-            AgentError: If the model fails or its answer is malformed twice.
+            AgentError: If the model fails or its answer is malformed twice; if the question is not a string;
+                if there is no reading to go on with.
             BackendError: If a storage engine fails; with a checkpointer, the reading can go on later.
         """
-        state = self.graph.invoke(self._input(input), self._config(config), **kwargs)
+        with _explained(config):
+            state = self.graph.invoke(_begin(input), self._config(config), **_of_states(kwargs))
         return answer_of(cast("Reading", state))
 
     async def ainvoke(self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any) -> Answer:
         """Answer a question: see :meth:`invoke`."""
-        state = await self.graph.ainvoke(self._input(input), self._config(config), **kwargs)
+        with _explained(config):
+            state = await self.graph.ainvoke(_begin(input), self._config(config), **_of_states(kwargs))
         return answer_of(cast("Reading", state))
 
     def stream(
         self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Answer]:
-        """The answer as it comes about: after each step what is known by then; the last is the answer."""
-        options = {"stream_mode": "values", **kwargs}
-        for state in self.graph.stream(self._input(input), self._config(config), **options):
-            yield answer_of(cast("Reading", state))
+        """The answer as it comes about: after each step what is known by then; the last is the answer.
+
+        Raises:
+            AgentError: As :meth:`invoke`; if ``stream_mode`` is not ``values``: use ``graph`` for others.
+        """
+        with _explained(config):
+            options = _of_states(kwargs)
+            for state in self.graph.stream(_begin(input), self._config(config), **options):
+                yield answer_of(cast("Reading", state))
 
     async def astream(
         self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[Answer]:
         """The answer as it comes about: see :meth:`stream`."""
-        options = {"stream_mode": "values", **kwargs}
-        async for state in self.graph.astream(self._input(input), self._config(config), **options):
-            yield answer_of(cast("Reading", state))
+        with _explained(config):
+            options = _of_states(kwargs)
+            async for state in self.graph.astream(_begin(input), self._config(config), **options):
+                yield answer_of(cast("Reading", state))
 
     def explain(self, config: RunnableConfig) -> Drawing:
         """Draw what the thread of ``config`` has explored so far; :func:`draw_reading` draws an answer.
@@ -124,14 +136,45 @@ class GraphReader(Runnable[str | None, Answer]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _input(self, question: str | None) -> Reading | None:
-        return None if question is None else begun(question)
-
     def _config(self, config: RunnableConfig | None) -> RunnableConfig:
         given = ensure_config(config)
         if config is None or "recursion_limit" not in config:
             given["recursion_limit"] = self._limit
         return given
+
+
+def _begin(question: str | None) -> Reading | None:
+    """The state in which a reading of a question begins; None to go on with one."""
+    if question is None:
+        return None
+    if not isinstance(question, str):
+        raise AgentError(f"a reader is asked a string, not {question!r:.200}; reader.graph takes a dict")
+    return begun(question)
+
+
+def _of_states(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of the graph with which it gives whole states."""
+    mode = options.get("stream_mode", "values")
+    if mode != "values":
+        raise AgentError(
+            f"a reader gives answers, not what stream_mode={mode!r} streams; use reader.graph for that"
+        )
+    return {**options, "stream_mode": mode}
+
+
+@contextmanager
+def _explained(config: RunnableConfig | None) -> Iterator[None]:
+    """Say what is missing where a reading is to go on that was not begun."""
+    from langgraph.errors import EmptyInputError
+
+    try:
+        yield
+    except EmptyInputError as error:
+        thread = (config or {}).get("configurable", {}).get("thread_id")
+        raise AgentError(
+            f"there is no reading to go on with in the thread {thread!r}; ask a question, or make the reader"
+            " with the checkpointer, and name the thread, with which it was begun"
+        ) from error
 
 
 def graph_reader(
@@ -157,6 +200,7 @@ def graph_reader(
 
     Raises:
         MissingExtraError: If the extra ``agents`` is not installed.
+        AgentError: If the model has no structured output.
         EmbeddingError: If the facts were embedded otherwise than the chunks.
 
     Source: S. Li et al., "GraphReader: Building Graph-based Agent to Enhance Long-Context Abilities of Large
@@ -164,6 +208,9 @@ def graph_reader(
     """
     from linkstore.agents.graph import compiled
 
+    structured(model, FinalAnswer)  # refuses a model that has no structured output
+    if facts is not None:
+        check_embeddings(store, facts)
     found = facts if facts is not None else _facts_of(store)
     limits = budget or Budget()
     asker = Asker(model, limits, counter_of(None))

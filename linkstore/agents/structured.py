@@ -11,6 +11,8 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
+from linkstore.errors import AgentError
+
 Output = TypeVar("Output", bound=BaseModel)
 OUTPUT_SHOWN = 200
 """Characters of a malformed output that a message quotes."""
@@ -43,8 +45,17 @@ class Reply(Generic[Output]):
 
 
 def structured(model: BaseChatModel, schema: type[BaseModel]) -> Runnable[LanguageModelInput, Any]:
-    """A runnable that returns what :func:`reply_of` reads."""
-    return model.with_structured_output(schema, include_raw=True)
+    """A runnable that returns what :func:`reply_of` reads.
+
+    Raises:
+        AgentError: If the model has no structured output.
+    """
+    try:
+        return model.with_structured_output(schema, include_raw=True)
+    except NotImplementedError as error:
+        raise AgentError(
+            f"{type(model).__name__} has no structured output; use a chat model that can call tools"
+        ) from error
 
 
 def reply_of(given: Mapping[str, Any], schema: type[Output]) -> Reply[Output]:

@@ -70,6 +70,9 @@ def _show(summary: FactSummary) -> None:
     line(f"chunks    {summary.chunks:,}, {summary.unchanged:,} unchanged, {summary.removed:,} removed")
     if summary.dry_run:
         line(f"would extract the facts of {summary.extracted:,} chunks")
+        added, removed = summary.elements_added, summary.elements_removed
+        if added or removed:
+            line(f"elements  {added:,} to add and {removed:,} to remove, of facts that are stored")
         line(f"calls     {summary.calls:,} of a model, {summary.prompt_tokens:,} tokens in their prompts")
         return
     line(f"extracted {summary.facts:,} facts of {summary.extracted:,} chunks")

@@ -8,17 +8,26 @@ import sys
 
 import pytest
 from fact_cases import FactCases, chunk, chunks, contents, fresh, shared, stored_elements
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages.tool import invalid_tool_call
 
 from linkstore import LinkStore, get_links
-from linkstore.agents import ModelExtractor, fact_store, index_facts
+from linkstore.agents import ModelExtractor, chat_model, fact_store, index_facts
 from linkstore.agents.facts import MOST_ELEMENTS
 from linkstore.agents.modelled import ExtractedFact, ExtractedFacts
 from linkstore.agents.phrases import key_elements
 from linkstore.agents.pronouns import pronouns_of, with_subject
 from linkstore.agents.sentences import LONGEST, sentences
 from linkstore.context import counter_of
-from linkstore.errors import CapabilityError, ExtractionError, StoreNotFoundError
+from linkstore.errors import (
+    AgentError,
+    CapabilityError,
+    DocumentError,
+    EmbeddingError,
+    ExtractionError,
+    StoreNotFoundError,
+)
 from linkstore.testing import OracleBackend, ScriptedChatModel
 
 ANY = frozenset({"he", "his", "she", "her", "it", "its", "they", "their"})
@@ -78,6 +87,30 @@ def test_a_dry_run_makes_no_store_of_facts(tmp_path):
 def test_a_backend_that_keeps_no_further_stores_says_so():
     with LinkStore(backend=OracleBackend()) as store, pytest.raises(CapabilityError, match="pass one"):
         index_facts(store)
+
+
+def test_facts_that_no_reader_could_use_are_not_extracted():
+    """Before a model is paid: facts of another embedding, and facts among their chunks."""
+    model = ScriptedChatModel(script=[])
+    with LinkStore() as store, LinkStore(DeterministicFakeEmbedding(size=8)) as other:
+        store.add_documents(chunks())
+        with pytest.raises(EmbeddingError, match=r"wordllama-256.*DeterministicFakeEmbedding"):
+            index_facts(store, ModelExtractor(model), facts=other)
+        with pytest.raises(DocumentError, match="pass another store"):
+            index_facts(store, ModelExtractor(model), facts=store)
+        assert len(list(store.scan())) == 3
+    assert model.calls == ()
+
+
+def test_a_model_without_structured_output_is_refused():
+    with pytest.raises(AgentError, match="FakeListChatModel has no structured output"):
+        ModelExtractor(FakeListChatModel(responses=["x"]))
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan")])
+def test_a_rate_at_which_no_call_is_made_is_refused(rate):
+    with pytest.raises(ExtractionError, match="above 0"):
+        chat_model("openai:gpt-4.1-mini", rate=rate)
 
 
 def test_facts_of_a_model_cost_one_call_for_each_new_chunk():

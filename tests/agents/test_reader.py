@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import subprocess
@@ -11,6 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from langgraph.checkpoint.memory import InMemorySaver
 from reader_cases import (
     BORN,
     MALFORMED,
@@ -29,8 +33,9 @@ from reader_cases import (
 from stores import times
 
 from linkstore import LinkStore, agents, get_links
-from linkstore.agents import Budget, actions, fact_store, graph_reader
+from linkstore.agents import Budget, GraphReader, actions, fact_store, graph_reader
 from linkstore.agents.actions import CitedStatement, FinalAnswer
+from linkstore.agents.state import begun
 from linkstore.errors import AgentError, EmbeddingError, StrategyError
 from linkstore.testing import ScriptedChatModel
 
@@ -144,6 +149,51 @@ def test_a_question_that_cannot_be_searched_for_is_refused_before_the_model_is_c
     with graph_reader(world, model) as reader, pytest.raises(EmbeddingError, match=r"blank|Unicode"):
         reader.invoke(question)
     assert not model.calls
+
+
+@pytest.mark.parametrize("question", [{"question": QUESTION}, 5, [QUESTION], b"Where?"], ids=repr)
+def test_a_question_must_be_a_string(world, question):
+    with graph_reader(world, scripted([])) as reader, pytest.raises(AgentError, match="a string, not"):
+        reader.invoke(question)
+
+
+@pytest.mark.parametrize("checkpointer", [None, InMemorySaver()], ids=["without", "with"])
+def test_a_reading_that_was_not_begun_cannot_go_on(world, checkpointer):
+    thread: Any = {"configurable": {"thread_id": "new"}}
+
+    async def streamed(reader: GraphReader) -> list[Any]:
+        return [answer async for answer in reader.astream(None, thread)]
+
+    with graph_reader(world, scripted([]), checkpointer=checkpointer) as reader:
+        for go_on in (
+            lambda: reader.invoke(None, thread),
+            lambda: list(reader.stream(None, thread)),
+            lambda: asyncio.run(reader.ainvoke(None, thread)),
+            lambda: asyncio.run(streamed(reader)),
+        ):
+            with pytest.raises(AgentError, match="no reading to go on with in the thread 'new'"):
+                go_on()
+
+
+@pytest.mark.parametrize("mode", ["updates", "messages", ["values", "updates"]], ids=str)
+def test_a_reader_streams_answers_and_its_graph_all_else(world, mode):
+    thread: Any = {"configurable": {"thread_id": "one"}}
+    script = [PLAN, start("Joan of Arc"), facts("joan"), chunk("termination"), BORN]
+    with graph_reader(world, scripted(script), checkpointer=InMemorySaver()) as reader:
+        for call in (reader.invoke, lambda *given, **options: list(reader.stream(*given, **options))):
+            with pytest.raises(AgentError, match=r"use reader\.graph"):
+                call(QUESTION, thread, stream_mode=mode)
+        assert list(reader.graph.stream(begun(QUESTION), thread, stream_mode=mode))
+        assert reader.answer(thread).text == "In Domrémy."
+
+
+def test_a_reader_refuses_what_it_cannot_read_with(world):
+    model = ScriptedChatModel(script=[])
+    with LinkStore(DeterministicFakeEmbedding(size=8)) as other:
+        with pytest.raises(EmbeddingError, match="use the same for both"):
+            graph_reader(world, model, facts=other)
+        with pytest.raises(AgentError, match="FakeListChatModel has no structured output"):
+            graph_reader(world, FakeListChatModel(responses=["x"]))
 
 
 def test_an_answer_from_an_empty_store_is_unsupported():

@@ -143,6 +143,10 @@ class _Another(RuleExtractor):
         return [[Fact(text="Nothing is said.", key_elements=("Nothing",))] for _ in chunks]
 
 
+def _killed(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
 class FactCases:
     @pytest.fixture
     def store(self) -> Iterator[LinkStore]:
@@ -287,6 +291,22 @@ class FactCases:
 
         assert (summary.extracted, summary.facts, summary.dry_run) == (3, 0, True)
         assert facts_beside(store) == {}
+
+    def test_a_dry_run_says_what_a_killed_run_has_left(self, store):
+        store.add_documents(chunks())
+        with fact_store(store, create=True) as facts, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(indexing, "settled", _killed)
+            with pytest.raises(KeyboardInterrupt):
+                index_facts(store, facts=facts)
+        gap = index_facts(store, dry_run=True)
+        again = index_facts(store, dry_run=True)
+        summary = index_facts(store)
+
+        with fact_store(store) as facts:
+            assert gap.elements_added == len(shared(facts)) > 0
+        assert again == gap
+        assert (gap.extracted, summary.elements_added) == (0, gap.elements_added)
+        assert index_facts(store, dry_run=True).elements_added == 0
 
     def test_a_chunk_that_failed_is_tried_again(self, store):
         store.add_documents(chunks())
