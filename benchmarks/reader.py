@@ -31,7 +31,9 @@ from linkstore import LinkStore, get_links
 from linkstore.agents import Budget, fact_store, graph_reader, index_facts
 from linkstore.agents.facts import CHUNK_KEY, KEY_ELEMENT
 from linkstore.embeddings import get_embedding
+from linkstore.errors import EvaluationError
 from linkstore.evaluation import GoldQuestion, read_corpus, read_questions, with_links
+from linkstore.evaluation.units import gold_units
 from linkstore.testing import ScriptedChatModel
 
 CUTS = (5, 10, 20)
@@ -186,7 +188,9 @@ def corpora(arguments: argparse.Namespace) -> Iterator[tuple[str, LinkStore, lis
             documents = read_corpus(corpus)
             with LinkStore(get_embedding(arguments.embedding)) as store:
                 store.add_documents(with_links(documents, kinds))
-                yield name, store, read_questions(questions)[: arguments.most]
+                asked = read_questions(questions)[: arguments.most]
+                gold_units(store, asked, "id")  # refuses gold that no document has
+                yield name, store, asked
 
 
 def main() -> None:
@@ -205,10 +209,13 @@ def main() -> None:
         arguments.corpus or arguments.data
     ):
         parser.error("give --data, or --corpus and --questions")
-    found = {
-        name: measured(store, questions, plain=arguments.plain)
-        for name, store, questions in corpora(arguments)
-    }
+    try:
+        found = {
+            name: measured(store, questions, plain=arguments.plain)
+            for name, store, questions in corpora(arguments)
+        }
+    except (EvaluationError, OSError) as error:
+        parser.error(str(error))
     how = f"{arguments.embedding}, without facts" if arguments.plain else arguments.embedding
     record(arguments.record, {f"{name}, {how}": one.to_dict() for name, one in found.items()})
     if arguments.json:

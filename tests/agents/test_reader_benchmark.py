@@ -36,3 +36,20 @@ def test_a_set_of_ones_own_is_measured_as_json(tmp_path, options):
         "pagerank": {"5", "10", "20"},
     }
     assert gold_read["reader"]["20"] == 1.0
+
+
+def test_gold_that_is_in_no_document_is_refused(tmp_path):
+    corpus, questions = tmp_path / "corpus.jsonl", tmp_path / "questions.jsonl"
+    corpus.write_text(json.dumps({"id": "d1", "title": "A city", "text": "It lies on a river."}) + "\n")
+    questions.write_text(json.dumps({"question": "Where does it lie?", "gold": ["d2"]}) + "\n")
+
+    done = subprocess.run(
+        [sys.executable, PROGRAM, "--corpus", corpus, "--questions", questions, "--json"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "1 of 1 gold answers are not in the store: 'd2'" in done.stderr
+    assert "Traceback" not in done.stderr
