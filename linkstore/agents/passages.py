@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final
 
 from langchain_core.documents import Document
@@ -30,6 +30,8 @@ from linkstore.snippet import snippet
 from linkstore.twins import Twin, answered_by
 
 _BESIDE: Final = {"read_previous_chunk": "previous", "read_subsequent_chunk": "next"}
+FACTS_OF_PASSAGE: Final = 1_000
+"""Of a longer passage, the key elements of its first facts are shown."""
 ANSWERED: Final = "answered"
 NOT_IN_SOURCES: Final = "not in the sources"
 UNSUPPORTED: Final = "unsupported"
@@ -155,7 +157,8 @@ def _elements_beside(sources: Sources, state: Reading) -> Operation[list[str]]:
     pages = [page_of_chunk(id) for id in state["read"][-1:]]
     if pages:
         ids: dict[str, tuple[str, ...]] = yield Twin(facts.page_ids, facts.apage_ids, (FACTS, pages))
-        names += yield answered_by(facts, elements_of(tuple(chain(*ids.values()))))
+        own = tuple(islice(chain(*ids.values()), FACTS_OF_PASSAGE))
+        names += yield answered_by(facts, elements_of(own))
     fresh = [name for name in dict.fromkeys(names) if f"element:{name}" not in state["queued"]]
     best: list[str] = yield answered_by(facts, elements_beside(fresh, vector, LIKELY))
     return best

@@ -18,6 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from reader_cases import (
     BORN,
     MALFORMED,
+    NOT_THERE,
     PLAN,
     QUESTION,
     TEXTS,
@@ -33,7 +34,7 @@ from reader_cases import (
 from stores import times
 
 from linkstore import LinkStore, agents, get_links
-from linkstore.agents import Budget, GraphReader, actions, fact_store, graph_reader
+from linkstore.agents import Budget, GraphReader, actions, fact_store, graph_reader, passages
 from linkstore.agents.actions import CitedStatement, FinalAnswer
 from linkstore.agents.state import begun
 from linkstore.errors import AgentError, EmbeddingError, StrategyError
@@ -185,6 +186,18 @@ def test_a_reader_streams_answers_and_its_graph_all_else(world, mode):
                 call(QUESTION, thread, stream_mode=mode)
         assert list(reader.graph.stream(begun(QUESTION), thread, stream_mode=mode))
         assert reader.answer(thread).text == "In Domrémy."
+
+
+def test_key_elements_of_the_first_facts_of_a_long_passage_are_shown(world, monkeypatch):
+    def shown() -> str:
+        model = scripted([PLAN, start(), found("trial"), chunk("read_neighbors"), go(), NOT_THERE])
+        with graph_reader(world, model) as reader:
+            reader.invoke(QUESTION)
+        return str(model.calls[4].messages[-1].text).partition("Key elements:")[2]
+
+    assert "- rouen" in shown()
+    monkeypatch.setattr(passages, "FACTS_OF_PASSAGE", 0)
+    assert "- rouen" not in shown()
 
 
 def test_a_reader_refuses_what_it_cannot_read_with(world):
