@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from pydantic_core import to_json
 
 from linkstore.errors import MissingExtraError
 from linkstore.memory.recalled import Recall, prompt_of
@@ -49,7 +50,8 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     the call are not repeated. A message without words is stored, but nothing is recalled for it.
 
     When the agent is done, the user's last message and the last answer are stored as a turn, with the ids of
-    the chunks that were recalled. If that fails, the run fails with the memory's error.
+    the chunks that were recalled. If that fails, the run fails with the memory's error. The answer may also
+    be a structured response, stored as JSON, or what a tool returns directly.
 
     Args:
         memory: Recalls and stores.
@@ -116,7 +118,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Store the turn."""
-        exchange = exchange_in(state["messages"])
+        exchange = exchange_of(state)
         if exchange is not None:
             session = self._session(runtime)
             sources = self._recalls.sources(session, exchange)
@@ -125,7 +127,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Store the turn: see :meth:`after_agent`."""
-        exchange = exchange_in(state["messages"])
+        exchange = exchange_of(state)
         if exchange is not None:
             session = self._session(runtime)
             sources = self._recalls.sources(session, exchange)
@@ -161,6 +163,22 @@ class Exchange:
     def has_words(self) -> bool:
         """Whether anything can be recalled for it."""
         return any(map(str.isalnum, self.query))
+
+
+def exchange_of(state: AgentState[Any]) -> Exchange | None:
+    """The last exchange of an agent that is done; None if the user said nothing.
+
+    Its answer may also be a structured response, stored as JSON, or what a tool returned directly.
+    """
+    exchange = exchange_in(state["messages"])
+    if exchange is None or exchange.response is not None:
+        return exchange
+    structured, last = state.get("structured_response"), state["messages"][-1]
+    if structured is not None:
+        return replace(exchange, response=to_json(structured, fallback=str).decode())
+    if isinstance(last, ToolMessage):
+        return replace(exchange, response=str(last.text).strip() or None)
+    return exchange
 
 
 def exchange_in(messages: Sequence[AnyMessage]) -> Exchange | None:

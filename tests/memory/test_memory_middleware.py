@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import ModelRequest, ModelResponse
+from langchain.agents.structured_output import ToolStrategy
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.tool import tool_call
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import BaseModel
 
 from linkstore import LinkStore
 from linkstore.context import counter_of
@@ -141,6 +144,40 @@ def test_messages_in_parts_and_answers_without_text_are_stored(memory):
     parts: Any = [{"type": "text", "text": "Draw "}, {"type": "text", "text": "sencha"}]
     agent.invoke({"messages": [HumanMessage(parts)]})
     assert [(turn.query, turn.response) for turn in memory.turns(SESSION)] == [("Draw sencha", None)]
+
+
+@tool(return_direct=True)
+def weather(city: str) -> str:
+    """The weather of a city."""
+    return f"rain in {city}"
+
+
+class City(BaseModel):
+    """A city."""
+
+    name: str
+    founded: date
+
+
+@pytest.mark.parametrize(
+    ("call", "options", "answer"),
+    [
+        (tool_call(name="weather", args={"city": "Oslo"}, id=None), {"tools": [weather]}, "rain in Oslo"),
+        (
+            tool_call(name="City", args={"name": "Oslo", "founded": "1048-01-01"}, id=None),
+            {"response_format": ToolStrategy(City)},
+            '{"name":"Oslo","founded":"1048-01-01"}',
+        ),
+    ],
+    ids=["tool", "structured"],
+)
+async def test_answers_that_no_message_of_the_model_has_are_stored(memory, call, options: Any, answer):
+    agent = create_agent(
+        ScriptedChatModel(script=[call, call]), **options, middleware=[memory.middleware(SESSION)]
+    )
+    agent.invoke(told("What of Oslo?"))
+    await agent.ainvoke(told("What of Oslo now?"))
+    assert [turn.response for turn in memory.turns(SESSION)] == [answer, answer]
 
 
 def test_a_function_of_the_runtime_names_the_session_of_a_run(memory):

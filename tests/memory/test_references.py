@@ -50,6 +50,20 @@ def test_a_pronoun_means_what_the_last_short_answer_named():
     assert found.exact
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Like Marie Curie, Paul Langevin studied magnetism.",
+        "With the help of Marie Curie, Paul Langevin could go on.",
+    ],
+)
+def test_a_person_behind_a_preposition_is_meant_less_often(said):
+    assert "Paul Langevin" in resolved("Where did he teach?", (said, None))
+    assert "Marie Curie" in resolved(
+        "Where did she teach?", (said.replace("Like ", "").replace("With the help of ", ""), None)
+    )
+
+
 @pytest.mark.parametrize("question", ["How does it scale?", "How do they scale it?", "What are its limits?"])
 def test_a_pronoun_means_what_the_last_question_was_about(question):
     answer = "It is a system that runs containers on many machines, and it was first made at a large company."

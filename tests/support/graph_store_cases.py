@@ -15,7 +15,7 @@ from stores import times
 
 from linkstore.errors import DocumentError, EmbeddingError, FilterError, StrategyError
 from linkstore.memory import GraphStore
-from linkstore.memory.graphstore import batching
+from linkstore.memory.graphstore import batching, reading
 from linkstore.memory.graphstore.items import Kept
 
 HOSTILE = ["a", "a/b", 'a","b', "[]", "*", " ", "ä", "a" * 300, "%2F", "$", "İ", "a\u0301", "👩‍🚀"]
@@ -209,6 +209,24 @@ class GraphStoreCases:
         found = graph.search(("a",), query="green tea", filter={"n": {"$gte": 290}}, limit=10)
         assert {one.value["n"] for one in found} == set(range(290, 300))
 
+    def test_a_search_reads_each_document_once(self, graph, monkeypatch):
+        graph.batch([PutOp(("a",), str(n), {"text": f"green tea {n}"}) for n in range(300)])
+        graph.put(("a",), "plain", {"text": "green tea"}, index=False)
+        read, documents = [], reading._documents
+
+        def counted(refs):
+            found = yield from documents(refs)
+            read.extend(one.id for one in found)
+            return found
+
+        monkeypatch.setattr(reading, "_documents", counted)
+        assert graph.search(("a",), query="green tea", filter={"n": 1}) == []
+        assert sorted(read) == sorted({*read})
+        assert len(read) == 301
+        read.clear()
+        assert len(graph.search(("a",), query="green tea", limit=3)) == 3
+        assert len(read) < 50
+
     @pytest.mark.parametrize(
         "asked",
         [
@@ -269,6 +287,11 @@ class GraphStoreCases:
         assert len(graph.search(("a",), filter={"n": 1})) == 1
         clock.forward(minutes=6)
         assert [item.key for item in graph.search(("a",))] == ["given"]
+
+    def test_a_time_to_live_beyond_the_calendar_is_for_ever(self, graph):
+        graph.put(("a",), "k", {"n": 1}, ttl=1e300)
+        assert graph.get(("a",), "k").value == graph.search(("a",))[0].value == {"n": 1}
+        assert graph.sweep_ttl() == 0
 
     def test_a_namespace_is_gone_with_its_last_item_and_an_expired_item_put_again_is_new(self, store, clock):
         graph = GraphStore(store)

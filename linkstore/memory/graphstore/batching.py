@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -23,7 +23,7 @@ from linkstore.memory.graphstore.reading import (
     similar_items,
 )
 from linkstore.memory.requests import add, delete, embed
-from linkstore.plans import Operation
+from linkstore.plans import Operation, Stored
 from linkstore.store import LinkStore
 from linkstore.strategies.base import require_at_least
 from linkstore.twins import Twin, answered_by, of_backend
@@ -96,27 +96,33 @@ class Batch:
 
     def _found(self, op: SearchOp, matches: Any, dimension: int) -> Operation[Result]:
         scored: list[tuple[Kept, float]] = []
+        read: dict[str, Stored] = {}
         if op.query:
-            scored = yield from self._similar(op, matches, dimension)
+            scored = yield from self._similar(op, matches, dimension, read)
         page: list[tuple[Kept, float | None]] = [*scored[op.offset : op.offset + op.limit]]
         if len(page) < op.limit:
-            known = {one.id for one, _ in scored}
-            rest = yield from self._all(op.namespace_prefix, dimension)
-            others = [one for one in rest if one.id not in known and matches(one.value)]
+            known = read.keys() | {one.id for one, _ in scored}
+            rest = yield from self._others(op.namespace_prefix, dimension, known)
+            others = [one for one in rest if matches(one.value)]
             start = max(0, op.offset - len(scored))
             page += ((one, None) for one in others[start : start + op.limit - len(page)])
         if op.refresh_ttl:
             yield from refreshed(self.store, [one for one, _ in page], self.now)
         return [one.found(score) for one, score in page]
 
-    def _similar(self, op: SearchOp, matches: Any, dimension: int) -> Operation[list[tuple[Kept, float]]]:
-        """The items that match, most similar first: as many as the page needs, or all."""
+    def _similar(
+        self, op: SearchOp, matches: Any, dimension: int, read: dict[str, Stored]
+    ) -> Operation[list[tuple[Kept, float]]]:
+        """The items that match, most similar first: as many as the page needs, or all.
+
+        The documents of their texts are added to ``read``.
+        """
         given: Any = yield embed(self.store, str(op.query))
         vector: Floats = unit_vector(given, dimension)
         wanted = op.offset + op.limit
         take = max(_FIRST, wanted)
         while True:
-            plan = similar_items(TEXT_OF, namespace_tag(op.namespace_prefix), vector, take)
+            plan = similar_items(TEXT_OF, namespace_tag(op.namespace_prefix), vector, take, read)
             ranked: Ranked = yield self._fetched(plan)
             living = yield from alive(self.store, [one for one, _ in ranked.items], self.now)
             ids = {one.id for one in living if matches(one.value)}
@@ -125,9 +131,11 @@ class Batch:
                 return found
             take *= 4
 
-    def _all(self, namespace: Sequence[str], dimension: int) -> Operation[list[Kept]]:
-        """The items in a namespace and below it that have not expired, oldest first."""
-        items = yield self._fetched(items_linked(ITEM_OF, namespace_tag(namespace), dimension))
+    def _others(
+        self, namespace: Sequence[str], dimension: int, known: Container[str]
+    ) -> Operation[list[Kept]]:
+        """The items in a namespace and below it that are not known and have not expired, oldest first."""
+        items = yield self._fetched(items_linked(ITEM_OF, namespace_tag(namespace), dimension, known))
         return (yield from alive(self.store, items, self.now))
 
     def _namespaces(self, op: ListNamespacesOp, dimension: int) -> Operation[Result]:

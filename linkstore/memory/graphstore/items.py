@@ -73,11 +73,14 @@ class Kept:
         return [self.id, *(part_id(self.namespace, self.key, number) for number in range(1, self.parts + 1))]
 
     def expires(self, accessed: datetime | None) -> datetime | None:
-        """When it expires, if it was last read at a time; None: never."""
+        """When it expires, if it was last read at a time; None: never, or after the end of the calendar."""
         if self.ttl is None:
             return None
         used = self.updated if accessed is None else max(self.updated, accessed)
-        return used + timedelta(minutes=self.ttl)
+        try:
+            return used + timedelta(minutes=self.ttl)
+        except OverflowError:
+            return None
 
     def item(self) -> Item:
         """As LangGraph gives it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from linkstore.plans import (
     Documents,
     Find,
     Groups,
+    Ids,
     Members,
     Memberships,
     Plan,
@@ -50,10 +51,10 @@ def kept_items(ids: Sequence[str]) -> Plan[dict[str, Kept]]:
     return {one.id: Kept.of(one) for one in (yield from _documents(found.refs))}
 
 
-def items_linked(kind: str, tag: str, dimension: int) -> Plan[list[Kept]]:
-    """The items in a link group, in the order in which they were first put."""
+def items_linked(kind: str, tag: str, dimension: int, but: Container[str] = ()) -> Plan[list[Kept]]:
+    """The items in a link group but some, in the order in which they were first put."""
     refs, _ = yield from _members(kind, tag, _any_vector(dimension), ANY)
-    items = [Kept.of(one) for one in (yield from _documents(refs))]
+    items = [Kept.of(one) for one in (yield from _documents((yield from _without(refs, but))))]
     return sorted(items, key=lambda one: (one.created, one.id))
 
 
@@ -83,10 +84,20 @@ def namespaces_below(tag: str, dimension: int) -> Plan[tuple[set[Namespace], lis
     return {namespaces[one] for one in own.tolist()}, items
 
 
-def similar_items(kind: str, tag: str, vector: Floats, take: int) -> Plan[Ranked]:
-    """The items of the ``take`` texts in a link group that are most similar to a vector."""
+def similar_items(kind: str, tag: str, vector: Floats, take: int, read: dict[str, Stored]) -> Plan[Ranked]:
+    """The items of the ``take`` texts in a link group that are most similar to a vector.
+
+    Args:
+        kind: Of the link group.
+        tag: Of the link group.
+        vector: To compare with.
+        take: How many texts.
+        read: Documents that were read before, by id; those that are read now are added.
+    """
     refs, scores = yield from _members(kind, tag, vector, take)
-    texts = yield from _documents(refs)
+    ids: list[str] = yield Ids(refs=refs)
+    read |= {one.id: one for one in (yield from _documents((yield from _without(refs, read))))}
+    texts = [read[id] for id in ids]
     missing = {str(one.metadata["item"]) for one in texts if "item" in one.metadata}
     items = {one.id: Kept.of(one) for one in texts if "item" not in one.metadata}
     items |= yield from kept_items(sorted(missing - items.keys()))
@@ -112,6 +123,12 @@ def _documents(refs: Ints) -> Plan[list[Stored]]:
         return []
     found: Any = yield Documents(refs=refs)
     return list(found)
+
+
+def _without(refs: Ints, known: Container[str]) -> Plan[Ints]:
+    """The documents whose ids are not among those that are known."""
+    ids: list[str] = yield Ids(refs=refs)
+    return refs[np.array([id not in known for id in ids], dtype=np.bool_)]
 
 
 def _any_vector(dimension: int) -> Floats:
