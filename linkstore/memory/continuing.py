@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache, partial
 from typing import Final
 
 from linkstore.memory.entities import EntityFinder
@@ -53,6 +54,7 @@ def described(question: str, before: Sequence[Turn]) -> str:
 
     "That tutorial" gets the name of what was said to be one.
     """
+    beside = cache(partial(_word_beside, before))  # a question may repeat a noun
 
     def called(match: re.Match[str]) -> str:
         pattern = re.compile(rf"{_NAMED}{re.escape(match.group(1))}(?!\w)")
@@ -62,9 +64,9 @@ def described(question: str, before: Sequence[Turn]) -> str:
     def full(match: re.Match[str]) -> str:
         noun, ones = match.group(1), (match.group(2) or "").lower()
         if ones in _ONES:
-            following = _word_beside(before, rf"\b{re.escape(noun)} ([\w-]+)")
+            following = beside(rf"\b{re.escape(noun)} ([\w-]+)")
             return match.group() if following is None else f"the {noun} {following}"
-        preceding = _word_beside(before, rf"(?<![\w.-])([\w.-]+) {re.escape(noun)}\b")
+        preceding = beside(rf"(?<![\w.-])([\w.-]+) {re.escape(noun)}\b")
         if preceding is None or re.search(rf"\b{re.escape(preceding)}\b", question):
             return match.group()
         return f"the {preceding} {noun}"
