@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import filterfalse
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -41,11 +42,12 @@ def terms(text: str) -> tuple[str, ...]:
     """
     if not text:  # as most names are
         return ()
-    return tuple(
-        word.removesuffix("'s").replace("'", "") if "'" in word else word
-        for word in tokens(text)
-        if word not in STOP_WORDS and len(word) <= LONGEST_WORD
-    )
+    found = tuple(filterfalse(STOP_WORDS.__contains__, tokens(text)))
+    if max(map(len, found), default=0) > LONGEST_WORD:
+        found = tuple(word for word in found if len(word) <= LONGEST_WORD)
+    if text.isascii() and "'" not in text:
+        return found
+    return tuple(word.removesuffix("'s").replace("'", "") if "'" in word else word for word in found)
 
 
 def question_terms(text: str) -> tuple[tuple[str, ...], int]:

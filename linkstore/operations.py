@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -305,11 +306,11 @@ def _draft(document: Document, id: str | None) -> _Draft:
         id = document.id or metadata.get(CONTENT_ID) or str(uuid.uuid4())
     id = check_id(id)
     links = links_in(metadata, id)
-    if links and not all(type(link) is dict and "data" not in link for link in metadata[LINKS_KEY]):
+    if links and (any(map(_DATA, links)) or not {*map(type, metadata[LINKS_KEY])} <= {dict}):
         metadata = {**metadata, LINKS_KEY: with_plain_data(metadata[LINKS_KEY])}
     # Links are checked already, and are most of what there is to check.
     own = {key: value for key, value in metadata.items() if key != LINKS_KEY}
-    kept = stored_metadata(own, id)
+    kept = stored_metadata(own, id) if own else own
     if kept is not own:
         metadata = {**metadata, **kept}
     _check_text(id, document.page_content)
@@ -383,5 +384,6 @@ def as_document(record: Record) -> Document:
     return Document(id=record.id, page_content=record.text, metadata=dict(record.metadata))
 
 
+_DATA: Final = attrgetter("data")
 _UNASKED: Final = unit_vector([1.0])
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

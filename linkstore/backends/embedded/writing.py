@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass
+from itertools import chain, count, islice, repeat
 from typing import Any, Final
 
 import apsw
@@ -18,7 +18,7 @@ from linkstore.backends.embedded.database import rows_of
 from linkstore.backends.embedded.limits import check_keys, check_sizes
 from linkstore.backends.embedded.recorded import settings_of
 from linkstore.errors import DocumentError
-from linkstore.links import LINKS_KEY
+from linkstore.links import LINKS_KEY, Link
 
 _INSERT_DOCUMENT: Final = "INSERT INTO document VALUES (?, ?, ?, ?, ?, ?)"
 _INSERT_VECTOR: Final = "INSERT INTO vector VALUES (?, ?)"
@@ -28,6 +28,7 @@ FIND_GROUPS: Final = (
     " ON kind = json_extract(wanted.value, '$[0]') AND tag = json_extract(wanted.value, '$[1]')"
 )
 _INSERT_LINKS: Final = "INSERT INTO link VALUES (?, ?, ?, ?, ?)"
+_ABSENT: Final = (0, b"")
 _LINKS_AT_ONCE: Final = 64
 """Most rows are links: so many in one statement take two thirds of the time of one in each."""
 
@@ -41,15 +42,12 @@ class PreparedRecord:
         metadata: The metadata without links, as JSON.
         links: The links as JSON; None if the metadata has none.
         digest: Hash of text, metadata, links and vector.
-        words: See :func:`~linkstore.backends.embedded.words.joined`; None if the record seemed unchanged
-            before the store was locked.
     """
 
     record: Record
     metadata: str
     links: str | None
     digest: bytes
-    words: str | None = None
 
 
 class GroupKeys:
@@ -91,15 +89,17 @@ def prepare(records: Iterable[Record]) -> list[PreparedRecord]:
     return [_prepared(record) for record in last.values()]
 
 
-def with_words(connection: apsw.Connection, prepared: Sequence[PreparedRecord]) -> list[PreparedRecord]:
-    """Compute the words of new and changed records before the store is locked."""
+def words_of_changed(connection: apsw.Connection, prepared: Sequence[PreparedRecord]) -> dict[str, str]:
+    """The words of new and changed records by id, found before the store is locked.
+
+    See :func:`~linkstore.backends.embedded.words.joined`.
+    """
     present = _present(connection, [item.record.id for item in prepared])
-    return [
-        item
-        if present.get(item.record.id, (0, b""))[1] == item.digest
-        else replace(item, words=_words_of(item.record))
+    return {
+        item.record.id: _words_of(item.record)
         for item in prepared
-    ]
+        if present.get(item.record.id, _ABSENT)[1] != item.digest
+    }
 
 
 def _words_of(record: Record) -> str:
@@ -160,17 +160,25 @@ class ChangeWriter:
         self._last_group: int = settings["last_group"]
         self._documents: int = settings["documents"]
 
-    def apply(self, change: Change, prepared: Sequence[PreparedRecord]) -> Written:
-        """Write the change; the caller commits."""
+    def apply(
+        self, change: Change, prepared: Sequence[PreparedRecord], words_known: Mapping[str, str] | None = None
+    ) -> Written:
+        """Write the change; the caller commits.
+
+        Args:
+            change: What to remove, and the pages.
+            prepared: What to put.
+            words_known: Words of some of the records: see :func:`words_of_changed`.
+        """
         present = self._present([*(p.record.id for p in prepared), *change.remove])
         removed = [id for id in dict.fromkeys(change.remove) if id in present]
         put_ids = {p.record.id for p in prepared}
         removed = [id for id in removed if id not in put_ids]
-        changed = [p for p in prepared if present.get(p.record.id, (0, b""))[1] != p.digest]
+        changed = [p for p in prepared if present.get(p.record.id, _ABSENT)[1] != p.digest]
         replaced = [p.record.id for p in changed if p.record.id in present]
         self._remove([present[id][0] for id in (*removed, *replaced)])
         self._connection.executemany(FORGET, [(id,) for id in removed])
-        self._put(changed)
+        self._put(changed, words_known or {})
         self._pages(change.put_pages, change.remove_pages)
         added = len(changed) - len(replaced)
         self._documents += added - len(removed)
@@ -196,37 +204,45 @@ class ChangeWriter:
             "INSERT INTO departed VALUES (?, ?)", [(key, self._change) for key in keys]
         )
 
-    def _put(self, changed: list[PreparedRecord]) -> None:
+    def _put(self, changed: list[PreparedRecord], words_known: Mapping[str, str]) -> None:
         check_keys("versions of documents", self._last_key + len(changed))
-        groups = self._group_keys(changed)
-        keyed = list(enumerate(changed, self._last_key + 1))
+        keys = range(self._last_key + 1, self._last_key + len(changed) + 1)
+        records = [item.record for item in changed]
         executemany = self._connection.executemany
-        executemany(_INSERT_DOCUMENT, (_document_row(key, item) for key, item in keyed))
-        executemany(words.INSERT, (_words_row(key, item) for key, item in keyed))
-        executemany(_INSERT_VECTOR, ((key, item.record.vector.data) for key, item in keyed))
-        self._put_links(
-            [
-                (key, groups[link.kind, link.tag], link.direction, link.label, link.weight)
-                for key, item in keyed
-                for link in item.record.links
-            ]
-        )
-        self._last_key += len(keyed)
-
-    def _put_links(self, rows: list[tuple[Any, ...]]) -> None:
-        whole = len(rows) - len(rows) % _LINKS_AT_ONCE
-        self._connection.executemany(
-            _INSERT_LINKS + ", (?, ?, ?, ?, ?)" * (_LINKS_AT_ONCE - 1),
+        executemany(_INSERT_DOCUMENT, map(_document_row, keys, changed))
+        executemany(
+            words.INSERT,
             (
-                tuple(chain.from_iterable(rows[at : at + _LINKS_AT_ONCE]))
-                for at in range(0, whole, _LINKS_AT_ONCE)
+                (key, words_known.get(one.id) or _words_of(one))
+                for key, one in zip(keys, records, strict=True)
             ),
         )
-        self._connection.executemany(_INSERT_LINKS, rows[whole:])
+        executemany(_INSERT_VECTOR, zip(keys, [one.vector.data for one in records], strict=True))
+        self._put_links(keys, [one.links for one in records])
+        self._last_key += len(changed)
 
-    def _group_keys(self, changed: list[PreparedRecord]) -> dict[tuple[str, str], int]:
-        """Keys of all link groups of the records, by kind and tag; inserts new link groups."""
-        wanted = {(link.kind, link.tag): None for item in changed for link in item.record.links}
+    def _put_links(self, keys: Sequence[int], linked: Sequence[tuple[Link, ...]]) -> None:
+        links = [link for own in linked for link in own]
+        pairs = [(link.kind, link.tag) for link in links]
+        groups = self._group_keys(dict.fromkeys(pairs))
+        rows = zip(
+            chain.from_iterable(map(repeat, keys, map(len, linked))),
+            map(groups.__getitem__, pairs),
+            [link.direction for link in links],
+            [link.label for link in links],
+            [link.weight for link in links],
+            strict=True,
+        )
+        at_once = len(links) // _LINKS_AT_ONCE
+        values = chain.from_iterable(islice(rows, at_once * _LINKS_AT_ONCE))
+        self._connection.executemany(
+            _INSERT_LINKS + ", (?, ?, ?, ?, ?)" * (_LINKS_AT_ONCE - 1),
+            (tuple(islice(values, 5 * _LINKS_AT_ONCE)) for _ in range(at_once)),
+        )
+        self._connection.executemany(_INSERT_LINKS, rows)
+
+    def _group_keys(self, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:
+        """Keys of link groups, by kind and tag; inserts new link groups."""
         before = self._groups.at(self.epoch)
         known = {pair: key for pair in wanted if (key := before.get(pair)) is not None}
         missing = [pair for pair in wanted if pair not in known]
@@ -235,11 +251,12 @@ class ChangeWriter:
             self.learned.update({(kind, tag): key for kind, tag, key in rows})
             missing = [pair for pair in missing if pair not in self.learned]
         check_keys("link groups", self._last_group + len(missing))
-        made = list(enumerate(missing, self._last_group + 1))
-        self._connection.executemany(_INSERT_GROUP, [(key, *pair) for key, pair in made])
-        self.learned.update({pair: key for key, pair in made})
+        made = dict(zip(missing, count(self._last_group + 1)))
+        self._connection.executemany(_INSERT_GROUP, [(key, *pair) for pair, key in made.items()])
+        self.learned.update(made)
         self._last_group += len(made)
-        return known | self.learned
+        known.update(self.learned)
+        return known
 
     def _pages(self, put: Sequence[PageEntry], remove: Sequence[tuple[str, str]]) -> None:
         self._connection.executemany("DELETE FROM page WHERE source = ? AND url = ?", list(remove))
@@ -262,7 +279,3 @@ class ChangeWriter:
 
 def _document_row(key: int, item: PreparedRecord) -> tuple[int, str, str, str, str | None, bytes]:
     return key, item.record.id, item.record.text, item.metadata, item.links, item.digest
-
-
-def _words_row(key: int, item: PreparedRecord) -> tuple[int, str]:
-    return key, _words_of(item.record) if item.words is None else item.words
