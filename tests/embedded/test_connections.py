@@ -12,7 +12,7 @@ import pytest
 from stores import backend, nearest, put, records, vectors
 
 from linkstore.backends.base import Change
-from linkstore.backends.embedded import EmbeddedSettings, connecting, database
+from linkstore.backends.embedded import EmbeddedSettings, connecting, log
 from linkstore.plans import Candidates, Ids, Nearest, Plan
 
 ASKED = vectors([10_000])[0]
@@ -36,7 +36,8 @@ def test_every_connection_has_the_settings_that_were_chosen(tmp_path, durable, s
 
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: store._database.read(look), range(4)))
-    found += [store._database.inspect(settings_in_force), store._database.write(settings_in_force)]
+    found.append(store._database.inspect(settings_in_force))
+    writer = store._database.write(settings_in_force)
     wanted = {
         "journal_mode": "wal",
         "synchronous": synchronous,
@@ -45,7 +46,8 @@ def test_every_connection_has_the_settings_that_were_chosen(tmp_path, durable, s
         "temp_store": 0,
         "cache_size": -16_384,
     }
-    assert found == [wanted] * 6
+    assert found == [wanted] * 5
+    assert writer == wanted | {"wal_autocheckpoint": 0}
     assert len(store._database._idle) == 4
     store.close()
 
@@ -69,10 +71,10 @@ def test_verify_is_right_on_a_store_that_was_searched_by_words_before_it_was_wri
 def test_the_log_stays_bounded_while_readers_overlap(tmp_path, monkeypatch) -> None:
     """Two readers, of which one is always reading, so that no commit finds a moment without any."""
     bound = 400_000
-    monkeypatch.setattr(database, "LOG_BYTES", bound)
+    monkeypatch.setattr(log, "LOG_BYTES", bound)
     store = backend(tmp_path / "kb")
     put(store, 0, 10)
-    store._database._log_limit = bound
+    store._database._log._limit = bound
     stop, turns = threading.Event(), [threading.Event(), threading.Event()]
 
     def plan(mine: int) -> Plan[list[str]]:
@@ -109,11 +111,12 @@ def test_the_log_stays_bounded_while_readers_overlap(tmp_path, monkeypatch) -> N
 
 def test_an_idle_log_is_not_larger_than_half_the_database(tmp_path, monkeypatch) -> None:
     """SQLite folds a log in but never cuts it off: it stays as large as it ever was."""
-    monkeypatch.setattr(database, "LEAST_LOG_BYTES", 50_000)
+    monkeypatch.setattr(log, "LEAST_LOG_BYTES", 50_000)
     store = backend(tmp_path / "kb")
     place = store._database.place
     for version in range(12):
         put(store, 0, 100, version)
+        store._database._log.settle()
         assert place.beside("-wal") <= max(50_000, place.beside("") // 2)
     store.close()
 
@@ -123,9 +126,9 @@ def _fields(one) -> dict:
 
 
 def test_a_reader_that_stays_keeps_a_writer_only_for_a_moment(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(database, "LOG_BYTES", 100_000)
+    monkeypatch.setattr(log, "LOG_BYTES", 100_000)
     store = backend(tmp_path / "kb")
-    store._database._log_limit = 100_000
+    store._database._log._limit = 100_000
     put(store, 0, 10)
     began, go_on = threading.Event(), threading.Event()
 

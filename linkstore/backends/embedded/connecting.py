@@ -32,7 +32,7 @@ BUSY_SECONDS: Final = 5.0
 PRAGMAS: Final[Mapping[str, int]] = {"cache_size": -16_384}
 """Settings of every connection that differ from SQLite's defaults: see ``benchmarks/connections.py``."""
 CHECKPOINT_PAGES: Final = 1_000
-"""A commit checkpoints the write-ahead log once it holds this many pages (4 MB)."""
+"""The write-ahead log is folded into the database once it holds this many pages (4 MB)."""
 
 
 def open_writable(place: Place, *, create: bool = False, ends: float | None = None) -> apsw.Connection:

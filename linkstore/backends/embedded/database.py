@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import math
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
@@ -21,19 +20,12 @@ from linkstore.backends.embedded.connecting import (
     translated,
 )
 from linkstore.backends.embedded.forks import FORKS
+from linkstore.backends.embedded.log import WriteAheadLog
 from linkstore.backends.embedded.place import Place
 from linkstore.backends.embedded.schema import check_format, create_or_migrate
 from linkstore.errors import StoreBusyError, StoreClosedError, StoreFormatError, StoreReadOnlyError
 
 T = TypeVar("T")
-LOG_BYTES: Final = 64 << 20
-"""If the write-ahead log is larger than this, a writer waits for readers so that it can empty the log."""
-LOG_SHARE: Final = 0.5
-"""A log larger than this share of the database is emptied if no reader blocks that."""
-LEAST_LOG_BYTES: Final = 1 << 20
-"""A log up to this size is not emptied, however small the database is."""
-_LOG_PATIENCE_SECONDS: Final = 0.05
-_LOG: Final = logging.getLogger("linkstore")
 
 
 def rows_of(connection: apsw.Connection, query: str, bindings: Sequence[Any] = ()) -> list[Any]:
@@ -72,8 +64,7 @@ class Database:
         self._lock = threading.Lock()
         self._turn: set[object] = set()
         self._writer: apsw.Connection | None = None
-        self._log_limit = LOG_BYTES
-        self._log_left = 0
+        self._log = WriteAheadLog(place)
         self._closed = False
         self.left_to_parent = False
         self.read_only = not place.writable
@@ -156,7 +147,7 @@ class Database:
                 result = work(writer)
                 self.place.check()
                 writer.execute("COMMIT")
-                self._bound_log(writer)
+                self._log.after_commit(writer, self._between_writes)
             return result
         finally:
             try:
@@ -277,6 +268,7 @@ class Database:
             try:
                 create_or_migrate(connection, str(self.path))  # always synced, as by default
                 self._set_durability(connection)
+                connection.pragma("wal_autocheckpoint", 0)  # left to WriteAheadLog
             except BaseException as error:
                 connection.close()
                 if not isinstance(error, apsw.BusyError) or time.monotonic() > ends:
@@ -340,34 +332,19 @@ class Database:
         if self._contents is not None and self.place.contents() != self._contents:
             raise StoreBusyError(f"{self.path} was written by another process while it was read; try again")
 
-    def _bound_log(self, writer: apsw.Connection) -> None:
-        """Empty the log if it is large; a commit by itself never makes it smaller.
-
-        A log that is large compared with the database is emptied if that needs no waiting. If the log
-        exceeds ``LOG_BYTES``, this waits for readers, which may overlap and keep it in use; the larger
-        the log, the longer the wait. Committed data are safe in any case.
-        """
-        size = self.place.beside("-wal")
-        if size > self._log_limit:
-            waits = min(_LOG_PATIENCE_SECONDS * size / LOG_BYTES, BUSY_SECONDS / 5)
-            emptied = self._empty_log(writer, patience(time.monotonic() + waits))
-            self._log_limit = LOG_BYTES if emptied else size + LOG_BYTES // 4
-        elif size > self._log_left + max(LEAST_LOG_BYTES, LOG_SHARE * self.place.beside("")):
-            self._log_left = 0 if self._empty_log(writer, None) else size
-        elif size < self._log_left:  # another process has emptied it
-            self._log_left = 0
-
-    def _empty_log(self, writer: apsw.Connection, busy: Callable[[int], bool] | None) -> bool:
-        """Checkpoint the log and truncate it; returns whether that succeeded."""
-        writer.set_busy_handler(busy)
+    @contextlib.contextmanager
+    def _between_writes(self) -> Iterator[apsw.Connection]:
+        """The writer's connection, for another thread; writers and forks wait until it is given back."""
+        turn = object()
         try:
-            writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        except apsw.BusyError:
-            return False
-        except apsw.Error as error:
-            _LOG.warning("the log of %s could not be folded in, and will be later: %s", self.path, error)
-            return False
-        return True
+            self._wait_for_turn(turn, time.monotonic() + BUSY_SECONDS)
+            FORKS.enter(turn, self)
+            if self._writer is None:
+                raise StoreClosedError(f"the store at {self.path.parent} is closed; open it again")
+            yield self._writer
+        finally:
+            self._turn.discard(turn)
+            FORKS.under_way.pop(turn, None)
 
     def _announce(self) -> None:
         """Write this process's pid to a file, for the error message of a writer that waits in vain."""
