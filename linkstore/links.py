@@ -201,8 +201,9 @@ def merge_links(links: Iterable[AnyLink]) -> tuple[Link, ...]:
     links are not mixed, because nobody stated the mixture; two statements need two tags or kinds.
     """
     merged: dict[tuple[str, str, str], Link] = {}
+    read = Link.from_dict
     for value in links:
-        link = Link.from_dict(value) if type(value) is dict else as_link(value)
+        link = read(value) if type(value) is dict else as_link(value)
         key = (link.kind, link.tag, link.direction)
         known = merged.setdefault(key, link)
         if known is not link:

@@ -81,6 +81,7 @@ def test_threads_that_use_a_store_first_in_a_child_share_its_own_database(tmp_pa
 
     def child() -> bool:
         seen: set[int] = set()
+        asked = threading.Barrier(8)
 
         def use(n: int) -> None:
             time.sleep(n / 100)
@@ -88,6 +89,7 @@ def test_threads_that_use_a_store_first_in_a_child_share_its_own_database(tmp_pa
             assert database is not parents
             seen.add(id(database))
             assert nearest(store, ASKED) == right
+            asked.wait(SECONDS)  # none finds what another adds
             put(store, 1000 + n, 1001 + n)
 
         return at_once(8, use) == [] and len(seen) == 1

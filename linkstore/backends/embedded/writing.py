@@ -131,10 +131,9 @@ def _prepared(record: Record) -> PreparedRecord:
             f"document {record.id!r} cannot be stored: {error}; metadata must be plain JSON"
         ) from error
     check_sizes(record.id, text=len(text), metadata=len(body), links=len(linked or b""))
-    digest = xxhash.xxh3_128(text)
-    digest.update(b"\0%d\0" % len(text) + body + b"\0" + (linked or b""))
-    digest.update(record.vector.data)
-    return PreparedRecord(record, body.decode(), None if linked is None else linked.decode(), digest.digest())
+    hashed = b"".join((text, b"\0%d\0" % len(text), body, b"\0", linked or b"", record.vector.data))
+    digest = xxhash.xxh3_128_digest(hashed)
+    return PreparedRecord(record, body.decode(), None if linked is None else linked.decode(), digest)
 
 
 class ChangeWriter:
