@@ -31,6 +31,8 @@ class Identifier:
         normalise: Gives the tag for a match, or None if it is not one after all (a wrong check digit).
         prefix: What makes a bare value recognisable, as in ``"RFC "`` for the value 9110.
         keys: Further metadata keys that declare it, lower case.
+        lead: What every match begins with, lower case and of ASCII, if there is such a thing; the pattern is
+            then tried only where that stands.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Identifier:
     normalise: Callable[[re.Match[str]], str | None]
     prefix: str = ""
     keys: tuple[str, ...] = ()
+    lead: str = ""
 
     def tag_of(self, value: str) -> str | None:
         """The tag for a value that is this identifier and nothing else, with or without prefix."""
@@ -65,16 +68,21 @@ class Mention:
 
 def find_identifiers(text: str) -> list[Mention]:
     """All identifiers in a text, in order; of overlapping ones the first, then the longest."""
-    lowered = text.lower()
+    lowered = in_lower_ascii(text)
     found: list[Mention] = []
     for rule in IDENTIFIERS:
         for hint in rule.hints:
             if hint in lowered:
-                found.extend(_mentions(rule, text))
+                found.extend(_mentions(rule, text, lowered))
                 break
     found.extend(_listed(text, lowered))
     found.sort(key=lambda mention: (mention.start, -mention.end))
     return list(_apart(found))
+
+
+def in_lower_ascii(text: str) -> str:
+    """A text of the same length in lower case, with question marks for what is not ASCII."""
+    return text.encode("ascii", "replace").lower().decode("ascii")
 
 
 def isbn13(digits: str) -> str | None:
@@ -92,17 +100,30 @@ def _weighted(digits: str) -> int:
     return sum(int(digit) * (3 if i % 2 else 1) for i, digit in enumerate(digits))
 
 
-def _mentions(rule: Identifier, text: str) -> Iterator[Mention]:
-    for match in rule.pattern.finditer(text):
+def _mentions(rule: Identifier, text: str, lowered: str) -> Iterator[Mention]:
+    for match in _matches(rule, text, lowered):
         tag = rule.normalise(match)
         if tag is not None:
             written = _trimmed(match[0])
             yield Mention(start=match.start(), end=match.start() + len(written), tag=tag, written=written)
 
 
+def _matches(rule: Identifier, text: str, lowered: str) -> Iterator[re.Match[str]]:
+    """The matches of a rule, in order; found by its lead, in much less time than by its pattern."""
+    if not rule.lead:
+        yield from rule.pattern.finditer(text)
+        return
+    at = lowered.find(rule.lead)
+    while at >= 0:
+        match = rule.pattern.match(text, at)
+        if match is not None:
+            yield match
+        at = lowered.find(rule.lead, at + 1 if match is None else match.end())
+
+
 def _listed(text: str, lowered: str) -> Iterator[Mention]:
     """What a list names, as in "RFCs 2616, 7230 and 9110"."""
-    if not any(name in lowered for name in ("rfcs", "peps")):
+    if "rfcs" not in lowered and "peps" not in lowered:
         return
     for match in _LIST.finditer(text):
         for number in _NUMBER.finditer(text, match.start(2), match.end(2)):
@@ -175,6 +196,7 @@ def _numbered(name: str, separator: str, digits: int, *, exact_case: bool = Fals
         pattern=re.compile(pattern, re.ASCII) if exact_case else _compiled(pattern),
         normalise=_first(name.lower()),
         prefix=f"{name}-",
+        lead=name.lower(),
     )
 
 
@@ -222,6 +244,7 @@ IDENTIFIERS: Final[tuple[Identifier, ...]] = (
         normalise=lambda match: f"pmcid:pmc{match[1]}",
         prefix="PMC",
         keys=("pmc",),
+        lead="pmc",
     ),
     Identifier(
         name="isbn",
@@ -233,6 +256,7 @@ IDENTIFIERS: Final[tuple[Identifier, ...]] = (
         normalise=_isbn,
         prefix="ISBN ",
         keys=("isbn10", "isbn13", "isbn_10", "isbn_13"),
+        lead="isbn",
     ),
     _numbered("RFC", r"[\s_-]?", 5),
     _numbered("PEP", r"[\s_-]?", 4),
@@ -248,6 +272,7 @@ IDENTIFIERS: Final[tuple[Identifier, ...]] = (
         pattern=_compiled(r"(?<![\w])CVE-((?:19|20)\d{2}-\d{4,7})(?![\w])"),
         normalise=_first("cve"),
         prefix="CVE-",
+        lead="cve-",
     ),
     Identifier(
         name="ghsa",
@@ -255,6 +280,7 @@ IDENTIFIERS: Final[tuple[Identifier, ...]] = (
         pattern=_compiled(r"(?<![\w])GHSA((?:-[2-9cfghjmpqrvwx]{4}){3})(?![\w])"),
         normalise=lambda match: f"ghsa:{match[1][1:].lower()}",
         prefix="GHSA-",
+        lead="ghsa-",
     ),
     Identifier(
         name="w3c",
@@ -275,6 +301,7 @@ IDENTIFIERS: Final[tuple[Identifier, ...]] = (
         ),
         normalise=lambda match: f"iso:{match[1]}{match[2] or ''}",
         prefix="ISO ",
+        lead="iso",
     ),
     Identifier(
         name="draft",
@@ -284,6 +311,7 @@ IDENTIFIERS: Final[tuple[Identifier, ...]] = (
             r"(?:-(?P<version>\d\d))?(?![\w-])"
         ),
         normalise=_draft,
+        lead="draft-",
     ),
 )
 """What is recognised, one row each."""

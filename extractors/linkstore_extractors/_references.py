@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Final
 
 from linkstore.text import fold, tokens
+from linkstore_extractors._identifiers import in_lower_ascii
 
 MAX_ENTRIES: Final = 2000
 """Entries of a list beyond this number are not read."""
@@ -30,6 +31,10 @@ _HEADING: Final = re.compile(
     r":?\**:?[ \t]{0,3}#{0,6}[ \t]{0,3}$",
     re.IGNORECASE | re.MULTILINE,
 )
+_NAMED: Final = ("references", "bibliography", "works cited", "literature", "citations", "footnotes")
+"""Each such heading has one of these in it, in either case."""
+_CASED_LIKE_ASCII: Final = "\u017f\u0130\u0131\u212a"
+"""Letters that a pattern takes for s, i or k where case does not matter."""
 _NEXT_HEADING: Final = re.compile(
     r"^(?:\#{1,6}[ \t]{1,3}\S.*|[ \t]{0,3}(?:\d{1,2}\.?[ \t]{1,3})?"
     r"(?:appendix|appendices|copyright|acknowledge?ments?|author information|see also|external links)"
@@ -98,13 +103,23 @@ class ReferenceList:
 
 def find_references(text: str) -> ReferenceList:
     """The last reference list of a text that has entries."""
-    for heading in reversed(list(_HEADING.finditer(text))[-LAST_HEADINGS:]):
+    headings = list(_HEADING.finditer(text)) if _may_have_a_list(text) else []
+    for heading in reversed(headings[-LAST_HEADINGS:]):
         following = _NEXT_HEADING.search(text, heading.end() + 1)
         end = following.start() if following else len(text)
         entries = tuple(_entries(text[heading.end() : end]))
         if entries:
             return ReferenceList(start=heading.start(), end=end, entries=entries)
     return ReferenceList(start=len(text), end=len(text))
+
+
+def _may_have_a_list(text: str) -> bool:
+    """Whether a word stands in a text that the heading of a reference list has; told in little time."""
+    lowered = in_lower_ascii(text)
+    for name in _NAMED:
+        if name in lowered:
+            return True
+    return not text.isascii() and any(letter in text for letter in _CASED_LIKE_ASCII)
 
 
 def title_key(title: str) -> str | None:

@@ -77,10 +77,12 @@ class CitationExtractor:
         )
 
     def _outgoing(self, text: str) -> Iterator[Link]:
-        references = find_references(text)
+        citations = sorted(_citations(text, find_references(text)), key=lambda item: item[0])
+        if not citations:
+            return
         counts: Counter[str] = Counter()
         labels: dict[str, str] = {}
-        for _, tag, label, weight in sorted(_citations(text, references), key=lambda item: item[0]):
+        for _, tag, label, weight in citations:
             counts[tag] += weight
             labels.setdefault(tag, label)
         for tag, label in labels.items():
@@ -133,6 +135,8 @@ def _own(metadata: Mapping[str, Any], title: str | None, first_line: str) -> Ite
 
 def _declared(metadata: Mapping[str, Any]) -> Iterator[str]:
     """Tags of the identifiers that the metadata state."""
+    if BY_KEY.keys().isdisjoint(metadata):
+        return
     for key, rule in BY_KEY.items():
         stated = metadata.get(key)
         if stated is None:

@@ -80,7 +80,7 @@ def index_source(
         dry_run: Say what would be done, and write nothing. Pages are read, but nothing is embedded.
         prune: Remove what is gone, even if that is more than half of what is stored, and what lay in a
             folder that is empty now.
-        jobs: How many processes read pages, once a second of reading has shown that there is enough to do;
+        jobs: How many processes read pages, once reading has shown that there is enough to do;
             1 reads in this process, None (default) has one for each core. The result is the same. With
             extractors that are not given by name, pages are read in this process. A page that takes one of
             the processes more than 10 s, or ends it, is reported and skipped.
@@ -215,7 +215,7 @@ class _Run:
         """The pages that are new or changed, read; counts the others."""
         source, last = self.source, self.last
         about = len(source)
-        offers = self.ahead.pages(source.pages(last.known), last.lacks)
+        offers = self.ahead.pages(source.pages(last.known), last.lacks, about)
         with closing(offers):
             for done, (offered, found) in enumerate(offers, start=1):
                 name = offered.name if isinstance(offered, BadInput) else offered.url

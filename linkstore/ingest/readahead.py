@@ -18,6 +18,10 @@ from linkstore.ingest.workers import Workers, found_by
 
 PATIENCE: Final = 1.0
 """Seconds of reading after which processes are started; that takes each of them half a second."""
+_GLIMPSE: Final = 0.1
+"""Seconds of reading that tell how long the rest will take, where a source says how many pages it has."""
+_MUCH: Final = 3.0
+"""Seconds that the rest is to take for processes to be started earlier."""
 _WAITING: Final = 4
 """Pages offered ahead, for each process."""
 
@@ -45,10 +49,11 @@ class ReadAhead:
         able = len(self._links) == len(links) and bool(sys.executable) and not hasattr(sys, "frozen")
         self._jobs = (cores() if jobs is None else jobs) if able else 1
         self._spent = 0.0
+        self._offered = 0
         self._workers: Workers | None = None
 
     def pages(
-        self, offers: Iterator[Offered], is_new: Callable[[SourcePage], bool]
+        self, offers: Iterator[Offered], is_new: Callable[[SourcePage], bool], about: int = 0
     ) -> Generator[tuple[Offered, ReadPage | None], None, None]:
         """What a source offers, in its order, each with what was read; None for what is not to be read.
 
@@ -57,6 +62,7 @@ class ReadAhead:
         Args:
             offers: Of the source.
             is_new: Whether a page is to be read.
+            about: How many pages there are; 0 if that is not known.
 
         Raises:
             LinkStoreError: As :func:`~linkstore.ingest.readpage.read_page`.
@@ -71,21 +77,31 @@ class ReadAhead:
                 except Exception:
                     yield from self._read(pending, is_new, 0)
                     raise
-                pending.append((offered, self._begun(offered, is_new)))
+                self._offered += 1
+                pending.append((offered, self._begun(offered, is_new, about)))
                 yield from self._read(pending, is_new, self._jobs * _WAITING if self._workers else 0)
             yield from self._read(pending, is_new, 0)
         finally:
             if self._workers is not None:
                 self._workers.close()
 
-    def _begun(self, offered: Offered, is_new: Callable[[SourcePage], bool]) -> Future[bytes | str] | None:
+    def _begun(
+        self, offered: Offered, is_new: Callable[[SourcePage], bool], about: int
+    ) -> Future[bytes | str] | None:
         if isinstance(offered, BadInput) or self._jobs == 1 or not is_new(offered):
             return None
-        if self._workers is None and self._spent >= PATIENCE:
+        if self._workers is None and self._is_much(about):
             self._workers = Workers.started(self._jobs, self._links, self._linkers.site, offered)
             if self._workers is None:
                 self._jobs = 1
         return None if self._workers is None else self._workers.submit(offered)
+
+    def _is_much(self, about: int) -> bool:
+        """Whether there is enough to read for processes; told by what was read so far."""
+        left = about - self._offered
+        return self._spent >= PATIENCE or (
+            self._spent >= _GLIMPSE and self._spent * left >= _MUCH * self._offered
+        )
 
     def _read(
         self, pending: deque[_Pending], is_new: Callable[[SourcePage], bool], waiting: int

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from langchain_core.documents import Document
 from stores import embedding
 
 from linkstore import LinkStore
@@ -29,6 +30,8 @@ from linkstore.ingest import (
     readahead,
     workers,
 )
+from linkstore.ingest.documents import Linkers
+from linkstore.ingest.workers import Workers
 from linkstore.urls import Site
 
 WIKI = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11">
@@ -268,8 +271,27 @@ def test_no_process_is_left_after_a_run_or_an_interrupt(importable, monkeypatch)
 
 def test_few_pages_start_no_process(tmp_path, monkeypatch):
     monkeypatch.setattr(readahead, "PATIENCE", 60.0)
+    monkeypatch.setattr(readahead, "_MUCH", 600.0)
     monkeypatch.setattr(workers._Process, "ask", lambda *_: pytest.fail("a process was asked"))
     assert run(index_folder, html_site(tmp_path / "site"), 2)[1].pages.added == COUNT + 1
+
+
+@pytest.mark.parametrize(("about", "early"), [(10_000, True), (5, False), (0, False)])
+def test_processes_start_early_where_the_first_pages_tell_of_many(monkeypatch, about, early):
+    asked = []
+    monkeypatch.setattr(readahead, "PATIENCE", 600.0)
+    monkeypatch.setattr(readahead, "_GLIMPSE", 0.03)
+    monkeypatch.setattr(Workers, "started", lambda *arguments: asked.append(arguments))
+
+    def read():
+        time.sleep(0.02)
+        return [Document(page_content="text", id="t")]
+
+    pages = [SourcePage(url=f"{n}", digest="1", read=read) for n in range(5)]
+    ahead = readahead.ReadAhead(Linkers((), Site()), (), 2)
+    given = list(ahead.pages(iter(pages), lambda page: True, about))
+    assert [page.url for page, _ in given] == [f"{n}" for n in range(5)]
+    assert bool(asked) == early
 
 
 SCRIPT = """
