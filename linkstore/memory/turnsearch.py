@@ -10,6 +10,7 @@ turns of that time gain, and those around it half as much: what happened is spok
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -21,7 +22,18 @@ from linkstore.lexical import question_terms
 from linkstore.memory.speakers import SPEAKER
 from linkstore.memory.turns import BACK, HAS_TURN, NEXT_TURN
 from linkstore.order import ranked
-from linkstore.plans import Groups, Matching, Members, Memberships, Plan, Reached, Side
+from linkstore.plans import (
+    Candidates,
+    Find,
+    Groups,
+    Ids,
+    Matching,
+    Members,
+    Memberships,
+    Plan,
+    Reached,
+    Tags,
+)
 from linkstore.strategies import Question, Traversing
 from linkstore.strategies.firststage import FirstStage, first_stage
 from linkstore.strategies.paths import hits_of
@@ -94,11 +106,11 @@ class TurnSearch(Traversing):
         if not len(first.refs):
             return none_found(trail, question, POOL, self, first.highest)
         faded = np.float32(WHEN if _WHEN.match(question.text) else 1.0)
-        after = yield from _neighbours(first.refs, "out", "in", question)
-        before = yield from _neighbours(first.refs, "in", "out", question)
+        after = yield from _after(first.refs, question)
+        before = yield from _before(first.refs, question)
         best = first.refs[(yield from ranked(first.refs, _own(first), _SEEDS))]
-        after_next = yield from _further(after, best, "out", "in", question)
-        before_last = yield from _further(before, best, "in", "out", question)
+        after_next = yield from _further(after, best, _after, question)
+        before_last = yield from _further(before, best, _before, question)
         sides = (after, before, after_next, before_last)
         known = _joined(first, *sides)
         own = first.scores_of(known)
@@ -156,32 +168,62 @@ def _stem(word: str) -> tuple[str, bool]:
     return word, False
 
 
-def _neighbours(refs: Ints, leave: Side, arrive: Side, question: Question) -> Plan[Neighbours]:
-    """The turns on the other side of the links of turns."""
-    left: Memberships = yield Groups(refs=refs, side=leave, kinds=frozenset({NEXT_TURN}))
+def _after(refs: Ints, question: Question) -> Plan[Neighbours]:
+    """The turns that follow turns."""
+    left: Memberships = yield Groups(refs=refs, side="out", kinds=frozenset({NEXT_TURN}))
     groups, at = np.unique(left.group, return_inverse=True)
     reached: Reached = yield Members(
         groups=groups,
-        side=arrive,
+        side="in",
         vector=question.vector,
         take=_BESIDE,
         cap=_MOST,
         exclude=NO_REFS,
     )
-    leaving, arriving = _pairs(at, reached.group)
+    return _beside(refs, left, at, reached.group, reached.refs, reached.similarity)
+
+
+def _before(refs: Ints, question: Question) -> Plan[Neighbours]:
+    """The turns that turns follow: the tag of the link is the id of the turn, so no link group is read."""
+    left: Memberships = yield Groups(refs=refs, side="in", kinds=frozenset({NEXT_TURN}))
+    groups, at = np.unique(left.group, return_inverse=True)
+    tags: list[tuple[str, str]] = yield Tags(groups=groups)
+    found: Candidates = yield Find(ids=tuple(id for _, id in tags), vector=question.vector)
+    ids: list[str] = yield Ids(refs=found.refs)
+    place = {id: place for place, (_, id) in enumerate(tags)}
+    of = np.array([place[id] for id in ids], dtype=np.int64)
+    return _beside(refs, left, at, of, found.refs, found.similarity)
+
+
+def _beside(
+    refs: Ints, left: Memberships, at: Ints, of: Ints, reached: Ints, similarity: Floats
+) -> Neighbours:
+    """The turns next to others.
+
+    Args:
+        refs: The turns that were left.
+        left: Their link groups.
+        at: (m,) the link group of each entry of ``left``, as a position.
+        of: (n,) that of each turn reached.
+        reached: (n,) the turns reached.
+        similarity: (n,) theirs.
+    """
+    leaving, arriving = _pairs(at, of)
     return Neighbours(
         source=refs[left.document[leaving]],
-        refs=reached.refs[arriving],
+        refs=reached[arriving],
         weight=left.weight[leaving],
-        similarity=reached.similarity[arriving],
+        similarity=similarity[arriving],
     )
 
 
-def _further(near: Neighbours, best: Ints, leave: Side, arrive: Side, question: Question) -> Plan[Neighbours]:
-    """The turns two links away from the best ones, given the turns one link away."""
+def _further(
+    near: Neighbours, best: Ints, step: Callable[[Ints, Question], Plan[Neighbours]], question: Question
+) -> Plan[Neighbours]:
+    """The turns two links away from the best ones, given the turns one link away and the way to go on."""
     chosen = np.flatnonzero(np.isin(near.source, best))
     reached = near.refs[chosen]
-    further = yield from _neighbours(np.unique(reached), leave, arrive, question)
+    further = yield from step(np.unique(reached), question)
     first, second = _pairs(reached, further.source)
     weight = np.minimum(near.weight[chosen[first]], further.weight[second])
     return Neighbours(

@@ -26,6 +26,7 @@ from linkstore.backends.cassandra.corpus import Corpus
 from linkstore.backends.cassandra.cql import Tables, can_name_tables
 from linkstore.backends.cassandra.derived import DerivedRows
 from linkstore.backends.cassandra.entries import last_written, read_entries
+from linkstore.backends.cassandra.experience import Experience
 from linkstore.backends.cassandra.groups import GroupReader
 from linkstore.backends.cassandra.inspection import Inspection
 from linkstore.backends.cassandra.memberinspection import MemberInspection
@@ -101,6 +102,7 @@ class CassandraBackend(Backend):
         self._fetcher = Fetcher(self._tables, self._placement)
         self._members = GroupReader(self._tables, self._fetcher, self._buckets)
         self._corpus = Corpus()
+        self._experience = Experience()
         self._words = Words(self._tables, recorded, self._settings, self._corpus)
         self._inspection = Inspection(self._tables)
         self._lexical = recorded.lexical
@@ -287,8 +289,9 @@ class CassandraBackend(Backend):
         self._check_open()
         claimed = yield from self._is_claimed()
         limit, replicated = self._settings.scan_limit, self._placement.is_replicated
-        search = NearestSearch(self._tables, self._fetcher, limit, replicated=replicated)
-        within = Scope(scope, self._tables, self._fetcher, limit)
+        parts = self._tables, self._fetcher
+        search = NearestSearch(*parts, limit, self._experience, replicated=replicated)
+        within = Scope(scope, *parts, limit, self._experience)
         reader = CassandraReader(self._fetcher, self._members, search, self._words, within, empty=not claimed)
         return (yield from answered(plan, reader.answer))
 

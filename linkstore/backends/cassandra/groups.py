@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -14,13 +14,14 @@ from linkstore.backends.cassandra import derived_cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.members import bucket
 from linkstore.backends.cassandra.reading import Fetcher
-from linkstore.backends.cassandra.scopes import Scope
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.plans import Operation, Side
 
 MemberRow = tuple[str, str, bytes]
 """A member: tag, document id, states in the format of the native protocol."""
 Tag = tuple[str, str]
+Held = Callable[[Sequence[str]], Operation[set[str]]]
+"""Finds out which of some documents, named by id, are in a scope."""
 _PAGE: Final = 2_000
 """The most members of a partition that are read at once."""
 _FASTER: Final = 4
@@ -83,9 +84,16 @@ class GroupReader:
         return [found[group] for group in groups]
 
     def read_within(
-        self, groups: Sequence[Tag], side: Side, limit: int, scope: Scope
+        self, groups: Sequence[Tag], side: Side, limit: int, held: Held
     ) -> Operation[list[GroupRows]]:
-        """Like :meth:`read`, but only members in a scope; other members are skipped page by page."""
+        """Like :meth:`read`, but only members in a scope; other members are skipped page by page.
+
+        Args:
+            groups: The link groups.
+            side: Which members.
+            limit: How many members per group.
+            held: Tells which documents are in the scope.
+        """
         asked = list(dict.fromkeys(groups))
         found = yield from self._rows(asked, [], side, limit)
         parts = [part for group in asked for part in self._parts(group, found[group], limit)]
@@ -93,9 +101,9 @@ class GroupReader:
             found[group].rows.clear()
         most = limit
         while parts:
-            held = yield from scope.of(row[1] for part in parts for row in part.rows)
+            within = yield from held([row[1] for part in parts for row in part.rows])
             for part in parts:
-                found[part.group].rows += [row for row in part.rows if row[1] in held]
+                found[part.group].rows += [row for row in part.rows if row[1] in within]
             parts = [part for part in parts if part.more and len(found[part.group].rows) < limit]
             most = min(_FASTER * most, _PAGE)
             yield from self._further(parts, side, most)

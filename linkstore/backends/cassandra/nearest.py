@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.experience import Experience
 from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.rows import DocumentRow, is_whole, searchable
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
@@ -24,6 +26,8 @@ EXTRA: Final = 20
 Measured on 100,000 documents: recall of the best 4 is 0.93 if 4 are asked for, of the best 100 0.997 to 1 if
 100 are; with 20 more it is 1 for both.
 """
+_OF_ALL: Final = 2
+"""For a filter, this many times as many documents are requested without it first."""
 SCAN_PAGE: Final = 1000
 
 
@@ -35,11 +39,21 @@ class NearestSearch:
         fetcher: Reads documents at the consistency level of reads.
         scan_limit: Maximum number of documents to scan if fewer of the 1,000 nearest pass the filter than
             were requested.
+        experience: What is known about the equalities of filters.
         replicated: Whether a partition has several replicas. The index answers from a single replica; then
             the documents it returns are read again at the consistency level of reads.
     """
 
-    def __init__(self, tables: Tables, fetcher: Fetcher, scan_limit: int, *, replicated: bool) -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        fetcher: Fetcher,
+        scan_limit: int,
+        experience: Experience,
+        *,
+        replicated: bool,
+    ) -> None:
+        self._experience = experience
         self._tables = tables
         self._fetcher = fetcher
         self._scan_limit = scan_limit
@@ -51,32 +65,59 @@ class NearestSearch:
         Raises:
             FilterError: If more documents would have to be looked at than the limit allows.
         """
+        if not fetch.k:
+            return []
+        equal = searchable(dict(fetch.filter.equalities))
+        if equal and (best := (yield from self._among_all(fetch, equal))) is not None:
+            return best
         count = fetch.k + EXTRA
-        while fetch.k and count <= 4 * MOST:
-            asked = min(count, MOST)
-            proposed, found = yield from self._proposed(fetch, asked)
-            scores = _scores(found, fetch)
-            passes = np.array([fetch.filter.always or fetch.filter.matches(row.metadata()) for row in found])
-            passing = np.flatnonzero(passes)
-            if proposed < asked or (
-                len(passing) >= fetch.k and not self._tied_at_the_end(scores[passing], scores, fetch.k)
-            ):
-                return _best([found[at] for at in passing.tolist()], scores[passing], fetch.k)
+        while count <= 4 * MOST:
+            best = yield from self._among(fetch, equal, min(count, MOST))
+            if best is not None:
+                return best
             count *= 4
-        return (yield from self._scanned(fetch)) if fetch.k else []
+        return (yield from self._scanned(fetch))
+
+    def _among_all(self, fetch: Nearest, equal: Mapping[str, str]) -> Operation[list[DocumentRow] | None]:
+        """The same if they are among twice as many of the nearest documents; None if they are not.
+
+        If many documents satisfy the equalities of the filter, the index takes several times as long to find
+        the nearest of these as to find the nearest of all.
+        """
+        count = _OF_ALL * fetch.k + EXTRA
+        if count > MOST or not self._experience.may_be_near(equal):
+            return None
+        best = yield from self._among(fetch, {}, count)
+        if best is None:
+            self._experience.learn_few_near(equal)
+        return best
+
+    def _among(
+        self, fetch: Nearest, equal: Mapping[str, str], count: int
+    ) -> Operation[list[DocumentRow] | None]:
+        """The ``k`` nearest among ``count`` candidates with these equalities; None if there may be others."""
+        proposed, found = yield from self._proposed(fetch, equal, count)
+        scores = _scores(found, fetch)
+        passes = np.array([fetch.filter.always or fetch.filter.matches(row.metadata()) for row in found])
+        passing = np.flatnonzero(passes)
+        enough = len(passing) >= fetch.k and not self._tied_at_the_end(scores[passing], scores, fetch.k)
+        if proposed < count or enough:
+            return _best([found[at] for at in passing.tolist()], scores[passing], fetch.k)
+        return None
 
     def _tied_at_the_end(self, passing: Floats, found: Floats, k: int) -> bool:
         """Whether documents beyond the candidates may have the same score as the last result."""
         return len(found) < MOST and bool(np.sort(passing)[-k] <= found.min())
 
-    def _proposed(self, fetch: Nearest, limit: int) -> Operation[tuple[int, list[DocumentRow]]]:
-        """Ask the server's index, with the equalities of the filter that it can look up.
+    def _proposed(
+        self, fetch: Nearest, equal: Mapping[str, str], limit: int
+    ) -> Operation[tuple[int, list[DocumentRow]]]:
+        """Ask the server's index for documents with these equalities.
 
         Returns the number of candidates, and the candidates that exist.
         """
-        asked = searchable(dict(fetch.filter.equalities))
-        values = (*(part for pair in asked.items() for part in pair), fetch.vector, limit)
-        text = cql.nearest(self._tables, len(asked), whole=not self._replicated)
+        values = (*(part for pair in equal.items() for part in pair), fetch.vector, limit)
+        text = cql.nearest(self._tables, len(equal), whole=not self._replicated)
         statement = Statement(cql=text, values=values, level="one", page_limit=limit)
         (rows,) = yield Requests(statements=(statement,), what="search for similar documents")
         if self._replicated:

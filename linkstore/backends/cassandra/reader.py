@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -41,6 +42,8 @@ from linkstore.plans import (
 from linkstore.vectors import Bools, Floats, Ints, similarities
 
 _NO_FLOATS: Final = np.empty(0, np.float32)
+_MOST_OF: Final = 2
+"""Documents are read in full to check them if this share of them at least is needed: one of so many."""
 
 
 class CassandraReader(LexicalReader):
@@ -135,7 +138,7 @@ class CassandraReader(LexicalReader):
     def members(self, fetch: Members) -> Operation[Reached]:
         """Read the partitions of link groups, and the documents whose exact vectors are needed."""
         tags = [self._groups.tags[group] for group in fetch.groups.tolist()]
-        groups = yield from self._read_groups(tags, fetch.side, fetch.cap + 1)
+        groups = yield from self._read_groups(tags, fetch)
         pool = Pool(self._known, tags, groups, fetch)
         if not (fetch.filter.always and fetch.links.always):
             yield from self._read(pool.refs.tolist())
@@ -144,12 +147,21 @@ class CassandraReader(LexicalReader):
             yield from self._read(undecided)
         return pool.reached()
 
-    def _read_groups(
-        self, tags: Sequence[tuple[str, str]], side: Side, limit: int
-    ) -> Operation[list[GroupRows]]:
+    def _read_groups(self, tags: Sequence[tuple[str, str]], fetch: Members) -> Operation[list[GroupRows]]:
+        limit = fetch.cap + 1
         if self._scope.everything:
-            return (yield from self._members.read(tags, side, limit))
-        return (yield from self._members.read_within(tags, side, limit, self._scope))
+            return (yield from self._members.read(tags, fetch.side, limit))
+        needed = len(tags) * fetch.take if fetch.best is None else 0
+        return (yield from self._members.read_within(tags, fetch.side, limit, partial(self._held, needed)))
+
+    def _held(self, needed: int, ids: Sequence[str]) -> Operation[set[str]]:
+        """Which documents are in the scope. If most of them are needed anyway, they are read in full."""
+        if len(ids) > _MOST_OF * needed:
+            return (yield from self._scope.of(ids))
+        refs = [self._known.ref(id) for id in ids]
+        self._scope.charge(len(self._known.unread(refs)))
+        yield from self._read(refs)
+        return {id for id, ref in zip(ids, refs, strict=True) if self._known.rows[ref] is not None}
 
     def lexical(self, fetch: Lexical) -> Operation[Worded]:
         """Read the partitions of words, and documents until the best ones are known."""

@@ -36,7 +36,8 @@ class Documents:
         self.ids: list[str] = []
         self.rows: list[DocumentRow | None] = []
         self._read = bytearray()
-        self._weights: dict[tuple[int, Side, str], dict[tuple[str, str], float]] = {}
+        self._weights: dict[int, dict[Side, dict[tuple[str, str], float]]] = {}
+        self._passing: dict[tuple[int, Side, str], dict[tuple[str, str], float]] = {}
 
     def ref(self, id: str) -> int:
         """The ref of an id."""
@@ -90,16 +91,18 @@ class Documents:
             side: The side of the link groups.
             links: Condition on the data of links; other links do not count.
         """
-        known = self._weights.get((ref, side, links.key))
-        if known is None:
-            known = self._weights[ref, side, links.key] = self._weighed(ref, side, links)
-        return known
-
-    def _weighed(self, ref: int, side: Side, links: Condition) -> dict[tuple[str, str], float]:
         row = self.rows[ref]
         if row is None:
             return {}
-        return row.weights(side) if links.always else row.passing(side, links)
+        if links.always:
+            known = self._weights.get(ref)
+            if known is None:
+                known = self._weights[ref] = row.weights()
+            return known[side]
+        passing = self._passing.get((ref, side, links.key))
+        if passing is None:
+            passing = self._passing[ref, side, links.key] = row.passing(side, links)
+        return passing
 
     def vectors(self, refs: Sequence[int]) -> Floats:
         """(n, d) vectors."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import orjson
@@ -36,6 +37,10 @@ LONGEST_TERM: Final = 512
 _SIZE: Final = struct.Struct(">i")
 _WEIGHT: Final = struct.Struct(">f")
 _PARTS: Final = 4
+_PARSED: Final = 1 << 14
+"""How many different links are kept parsed."""
+_SHORT: Final = 512
+"""Links of at most this many bytes are."""
 _SIDES: Final[Mapping[str, tuple[Side, ...]]] = {"out": ("out",), "in": ("in",), "bidir": ("out", "in")}
 
 
@@ -89,16 +94,17 @@ class DocumentRow:
                 found.append(_WEIGHT.unpack_from(packed, at + _SIZE.size)[0])
         return max(found, default=None)
 
-    def weights(self, side: Side) -> dict[tuple[str, str], float]:
-        """The link groups it belongs to on one side, with the highest weight of its links."""
-        return {
-            (kind, tag): weight for (kind, tag, of), weight in memberships(self.links).items() if of == side
-        }
+    def weights(self) -> dict[Side, dict[tuple[str, str], float]]:
+        """The link groups it belongs to on each side, with the highest weight of its links."""
+        found: dict[Side, dict[tuple[str, str], float]] = {"out": {}, "in": {}}
+        for (kind, tag, side), weight in memberships(self.links).items():
+            found[side][kind, tag] = weight
+        return found
 
     def passing(self, side: Side, condition: Condition) -> dict[tuple[str, str], float]:
-        """The same for links whose data pass a condition; the data are only in the JSON."""
+        """The groups of one side for links whose data pass a condition; the data are only in the JSON."""
         if not has_link_data(self.packed):
-            return self.weights(side) if condition.matches({}) else {}
+            return self.weights()[side] if condition.matches({}) else {}
         return passing_weights(read_links(self.packed, self.id), side, condition)
 
     def record(self) -> Record:
@@ -139,20 +145,32 @@ def links_of(packed: bytes | None) -> list[StoredLink]:
     """
     if packed is None:
         return []
-    parts: list[bytes] = []
+    found: list[StoredLink] = []
     (size,) = _SIZE.unpack_from(packed)
     at, end = 3 * _SIZE.size + size, len(packed)  # after the JSON, the size of the set, and its length
     while at < end:
-        at += _SIZE.size  # skip the size of the tuple
-        for _ in range(_PARTS):
-            (size,) = _SIZE.unpack_from(packed, at)
-            at += _SIZE.size
-            parts.append(packed[at : at + size])
-            at += size
-    texts = [part.decode() for part in parts[0::4]], [part.decode() for part in parts[1::4]]
-    directions = [part.decode() for part in parts[2::4]]
-    weights = [_WEIGHT.unpack(part)[0] for part in parts[3::4]]
-    return list(zip(*texts, directions, weights, strict=True))
+        (size,) = _SIZE.unpack_from(packed, at)
+        at += _SIZE.size + size
+        read = _link_of if size > _SHORT else _short_link_of
+        found.append(read(packed[at - size : at]))
+    return found
+
+
+def _link_of(packed: bytes) -> StoredLink:
+    """One link of the set."""
+    parts, at = [], 0
+    for _ in range(_PARTS):
+        (size,) = _SIZE.unpack_from(packed, at)
+        at += _SIZE.size + size
+        parts.append(packed[at - size : at])
+    kind, tag, direction, weight = parts
+    return kind.decode(), tag.decode(), direction.decode(), _WEIGHT.unpack(weight)[0]
+
+
+@lru_cache(maxsize=_PARSED)
+def _short_link_of(packed: bytes) -> StoredLink:
+    """The same, cached: many documents have the same link."""
+    return _link_of(packed)
 
 
 def written_links(packed: bytes | None) -> bytes:

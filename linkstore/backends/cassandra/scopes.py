@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import orjson
 
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.experience import Experience
 from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.rows import DocumentRow, searchable
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
@@ -17,9 +18,11 @@ from linkstore.filters import Condition
 from linkstore.plans import Operation
 
 _FEW: Final = 1_000
-"""Beyond this many documents checked by id, the server's index is asked for all that may be in the scope."""
+"""Beyond this many documents to check, the server's index is asked for those that may be in the scope."""
 _LISTED: Final = 20_000
-"""If the index returns more than this many, the remaining documents are checked by id."""
+"""The index is asked for at most this many."""
+_GROWTH: Final = 2
+"""The index is asked again for at least this many times what it had more of."""
 _PAGE: Final = 5_000
 
 
@@ -27,17 +30,22 @@ class Scope:
     """The documents that exist for a plan; each is checked once.
 
     There are two ways to check many documents: read the metadata of each, or, if the filter has an equality
-    that few documents satisfy, ask the server's index for these.
+    that few documents satisfy, ask the server's index for these. A document costs about the same in both
+    ways, so the index is asked for at most as many as there are to check. If it has more, this is remembered.
 
     Args:
         condition: The condition that documents must pass.
         tables: The tables of the store.
         fetcher: Reads documents by id.
         limit: Maximum number of documents to check.
+        experience: What is known about the equalities of filters.
     """
 
-    def __init__(self, condition: Condition, tables: Tables, fetcher: Fetcher, limit: int) -> None:
+    def __init__(
+        self, condition: Condition, tables: Tables, fetcher: Fetcher, limit: int, experience: Experience
+    ) -> None:
         self.condition = condition
+        self._experience = experience
         self._limit = limit
         self._judged = 0
         self._tables = tables
@@ -71,19 +79,28 @@ class Scope:
         """
         asked = dict.fromkeys(ids)
         unknown = self._unknown(asked)
-        if unknown and self._equalities and len(self._verdicts) + len(unknown) > _FEW:
-            yield from self._list()
+        if at_most := self._worth_listing(unknown):
+            yield from self._list(at_most)
             unknown = self._unknown(asked)
-        self._judged += 0 if sample else len(unknown)
+        if not sample:
+            self.charge(len(unknown))
+        for start in range(0, len(unknown), _PAGE):
+            yield from self._judge(unknown[start : start + _PAGE])
+        return {id for id in asked if self._verdict(id)}
+
+    def charge(self, documents: int) -> None:
+        """Count documents that are checked.
+
+        Raises:
+            FilterError: If there are now more than the limit allows.
+        """
+        self._judged += documents
         if self._judged > self._limit:
             raise FilterError(
                 f"more than scan_limit ({self._limit:,}) documents must be looked at to tell what the filter"
                 " leaves: add an equality that few documents have, which the server looks up, or raise"
                 " scan_limit"
             )
-        for start in range(0, len(unknown), _PAGE):
-            yield from self._judge(unknown[start : start + _PAGE])
-        return {id for id in asked if self._verdict(id)}
 
     def _unknown(self, ids: Iterable[str]) -> list[str]:
         return [] if self._listed is not None else [id for id in ids if id not in self._verdicts]
@@ -99,15 +116,31 @@ class Scope:
         self._verdicts.update(dict.fromkeys(ids, False))
         self._verdicts.update((id, self._passes(attributes)) for id, attributes in rows)
 
-    def _list(self) -> Operation[None]:
-        """List the documents of the scope by the server's index, unless there are too many."""
-        values = (*(part for pair in self._equalities.items() for part in pair), _LISTED + 1)
+    def _worth_listing(self, unknown: Sequence[str]) -> int:
+        """How many documents to ask the server's index for; 0 if the unknown ones are checked by id."""
+        if not unknown or not self._equalities:
+            return 0
+        if self._judged + len(unknown) > self._limit:
+            return _LISTED
+        to_check = min(len(self._verdicts) + len(unknown), _LISTED)
+        more_than = self._experience.more_than(self._equalities)
+        return to_check if to_check > max(_FEW, _GROWTH * more_than) else 0
+
+    def _list(self, at_most: int) -> Operation[None]:
+        """List the documents of the scope by the server's index; if there are more, only some of them."""
+        values = (*(part for pair in self._equalities.items() for part in pair), at_most + 1)
         text = cql.read_equal(self._tables, len(self._equalities))
         statement = Statement(cql=text, values=values)
         (rows,) = yield Requests(statements=(statement,), what="look up the documents of a filter")
-        if len(rows) <= _LISTED:
+        if len(rows) <= at_most:
             self._listed = {id for id, attributes in rows if self._passes(attributes)}
-        self._equalities = {}
+            return
+        self._experience.learn_more_than(self._equalities, at_most)
+        for id, attributes in rows:
+            if id not in self._verdicts:
+                self._verdicts[id] = self._passes(attributes)
+        if at_most == _LISTED:
+            self._equalities = {}
 
     def _passes(self, attributes: str) -> bool:
         return self.condition.matches(orjson.loads(attributes))
