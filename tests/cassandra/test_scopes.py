@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import count
 
 import numpy as np
@@ -126,8 +127,8 @@ def test_a_search_that_would_look_at_too_many_is_refused(opened) -> None:
         whole.within(BY_NAME).plan(_found("needle"))
 
 
-def _found(word: str):
-    found = yield Lexical(terms=(word,), k=5)
+def _found(word: str, k: int = 5):
+    found = yield Lexical(terms=(word,), k=k)
     return (yield Ids(refs=found.refs))
 
 
@@ -167,3 +168,67 @@ def test_a_document_hidden_during_a_search_is_told_of_in_one_state(opened) -> No
     assert names == ["a"]
     assert set(members) == {"a", "b"}  # a as it was when it was named, b as it is now
     assert mine.within(PUBLIC).near(5) == ["b"]
+
+
+def test_a_listing_is_no_longer_than_what_is_checked_and_is_not_repeated(opened, monkeypatch) -> None:
+    from linkstore.backends.cassandra import scopes
+
+    monkeypatch.setattr(scopes, "_FEW", 20)
+    whole = probe(opened())
+    whole.put(*(record(f"p{n}", 0.5, text="hay", access="all") for n in range(120)))
+    whole.put(*(record(f"n{n}", 0.5, text="needle", access="all") for n in range(30)))
+    whole.put(*(record(f"h{n}", 0.5, text="needle", access="staff") for n in range(10)))
+    monkeypatch.setattr(type(whole.backend._words._search), "_totals_within", _no_totals)
+    public, ran = whole.within(PUBLIC), _counted(whole.backend)
+    for listed, checked in ((41, 40), (0, 40)):
+        assert len(public.plan(_found("needle", 50))) == 30
+        assert ran.pop("look up the documents of a filter", 0) == listed
+        assert ran.pop("read what filters ask for", 0) <= checked
+
+
+def _no_totals(_search, _scope):
+    from linkstore.backends.cassandra.corpus import Totals
+
+    yield from ()
+    return Totals(150, 150)
+
+
+def test_the_nearest_are_asked_for_without_the_filter_if_most_pass_it(opened) -> None:
+    whole = probe(opened())
+    whole.put(*(record(f"p{n:03}", n / 200, access="all") for n in range(100)))
+    whole.put(*(record(f"h{n:03}", n / 200, access="staff") for n in range(20)))
+    texts = _statements(whole.backend)
+    assert whole.within(PUBLIC).near(5) == [f"p{n:03}" for n in range(99, 94, -1)]
+    assert ["WHERE" in text for text in texts] == [False]
+    whole.put(*(record(f"h{n:03}", 0.9, access="staff") for n in range(100)))
+    texts.clear()
+    for _ in range(2):
+        assert whole.within(PUBLIC).near(5) == [f"p{n:03}" for n in range(99, 94, -1)]
+    assert ["WHERE" in text for text in texts if "ANN" in text] == [False, True, True]
+
+
+def _counted(backend) -> Counter[str]:
+    """Counts rows by what they are for, from now on."""
+    ran: Counter[str] = Counter()
+    run = backend._executor.run
+
+    def counting(requests):
+        answers = run(requests)
+        ran[requests.what] += sum(map(len, answers))
+        return answers
+
+    backend._executor.run = counting
+    return ran
+
+
+def _statements(backend) -> list[str]:
+    """The statements that are run from now on."""
+    texts: list[str] = []
+    run = backend._executor.run
+
+    def noting(requests):
+        texts.extend(statement.cql for statement in requests.statements)
+        return run(requests)
+
+    backend._executor.run = noting
+    return texts

@@ -128,10 +128,15 @@ class TestEstimates:
         known.learn(Totals(corpus.ALWAYS_COUNTED, 5_000))
         assert known.known() is None, "so few are counted anew"
         known.learn(Totals(4_000, 40_000))
-        known.add(-1, -30)
-        assert known.known() == Totals(3_999, 39_970)
+        mine = parse_filter({"access": "me"})
+        known.learn(Totals(2_000, 9_000), mine)
+        known.add([('{"access": "me"}', 5), ('{"access": "you"}', 7)], [('{"access": "you"}', 30)])
+        assert known.known() == Totals(4_001, 39_982)
+        assert known.known(mine) == Totals(2_001, 9_005)
+        known.add([('{"access": "you"}', 5)], [('{"access": "me"}', 5)])
+        assert known.known(mine) == Totals(2_000, 9_000)
         now[0] += corpus.SECONDS
-        assert known.known() is None
+        assert known.known() is known.known(mine) is None
 
     def test_the_average_of_no_words_divides(self):
         assert Totals(3, 0).average == Totals().average == 1

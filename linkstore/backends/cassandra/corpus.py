@@ -9,9 +9,11 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from linkstore.backends.cassandra.postingreading import Reading
 from linkstore.backends.cassandra.postings import HEAD, PARTS
+from linkstore.filters import EVERYTHING, Condition
 
 ALWAYS_COUNTED: Final = 1_000
 """Up to this many documents are counted again for every query."""
@@ -23,7 +25,11 @@ MOST_COUNTED: Final = 100_000
 """To count the documents of a scope, at most this many are read; beyond that, the count is an estimate."""
 REMEMBERED: Final = 1_000
 """For how many scopes the last count is kept."""
+CHECKED: Final = 10_000
+"""A change is followed by at most this many checks of a document against a scope, about 10 µs each."""
 _HASHES: Final = float(1 << 64)
+Counted = tuple[str, int]
+"""A document: its metadata without links, as JSON, and its number of words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,29 +57,50 @@ class Corpus:
     """
 
     def __init__(self) -> None:
-        self._last: dict[str, tuple[Totals, float]] = {}
+        self._last: dict[str, tuple[Condition, Totals, float]] = {}
 
-    def known(self, scope: str = "") -> Totals | None:
+    def known(self, scope: Condition = EVERYTHING) -> Totals | None:
         """The last count of the documents in a scope, if it is recent enough."""
-        last = self._last.get(scope)
+        last = self._last.get(scope.key)
         if last is None:
             return None
-        totals, until = last
+        _, totals, until = last
         return totals if totals.documents > ALWAYS_COUNTED and time.monotonic() < until else None
 
-    def learn(self, totals: Totals, scope: str = "") -> None:
+    def learn(self, totals: Totals, scope: Condition = EVERYTHING) -> None:
         """Store a new count."""
         if len(self._last) >= REMEMBERED:
             self._last = {}
-        self._last[scope] = totals, time.monotonic() + SECONDS
+        self._last[scope.key] = scope, totals, time.monotonic() + SECONDS
 
-    def add(self, documents: int, words: int) -> None:
-        """Add what was written; numbers are negative for removals. Discards the counts of scopes."""
-        last = self._last.get("")
-        self._last = {}
-        if last is not None:
-            totals, until = last
-            self._last[""] = Totals(totals.documents + documents, totals.words + words), until
+    def add(self, written: Sequence[Counted], replaced: Sequence[Counted]) -> None:
+        """Add documents that were written to the counts, and subtract those that they replaced.
+
+        If these are too many, the counts of scopes are discarded instead.
+        """
+        now = time.monotonic()
+        last = {key: count for key, count in self._last.items() if now < count[2]}
+        if len(last) * (len(written) + len(replaced)) > CHECKED:
+            last = {key: count for key, count in last.items() if key == EVERYTHING.key}
+        self._last = {
+            key: (scope, _changed(totals, scope, written, replaced), until)
+            for key, (scope, totals, until) in last.items()
+        }
+
+
+def _changed(
+    totals: Totals, scope: Condition, written: Sequence[Counted], replaced: Sequence[Counted]
+) -> Totals:
+    """The totals of a scope after a change."""
+    added, gone = (_lengths_within(scope, documents) for documents in (written, replaced))
+    return Totals(totals.documents + len(added) - len(gone), totals.words + sum(added) - sum(gone))
+
+
+def _lengths_within(scope: Condition, documents: Sequence[Counted]) -> list[int]:
+    """The lengths of the documents in a scope."""
+    return [
+        length for attributes, length in documents if scope.always or scope.matches(orjson.loads(attributes))
+    ]
 
 
 def rows_a_part(buckets: int) -> int:

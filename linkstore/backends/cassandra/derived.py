@@ -31,6 +31,7 @@ class State:
         written: Latest write time of its columns; 0 if it is not written yet.
         lifetime: Seconds until it expires; None: never.
         links: Its links as JSON, as in its metadata.
+        attributes: Its metadata without links, as JSON.
         members: Its members of link groups.
         words: Its words; None in a store without lexical search.
     """
@@ -39,6 +40,7 @@ class State:
     written: int = 0
     lifetime: int | None = None
     links: str = ""
+    attributes: str = "{}"
     members: DocumentMembers
     words: DocumentWords | None = None
 
@@ -82,11 +84,12 @@ class DerivedRows:
         self._members = MemberStatements(tables, fetcher, lifetime)
         self._postings = PostingStatements(tables, fetcher, lifetime)
 
-    def state(self, record: Record, code: bytes) -> State:
+    def state(self, record: Record, attributes: str, code: bytes) -> State:
         """The state of a document once a record is written."""
         weights = memberships(stored_links(record.links))
         return State(
             id=record.id,
+            attributes=attributes,
             members=DocumentMembers(id=record.id, weights=weights, vector=record.vector, code=code),
             words=DocumentWords.of(record.id, record.text, record.metadata) if self._lexical else None,
         )
@@ -126,6 +129,7 @@ class DerivedRows:
             written=max(written, linked),
             lifetime=lifetime,
             links=written_links(links).decode(),
+            attributes=attributes,
             members=DocumentMembers(id=id, weights=memberships(links_of(links)), vector=vector),
             words=words,
         )

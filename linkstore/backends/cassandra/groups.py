@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -14,14 +14,13 @@ from linkstore.backends.cassandra import derived_cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.members import bucket
 from linkstore.backends.cassandra.reading import Fetcher
+from linkstore.backends.cassandra.scopes import Held
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.plans import Operation, Side
 
 MemberRow = tuple[str, str, bytes]
 """A member: tag, document id, states in the format of the native protocol."""
 Tag = tuple[str, str]
-Held = Callable[[Sequence[str]], Operation[set[str]]]
-"""Finds out which of some documents, named by id, are in a scope."""
 _PAGE: Final = 2_000
 """The most members of a partition that are read at once."""
 _FASTER: Final = 4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import orjson
@@ -24,6 +24,8 @@ _LISTED: Final = 20_000
 _GROWTH: Final = 2
 """The index is asked again for at least this many times what it had more of."""
 _PAGE: Final = 5_000
+Held = Callable[[Sequence[str]], Operation[set[str]]]
+"""Finds out which of some documents, named by id, are in a scope."""
 
 
 class Scope:

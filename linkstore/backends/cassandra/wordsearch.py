@@ -162,13 +162,13 @@ class WordSearch:
 
     def _totals_within(self, scope: Scope) -> Operation[Totals]:
         """The number of documents in a scope, counted unless known."""
-        totals = self._corpus.known(scope.condition.key)
+        totals = self._corpus.known(scope.condition)
         if totals is None:
             a_part, parts = rows_a_part(self._buckets), partitions_of(EVERY_DOCUMENT, self._buckets)
             readings = [Reading(EVERY_DOCUMENT, at, a_part) for at in parts]
             yield from read_within(self._tables, readings, scope, MOST_COUNTED // (PARTS * self._buckets))
             totals = count_within(readings)
-            self._corpus.learn(totals, scope.condition.key)
+            self._corpus.learn(totals, scope.condition)
         return totals
 
     def _finish_within(self, words: Sequence[WordRows], scope: Scope) -> Operation[None]:

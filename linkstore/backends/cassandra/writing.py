@@ -174,7 +174,7 @@ class ChangeWriter:
         return Counter(added=len(changed) - updated, updated=updated, unchanged=len(prepared) - len(changed))
 
     def _store(self, items: Sequence[Prepared]) -> Operation[None]:
-        new = {item.record.id: self._derived.state(item.record, item.code) for item in items}
+        new = {item.record.id: self._derived.state(item.record, item.attributes, item.code) for item in items}
         yield from self._run("write members and words", self._derived.add(new.values(), self._at))
         yield from self._finish((yield from self._put(items, new)))
 
@@ -306,8 +306,8 @@ class ChangeWriter:
         """Tell the corpus how the numbers of documents and words changed."""
         now = [step.now for step in steps if step.now]
         before = [step.before for step in steps if step.before and step.before.written]
-        words = sum(state.length for state in now) - sum(state.length for state in before)
-        self._corpus.add(len(now) - len(before), words)
+        written, replaced = ([(state.attributes, state.length) for state in part] for part in (now, before))
+        self._corpus.add(written, replaced)
 
     def _run(self, what: str, statements: Iterable[Statement]) -> Operation[None]:
         all_of_them = tuple(statements)
