@@ -31,7 +31,7 @@ from linkstore.vectors import Floats, unit_vector
 PIECES: Final = 100_000
 LENGTH: Final = 200
 K: Final = 20
-_LIMITS: Final = IngestSettings(limits=ChunkLimits(longest=LENGTH, shortest=LENGTH // 4))
+SMALL_PIECES: Final = IngestSettings(limits=ChunkLimits(longest=LENGTH, shortest=LENGTH // 4))
 
 
 def cost(data: Path, embedding: Embeddings, questions: int = 300) -> list[dict[str, Any]]:
@@ -56,7 +56,7 @@ def fill(store: LinkStore, data: Path, sets: Sequence[RowSet], folder: Path) -> 
     """Index the site, which is unpacked in ``folder``, and add passages until there are enough pieces."""
     with tarfile.open(data / "docs_site" / "peps_html.tar.xz") as tar:
         tar.extractall(folder / "site", filter="data")
-    index_folder(store, folder / "site", settings=_LIMITS)
+    index_folder(store, folder / "site", settings=SMALL_PIECES)
     missing = PIECES - store.survey().documents
     pieces = [piece for one in sets for piece in _pieces(one)][: max(0, missing)]
     if len(pieces) != missing:

@@ -1,8 +1,8 @@
 """The approximate index: usearch's HNSW graph over document keys, in a file that can be deleted and rebuilt.
 
 Method: Y. Malkov and D. Yashunin, "Efficient and robust approximate nearest neighbor search using
-hierarchical navigable small world graphs", TPAMI 2018. Its vectors are int8, see :mod:`quantizing`; its
-candidates are scored again exactly.
+hierarchical navigable small world graphs", TPAMI 2018. Its vectors are less their mean and int8, see
+:mod:`centring` and :mod:`quantizing`; its candidates are scored again exactly.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ import mmap
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 
+from linkstore.backends.embedded.centring import ASKED_SHARE, append_centre, centred, read_centre
 from linkstore.backends.embedded.files import matches, write_file
 from linkstore.backends.embedded.islands import lost_keys
-from linkstore.backends.embedded.quantizing import quantized
+from linkstore.backends.embedded.quantizing import Codes, quantized
 from linkstore.embeddings.cpp_runtime import share_cpp_runtime
 from linkstore.errors import BackendError
 from linkstore.vectors import Floats, Ints
@@ -69,21 +70,29 @@ class SavedIndex:
         index: The usearch index.
         covered: The largest document key that it covers.
         change: The change it is of; it lacks documents removed before.
+        centre: What is subtracted from vectors; None while the index is empty.
     """
 
     index: Any
     covered: int
     change: int
+    centre: Floats | None = None
 
     @classmethod
     def load(cls, path: Path, digest: str, covered: int, change: int) -> SavedIndex | None:
         """Map a file; None if its hash is not ``digest``."""
-        index = _load(path, digest, view=True)
-        return None if index is None else cls(index, covered, change)
+        loaded = _load(path, digest, view=True)
+        return None if loaded is None else cls(loaded[0], covered, change, loaded[1])
 
     def propose(self, vector: Floats, count: int, change: int) -> tuple[Ints, int] | None:
         """See :class:`AnnIndex`; never busy."""
-        return (_search(self.index, vector, count), self.covered) if self.change <= change else None
+        if self.change > change:
+            return None
+        return _search(self.index, self.codes(vector, ASKED_SHARE), count), self.covered
+
+    def codes(self, vectors: Floats, share: float = 1.0) -> Codes:
+        """Vectors as the index has them; ``share`` of the centre is subtracted."""
+        return quantized(vectors if self.centre is None else centred(vectors, share * self.centre))
 
 
 class LiveIndex:
@@ -140,9 +149,9 @@ class LiveIndex:
 
     def load(self, path: Path, digest: str, covered: int, change: int) -> None:
         """Begin with the index in a file; does nothing if the file's hash is not ``digest``."""
-        index = _load(path, digest, view=False)
-        if index is not None:
-            self._current = SavedIndex(index, covered, change)
+        loaded = _load(path, digest, view=False)
+        if loaded is not None:
+            self._current = SavedIndex(loaded[0], covered, change, loaded[1])
 
     def drop(self) -> None:
         """Discard the index."""
@@ -157,16 +166,19 @@ class LiveIndex:
             covered: The key up to which the index is complete afterwards.
             change: The change that the index is of afterwards.
         """
+        sample = vectors(keys[:: -(-len(keys) // BATCH)]) if len(keys) and not len(self) else None
         for start in range(0, len(keys), BATCH):
             batch = keys[start : start + BATCH]
             rows = vectors(batch)
             taken = self._take_away()
-            _add(taken.index, batch, rows, threads=0 if len(batch) >= PARALLEL_FROM else 1)
-            self._current = SavedIndex(taken.index, int(batch[-1]), change)
+            if sample is not None:
+                taken, sample = replace(taken, centre=sample.mean(axis=0)), None
+            _add(taken, batch, rows, threads=0 if len(batch) >= PARALLEL_FROM else 1)
+            self._current = replace(taken, covered=int(batch[-1]), change=change)
             if self._told is not None:
                 self._told(self.covered)
         if self._current is not None:
-            self._current = SavedIndex(self._current.index, covered, change)
+            self._current = replace(self._current, covered=covered, change=change)
 
     def save(self, path: Path, vectors: Callable[[Ints], Floats]) -> str:
         """Write the index to a temporary file and rename it; returns its hash.
@@ -183,9 +195,11 @@ class LiveIndex:
                 rows = vectors(lost)
                 taken = self._take_away()
                 taken.index.remove(lost)
-                _add(taken.index, lost, rows, threads=1)
+                _add(taken, lost, rows, threads=1)
                 self._current = taken
                 self._write(temporary)
+            if self._current is not None and self._current.centre is not None:
+                append_centre(temporary, self._current.centre)
 
         return write_file(path, write)
 
@@ -206,10 +220,11 @@ class LiveIndex:
             raise OSError(f"{path}: {error}") from error
 
 
-def _add(index: Any, keys: Ints, rows: Floats, threads: int) -> None:
+def _add(into: SavedIndex, keys: Ints, rows: Floats, threads: int) -> None:
+    index = into.index
     _spare(2 * index.memory_usage + len(rows) * (rows.shape[1] + _NODE_BYTES))
     try:
-        index.add(keys, quantized(rows), threads=threads)
+        index.add(keys, into.codes(rows), threads=threads)
     except RuntimeError as error:  # usearch raises no other
         _raise_if_interrupted(error)
         raise MemoryError(f"usearch: {error}") from error  # keys are new, so it is memory that lacks
@@ -226,7 +241,8 @@ def _spare(size: int) -> None:
         raise MemoryError(f"an index needs {size + _LEAST_BYTES:,} bytes of memory: {error}") from error
 
 
-def _load(path: Path, digest: str, *, view: bool) -> Any | None:
+def _load(path: Path, digest: str, *, view: bool) -> tuple[Any, Floats] | None:
+    """The index in a file and its centre."""
     if not matches(path, digest):
         return None
     from usearch.compiled import ScalarKind
@@ -236,15 +252,18 @@ def _load(path: Path, digest: str, *, view: bool) -> Any | None:
     index: Any = Index.restore(str(path), view=view)
     if index is None or index.dtype != ScalarKind.I8:  # of other scalars it would answer, and wrongly
         return None
+    centre = read_centre(path, index.ndim)
+    if centre is None:
+        return None
     index.expansion_search = EXPANSION_SEARCH
-    return index
+    return index, centre
 
 
-def _search(index: Any, vector: Floats, count: int) -> Ints:
+def _search(index: Any, codes: Codes, count: int) -> Ints:
     if not len(index):
         return np.empty(0, np.int64)
     try:
-        found = index.search(quantized(vector), min(count, len(index)))
+        found = index.search(codes, min(count, len(index)))
     except RuntimeError as error:
         _raise_if_interrupted(error)
         raise

@@ -13,7 +13,6 @@ from linkstore.backends.embedded.ann import LiveIndex, SavedIndex
 from linkstore.backends.embedded.columns import Array
 from linkstore.backends.embedded.loading import load_documents, load_groups, load_links
 from linkstore.backends.embedded.mirror import Mirror, Stamp
-from linkstore.backends.embedded.quantizing import quantized
 from linkstore.backends.embedded.reader import View
 from linkstore.backends.embedded.recorded import settings_of
 from linkstore.backends.embedded.sharing import FLOOR
@@ -143,7 +142,7 @@ def _in_index(view: View, index: SavedIndex, place: str) -> Iterator[Finding]:
         part = part[~wrong[part]]
         if len(part):
             held = np.asarray(index.index.get(wanted[part], np.int8)).reshape(len(part), -1)
-            wrong[part] = (held != quantized(mirror.vectors.take(rows[part]))).any(axis=1)
+            wrong[part] = (held != index.codes(mirror.vectors.take(rows[part]))).any(axis=1)
     yield from _finding(f"documents that the index {place} lacks or differs in", mirror.ids.take(rows[wrong]))
     if len(keys) != len(np.unique(keys)) or (len(keys) and keys[-1] > index.covered):
         yield Finding(problem=f"entries of the index {place} without documents", count=1)
