@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count, islice, repeat
+from itertools import chain, count
 from typing import Any, Final
 
 import apsw
@@ -221,26 +221,23 @@ class ChangeWriter:
         self._last_key += len(changed)
 
     def _put_links(self, keys: Sequence[int], linked: Sequence[tuple[Link, ...]]) -> None:
-        links = [link for own in linked for link in own]
-        pairs = [(link.kind, link.tag) for link in links]
-        groups = self._group_keys(dict.fromkeys(pairs))
-        rows = zip(
-            chain.from_iterable(map(repeat, keys, map(len, linked))),
-            map(groups.__getitem__, pairs),
-            [link.direction for link in links],
-            [link.label for link in links],
-            [link.weight for link in links],
-            strict=True,
-        )
-        at_once = len(links) // _LINKS_AT_ONCE
-        values = chain.from_iterable(islice(rows, at_once * _LINKS_AT_ONCE))
+        groups = self._group_keys({(link.kind, link.tag): None for own in linked for link in own})
+        rows = [
+            (key, groups[link.kind, link.tag], link.direction, link.label, link.weight)
+            for key, own in zip(keys, linked, strict=True)
+            for link in own
+        ]
+        whole = len(rows) - len(rows) % _LINKS_AT_ONCE
         self._connection.executemany(
             _INSERT_LINKS + ", (?, ?, ?, ?, ?)" * (_LINKS_AT_ONCE - 1),
-            (tuple(islice(values, 5 * _LINKS_AT_ONCE)) for _ in range(at_once)),
+            (
+                tuple(chain.from_iterable(rows[at : at + _LINKS_AT_ONCE]))
+                for at in range(0, whole, _LINKS_AT_ONCE)
+            ),
         )
-        self._connection.executemany(_INSERT_LINKS, rows)
+        self._connection.executemany(_INSERT_LINKS, rows[whole:])
 
-    def _group_keys(self, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    def _group_keys(self, wanted: Collection[tuple[str, str]]) -> dict[tuple[str, str], int]:
         """Keys of link groups, by kind and tag; inserts new link groups."""
         before = self._groups.at(self.epoch)
         known = {pair: key for pair in wanted if (key := before.get(pair)) is not None}
