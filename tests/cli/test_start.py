@@ -153,7 +153,8 @@ def test_the_collector_looks_seldom_while_a_command_runs_and_as_before_afterward
 def test_an_interrupt_while_modules_are_imported_ends_the_process_at_once_and_without_a_traceback(tmp_path):
     """The module that is imported sends it; a handler of Python's would raise from within the import."""
     code = (
-        "import os, signal, sys, types\n"
+        "import os, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it for what runs behind\n"
         "class Finder:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name == 'numpy':\n"
