@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from _retrieval_sets import ROW_SETS
+from _site import unpack_site
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
@@ -81,8 +81,8 @@ def pep_questions(data: Path) -> ContextSet:
     questions = [GoldQuestion(question=row["question"], gold=tuple(row["gold"])) for row in rows]
 
     def fill(store: LinkStore) -> None:
-        with _scratch() as folder, tarfile.open(data / "docs_site" / "peps_html.tar.xz") as tar:
-            tar.extractall(folder, filter="data")
+        with _scratch() as folder:
+            unpack_site(data, folder)
             index_folder(store, folder / "html")
 
     return ContextSet(name="pep_questions", corpora=[(fill, questions)])

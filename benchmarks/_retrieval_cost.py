@@ -6,7 +6,6 @@ citations, then passages of Wikipedia with mentions and entities. Questions are 
 
 from __future__ import annotations
 
-import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 from _report import milliseconds
 from _retrieval_sets import ROW_SETS, RowSet
+from _site import unpack_site
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_text_splitters import RecursiveCharacterTextSplitter
@@ -54,8 +54,7 @@ def row_sets(data: Path) -> list[RowSet]:
 
 def fill(store: LinkStore, data: Path, sets: Sequence[RowSet], folder: Path) -> None:
     """Index the site, which is unpacked in ``folder``, and add passages until there are enough pieces."""
-    with tarfile.open(data / "docs_site" / "peps_html.tar.xz") as tar:
-        tar.extractall(folder / "site", filter="data")
+    unpack_site(data, folder / "site")
     index_folder(store, folder / "site", settings=SMALL_PIECES)
     missing = PIECES - store.survey().documents
     pieces = [piece for one in sets for piece in _pieces(one)][: max(0, missing)]

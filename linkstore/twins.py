@@ -6,13 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from linkstore.backends.base import Manifest
 from linkstore.filters import EVERYTHING, Condition
 from linkstore.plans import Operation, Plan
 from linkstore.store import LinkStore
-from linkstore.vectors import Floats, unit_vector
+from linkstore.vectors import Floats, some_vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ def any_vector(store: LinkStore) -> Operation[Floats | None]:
     manifest: Manifest = yield of_backend(store, store.backend.manifest())
     if manifest.dimension is None:
         return None
-    return unit_vector(np.ones(manifest.dimension, dtype=np.float32))
+    return some_vector(manifest.dimension)
 
 
 def wait(request: Twin) -> Any:

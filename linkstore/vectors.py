@@ -73,6 +73,13 @@ def unit_vector(vector: Any, dimension: int | None = None) -> Floats:
     return unit
 
 
+def some_vector(dimension: int) -> Floats:
+    """Some unit vector, for plans that need one and rank nothing by it."""
+    vector = np.zeros(dimension, dtype=np.float32)
+    vector[0] = 1.0
+    return vector
+
+
 def question_vector(given: Any) -> Floats:
     """A question that was given as a vector, as float32 of shape ``(dimension,)``, not scaled.
 

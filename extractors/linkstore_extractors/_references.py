@@ -116,9 +116,8 @@ def find_references(text: str) -> ReferenceList:
 def _may_have_a_list(text: str) -> bool:
     """Whether a word stands in a text that the heading of a reference list has; told in little time."""
     lowered = in_lower_ascii(text)
-    for name in _NAMED:
-        if name in lowered:
-            return True
+    if any(name in lowered for name in _NAMED):
+        return True
     return not text.isascii() and any(letter in text for letter in _CASED_LIKE_ASCII)
 
 

@@ -65,7 +65,7 @@ class GraphReader(Runnable[str | None, Answer]):
         Raises:
             EmbeddingError: If the question is blank; the model is not called.
             AgentError: If the model fails or its answer is malformed twice; if the question is not a string;
-                if there is no reading to go on with.
+                if the thread has no reading to continue.
             BackendError: If a storage engine fails; with a checkpointer, the reading can go on later.
         """
         with _explained(config):

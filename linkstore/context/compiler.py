@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from linkstore import operations
@@ -31,7 +30,7 @@ from linkstore.plans import Operation, Stored
 from linkstore.requests import Engine
 from linkstore.store import LinkStore
 from linkstore.strategies import DEFAULT_STRATEGY, Strategy
-from linkstore.vectors import Floats
+from linkstore.vectors import some_vector
 
 if TYPE_CHECKING:
     from linkstore.context.middleware import ContextMiddleware
@@ -216,7 +215,7 @@ class ContextCompiler(Runnable[str, Compiled]):
         pinned: list[Stored] = []
         around = Surroundings()
         if manifest.dimension is not None:
-            any_vector = _unit(manifest.dimension)
+            any_vector = some_vector(manifest.dimension)
             scope = parse_filter(settings.filter)
             if settings.pinned is not None:
                 plan = pinned_documents(parse_filter(settings.pinned), any_vector)
@@ -272,12 +271,6 @@ class ContextCompiler(Runnable[str, Compiled]):
             case _Gathered():
                 return await in_thread(self._assembled, request)
         raise TypeError(f"no way to answer {request!r}")
-
-
-def _unit(dimension: int) -> Floats:
-    vector = np.zeros(dimension, dtype=np.float32)
-    vector[0] = 1.0
-    return vector
 
 
 def _either(first: LastAccess | None, second: Mapping[str, datetime]) -> LastAccess:

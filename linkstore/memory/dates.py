@@ -9,7 +9,8 @@ from typing import Final
 Span = tuple[datetime, datetime]
 """From the first moment to the one after the last."""
 
-_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+"""The first letters of each month."""
 _MONTH: Final = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
@@ -54,7 +55,7 @@ def _span(named: dict[str, str | None], today: datetime) -> Span:
     start = today.replace(day=1, month=1, year=today.year if year is None else int(year))
     if month is None:
         return start, start.replace(year=start.year + 1)
-    number = int(month) if month.isdigit() else _MONTHS.index(month[:3]) + 1
+    number = int(month) if month.isdigit() else MONTHS.index(month[:3]) + 1
     start = start.replace(month=number, day=1 if day is None else int(day))
     if year is None and start > today:
         start = start.replace(year=start.year - 1)

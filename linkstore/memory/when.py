@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from linkstore.filters import Filter
-from linkstore.memory.dates import Span, date_in
+from linkstore.memory.dates import MONTHS, Span, date_in
 from linkstore.memory.turns import written_time
 
 _SAID: Final = re.compile(
@@ -29,8 +29,8 @@ _PERIOD: Final = re.compile(r"\b(this|last) (week|month|year)\b")
 _WEEKDAY: Final = re.compile(rf"\b(?:on|last|since|until|till|before|after) ({'|'.join(_DAYS)})\b")
 _PRESENT: Final = re.compile(r"\b(?:today|this morning|tonight)\b")
 _OPEN: Final = re.compile(
-    rf"\b(before|until|till|since|after) (?:the )?(?:\d|this\b|last\b|yesterday|today|{'|'.join(_DAYS)}"
-    r"|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+    rf"\b(before|until|till|since|after) (?:the )?(?:\d|this\b|last\b|yesterday|today"
+    rf"|{'|'.join((*_DAYS, *MONTHS))})"
 )
 _NEAR: Final = timedelta(days=7)
 """How long before a time plans for it are spoken of, and after it what happened."""

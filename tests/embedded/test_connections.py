@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import apsw
 import pytest
-from stores import backend, nearest, put, records, vectors
+from stores import backend, nearest, put, records, settled, vectors
 
 from linkstore.backends.base import Change
 from linkstore.backends.embedded import EmbeddedSettings, connecting, log
@@ -116,7 +116,7 @@ def test_an_idle_log_is_not_larger_than_half_the_database(tmp_path, monkeypatch)
     place = store._database.place
     for version in range(12):
         put(store, 0, 100, version)
-        store._database._log.settle()
+        settled(store._database._log)
         assert place.beside("-wal") <= max(50_000, place.beside("") // 2)
     store.close()
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import apsw
 import pytest
-from stores import backend, nearest, put, vectors
+from stores import backend, nearest, put, settled, vectors
 
 from linkstore.backends.embedded import connecting
 from linkstore.backends.embedded.database import Database
@@ -44,7 +44,7 @@ def test_the_log_is_folded_in_by_another_thread(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(WriteAheadLog, "_fold", noted)
     store = backend(tmp_path / "kb")
     put(store, 0, 50)
-    store._database._log.settle()
+    settled(store._database._log)
     assert set(folding) == {"linkstore-log"}
     assert unfolded(store) == 0
     store.close()
@@ -62,7 +62,7 @@ def test_a_commit_during_a_fold_is_folded_in_too(tmp_path, monkeypatch) -> None:
 
     store = backend(tmp_path / "kb")
     put(store, 0, 10)
-    store._database._log.settle()
+    settled(store._database._log)
     monkeypatch.setattr(WriteAheadLog, "_fold", slow)
     put(store, 10, 20)
     began.wait(10)
@@ -70,7 +70,7 @@ def test_a_commit_during_a_fold_is_folded_in_too(tmp_path, monkeypatch) -> None:
         second = pool.submit(put, store, 20, 30)  # waits for its turn
         go_on.set()
         second.result()
-    store._database._log.settle()
+    settled(store._database._log)
     assert unfolded(store) == 0
     assert store.run(store.verify()).findings == ()
     store.close()
@@ -118,11 +118,11 @@ def test_an_error_of_a_checkpoint_is_logged_and_the_next_one_tries_again(
             raise apsw.IOError("disk I/O error")
 
     store = backend(tmp_path / "kb")
-    store._database._log.settle()
+    settled(store._database._log)
     store._database._log._fold(Broken())
     assert "could not be folded in, and will be later: disk I/O error" in caplog.text
     put(store, 0, 50)
-    store._database._log.settle()
+    settled(store._database._log)
     assert unfolded(store) == 0
     store.close()
 
@@ -163,5 +163,5 @@ def test_a_closed_database_gives_its_writer_to_nobody(tmp_path, caplog, eager) -
     store.close()
     caplog.set_level("DEBUG", logger="linkstore")
     database._log._begin(database._between_writes)
-    database._log.settle()
+    settled(database._log)
     assert "was left as it is" in caplog.text

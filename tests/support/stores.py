@@ -20,6 +20,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from linkstore import Link, add_links
 from linkstore.backends.base import Change, Manifest, Record
 from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
+from linkstore.backends.embedded.log import WriteAheadLog
 from linkstore.filters import parse_filter
 from linkstore.links import links_in
 from linkstore.plans import Candidates, Ids, Nearest, Plan
@@ -32,6 +33,13 @@ LONG = os.environ.get("LINKSTORE_LONG") == "1"
 DIMENSION = 16
 SNAPSHOTS = EmbeddedSettings(exact_below=64, durable=False)
 """Settings under which a few hundred documents already have an index and derived files."""
+
+
+def settled(log: WriteAheadLog) -> None:
+    """Wait until the thread that folds a log in has ended, if there is one; not while writing."""
+    thread = log._thread
+    if thread is not None and thread.is_alive():
+        thread.join()
 
 
 def times(sample: int, full: int) -> int:

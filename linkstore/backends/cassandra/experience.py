@@ -13,7 +13,8 @@ REMEMBERED: Final = 1_000
 SECONDS: Final = 60.0
 """How long it is remembered that few of the nearest documents satisfy them."""
 Equalities = tuple[tuple[str, str], ...]
-T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Experience:
@@ -32,7 +33,7 @@ class Experience:
 
     def learn_more_than(self, asked: Mapping[str, str], number: int) -> None:
         """Remember that a listing of this many documents was not complete."""
-        _put(self._more_than, _key(asked), number)
+        remember(self._more_than, _key(asked), number, REMEMBERED)
 
     def may_be_near(self, asked: Mapping[str, str]) -> bool:
         """Whether enough of the nearest documents may satisfy the equalities."""
@@ -40,17 +41,17 @@ class Experience:
 
     def learn_few_near(self, asked: Mapping[str, str]) -> None:
         """Remember that too few of the nearest documents satisfied the equalities."""
-        _put(self._few_near, _key(asked), time.monotonic() + SECONDS)
+        remember(self._few_near, _key(asked), time.monotonic() + SECONDS, REMEMBERED)
 
 
 def _key(asked: Mapping[str, str]) -> Equalities:
     return tuple(sorted(asked.items()))
 
 
-def _put(known: OrderedDict[Equalities, T], key: Equalities, value: T) -> None:
+def remember(known: OrderedDict[K, V], key: K, value: V, most: int) -> None:
     """Store a value, and forget the oldest one if there are too many; other threads may do so as well."""
     known[key] = value
     with suppress(KeyError):
         known.move_to_end(key)
-        if len(known) > REMEMBERED:
+        if len(known) > most:
             known.popitem(last=False)

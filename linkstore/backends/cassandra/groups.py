@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -12,6 +11,7 @@ from typing import Any, Final
 
 from linkstore.backends.cassandra import derived_cql
 from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.experience import remember
 from linkstore.backends.cassandra.members import bucket
 from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.scopes import Held
@@ -164,12 +164,8 @@ class GroupReader:
                 yield kind, Statement(cql=text, values=values, routing=routing)
 
     def _remember(self, key: tuple[str, str, Side], group: GroupRows, limit: int) -> None:
-        """Remember a hub, up to a number of them; other threads may do so at the same time."""
+        """Remember a hub, up to a number of them."""
         if group.size < limit:
             self._hubs.pop(key, None)
-            return
-        self._hubs[key] = group.size
-        with suppress(KeyError):
-            self._hubs.move_to_end(key)
-            if len(self._hubs) > REMEMBERED:
-                self._hubs.popitem(last=False)
+        else:
+            remember(self._hubs, key, group.size, REMEMBERED)

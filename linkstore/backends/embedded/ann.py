@@ -30,7 +30,7 @@ T = TypeVar("T")
 PROPOSALS: Final = 128
 """The smallest number of candidates to score again; usearch visits at least as many anyway."""
 EXPANSION_SEARCH: Final = 256
-"""How many documents a search of the graph keeps on its way; ``benchmarks/recall.py`` shows what it finds."""
+"""How many documents a search of the graph keeps on its way; see ``benchmarks/recall_text.py``."""
 BATCH: Final = 2048
 """How many documents are added at a time; searches of the same index wait meanwhile."""
 PARALLEL_FROM: Final = 256

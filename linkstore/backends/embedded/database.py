@@ -135,9 +135,7 @@ class Database:
         try:
             self._wait_for_turn(turn, ends)
             FORKS.enter(turn, self)
-            writer = self._writer
-            if writer is None:
-                raise StoreClosedError(f"the store at {self.path.parent} is closed; open it again")
+            writer = self._open_writer()
             with self._translated("write"):
                 if writer.in_transaction:  # an earlier rollback failed for want of memory
                     writer.execute("ROLLBACK")
@@ -180,9 +178,7 @@ class Database:
         self._check_writable()
         try:
             self._wait_for_turn(turn, ends)
-            writer = self._writer
-            if writer is None:
-                raise StoreClosedError(f"the store at {self.path.parent} is closed; open it again")
+            writer = self._open_writer()
             with self._translated("rewrite"):
                 writer.set_busy_handler(patience(ends))
                 writer.pragma("secure_delete", 1)
@@ -300,7 +296,17 @@ class Database:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise StoreClosedError(f"the store at {self.path.parent} is closed; open it again")
+            raise self._closed_error()
+
+    def _open_writer(self) -> apsw.Connection:
+        """The writer's connection, for the thread whose turn it is."""
+        writer = self._writer
+        if writer is None:
+            raise self._closed_error()
+        return writer
+
+    def _closed_error(self) -> StoreClosedError:
+        return StoreClosedError(f"the store at {self.path.parent} is closed; open it again")
 
     def _give_back(self, connection: apsw.Connection) -> None:
         with self._lock:
@@ -339,9 +345,7 @@ class Database:
         try:
             self._wait_for_turn(turn, time.monotonic() + BUSY_SECONDS)
             FORKS.enter(turn, self)
-            if self._writer is None:
-                raise StoreClosedError(f"the store at {self.path.parent} is closed; open it again")
-            yield self._writer
+            yield self._open_writer()
         finally:
             self._turn.discard(turn)
             FORKS.under_way.pop(turn, None)

@@ -10,7 +10,6 @@ seen, with 8 threads one for every 30 lost.)
 Layout: usearch 2 writes the matrix of vectors (two u32 for its shape, then the rows), a header of 64 bytes,
 five u64 (number of nodes, links of a node above and at the base level, highest level, entry), the level of
 each node as i16, then the nodes: key u64, level i16, and for each level a u32 count and u32 slots.
-linkstore writes the mean of the vectors behind them, see ``centring``.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstore.arrays import distinct
-from linkstore.backends.embedded.centring import tail_bytes
 from linkstore.vectors import Bools, Ints
 
 _MAGIC: Final = b"usearch"
@@ -68,7 +66,7 @@ def _read(raw: Bytes) -> _Graph | None:
     levels = np.frombuffer(raw, "<i2", size, at + 40).astype(np.int64)
     width = _NODE_HEAD + 4 + 4 * base
     starts = at + 40 + 2 * size + np.concatenate([[0], np.cumsum(width + levels * (4 + 4 * upper))])
-    if len(raw) - starts[-1] not in (0, tail_bytes(row_bytes)):  # a byte for each component of a vector
+    if starts[-1] != len(raw):
         return None
     nodes = np.lib.stride_tricks.sliding_window_view(raw, width)[starts[:-1]]
     keys = np.ascontiguousarray(nodes[:, :8]).view("<u8")[:, 0].astype(np.int64)

@@ -68,12 +68,6 @@ class WriteAheadLog:
         elif size < self._left:  # another process has emptied it
             self._left = 0
 
-    def settle(self) -> None:
-        """Wait until the thread has ended, if there is one; not while writing, which it waits for."""
-        thread = self._thread
-        if thread is not None and thread.is_alive():
-            thread.join()
-
     def _is_large(self, size: int) -> bool:
         return size > self._left + max(LEAST_LOG_BYTES, LOG_SHARE * self._place.beside(""))
 

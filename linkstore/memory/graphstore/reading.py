@@ -25,7 +25,7 @@ from linkstore.plans import (
     Stored,
     Tags,
 )
-from linkstore.vectors import Floats, Ints
+from linkstore.vectors import Floats, Ints, some_vector
 
 ANY: Final = 1 << 30
 """More than a namespace has items."""
@@ -53,7 +53,7 @@ def kept_items(ids: Sequence[str]) -> Plan[dict[str, Kept]]:
 
 def items_linked(kind: str, tag: str, dimension: int, but: Container[str] = ()) -> Plan[list[Kept]]:
     """The items in a link group but some, in the order in which they were first put."""
-    refs, _ = yield from _members(kind, tag, _any_vector(dimension), ANY)
+    refs, _ = yield from _members(kind, tag, some_vector(dimension), ANY)
     items = [Kept.of(one) for one in (yield from _documents((yield from _without(refs, but))))]
     return sorted(items, key=lambda one: (one.created, one.id))
 
@@ -68,7 +68,7 @@ def namespaces_below(tag: str, dimension: int) -> Plan[tuple[set[Namespace], lis
 
     The namespaces are read from the links, and no such item is.
     """
-    vector = _any_vector(dimension)
+    vector = some_vector(dimension)
     refs, _ = yield from _members(ITEM_OF, tag, vector, ANY)
     expiring, _ = yield from _members(EXPIRING, ALL, vector, ANY)
     lasting = np.setdiff1d(refs, expiring)
@@ -129,9 +129,3 @@ def _without(refs: Ints, known: Container[str]) -> Plan[Ints]:
     """The documents whose ids are not among those that are known."""
     ids: list[str] = yield Ids(refs=refs)
     return refs[np.array([id not in known for id in ids], dtype=np.bool_)]
-
-
-def _any_vector(dimension: int) -> Floats:
-    vector = np.zeros(dimension, dtype=np.float32)
-    vector[0] = 1.0
-    return vector
