@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 
 import apsw
@@ -11,7 +10,7 @@ import pytest
 from stores import SNAPSHOTS, backend, exact, nearest, put, vectors
 
 from linkstore.backends.base import Change
-from linkstore.backends.embedded import EmbeddedSettings, ann, upkeep
+from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings, ann, upkeep
 from linkstore.errors import StoreFullError
 
 ASKED = vectors([10_000])[0]
@@ -37,6 +36,15 @@ def fill(folder, leave: int) -> None:
     """Leave so many bytes."""
     state = os.statvfs(folder)
     (folder / "ballast").write_bytes(b"x" * max(0, state.f_bavail * state.f_frsize - leave))
+
+
+def almost_full(folder, settings: EmbeddedSettings, documents: int, leave: int) -> EmbeddedBackend:
+    """A store on a disk that has so many bytes left, none of which its log gives back later."""
+    store = backend(folder / "kb", settings)
+    put(store, 0, documents)
+    store.close()  # folds the log in
+    fill(folder, leave)
+    return backend(folder / "kb", settings)
 
 
 def test_a_full_disk_refuses_writes_and_keeps_what_was_there(small_disk) -> None:
@@ -77,9 +85,7 @@ def test_a_write_counts_though_there_is_no_space_for_its_snapshot(
     # What threads lose is found in the saved file (see islands.py), and here there is none for a while.
     monkeypatch.setattr(ann, "PARALLEL_FROM", 1_000_000)
     settings = EmbeddedSettings(exact_below=2000, durable=False)
-    store = backend(small_disk / "kb", settings)
-    put(store, 0, 2000)
-    fill(small_disk, leave)
+    store = almost_full(small_disk, settings, 2000, leave)
     put(store, 2000, 2010)  # the first past the bound, so a snapshot is due
     assert "not brought up to date" in caplog.text
     put(store, 2010, 2020)
@@ -95,13 +101,11 @@ def test_a_write_counts_though_there_is_no_space_for_its_snapshot(
 
 def test_a_process_that_finds_no_space_for_the_index_spoils_nothing(small_disk, monkeypatch) -> None:
     monkeypatch.setattr(upkeep, "BACKLOG", 100)
-    store = backend(small_disk / "kb", EmbeddedSettings(exact_below=2000, durable=False))
+    settings = EmbeddedSettings(exact_below=2000, durable=False)
+    store = almost_full(small_disk, settings, 2000, leave=400_000)
     indexer = store._upkeep.indexer
-    put(store, 0, 2200)
+    put(store, 2000, 2200)  # past the bound, so the process is started
     assert indexer._process is not None
-    os.kill(indexer._process.pid, signal.SIGSTOP)
-    fill(small_disk, 250_000)
-    os.kill(indexer._process.pid, signal.SIGCONT)
     store.run(store.flush())
     assert "space" in str(indexer.problem)
     assert nearest(store, ASKED) == exact(range(2200), ASKED)
