@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import select
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Final, TextIO
+from contextlib import contextmanager
 
 from linkstore.cli.exits import OTHER, UNREAD
 from linkstore.cli.output import complain
-
-_GONE: Final = getattr(select, "POLLERR", 0) | getattr(select, "POLLHUP", 0)
+from linkstore.cli.unread import drop_unread
 
 
 @contextmanager
@@ -33,27 +29,7 @@ def ended_by_readers() -> Iterator[None]:
             raise
     except BrokenPipeError as error:
         sys.stdout = stdout
-        unread = [stream for stream in (stdout, sys.stderr) if _is_unread(stream)]
-        for stream in unread:
-            _discard(stream)
-        if not unread:
-            complain(f"linkstore: a connection was closed: {error}")
-        sys.exit(UNREAD if unread else OTHER)
-
-
-def _is_unread(stream: TextIO) -> bool:
-    """Whether a stream is a pipe that nobody reads any more."""
-    if not hasattr(select, "poll"):  # as on Windows
-        return True
-    poll = select.poll()
-    with suppress(OSError, ValueError):  # no file of the system, or closed
-        poll.register(stream.fileno(), 0)
-        return any(event & _GONE for _, event in poll.poll(0))
-    return False
-
-
-def _discard(stream: TextIO) -> None:
-    """Let what Python still writes to a stream, when it ends, go nowhere."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+        if drop_unread():
+            sys.exit(UNREAD)
+        complain(f"linkstore: a connection was closed: {error}")
+        sys.exit(OTHER)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Final
 
 from linkstore.cli.starting import Terminated
@@ -41,6 +42,8 @@ NOTHING: Final = 9
 """The source has nothing that can be indexed."""
 ALARMED: Final = 10
 """A checkup found something that needs attention."""
+HUNG_UP: Final = 129
+"""Stopped by SIGHUP, as when its terminal was closed."""
 INTERRUPTED: Final = 130
 """Stopped by Ctrl-C."""
 UNREAD: Final = 141
@@ -77,6 +80,8 @@ _CODES: Final[tuple[tuple[type[LinkStoreError], int], ...]] = (
 
 def exit_code(error: BaseException) -> int:
     """The exit code that an error or interrupt ends the command with."""
+    if isinstance(error, Terminated):
+        return TERMINATED if error.number == signal.SIGTERM else HUNG_UP
     if isinstance(error, KeyboardInterrupt):
-        return TERMINATED if isinstance(error, Terminated) else INTERRUPTED
+        return INTERRUPTED
     return next((code for kind, code in _CODES if isinstance(error, kind)), OTHER)

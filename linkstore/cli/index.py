@@ -155,7 +155,7 @@ def index(
 
 @contextmanager
 def _stopping(store: PageStore) -> Iterator[None]:
-    """Say how to go on after Ctrl-C or SIGTERM.
+    """Say how to go on after Ctrl-C, SIGTERM or SIGHUP.
 
     Raises:
         typer.Exit: Instead of the KeyboardInterrupt.

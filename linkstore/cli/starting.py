@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, while a command starts and while it runs."""
+"""Ctrl-C, SIGTERM and SIGHUP, while a command starts and while it runs."""
 
 from __future__ import annotations
 
@@ -8,26 +8,39 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn
 
+from linkstore.cli.unread import drop_unread
+
 
 class Terminated(KeyboardInterrupt):
-    """The process is to end: it was sent SIGTERM."""
+    """The process is to end: it was sent SIGTERM, or SIGHUP, as by a terminal that was closed.
+
+    Args:
+        number: Of the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
-def _terminate(*_: object) -> NoReturn:
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second one ends the process at once
-    raise Terminated
+def _terminate(number: int, _: object) -> NoReturn:
+    # A second SIGTERM ends the process at once. A terminal that is closed may send several SIGHUPs in a row.
+    signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
+    drop_unread()  # else what is said at the end would fail
+    raise Terminated(number)
 
 
+_ENDING: Final = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _OURS: Final[dict[int, Callable[..., Any]]] = {
     signal.SIGINT: signal.default_int_handler,
-    signal.SIGTERM: _terminate,
+    **dict.fromkeys(_ENDING, _terminate),
 }
 """Handlers that raise; others are the program's around."""
 
 
 @contextmanager
 def ended_by_interrupts() -> Iterator[None]:
-    """Have Ctrl-C and SIGTERM end the process at once, while modules are imported.
+    """Have Ctrl-C, SIGTERM and SIGHUP end the process at once, while modules are imported.
 
     Nothing needs to be closed or told then. A KeyboardInterrupt would print a traceback, and native modules
     that are just being initialized can crash when one is raised.
@@ -47,14 +60,18 @@ def ended_by_interrupts() -> Iterator[None]:
 
 @contextmanager
 def terminated_in_order() -> Iterator[None]:
-    """Have SIGTERM raise :class:`Terminated`; a handler of the program around stays."""
-    if threading.current_thread() is not threading.main_thread() or (
-        signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
-    ):
+    """Have SIGTERM and SIGHUP raise :class:`Terminated`.
+
+    A handler of the program around stays, and a signal that is ignored, as under nohup, stays ignored.
+    """
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    signal.signal(signal.SIGTERM, _terminate)
+    numbers = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, _terminate)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)

@@ -15,6 +15,7 @@ from linkstore import LinkStore
 from linkstore.cli import exits, main
 from linkstore.cli.starting import Terminated, terminated_in_order
 
+pty = pytest.importorskip("pty", reason="terminals are those of POSIX")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes and signals are those of POSIX")
 COMMAND = [sys.executable, "-m", "linkstore"]
 SECONDS = 120
@@ -79,42 +80,95 @@ def test_a_command_needs_no_streams(store, closed):
     assert bool(done.stdout) == (">&-" not in closed.replace("2>&-", ""))
 
 
-def test_sigterm_ends_a_command_as_ctrl_c_does(store, monkeypatch, capsys):
+ENDING = {signal.SIGTERM: exits.TERMINATED, signal.SIGHUP: exits.HUNG_UP}
+each_signal = pytest.mark.parametrize("number", ENDING, ids=["term", "hup"])
+
+
+@pytest.fixture(autouse=True)
+def not_ignored():
+    """Signals as a terminal's programs find them, whatever runs the tests."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in ENDING}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@each_signal
+def test_a_signal_ends_a_command_as_ctrl_c_does(store, monkeypatch, capsys, number):
     def terminated(self):
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), number)
         pytest.fail("the command went on")
 
     monkeypatch.setattr("linkstore.store.core.CoreStore.survey", terminated)
     with pytest.raises(SystemExit) as ended:
         main(["stats", "--store", store])
-    assert ended.value.code == exits.TERMINATED
+    assert ended.value.code == ENDING[number]
     assert capsys.readouterr().err == "stopped\n"
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert signal.getsignal(number) is signal.SIG_DFL
 
 
-def test_a_handler_of_sigterm_of_the_program_around_is_left_alone():
+@each_signal
+def test_a_handler_of_the_program_around_is_left_alone(number):
     calls = []
-    signal.signal(signal.SIGTERM, lambda *given: calls.append(given))
-    try:
-        with terminated_in_order():
-            os.kill(os.getpid(), signal.SIGTERM)
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(number, lambda *given: calls.append(given))
+    with terminated_in_order():
+        os.kill(os.getpid(), number)
     assert len(calls) == 1
 
 
-def test_the_second_sigterm_is_not_handled():
+def test_a_signal_that_is_ignored_stays_ignored():
+    """As nohup has it."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with terminated_in_order():
+        os.kill(os.getpid(), signal.SIGHUP)
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+@pytest.mark.parametrize(
+    ("number", "then"),
+    [(signal.SIGTERM, signal.SIG_DFL), (signal.SIGHUP, signal.SIG_IGN)],
+    ids=["term", "hup"],
+)
+def test_the_second_signal_is_not_handled(number, then):
+    """A second SIGTERM ends the process; a terminal that is closed may send SIGHUP twice."""
+
     def terminated():
         with terminated_in_order():
             try:
-                os.kill(os.getpid(), signal.SIGTERM)
+                os.kill(os.getpid(), number)
             finally:
-                seen.append(signal.getsignal(signal.SIGTERM))
+                seen.append(signal.getsignal(number))
 
     seen: list = []
     with pytest.raises(Terminated):
         terminated()
-    assert seen == [signal.SIG_DFL]
+    assert seen == [then]
+
+
+WAITING = """
+import signal, sys, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whatever runs the tests may ignore it
+from linkstore.cli import main
+from linkstore.store.core import CoreStore
+def wait(self):
+    print("waiting", file=sys.stderr, flush=True)
+    time.sleep(600)
+CoreStore.survey = wait
+main(["stats", "--store", sys.argv[1]])
+"""
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_command_whose_terminal_is_closed_ends_in_order(store):
+    """It may not say so where nobody reads it, and must not fail over that."""
+    child, terminal = pty.fork()
+    if not child:
+        os.execv(sys.executable, [sys.executable, "-c", WAITING, store])
+    said = b""
+    while b"waiting" not in said:
+        said += os.read(terminal, 1000)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == exits.HUNG_UP
 
 
 def test_a_thread_takes_no_signals():

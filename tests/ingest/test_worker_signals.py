@@ -19,6 +19,8 @@ from linkstore.ingest import index_folder, readahead, workers
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are listed in /proc")
 PAGES = 60
 COMMAND = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    "signal.signal(signal.SIGHUP, signal.SIG_DFL);"  # whatever runs the tests may ignore them
     "from linkstore.ingest import readahead; readahead.PATIENCE = 0.0;"
     "from linkstore.cli import main; main(['index', {site!r}, '--store', {store!r}, '--jobs', '2'])"
 )
@@ -70,7 +72,10 @@ def gone(process: int) -> bool:
         return True
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=["int", "term", "kill"])
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129, signal.SIGKILL: -signal.SIGKILL}
+
+
+@pytest.mark.parametrize("sent", CODES, ids=["int", "term", "hup", "kill"])
 def test_a_run_that_is_ended_leaves_no_process_and_the_next_makes_it_whole(tmp_path, site, sent):
     run = started(site, tmp_path / "kb")
     readers: set[int] = set()
@@ -81,7 +86,7 @@ def test_a_run_that_is_ended_leaves_no_process_and_the_next_makes_it_whole(tmp_p
     assert readers, run.communicate()
     os.killpg(run.pid, sent)  # to all of its group, as a terminal does
     _, said = run.communicate(timeout=120)
-    assert run.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}.get(sent, -sent)
+    assert run.returncode == CODES[sent]
     if sent != signal.SIGKILL:
         assert "Run the same command again to go on" in said
     until = time.monotonic() + 60
