@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from stores import Child, backend, exact, nearest, put, records, times, vectors
+from stores import Child, backend, exact, nearest, put, records, settled, times, vectors
 
 import linkstore.freshpython
 from linkstore.backends.base import Change
@@ -64,6 +64,17 @@ def until(what, seconds: float = SECONDS) -> None:
     while not what():
         assert time.monotonic() < ends, "it did not happen"
         time.sleep(0.02)
+
+
+def stopped_at_once(store: EmbeddedBackend) -> int:
+    """Write so much that the process is started, and stop it before it has an index; returns its pid."""
+
+    def write_and_stop() -> None:
+        put(store, 0, 400)
+        os.kill(pid_of(store), signal.SIGSTOP)
+
+    alone(Path(store.folder) / "snapshot.lock", write_and_stop, wait=True)  # the process finds it taken
+    return pid_of(store)
 
 
 def recorded(store: EmbeddedBackend) -> Snapshot | None:
@@ -146,8 +157,7 @@ def test_a_writer_waits_while_the_index_lacks_too_much_but_not_for_ever(tmp_path
 def test_writers_wait_once_for_a_process_that_stands_still(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(indexer, "STALL_SECONDS", 2.0)
     store = backend(tmp_path / "kb")
-    put(store, 0, 400)
-    os.kill(pid_of(store), signal.SIGSTOP)
+    stopped_at_once(store)
     of(store).hold_back(10**6)
     began = time.monotonic()
     for _ in range(10):
@@ -170,8 +180,8 @@ def test_however_large_a_store_is_its_index_grows_before_writers_wait_for_it(tmp
 
 def test_a_flush_does_not_wait_for_the_process_after_the_one_it_asked(tmp_path, monkeypatch) -> None:
     store = backend(tmp_path / "kb")
-    put(store, 0, 400)
-    os.kill(pid_of(store), signal.SIGSTOP)
+    stopped_at_once(store)
+    settled(store._database._log)  # so that only the flush sleeps
 
     def replaced(seconds: float) -> None:
         monkeypatch.setattr(indexer.time, "sleep", time_sleep)
@@ -189,9 +199,7 @@ def test_a_flush_does_not_wait_for_the_process_after_the_one_it_asked(tmp_path, 
 def test_a_flush_does_not_wait_for_ever_for_a_process_that_was_stopped(tmp_path, monkeypatch, caplog) -> None:
     monkeypatch.setattr(indexer, "STALL_SECONDS", 1.0)
     store = backend(tmp_path / "kb")
-    put(store, 0, 400)
-    pid = pid_of(store)
-    os.kill(pid, signal.SIGSTOP)
+    pid = stopped_at_once(store)
     store.run(store.flush())
     assert not is_there(pid)
     assert "was not heard for 1 s; this one builds it now" in caplog.text
@@ -208,11 +216,11 @@ def test_a_process_that_works_for_long_is_waited_for(tmp_path, monkeypatch) -> N
     store = backend(tmp_path / "kb")
     put(store, 0, 400)
     until(lambda: recorded(store) is not None)
-    monkeypatch.setattr(indexer, "STALL_SECONDS", 1.5 * indexer.BEAT_SECONDS)
-    put(store, 400, 500)
+    monkeypatch.setattr(indexer, "STALL_SECONDS", 1.9 * indexer.BEAT_SECONDS)
     flushed = threading.Thread(target=lambda: store.run(store.flush()))
 
     def flush_and_wait() -> None:
+        put(store, 400, 500)
         flushed.start()
         flushed.join(2 * indexer.BEAT_SECONDS)
         assert flushed.is_alive()
@@ -347,14 +355,18 @@ def test_a_killed_writer_leaves_a_sound_store_and_no_process(tmp_path) -> None:
 
 def test_an_interrupt_of_the_wait_ends_the_process_and_the_store_is_sound(tmp_path, monkeypatch) -> None:
     store = backend(tmp_path / "kb")
-    put(store, 0, 400)
-    pid = pid_of(store)
-    os.kill(pid, signal.SIGSTOP)
+    pid = stopped_at_once(store)
     main = threading.get_ident()
-    timer = threading.Timer(0.5, lambda: signal.pthread_kill(main, signal.SIGINT))
-    timer.start()
+
+    def interrupt() -> None:
+        until(lambda: of(store)._asked > 0)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
     with pytest.raises(KeyboardInterrupt):
         store.run(store.flush())
+    thread.join()
     until(lambda: not is_there(pid))
     check(store, 400)
     assert of(store).problem is None

@@ -10,7 +10,7 @@ import apsw
 import pytest
 from stores import backend, nearest, put, settled, vectors
 
-from linkstore.backends.embedded import connecting
+from linkstore.backends.embedded import connecting, database
 from linkstore.backends.embedded.database import Database
 from linkstore.backends.embedded.log import WriteAheadLog
 
@@ -73,6 +73,43 @@ def test_a_commit_during_a_fold_is_folded_in_too(tmp_path, monkeypatch) -> None:
     settled(store._database._log)
     assert unfolded(store) == 0
     assert store.run(store.verify()).findings == ()
+    store.close()
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_writer_waits_for_the_log_as_long_as_the_disk_needs(tmp_path, monkeypatch) -> None:
+    """A writer that folded it in by itself would not give up either."""
+    began, fold = threading.Event(), WriteAheadLog._fold
+
+    def slow(self, connection):
+        began.set()
+        threading.Event().wait(1)
+        fold(self, connection)
+
+    store = backend(tmp_path / "kb")
+    settled(store._database._log)
+    monkeypatch.setattr(WriteAheadLog, "_fold", slow)
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)
+    put(store, 0, 10)
+    assert began.wait(60)
+    put(store, 10, 20)
+    settled(store._database._log)
+    assert store.run(store.survey()).documents == 20
+    store.close()
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_log_that_cannot_be_looked_at_fails_no_write(tmp_path, monkeypatch) -> None:
+    """The change is committed by then."""
+
+    class Broken:
+        def wal_checkpoint(self, mode: int) -> None:
+            raise apsw.IOError("disk I/O error")
+
+    store = backend(tmp_path / "kb")
+    put(store, 0, 1)
+    settled(store._database._log)
+    store._database._log.after_commit(Broken(), store._database._between_writes)
     store.close()
 
 
@@ -159,9 +196,9 @@ def test_a_fork_waits_until_the_log_is_folded_in(tmp_path, monkeypatch) -> None:
 def test_a_closed_database_gives_its_writer_to_nobody(tmp_path, caplog, eager) -> None:
     store = backend(tmp_path / "kb")
     put(store, 0, 10)
-    database: Database = store._database
+    closed: Database = store._database
     store.close()
     caplog.set_level("DEBUG", logger="linkstore")
-    database._log._begin(database._between_writes)
-    settled(database._log)
+    closed._log._begin(closed._between_writes)
+    settled(closed._log)
     assert "was left as it is" in caplog.text

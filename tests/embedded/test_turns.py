@@ -6,7 +6,7 @@ import sys
 import threading
 
 import pytest
-from stores import backend, put, record, records
+from stores import backend, put, record, records, settled
 
 from linkstore.backends.base import Change
 from linkstore.backends.embedded.alone import alone
@@ -114,6 +114,8 @@ def test_an_interrupt_on_entry_to_any_function_of_a_write_leaves_the_store_usabl
             put(store, 5 + entered, 6 + entered)
             break
         except KeyboardInterrupt:
+            sys.settrace(None)
+            settled(store._database._log)  # its thread may have had the next turn
             assert not store._database._turn
             assert not FORKS.under_way
         finally:

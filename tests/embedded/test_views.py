@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from stores import (
@@ -16,11 +18,13 @@ from stores import (
     times,
     vectors,
 )
+from usearch.index import Index
 
 from linkstore.backends.base import Change
-from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
+from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings, ann, snapshot
 from linkstore.backends.embedded.columns import Column
 from linkstore.backends.embedded.sharing import StaleStateError
+from linkstore.backends.embedded.snapshot import Snapshot, SnapshotFiles
 from linkstore.plans import (
     Candidates,
     Documents,
@@ -245,4 +249,57 @@ def test_a_snapshot_does_not_disturb_readers(tmp_path) -> None:
         for start in range(400, 400 + 10 * times(10, 100), 10):
             put(store, start, start + 10)
             store.run(store.flush())
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(ann, "matches"), (snapshot, "matches"), (Index, "view")],
+    ids=["index", "graph", "view"],
+)
+def test_a_reader_overtaken_by_two_snapshots_does_without_files(tmp_path, monkeypatch, module, name) -> None:
+    """The files of a snapshot are deleted when the second after it is taken, perhaps while one is opened."""
+    store = backend(tmp_path / "kb", SNAPSHOTS)
+    put(store, 0, 300)
+    store.run(store.flush())
+    reader = backend(tmp_path / "kb", SNAPSHOTS)
+    assert nearest(reader, ASKED) == exact(range(300), ASKED)
+    put(store, 300, 400)
+    store.run(store.flush())
+    real, gone = getattr(module, name), []
+
+    def overtaken(*given, **options) -> object:
+        sound = name == "matches" and real(*given, **options)
+        for n in () if gone else (400, 500):
+            gone.append(Path(given[0] if name == "matches" else given[1]))
+            put(store, n, n + 100)
+            store.run(store.flush())
+        return sound or real(*given, **options)
+
+    monkeypatch.setattr(module, name, overtaken)
+    assert set(nearest(reader, ASKED, 400)) <= {f"d{n}" for n in range(600)}
+    assert gone
+    assert not gone[0].exists()
+    assert nearest(reader, ASKED) == exact(range(600), ASKED)
+    assert reader.run(reader.verify()).findings == ()
+    reader.close()
+    store.close()
+
+
+def test_verify_looks_at_the_snapshot_that_is_recorded_by_then(tmp_path, monkeypatch) -> None:
+    store = backend(tmp_path / "kb", SNAPSHOTS)
+    put(store, 0, 300)
+    store.run(store.flush())
+    problems, seen = SnapshotFiles.problems, []
+
+    def overtaken(files: SnapshotFiles, recorded: Snapshot) -> list[str]:
+        for n in () if seen else (300, 400):
+            put(store, n, n + 100)
+            store.run(store.flush())
+        seen.append(problems(files, recorded))
+        return seen[-1]
+
+    monkeypatch.setattr(SnapshotFiles, "problems", overtaken)
+    assert store.run(store.verify()).findings == ()
+    assert [bool(found) for found in seen] == [True, False]
     store.close()

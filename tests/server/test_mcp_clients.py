@@ -269,7 +269,7 @@ def test_an_interrupt_ends_a_server_whose_client_waits(folder):
         process.stdin.flush()
         assert process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=20) == 130
+        assert process.wait(timeout=120) == 130
     finally:
         process.kill()
         process.communicate()

@@ -245,6 +245,17 @@ def _load(path: Path, digest: str, *, view: bool) -> tuple[Any, Floats] | None:
     """The index in a file and its centre."""
     if not matches(path, digest):
         return None
+    try:
+        return _restored(path, view=view)
+    except (OSError, RuntimeError) as error:  # usearch raises RuntimeError
+        if isinstance(error, RuntimeError):
+            _raise_if_interrupted(error)
+        if path.exists():
+            raise
+        return None  # another process has taken two more snapshots since
+
+
+def _restored(path: Path, *, view: bool) -> tuple[Any, Floats] | None:
     from usearch.compiled import ScalarKind
     from usearch.index import Index
 

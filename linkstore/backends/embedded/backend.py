@@ -287,7 +287,7 @@ class EmbeddedBackend(Backend):
 
     def _inspected(self, connection: apsw.Connection) -> list[Finding]:
         recorded = snapshot_of(raw_settings(connection))
-        damaged = self._upkeep.files.problems(recorded) if recorded else []
+        damaged = self._upkeep.damaged_files(recorded) if recorded else []
         with decoding("tables"):
             return list(inspection.findings(connection, damaged))
 

@@ -63,6 +63,7 @@ class Database:
         self._idle: list[apsw.Connection] = []
         self._lock = threading.Lock()
         self._turn: set[object] = set()
+        self._folding = False
         self._writer: apsw.Connection | None = None
         self._log = WriteAheadLog(place)
         self._closed = False
@@ -133,7 +134,7 @@ class Database:
         ends, turn, writer, pid = time.monotonic() + BUSY_SECONDS, object(), None, os.getpid()
         self._check_writable()
         try:
-            self._wait_for_turn(turn, ends)
+            ends = self._wait_for_turn(turn, ends)
             FORKS.enter(turn, self)
             writer = self._open_writer()
             with self._translated("write"):
@@ -177,7 +178,7 @@ class Database:
         ends, turn = time.monotonic() + BUSY_SECONDS, object()
         self._check_writable()
         try:
-            self._wait_for_turn(turn, ends)
+            ends = self._wait_for_turn(turn, ends)
             writer = self._open_writer()
             with self._translated("rewrite"):
                 writer.set_busy_handler(patience(ends))
@@ -197,13 +198,20 @@ class Database:
                 f"{self.path} lies where nothing can be written; it can be searched, but not changed"
             )
 
-    def _wait_for_turn(self, turn: object, ends: float) -> None:
-        """Wait until no other thread of this process writes; the turn ends when it is discarded."""
+    def _wait_for_turn(self, turn: object, ends: float) -> float:
+        """Wait until no other thread of this process writes; the turn ends when it is discarded.
+
+        Returns:
+            When to stop waiting for other processes: later than ``ends`` if the log was folded in meanwhile.
+            That takes as long as the disk needs, and the writer would otherwise do it itself.
+        """
         while True:
             with self._lock:
                 if not self._turn:
                     self._turn.add(turn)
-                    return
+                    return ends
+                if self._folding:
+                    ends = max(ends, time.monotonic() + BUSY_SECONDS)
             if time.monotonic() > ends:
                 raise StoreBusyError(self._busy_message())
             time.sleep(0.001)
@@ -340,13 +348,15 @@ class Database:
 
     @contextlib.contextmanager
     def _between_writes(self) -> Iterator[apsw.Connection]:
-        """The writer's connection, for another thread; writers and forks wait until it is given back."""
+        """The writer's connection, for the log's thread; writers and forks wait until it is given back."""
         turn = object()
         try:
             self._wait_for_turn(turn, time.monotonic() + BUSY_SECONDS)
             FORKS.enter(turn, self)
+            self._folding = True
             yield self._open_writer()
         finally:
+            self._folding = False
             self._turn.discard(turn)
             FORKS.under_way.pop(turn, None)
 

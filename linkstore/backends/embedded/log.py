@@ -99,12 +99,13 @@ class WriteAheadLog:
             return asked
 
     def _fold(self, connection: apsw.Connection) -> None:
-        """Checkpoint what is in the log; also truncate a large one, unless a reader stays."""
+        """Checkpoint what is in the log; then also truncate a large one, unless a reader stays.
+
+        Other processes write during the first step, which may take long, and wait during the second.
+        """
         size = self._place.beside("-wal")
-        if self._is_large(size):
+        if self._checkpoint(connection, apsw.SQLITE_CHECKPOINT_PASSIVE) and self._is_large(size):
             self._left = 0 if self._empty(connection, _again) else size
-        else:
-            self._checkpoint(connection, apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def _empty(self, connection: apsw.Connection, busy: Callable[[int], bool]) -> bool:
         """Checkpoint the log and truncate it; returns whether readers allowed that."""
@@ -131,8 +132,8 @@ def _again(tries: int) -> bool:
 
 
 def _pages(connection: apsw.Connection) -> int:
-    """How many pages of the log are in use; 0 while another process folds it in."""
+    """How many pages of the log are in use; 0 if that is not known, as while another process folds it in."""
     try:
         return connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0]
-    except apsw.BusyError:
+    except apsw.Error:  # the change is committed, so it must not seem to have failed
         return 0

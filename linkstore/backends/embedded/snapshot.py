@@ -125,19 +125,23 @@ class SnapshotFiles:
         return [path.name for path, sound in checks.items() if not sound]
 
     def load_mirror(self, snapshot: Snapshot) -> Mirror | None:
-        """A mirror in the state of the snapshot; None if its files are damaged."""
+        """A mirror in the state of the snapshot; None if its files are damaged or gone."""
         path = self.graph(snapshot.generation)
         vectors = self.map_vectors(snapshot)
         if vectors is None or not matches(path, snapshot.graph):
             return None
-        return Mirror.of(map_arrays(path), vectors, snapshot.stamp, snapshot.lineage)
+        try:
+            arrays = map_arrays(path)
+        except FileNotFoundError:  # another process has taken two more snapshots since
+            return None
+        return Mirror.of(arrays, vectors, snapshot.stamp, snapshot.lineage)
 
     def map_vectors(self, snapshot: Snapshot) -> Array | None:
         """The vectors; None if they are damaged."""
         return map_rows(self.vectors(snapshot.lineage), snapshot.rows, snapshot.dimension, snapshot.blocks)
 
     def map_ann(self, snapshot: Snapshot) -> SavedIndex | None:
-        """The index; None if it is damaged, or its vectors are not int8."""
+        """The index; None if it is damaged or gone, or its vectors are not int8."""
         return SavedIndex.load(
             self.ann(snapshot.generation), snapshot.ann, snapshot.last_key, snapshot.change
         )

@@ -164,7 +164,7 @@ class Upkeep:
         if recorded is None:
             if self._due(settings, None) and not self.database.read_only:
                 self.take_snapshot()
-        elif not self.files.problems(recorded):
+        elif not self.damaged_files(recorded):
             return
         elif self.database.read_only:
             _LOG.warning(
@@ -176,6 +176,22 @@ class Upkeep:
                 self.database.place.folder,
             )
             self.take_snapshot(wait=True, afresh=True)
+
+    def damaged_files(self, recorded: Snapshot) -> list[str]:
+        """The names of the files that do not match their hashes, of the snapshot that is recorded then.
+
+        Args:
+            recorded: The snapshot that was recorded when its user began to read. If other processes have
+                taken more since, its files may be gone.
+        """
+        while found := self.files.problems(recorded):
+            now = snapshot_of(self.database.read(raw_settings))
+            if now is None:
+                return []
+            if now == recorded:
+                return found
+            recorded = now
+        return []
 
     def take_snapshot(self, *, wait: bool = False, afresh: bool = False) -> None:
         """Write and record a snapshot; if another is being written, wait for its end, or do nothing."""
