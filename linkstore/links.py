@@ -85,6 +85,8 @@ class Link:
         data: Mapping[str, Any] | None = None,
     ) -> Link:
         """An incoming link: documents that point at this tag lead to the document."""
+        if cls is Link and data is None and _is_ordinary(kind, tag, "in", label, weight):
+            return _made(kind, tag, "in", label, weight)
         return cls(kind=kind, tag=tag, direction="in", label=label, weight=weight, data=data)
 
     @classmethod
@@ -98,6 +100,8 @@ class Link:
         data: Mapping[str, Any] | None = None,
     ) -> Link:
         """An outgoing link: it leads to the documents that have an incoming link with this tag."""
+        if cls is Link and data is None and _is_ordinary(kind, tag, "out", label, weight):
+            return _made(kind, tag, "out", label, weight)
         return cls(kind=kind, tag=tag, direction="out", label=label, weight=weight, data=data)
 
     @classmethod
@@ -203,7 +207,7 @@ def merge_links(links: Iterable[AnyLink]) -> tuple[Link, ...]:
     merged: dict[tuple[str, str, str], Link] = {}
     read = Link.from_dict
     for value in links:
-        link = read(value) if type(value) is dict else as_link(value)
+        link = value if type(value) is Link else read(value) if type(value) is dict else as_link(value)
         key = (link.kind, link.tag, link.direction)
         known = merged.setdefault(key, link)
         if known is not link:

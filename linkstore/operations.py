@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from operator import attrgetter
@@ -24,6 +24,7 @@ from linkstore.ids import check_id, is_storable
 from linkstore.links import LINKS_KEY, Link, links_in, merge_links
 from linkstore.metadata import stored_metadata
 from linkstore.observing import counting_reached
+from linkstore.pagedocuments import PageDocuments
 from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
 from linkstore.requests import EmbedDocuments, EmbedQuery, Engine
 from linkstore.schemacheck import check_documents, check_links
@@ -103,24 +104,6 @@ def add(
         records = yield from _embedded(backend, embedding, prepared[start : start + batch_size])
         yield Engine(backend.write(Change(put=records)))
     return [draft.id for draft in prepared]
-
-
-@dataclass(frozen=True, slots=True)
-class PageDocuments:
-    """An indexed page and the documents made of it; their ids must be set.
-
-    Args:
-        url: The page within its source.
-        digest: Hash of what was indexed.
-        documents: In order.
-        vectors: What the store's embedding gave for them, of shape (documents, dimension), if they were
-            embedded beforehand: see :func:`embed_pages`.
-    """
-
-    url: str
-    digest: str
-    documents: tuple[Document, ...]
-    vectors: Floats | None = field(default=None, compare=False, repr=False)
 
 
 def embed_pages(

@@ -70,12 +70,11 @@ def find_identifiers(text: str) -> list[Mention]:
     """All identifiers in a text, in order; of overlapping ones the first, then the longest."""
     lowered = in_lower_ascii(text)
     found: list[Mention] = []
-    for rule in IDENTIFIERS:
-        for hint in rule.hints:
-            if hint in lowered:
-                found.extend(_mentions(rule, text, lowered))
-                break
+    for at in dict.fromkeys([at for hint, at in _HINTS if hint in lowered]):
+        found.extend(_mentions(IDENTIFIERS[at], text, lowered))
     found.extend(_listed(text, lowered))
+    if len(found) < 2:
+        return found
     found.sort(key=lambda mention: (mention.start, -mention.end))
     return list(_apart(found))
 
@@ -315,6 +314,8 @@ IDENTIFIERS: Final[tuple[Identifier, ...]] = (
     ),
 )
 """What is recognised, one row each."""
+_HINTS: Final = tuple((hint, at) for at, rule in enumerate(IDENTIFIERS) for hint in rule.hints)
+"""Each hint, with the place of its rule."""
 
 BY_KEY: Final = {key: rule for rule in IDENTIFIERS for key in (rule.name, *rule.keys)}
 """The rule for each metadata key that declares an identifier."""

@@ -103,7 +103,9 @@ class ReferenceList:
 
 def find_references(text: str) -> ReferenceList:
     """The last reference list of a text that has entries."""
-    headings = list(_HEADING.finditer(text)) if _may_have_a_list(text) else []
+    if not _may_have_a_list(text):
+        return ReferenceList(start=len(text), end=len(text))
+    headings = list(_HEADING.finditer(text))
     for heading in reversed(headings[-LAST_HEADINGS:]):
         following = _NEXT_HEADING.search(text, heading.end() + 1)
         end = following.start() if following else len(text)
@@ -116,8 +118,9 @@ def find_references(text: str) -> ReferenceList:
 def _may_have_a_list(text: str) -> bool:
     """Whether a word stands in a text that the heading of a reference list has; told in little time."""
     lowered = in_lower_ascii(text)
-    if any(name in lowered for name in _NAMED):
-        return True
+    for name in _NAMED:  # a loop is faster than any()
+        if name in lowered:
+            return True
     return not text.isascii() and any(letter in text for letter in _CASED_LIKE_ASCII)
 
 

@@ -7,8 +7,8 @@ Works are named by identifier (DOI, arXiv, PubMed, ISBN, RFC, PEP, CVE and the l
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Any, Final
 
 from langchain_core.documents import Document
@@ -77,13 +77,11 @@ class CitationExtractor:
         )
 
     def _outgoing(self, text: str) -> Iterator[Link]:
-        citations = sorted(_citations(text, find_references(text)), key=lambda item: item[0])
-        if not citations:
-            return
-        counts: Counter[str] = Counter()
+        citations = sorted(_citations(text, find_references(text)), key=itemgetter(0))
+        counts: dict[str, int] = {}
         labels: dict[str, str] = {}
         for _, tag, label, weight in citations:
-            counts[tag] += weight
+            counts[tag] = counts.get(tag, 0) + weight
             labels.setdefault(tag, label)
         for tag, label in labels.items():
             yield Link.outgoing(kind=self._kind, tag=tag, label=label, weight=1 - 0.5 ** max(1, counts[tag]))
@@ -91,10 +89,12 @@ class CitationExtractor:
 
 def _citations(text: str, references: ReferenceList) -> Iterator[tuple[int, str, str, int]]:
     """All citations: place, tag, label, and 1, or 0 for an entry of the list itself."""
-    outside, inside = _split(find_identifiers(text), references)
-    yield from ((mention.start, mention.tag, mention.written, 1) for mention in outside)
+    mentions = find_identifiers(text)
     if not references.entries:
+        yield from ((mention.start, mention.tag, mention.written, 1) for mention in mentions)
         return
+    outside, inside = _split(mentions, references)
+    yield from ((mention.start, mention.tag, mention.written, 1) for mention in outside)
     named = {id(entry): tuple(_named(entry)) for entry in references.entries}
     for place, entry in cited(references, text):
         yield from ((place, tag, label, 1) for tag, label in named[id(entry)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from linkstore.errors import ExtractionError
@@ -48,7 +49,7 @@ class SectionExtractor:
         Raises:
             ExtractionError: If the page's URL cannot be one.
         """
-        page = self._site.page_tag(source.page.url)
+        page = _page_tag(self._site, source.page.url)
         if page is None:
             raise ExtractionError(f"the page's URL {source.page.url!r} is neither a path nor an absolute URL")
         own = Link.incoming(kind=self._kind, tag=self._tag(page, source.section))
@@ -71,3 +72,9 @@ class SectionExtractor:
     @staticmethod
     def _tag(page: str, section: str) -> str:
         return with_fragment(page, quote_fragment(section))
+
+
+@lru_cache(maxsize=64)
+def _page_tag(site: Site, url: str) -> str | None:
+    """The tag of a page; its chunks ask for it one after the other."""
+    return site.page_tag(url)

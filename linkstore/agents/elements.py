@@ -11,7 +11,7 @@ import numpy as np
 from linkstore.agents.facts import ELEMENTS, KEY_ELEMENT, element_of_page, element_page
 from linkstore.backends.base import Survey
 from linkstore.gc_pause import collection_paused
-from linkstore.operations import PageDocuments
+from linkstore.pagedocuments import PageDocuments
 from linkstore.plans import Members, Operation, Plan, Reached, Resolve
 from linkstore.store import LinkStore
 from linkstore.twins import Twin, answered_by, any_vector

@@ -23,7 +23,7 @@ from langchain_core.documents import Document
 from linkstore.errors import LinkError
 from linkstore.lexical import name_of
 from linkstore.links import LINKS_KEY
-from linkstore.operations import PageDocuments
+from linkstore.pagedocuments import PageDocuments
 from linkstore.text import fold, is_unicode
 from linkstore.variants import Variants
 

@@ -23,7 +23,8 @@ from linkstore.drivers import in_thread
 from linkstore.embeddings.encoder import Encoder
 from linkstore.errors import ExtractionError
 from linkstore.gc_pause import collection_paused
-from linkstore.operations import PageDocuments, as_document
+from linkstore.operations import as_document
+from linkstore.pagedocuments import PageDocuments
 from linkstore.plans import Operation
 from linkstore.store import LinkStore
 from linkstore.twins import Twin, of_backend

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from linkstore.backends.base import LinkedPage, Survey
     from linkstore.ingest import PageStore
     from linkstore.links import Link
-    from linkstore.operations import PageDocuments
+    from linkstore.pagedocuments import PageDocuments
     from linkstore.store import LinkStore
 
 

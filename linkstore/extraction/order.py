@@ -41,12 +41,12 @@ _SYMBOLS: Final = (
 """Drawings to be used elsewhere, as themes have them at the start of each page. No end tag in one closes what
 is around it."""
 _TOKEN: Final = re.compile(
-    rf"<(?:{_LEAVES}|{_RAW}"
+    rf"<(?:(?=[bceist])(?:{_LEAVES}|{_RAW}"
     rf"|svg{_ATTRIBUTES}(?<!/)>(?:(?:[^<]*+<(?:{_SHAPE})>){{0,64}}+|{_SYMBOLS})[^<]*+</svg>"
-    rf"|select{_ATTRIBUTES}(?<!/)>(?:[^<]*+</?option{_ATTRIBUTES}>){{0,64}}+[^<]*+</select>"
+    rf"|select{_ATTRIBUTES}(?<!/)>(?:[^<]*+</?option{_ATTRIBUTES}>){{0,64}}+[^<]*+</select>)"
+    rf"|(/?+[a-z][a-z0-9:_-]*+)(?:>|{_ATTRIBUTES}/?+>)"
     r"|!--(?:-?>|(?s:.*?)--!?>)"
     r"|[!?](?!\[|--)[^>]*+>"
-    rf"|(/?+[a-z][a-z0-9:_-]*+){_ATTRIBUTES}/?+>"
     r"|[a-z/!?](?s:.*))",
     re.IGNORECASE | re.ASCII,
 )

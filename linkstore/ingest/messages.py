@@ -62,6 +62,8 @@ def packed(value: object, reader: object = None) -> bytes:
     Raises:
         Exception: Whatever pickling it raises; for a function without a name, say.
     """
+    if reader is None:  # without a Python call for each object in it
+        return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     buffer = BytesIO()
     _Packer(buffer, reader).dump(value)
     return buffer.getvalue()
@@ -69,6 +71,8 @@ def packed(value: object, reader: object = None) -> bytes:
 
 def unpacked(content: bytes, reader: object = None) -> Any:
     """The value that was packed."""
+    if reader is None:
+        return pickle.loads(content)  # noqa: S301 - from a process of this run, through a pipe of its own
     return _Unpacker(BytesIO(content), reader).load()
 
 
@@ -78,7 +82,7 @@ class _Packer(pickle.Pickler):
         self._reader = reader
 
     def persistent_id(self, obj: object) -> str | None:
-        return _READER if obj is self._reader and obj is not None else None
+        return _READER if obj is self._reader else None
 
 
 class _Unpacker(pickle.Unpickler):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from langchain_core.documents import Document
 
-from linkstore.backends.base import LinkedPage, Survey
 from linkstore.links import Link
-from linkstore.operations import PageDocuments
+from linkstore.pagedocuments import PageDocuments
+
+if TYPE_CHECKING:
+    from linkstore.backends.base import LinkedPage, Survey
 
 __all__ = ["PageDocuments", "PageStore", "PageWriter"]
 

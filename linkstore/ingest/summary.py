@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from linkstore.backends.base import LinkedPage, Survey
 from linkstore.errors import LinkStoreError
 from linkstore.urls import is_internal
+
+if TYPE_CHECKING:
+    from linkstore.backends.base import LinkedPage, Survey
 
 _MOST: Final = 10
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from linkstore import operations
 from linkstore.backends.base import LinkedPage, PageEntry, Written
 from linkstore.links import Link
-from linkstore.operations import PageDocuments
+from linkstore.pagedocuments import PageDocuments
 from linkstore.plans import Operation
 from linkstore.requests import Engine
 from linkstore.store.driving import Driven

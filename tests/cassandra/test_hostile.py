@@ -13,7 +13,7 @@ from stores import embedding, times
 
 from linkstore import Link, LinkStore, add_links
 from linkstore.hits import Hits
-from linkstore.operations import PageDocuments
+from linkstore.pagedocuments import PageDocuments
 from linkstore.strategies import Eager, Similarity
 from linkstore.testing import OracleBackend, compare_hits
 

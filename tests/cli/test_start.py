@@ -72,6 +72,7 @@ ROOMS = {
     "observing",
     "operations",
     "order",
+    "pagedocuments",
     "plans",
     "requests",
     "schema",

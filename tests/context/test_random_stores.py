@@ -9,7 +9,7 @@ from linkstore import LinkStore
 from linkstore.context import ContextCompiler, WeightedSum
 from linkstore.context.order import ORDERS, PRECEDENCE
 from linkstore.errors import BudgetError
-from linkstore.operations import PageDocuments
+from linkstore.pagedocuments import PageDocuments
 
 WORDS = ("hub", "link", "tag", "walk", "seed", "中文", "é", "🙂", "a\nb", "--")
 

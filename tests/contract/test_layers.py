@@ -27,6 +27,7 @@ FLOORS = (
         "hits",
         "ids",
         "metadata",
+        "pagedocuments",
         "storedlinks",
         "urls",
         "text",

@@ -12,7 +12,7 @@ from linkstore import Link, LinkStore
 from linkstore.errors import EvaluationError
 from linkstore.evaluation import Estimate, Evaluation, GoldQuestion, Outcome, compared, evaluate, profile
 from linkstore.evaluation.scoring import Run, outcomes_of
-from linkstore.operations import PageDocuments
+from linkstore.pagedocuments import PageDocuments
 from linkstore.strategies import Similarity
 
 PAGES = {

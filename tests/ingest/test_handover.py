@@ -14,7 +14,7 @@ from pydantic import Field
 from linkstore import LinkStore
 from linkstore.errors import DocumentError, EmbeddingError, SourceConflictError
 from linkstore.ingest.handover import handed_over
-from linkstore.operations import PageDocuments
+from linkstore.pagedocuments import PageDocuments
 
 SECONDS = 20
 

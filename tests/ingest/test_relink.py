@@ -19,7 +19,7 @@ from linkstore.errors import DocumentError, ExtractionError
 from linkstore.ingest import CORPUS_LINKS, Relinked, index_folder, link_corpus, relink
 from linkstore.ingest.documents import Linkers
 from linkstore.ingest.relink import BEGUN, Upkeep
-from linkstore.operations import PageDocuments
+from linkstore.pagedocuments import PageDocuments
 from linkstore.testing import OracleBackend
 from linkstore.urls import Site
 from linkstore_extractors.entities import EntityExtractor, EntitySettings

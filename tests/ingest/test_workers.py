@@ -269,6 +269,17 @@ def test_no_process_is_left_after_a_run_or_an_interrupt(importable, monkeypatch)
     assert all(one._running is None for one in made)
 
 
+@pytest.mark.parametrize(
+    "module", ["html.folder", "notes.vault", "records.jsonl", "wiki.source", "wiki.zim", "web.pages"]
+)
+def test_a_process_that_reads_starts_without_numpy_and_without_a_store(module):
+    code = f"import sys, linkstore.ingest.worker, linkstore.ingest.{module}; print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(modules.stdout.split()).isdisjoint(
+        ("numpy", "apsw", "asyncio", "linkstore.operations", "linkstore.backends", "linkstore.strategies")
+    )
+
+
 def test_few_pages_start_no_process(tmp_path, monkeypatch):
     monkeypatch.setattr(readahead, "PATIENCE", 60.0)
     monkeypatch.setattr(readahead, "_MUCH", 600.0)

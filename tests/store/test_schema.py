@@ -13,7 +13,7 @@ from stores import embedding
 from linkstore import Link, LinkStore, add_links
 from linkstore.errors import LinkStoreError, SchemaError, UnknownNameError
 from linkstore.migration import migrate
-from linkstore.operations import PageDocuments
+from linkstore.pagedocuments import PageDocuments
 from linkstore.schema import Problem, Relation, Schema
 from linkstore.strategies import Eager
 

@@ -15,7 +15,7 @@ from linkstore import Link, add_links
 from linkstore.backends.base import PageEntry
 from linkstore.context import ContextCompiler, Decay, WeightedSum, source_header
 from linkstore.errors import BudgetError, FilterError, StrategyError
-from linkstore.operations import PageDocuments
+from linkstore.pagedocuments import PageDocuments
 from linkstore.strategies import Similarity
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)

@@ -20,7 +20,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 
 from linkstore import Link, LinkStore, add_links
 from linkstore.errors import StrategyError
-from linkstore.operations import PageDocuments
+from linkstore.pagedocuments import PageDocuments
 from linkstore.schema import Relation, Schema
 from linkstore.testing import ScriptedChatModel
 from linkstore.tools import ToolLimits, graph_tools

@@ -177,7 +177,8 @@ def _main(tree: Tree) -> dict[int, float]:
 
 def _weight(block: Block) -> int:
     """How long its text is, links left out."""
-    return max(0, len(block.text.removeprefix("- ")) - sum(len(link.label) for link in block.links))
+    length = len(block.text.removeprefix("- "))
+    return max(0, length - sum([len(link.label) for link in block.links])) if block.links else length
 
 
 def _title(tree: Tree, blocks: list[Block]) -> str:

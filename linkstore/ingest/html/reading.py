@@ -315,9 +315,13 @@ class _Reader:
 
     def _note(self, node: Node, tag: str | None, number: int = AT_START, *, begins: bool = True) -> None:
         """Keep an element's anchors and link for the block in the making."""
-        if tag != "a" and not node.id:
-            return
-        anchors = tuple(node_anchors(node))
+        if tag == "a":
+            anchors = tuple(node_anchors(node))
+        else:
+            own = node.id
+            if not own:
+                return
+            anchors = (own,)
         if anchors:
             self._waiting.anchors.extend((anchor, number) for anchor in anchors)
             self._waiting.starts = self._waiting.starts or (begins and self._blank)
