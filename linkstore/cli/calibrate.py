@@ -44,11 +44,11 @@ def calibrate(
     clear: ClearOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Propose a minimum similarity of the documents that searches start from.
+    """Propose a minimum similarity for the start of searches.
 
-    Prints the proposal with the share of noise that reaches it: random pairs of documents or, with questions,
-    pairs of a question and a document that does not answer it; and the shares of gold answers that reach it,
-    and of questions with an answer that does.
+    A search starts from no document below it. Prints the proposal with the share of noise that reaches it:
+    random pairs of documents or, with questions, pairs of a question and a document that does not answer it;
+    and the shares of gold answers that reach it, and of questions with an answer that does.
     """
     if questions is not None and not Path(questions).is_file():
         raise UsageError(f"--questions: the file {questions} does not exist")

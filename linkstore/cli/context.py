@@ -51,10 +51,10 @@ def context(
     explain: ExplainOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Compile the best context for a question that fits a budget of tokens.
+    """Compile the best context for a question, within a budget.
 
-    Prints the texts of documents in the order they are to be read. Tokens are counted by the tokenizer of
-    Llama 2, without a network.
+    The budget is in tokens, counted by the tokenizer of Llama 2 without a network. Prints the texts of
+    documents in the order they are to be read.
     """
     require_words(text)
     condition = json_object(filter, "--filter")

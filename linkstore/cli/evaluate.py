@@ -69,7 +69,7 @@ def evaluate(
     calibrate: Calibrate = False,
     json: JsonOption = False,
 ) -> None:
-    """Measure how well strategies find the documents that answer questions.
+    """Measure how well strategies find answers to questions.
 
     Prints recall among the first 2, 5, 10 and 20 hits and mean reciprocal rank, with 95 % intervals; the gain
     over dense search; the share of the answers missed by 20 hits of dense search that are among the first 10;

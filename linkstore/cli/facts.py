@@ -37,10 +37,11 @@ def facts(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Extract atomic facts and key elements from the chunks of a store, for linkstore.agents.
+    """Extract atomic facts and key elements, for linkstore.agents.
 
-    They are kept in a store of their own beside the store, so searches do not find them. A second run
-    extracts the facts of new and changed chunks only. An interrupted run continues where it stopped.
+    They are extracted from the chunks of a store, and kept in a store of their own beside it, so searches do
+    not find them. A second run extracts the facts of new and changed chunks only. An interrupted run
+    continues where it stopped.
     """
     from linkstore.agents import index_facts
 

@@ -37,7 +37,7 @@ def repair(store: StoreOption, json: JsonOption = False) -> None:
 
 
 def compact(store: StoreOption, json: JsonOption = False) -> None:
-    """Remove all traces of deleted documents from the files of a store.
+    """Remove all traces of deleted documents from the files.
 
     A store does not need this to keep its size in proportion to its content. The time depends on the size of
     the store.

@@ -49,10 +49,11 @@ def mcp(
     write: WriteOption = False,
     max_depth: MaxDepthOption = 3,
 ) -> None:
-    """Serve the tools of a store to clients of the Model Context Protocol, such as Claude or an editor.
+    """Serve the tools of a store to MCP clients.
 
-    Clients can search, follow links and read; with --write they can add and delete documents. Without
-    --http, the client starts this command and speaks with it over stdin and stdout. Needs the extra mcp.
+    Clients of the Model Context Protocol, such as Claude or an editor, can search, follow links and read;
+    with --write they can add and delete documents. Without --http, the client starts this command and speaks
+    with it over stdin and stdout. Needs the extra mcp.
     """
     condition = json_object(filter, "--filter")
     if write and condition:

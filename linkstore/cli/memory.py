@@ -87,9 +87,10 @@ def recall(
     k: Annotated[int, typer.Option("-k", min=1, help="Number of turns and of chunks, at most.")] = 5,
     json: JsonOption = False,
 ) -> None:
-    """Recall the turns, and the chunks of knowledge, that answer a question.
+    """Recall the turns and chunks that answer a question.
 
-    Nothing is stored. References such as "it" are resolved from the last turns of the session.
+    Chunks come from the store that --knowledge names. Nothing is stored. References such as "it" are resolved
+    from the last turns of the session.
     """
     require_words(question)
     key = _key(session, user, agent)
@@ -118,9 +119,10 @@ def forget(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Forget the turns for which all that is given holds, and erase them from the files of the store.
+    """Forget turns, and erase them from the files of the store.
 
-    With SESSION, --user and --agent name the session; without it, all sessions of the user or agent.
+    All that is given must hold for a turn. With SESSION, --user and --agent name the session; without it,
+    all sessions of the user or agent.
     """
     moment = None if before is None else _moment(before)
     if session is None and user is None and agent is None and entity is None and moment is None:

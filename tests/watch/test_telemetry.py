@@ -137,13 +137,16 @@ def test_concurrent_tasks_have_spans_of_their_own(store, tracing):
 
 
 def test_a_cancelled_search_ends_its_span(store, tracing):
+    asked = asyncio.Event()
+
     class Never(type(embedding())):
         async def aembed_query(self, text):
+            asked.set()
             await asyncio.Event().wait()
 
     async def cancelled(slow):
         task = asyncio.ensure_future(slow.asearch("a"))
-        await asyncio.sleep(0.01)
+        await asked.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
