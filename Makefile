@@ -4,6 +4,9 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.ready
 DEV := $(VENV)/.ready-dev
 BENCH := $(VENV)/.ready-bench
+LOWEST := $(VENV)-lowest
+comma := ,
+LOWEST_EXTRAS := agents,beautifulsoup4,cassandra,mcp,minilm,openai,otel,plot,web,yake,zim
 DOCS := $(VENV)/.ready-docs
 SITE := site
 PAGES := $(shell find docs linkstore extractors notebooks -name '*.md' -o -name '*.py' -o -name '.nav.yml')
@@ -13,10 +16,10 @@ WORKERS ?= 2
 DATA ?= $(LINKSTORE_EVAL_DATA)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long fuzz lint format docs bench cassandra clean
+.PHONY: help demo test test-long test-lowest fuzz lint format docs bench cassandra clean
 
 help: ## Say what there is to make
-	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 demo: $(RUN) $(SITE)/index.html ## Show what links find; then index this project's documentation and ask it
 	$(BIN)/linkstore demo
@@ -29,6 +32,9 @@ test: $(DEV) ## Run the tests, with a sample of the long counts; ARGS go to pyte
 
 test-long: $(DEV) ## Run the tests with the long counts in full
 	LINKSTORE_LONG=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+test-lowest: $(LOWEST)/.ready ## Run the tests with the lowest versions of all that linkstore needs
+	$(LOWEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 fuzz: $(DEV) ## Fuzz the readers for an hour; ARGS such as --minutes 5 --reader html
 	PYTHONPATH=tests/support $(BIN)/python -m fuzzing $(ARGS)
@@ -60,7 +66,7 @@ cassandra: $(DEV) ## Start a Cassandra server, until Ctrl-C; ARGS go to it
 	PYTHONPATH=tests/support $(BIN)/python -m cassandra_server $(ARGS)
 
 clean: ## Remove what was made
-	rm -rf $(VENV) .cache .demo $(SITE) dist build
+	rm -rf $(VENV) $(LOWEST) .cache .demo $(SITE) dist build
 
 $(VENV)/bin/python:
 	@if command -v uv >/dev/null 2>&1; then \
@@ -91,6 +97,15 @@ $(RUN): pyproject.toml | $(VENV)/bin/python
 
 $(DEV): pyproject.toml | $(RUN)
 	$(call install,--editable . --group dev)
+
+$(LOWEST)/.ready: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m venv --clear $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet uv
+	$(LOWEST)/bin/uv pip compile --quiet --resolution lowest-direct --output-file $(LOWEST)/versions.txt \
+		$(foreach extra,$(subst $(comma), ,$(LOWEST_EXTRAS)),--extra $(extra)) pyproject.toml
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --constraints $(LOWEST)/versions.txt \
+		--group dev --editable '.[$(LOWEST_EXTRAS)]'
+	@touch $@
 
 $(DOCS): pyproject.toml | $(RUN)
 	$(call install,--editable . --group docs)
