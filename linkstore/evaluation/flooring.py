@@ -67,13 +67,13 @@ class Floor:
         }
 
     def __str__(self) -> str:
-        told = f"min_similarity {self.min_similarity:.3f}: {self.noise:.1%} of {self.pairs:,} "
+        told = f"min_similarity {self.min_similarity:.3f}: {100 * self.noise:.1f} % of {self.pairs:,} "
         if self.gold is None or self.asked is None:
             return f"{told}random pairs of documents reach it"
         return (
             f"{told}pairs of a question and a document that does not answer it reach it, and"
-            f" {self.gold:.1%} of {self.answers:,} gold answers; {self.asked:.1%} of {self.questions:,}"
-            " questions have an answer that reaches it"
+            f" {100 * self.gold:.1f} % of {self.answers:,} gold answers;"
+            f" {100 * self.asked:.1f} % of {self.questions:,} questions have an answer that reaches it"
         )
 
 

@@ -87,7 +87,7 @@ class Names:
         if count:
             share = count / self._scored[kind]
             text = (
-                f"links of the kind {kind!r} with a confidence below {UNSURE}: {count:,}, {share:.1%} of"
-                " those that have one"
+                f"links of the kind {kind!r} with a confidence below {UNSURE}: {count:,},"
+                f" {100 * share:.1f} % of those that have one"
             )
             yield finding("confidence", "note", text, count, self._examples[kind])

@@ -127,7 +127,7 @@ def test_questions_are_asked_and_those_without_an_answer_are_listed(tmp_path):
     code, out, _ = doctor(tmp_path, "--questions", str(questions))
     assert code == exits.ALARMED
     assert "no answer: How high is the tower?" in out
-    assert "100.0% of the last 1 searches found nothing" in out
+    assert "100.0 % of the last 1 searches found nothing" in out
 
 
 def test_what_a_page_says_does_not_steer_the_terminal(tmp_path):

@@ -250,7 +250,7 @@ def place(tmp_path):
 def test_the_command_proposes_saves_and_clears(place):
     store, asked = place
     code, out, err = linkstore("calibrate", "--store", store, "--questions", asked)
-    assert (code, "of 2 gold answers; 100.0% of 2 questions" in out, "the store records none" in err) == (
+    assert (code, "of 2 gold answers; 100.0 % of 2 questions" in out, "the store records none" in err) == (
         0,
         True,
         True,

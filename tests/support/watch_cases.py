@@ -63,7 +63,7 @@ class WatchCases:
             search(graph, 17, 3)
             search(graph, 0, 1)
         assert [record.message for record in caplog.records] == [
-            "15.0% of the last 20 searches found nothing; the limit is 10%"
+            "15.0 % of the last 20 searches found nothing; the limit is 10 %"
         ] * 2
 
     def test_every_way_to_search_is_seen_sync_and_async(self, graph):
@@ -250,4 +250,4 @@ class WatchCases:
         assert found["names", "alarm"].examples == ("'Compound Alpha' = 'compound-alpha'",)
         assert found["names", "note"].count == 1
         assert found["confidence", "note"].examples == ("Gamma in gamma",)
-        assert "33.3%" in found["confidence", "note"].text
+        assert "33.3 %" in found["confidence", "note"].text
