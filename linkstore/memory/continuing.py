@@ -23,11 +23,13 @@ _DESCRIPTION: Final = re.compile(
 _DEMONSTRATIVE: Final = re.compile(r"\b(?:this|that) ([a-z][\w-]{3,})\b", re.IGNORECASE)
 _NAMED: Final = r"(?<![\w.-])([A-Z][\w.-]*(?: [A-Z\d][\w.-]*)*) (?:is|was) (?:an?|the) (?:[\w-]+ )?"
 _ONES: Final = frozenset({" one", " ones"})
-_PHRASE: Final = re.compile(
+_PREPOSITIONS: Final = (
     r"(?P<preposition>in|on|at|for|from|with|by|to|of|inside|outside|within|without|under|over|before|after|"
-    r"during|between|through|against|about|as|like|than|since|until|via) "
-    r"(?:the |an? )?(?P<thing>[^\W\d_][\w-]*(?: [\w-]+)?)",
-    re.IGNORECASE,
+    r"during|between|through|against|about|as|like|than|since|until|via)"
+)
+_PREPOSITION: Final = re.compile(rf"\W*{_PREPOSITIONS}\b", re.IGNORECASE)
+_PHRASE: Final = re.compile(
+    rf"{_PREPOSITIONS} (?:the |an? )?(?P<thing>[^\W\d_][\w-]*(?: [\w-]+)?)", re.IGNORECASE
 )
 _LONGEST: Final = 4
 """Words of a part that takes the place of another."""
@@ -35,18 +37,22 @@ _MOST_TURNS: Final = 3
 """How many turns ago a thing may have been named in full."""
 
 
-def continued(stated: str, question: str, entities: EntityFinder) -> str:
+def continued(stated: str, question: str, entities: EntityFinder) -> str | None:
     """An elliptic question in full: the question it goes on with, with its own part in the place of another.
 
-    Where no part of the earlier question is like the new one, the new one follows the earlier question.
+    None where no part of the earlier question is like the new one.
     """
     part = _TAIL.sub("", _LEAD.sub("", question).strip().rstrip("?!. "))
-    replaced = (
+    return (
         _number_replaced(stated, part)
         or _phrase_replaced(stated, part)
         or _name_replaced(stated, part, entities)
     )
-    return replaced or f"{stated.rstrip(' ?.!')}: {question.strip()}"
+
+
+def is_phrase(question: str) -> bool:
+    """Whether a question is a preposition and a thing, as "In 3.14?", which is a part of another question."""
+    return _PREPOSITION.match(question) is not None
 
 
 def described(question: str, before: Sequence[Turn]) -> str:

@@ -1,4 +1,9 @@
-"""Dates of the calendar that a text names: "5 June 2024", "May 8th", "in August 2023", "2023-05-08"."""
+"""Dates of the calendar that a text names: "5 June 2024", "May 8th", "in August 2023", "5/6/2024".
+
+Numbers with stops have the day first: "5.6.2024" is in June. With slashes or hyphens people write the day or
+the month first. Both readings count if both are dates: "5/6/2024" is 5 June or 6 May, "25/6/2024" is 25 June.
+Numbers with the year first go on with the month.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +22,15 @@ _MONTH: Final = (
 )
 _DAY: Final = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?\b"
 _YEAR: Final = r"(?P<year>\d{4})\b"
+_NUMBERS: Final = re.compile(
+    r"(?<![\w./-])(?P<one>\d{1,2})(?P<sign>[-/.])(?P<other>\d{1,2})(?P=sign)(?P<year>\d{4})(?![\w/-]|\.\w)"
+)
 _BEHIND: Final = r"\b(?:on|since|until|till|by|before|after|of|from|between|around)(?: the)? "
 """What stands before a day without a year: "may 5" alone may be no date."""
 _FORMS: Final = tuple(
     re.compile(form)
     for form in (
-        r"\b(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})\b",
+        r"\b(?P<year>\d{4})(?P<sign>[-/.])(?P<month>\d{1,2})(?P=sign)(?P<day>\d{1,2})\b",
         rf"\b{_DAY} (?:of )?{_MONTH},? {_YEAR}",
         rf"\b{_MONTH} {_DAY},? {_YEAR}",
         rf"\b{_MONTH},? {_YEAR}",
@@ -34,20 +42,35 @@ _FORMS: Final = tuple(
 )
 
 
-def date_in(text: str, today: datetime) -> Span | None:
-    """The day, month or year that a text in lower case names; None if it names none.
+def dates_in(text: str, today: datetime) -> tuple[Span, ...]:
+    """The day, month or year that a text in lower case names; several where it can be read in two ways.
 
     Without a year it is the latest that has begun. The most exact date counts, and of those the first.
+
+    Returns:
+        One span, two for such a day as "5/6/2024", earliest first, or none.
 
     Raises:
         ValueError: If the calendar has no such day.
         OverflowError: If it is at an end of the calendar.
     """
+    numbers = _NUMBERS.search(text)
+    if numbers is not None:
+        return tuple(sorted({_span(named, today) for named in _readings(**numbers.groupdict())}))
     for form in _FORMS:
         match = form.search(text)
         if match is not None:
-            return _span(match.groupdict(), today)
-    return None
+            return (_span(match.groupdict(), today),)
+    return ()
+
+
+def _readings(one: str, sign: str, other: str, year: str) -> list[dict[str, str | None]]:
+    """A date in numbers with the day first, or with the month first, or both."""
+    day_first: dict[str, str | None] = {"day": one, "month": other, "year": year}
+    month_first: dict[str, str | None] = {"day": other, "month": one, "year": year}
+    if sign == "." or int(one) > len(MONTHS):
+        return [day_first]
+    return [month_first] if int(other) > len(MONTHS) else [day_first, month_first]
 
 
 def _span(named: dict[str, str | None], today: datetime) -> Span:

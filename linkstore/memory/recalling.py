@@ -26,7 +26,7 @@ from linkstore.memory.speakers import speakers_named, without_names
 from linkstore.memory.summaries import stored_summaries
 from linkstore.memory.turns import Summary, Turn, turn_of, written_time
 from linkstore.memory.turnsearch import TurnSearch
-from linkstore.memory.views import View, fused, views_of
+from linkstore.memory.views import View, fused, turn_views_of, views_of
 from linkstore.memory.when import near_time, time_filter
 from linkstore.plans import Operation
 from linkstore.store import LinkStore
@@ -66,7 +66,8 @@ def recalled(parts: Parts, asked: Asked) -> Operation[Recall]:
     views = views_of(asked.question, resolved, head.recent)
     turns: tuple[Hit, ...] = ()
     if head.segment or asked.everywhere:
-        turns = (yield from _turns_found(parts, views[0], asked))[: asked.k]
+        about = turn_views_of(asked.question, resolved, head.recent)
+        turns = (yield from _turns_found(parts, about, asked))[: asked.k]
     pool: tuple[Hit, ...] = ()
     before: list[Document] = []
     if parts.knowledge is not None:
@@ -126,17 +127,17 @@ def _summaries(parts: Parts, asked: Asked, head: Head) -> Operation[list[Summary
     return (yield answered_by(parts.store, plan))  # type: ignore[no-any-return]
 
 
-def _turns_found(parts: Parts, view: View, asked: Asked) -> Operation[tuple[Hit, ...]]:
-    """The turns for a view of a question, best first: by what it asks, and by the speaker that it names."""
+def _turns_found(parts: Parts, views: Sequence[View], asked: Asked) -> Operation[tuple[Hit, ...]]:
+    """The turns for the views of a question, best first: by what it asks and whom it names."""
     scope = _scope(parts, asked)
     plan = speakers_named(asked.question)
     named: dict[str, str] = yield answered_by(parts.store, plan, parse_filter(scope))
-    bare = replace(view, text=without_names(view.text, named))
+    bare = [replace(view, text=without_names(view.text, named)) for view in views]
     speakers = set(named.values())
     strategy = TurnSearch(
         speaker=speakers.pop() if len(speakers) == 1 else None, times=near_time(asked.question, asked.now)
     )
-    return (yield from _found(parts, parts.store, [bare], asked, strategy, scope))
+    return (yield from _found(parts, parts.store, bare, asked, strategy, scope))
 
 
 def _found(

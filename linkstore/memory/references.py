@@ -14,7 +14,7 @@ from typing import Final
 from linkstore.lexical import terms
 from linkstore.memory.answers import place_of
 from linkstore.memory.antecedents import antecedent
-from linkstore.memory.continuing import continued, described
+from linkstore.memory.continuing import continued, described, is_phrase
 from linkstore.memory.entities import LONGEST_TEXT, EntityFinder
 from linkstore.memory.listed import item_meant, several_meant
 from linkstore.memory.turns import Turn
@@ -60,12 +60,17 @@ class Resolved:
     Args:
         text: The question; references are replaced, or what they refer to is added.
         depends: Whether it can only be understood from what was said before.
+        bare: Whether that is only because it is too short for a sentence, as "kubernetes?": no word of it
+            refers to something, and it may as well begin a new subject.
+        whole: Whether the text is the earlier question with a part replaced, as "And in 3.12?" asks.
         exact: Whether all references were replaced by a thing that was named, so that the text stands alone.
         focus: What the question is about, as far as its references say; None without any.
     """
 
     text: str
     depends: bool = False
+    bare: bool = False
+    whole: bool = False
     exact: bool = False
     focus: str | None = None
 
@@ -126,14 +131,21 @@ def _resolved(
     if place is not None:
         text = _THERE.sub(lambda _: f"in {place}", question, count=1)
         return Resolved(text=text, depends=True, exact=True, focus=focus)
+    bare, whole, text = _is_bare(question), None, question
     if stated and (_ELLIPSIS.search(question) or not entities(question) or _is_fragment(question)):
-        return Resolved(text=continued(stated, question, entities), depends=True, focus=focus)
-    return Resolved(text=question, depends=True, focus=focus)
+        whole = continued(stated, question, entities)
+        text = whole or f"{stated.rstrip(' ?.!')}: {question.strip()}"
+    return Resolved(text=text, depends=True, bare=bare, whole=whole is not None and not bare, focus=focus)
 
 
 def _is_fragment(question: str) -> bool:
     """Whether a question is too short for a sentence."""
     return len(question.split()) < _SENTENCE
+
+
+def _is_bare(question: str) -> bool:
+    """Whether a question says something, and has no sign that it refers to something said before."""
+    return bool(terms(question)) and not _has_sign(question) and not is_phrase(question)
 
 
 def _referring(question: str, entities: EntityFinder) -> str | None:

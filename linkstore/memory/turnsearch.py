@@ -42,7 +42,7 @@ from linkstore.strategies.trail import NO_REFS, Found, Trail
 from linkstore.vectors import Bools, Floats, Ints
 
 POOL: Final = 100
-"""How many turns each of the two searches gives."""
+"""How many turns each of the two searches gives, at least."""
 LEXICAL: Final = 1.0
 """Weight of words, where meaning has weight 1."""
 WHEN: Final = 0.25
@@ -102,7 +102,7 @@ class TurnSearch(Traversing):
         """The first stage, then the turns before and after each of its turns, and those of its segments."""
         trail = Trail()
         asked = replace(question, text=" ".join(in_all_forms(question.text)))
-        first = yield from first_stage(trail, asked, self, POOL, LEXICAL)
+        first = yield from first_stage(trail, asked, self, max(POOL, self.k), LEXICAL)
         if not len(first.refs):
             return none_found(trail, question, POOL, self, first.highest)
         faded = np.float32(WHEN if _WHEN.match(question.text) else 1.0)

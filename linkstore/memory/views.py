@@ -16,6 +16,10 @@ from linkstore.hits import Hit, Hits
 from linkstore.memory.references import Resolved
 from linkstore.memory.turns import Turn
 
+CARRIED: Final = 0.25
+"""What words of the previous query count in a search for turns, where the question itself counts 1."""
+REPLACED: Final = 0.5
+"""What an earlier question with a part replaced counts there."""
 ANSWER_CHARACTERS: Final = 400
 """How much of the previous answer a view has: its beginning says what it is about."""
 
@@ -28,37 +32,68 @@ class View:
         name: For :attr:`~linkstore.hits.Hit.contributions`.
         text: The text.
         without: Ids of documents that this view must not find: those that the text was made from.
+        weight: How much it counts beside others.
     """
 
     name: str
     text: str
     without: frozenset[str] = frozenset()
+    weight: float = 1.0
 
 
 def views_of(question: str, resolved: Resolved, recent: Sequence[Turn]) -> list[View]:
-    """The texts to search for.
+    """The texts to search knowledge for.
 
     - A question whose references were replaced by what the last answer named stands alone.
     - A question that depends on the history is searched for behind the previous query, and before the
       previous answer. The documents that answer came from would find themselves, and are left out there.
-    - Any other question is searched for alone, and behind the previous query: it may go on with its subject.
+    - Any other question, and one that is only short, is searched for alone, and behind the previous query: it
+      may go on with its subject.
     """
-    last = recent[-1] if recent else None
-    if last is None or not last.query.strip():
-        return [View(name="question", text=resolved.text)]
-    if resolved.exact:
-        return [View(name="question", text=resolved.text)]
-    behind = View(name="previous query", text=f"{last.query}\n{question}")
-    if not resolved.depends:
-        return [View(name="question", text=question), behind]
+    last = _last_asked(recent)
+    if last is None or resolved.exact:
+        return [_alone(resolved.text)]
+    if not resolved.depends or resolved.bare:
+        return [_alone(question), _behind(last, question)]
     if not last.response or not last.response.strip():
-        return [behind]
+        return [_behind(last, question)]
     text = f"{question}\n{last.response[:ANSWER_CHARACTERS]}"
-    return [behind, View(name="previous answer", text=text, without=frozenset(last.sources))]
+    answer = View(name="previous answer", text=text, without=frozenset(last.sources))
+    return [_behind(last, question), answer]
+
+
+def turn_views_of(question: str, resolved: Resolved, recent: Sequence[Turn]) -> list[View]:
+    """The texts to search turns for: the question, and what it goes on with second.
+
+    The turns before are stored themselves. Beside a short question, the words of the previous query would
+    find that turn and those around it, whatever is asked.
+    """
+    last = _last_asked(recent)
+    if last is None or resolved.exact:
+        return [_alone(resolved.text)]
+    if not resolved.depends:
+        return [_alone(question)]
+    if resolved.whole:
+        return [_alone(question), View(name="earlier question", text=resolved.text, weight=REPLACED)]
+    return [_alone(question), replace(_behind(last, question), weight=CARRIED)]
+
+
+def _last_asked(recent: Sequence[Turn]) -> Turn | None:
+    """The last turn, if its query says anything."""
+    return recent[-1] if recent and recent[-1].query.strip() else None
+
+
+def _alone(text: str) -> View:
+    return View(name="question", text=text)
+
+
+def _behind(last: Turn, question: str) -> View:
+    return View(name="previous query", text=f"{last.query}\n{question}")
 
 
 def fused(views: Sequence[View], found: Sequence[Hits], k: int) -> tuple[Hit, ...]:
-    """The hits of several views as one list: each view counts the same, scaled to its best hit."""
+    """The hits of several views as one list: each view counts by its weight, scaled to its best hit."""
+    total = sum(view.weight for view in views)
     best: dict[str, Hit] = {}
     parts: dict[str, dict[str, float]] = {}
     for view, hits in zip(views, found, strict=True):
@@ -66,7 +101,7 @@ def fused(views: Sequence[View], found: Sequence[Hits], k: int) -> tuple[Hit, ..
         top = max((hit.score for hit in kept), default=0.0)
         for hit in kept:
             id = str(hit.document.id)
-            share = max(hit.score, 0.0) / top / len(views) if top > 0 else 0.0
+            share = max(hit.score, 0.0) / top * view.weight / total if top > 0 else 0.0
             parts.setdefault(id, {})[view.name] = share
             if id not in best or hit.score > best[id].score:
                 best[id] = hit

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 from linkstore.filters import Filter
-from linkstore.memory.dates import MONTHS, Span, date_in
+from linkstore.memory.dates import MONTHS, Span, dates_in
 from linkstore.memory.turns import written_time
 
 _SAID: Final = re.compile(
@@ -42,20 +42,20 @@ def time_filter(question: str, now: datetime) -> Filter | None:
     Only questions about what was said are limited to a time: in others, a time is when something happened,
     and that may have been said at any other.
     """
-    span = span_of(question, now) if _SAID.search(question) else None
-    if span is None:
+    spans = spans_of(question, now) if _SAID.search(question) else ()
+    if not spans:
         return None
     side = _OPEN.search(question.lower())
     if side is None:
-        return _within(*span)
+        return _within(spans)
     match side[1]:
         case "before":
-            return {"time": {"$lt": written_time(span[0])}}
+            return {"time": {"$lt": written_time(spans[-1][0])}}
         case "since":
-            return {"time": {"$gte": written_time(span[0])}}
+            return {"time": {"$gte": written_time(spans[0][0])}}
         case "after":
-            return {"time": {"$gte": written_time(span[1])}}
-    return {"time": {"$lt": written_time(span[1])}}
+            return {"time": {"$gte": written_time(spans[0][1])}}
+    return {"time": {"$lt": written_time(spans[-1][1])}}
 
 
 def near_time(question: str, now: datetime) -> tuple[Filter, Filter] | None:
@@ -67,37 +67,47 @@ def near_time(question: str, now: datetime) -> tuple[Filter, Filter] | None:
     text = question.lower()
     if _PRESENT.search(text) or re.search(r"\bthis (?:week|month|year)\b", text):
         return None
-    span = span_of(question, now)
-    return span and (_within(*span), _within(span[0] - _NEAR, span[1] + _NEAR))
+    spans = spans_of(question, now)
+    return (_within(spans), _within([_around(span) for span in spans])) if spans else None
 
 
-def _within(start: datetime, end: datetime) -> Filter:
-    return {"time": {"$gte": written_time(start), "$lt": written_time(end)}}
+def _within(spans: Sequence[Span]) -> Filter:
+    times = [{"time": {"$gte": written_time(start), "$lt": written_time(end)}} for start, end in spans]
+    return times[0] if len(times) == 1 else {"$or": times}
 
 
-def span_of(question: str, now: datetime) -> Span | None:
-    """The time that a question names, relative to ``now`` and in its time zone; None if it names none.
+def _around(span: Span) -> Span:
+    return span[0] - _NEAR, span[1] + _NEAR
 
+
+def spans_of(question: str, now: datetime) -> tuple[Span, ...]:
+    """The time that a question names, relative to ``now`` and in its time zone; none if it names none.
+
+    There are two, the earlier first, if a day can be read in two ways (:mod:`linkstore.memory.dates`).
     Weeks begin on Monday. "last Monday" and "in March" are the latest that have begun.
     """
     text = question.lower()
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     try:
-        span = _named(text, today)
-        if span is not None:
-            _within(span[0] - _NEAR, span[1] + _NEAR)
+        spans = _named(text, today)
+        for span in spans:
+            _within([_around(span)])
     except (OverflowError, ValueError):  # no day of the calendar, or one at an end of it
-        return None
-    return span
+        return ()
+    return spans
 
 
-def _named(text: str, today: datetime) -> Span | None:
+def _named(text: str, today: datetime) -> tuple[Span, ...]:
     day = timedelta(days=1)
     if "yesterday" in text:
-        return today - day, today
+        return ((today - day, today),)
     if _PRESENT.search(text):
-        return today, today + day
-    return date_in(text, today) or _of_ago(text, today) or _of_period(text, today) or _of_day(text, today)
+        return ((today, today + day),)
+    dates = dates_in(text, today)
+    if dates:
+        return dates
+    span = _of_ago(text, today) or _of_period(text, today) or _of_day(text, today)
+    return () if span is None else (span,)
 
 
 def _of_ago(text: str, today: datetime) -> Span | None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from langchain_core.documents import Document
 
+from linkstore.errors import DocumentError
 from linkstore.links import LINKS_KEY, Link
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.reading import Head
@@ -30,7 +31,7 @@ from linkstore.memory.turns import (
     turn_document,
     written_time,
 )
-from linkstore.text import fold
+from linkstore.text import fold, is_unicode
 
 SEGMENT_TURNS: Final = 100
 """How many turns a segment has at most."""
@@ -52,6 +53,13 @@ class Said:
     time: datetime
     entities: tuple[str, ...]
     sources: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        texts = {"query": (self.query,), "response": (self.response or "",)}
+        for name, given in {**texts, "entities": self.entities, "sources": self.sources}.items():
+            for text in given:
+                if not is_unicode(text):
+                    raise DocumentError(f"{name} must not have lone surrogates: {text[:80]!r}")
 
 
 def placed(said: Said, head: Head, *, new_topic: bool) -> Turn:

@@ -7,7 +7,7 @@ from time import perf_counter
 
 import pytest
 
-from linkstore.memory.when import near_time, span_of, time_filter
+from linkstore.memory.when import near_time, spans_of, time_filter
 
 NOW = datetime(2026, 3, 11, 15, 30, tzinfo=UTC)  # a Wednesday
 
@@ -35,11 +35,17 @@ NOW = datetime(2026, 3, 11, 15, 30, tzinfo=UTC)  # a Wednesday
         ("what did I say on March 20?", "2025-03-20", "2025-03-21"),
         ("what did I say in early August 2023?", "2023-08-01", "2023-09-01"),
         ("what did I say in 2023?", "2023-01-01", "2024-01-01"),
+        ("what did I say on 2024/06/05?", "2024-06-05", "2024-06-06"),
+        ("what did I say on 2024-6-5?", "2024-06-05", "2024-06-06"),
+        ("what did I say on 25/6/2024?", "2024-06-25", "2024-06-26"),
+        ("what did I say on 06-25-2024?", "2024-06-25", "2024-06-26"),
+        ("what did I say on 5.6.2024?", "2024-06-05", "2024-06-06"),
+        ("what did I say on 6/6/2024?", "2024-06-06", "2024-06-07"),
     ],
 )
 def test_a_time_is_counted_from_now(question, first, end):
     start, stop = (datetime.fromisoformat(day).replace(tzinfo=UTC) for day in (first, end))
-    assert span_of(question, NOW) in {(start, stop), (start.replace(hour=0), stop)}
+    assert spans_of(question, NOW) == ((start, stop),)
     assert time_filter(question, NOW) is not None
 
 
@@ -51,6 +57,13 @@ def test_a_time_is_counted_from_now(question, first, end):
         "what did I say?",
         "did I say 2026-99-99?",
         "did I say 30 February 2024?",
+        "did I say 31/2/2024?",
+        "did I say 13/13/2024?",
+        "did I say 6.25.2024?",
+        "did I say 0/5/2024?",
+        "did I say 1.5.6.2024?",
+        "did I say 5/6-2024?",
+        "did I say 5/6/20245?",
         "did I say May 2023456?",
         "did I say that I may 5 times?",
         "",
@@ -99,6 +112,36 @@ def test_turns_of_a_time_and_those_near_it(question, day):
     assert bounds == [[start, start + timedelta(days=1)], [start - week, start + timedelta(days=8)]]
 
 
+@pytest.mark.parametrize("day", ["5/6/2024", "05/06/2024", "5-6-2024", "6/5/2024"])
+def test_a_day_in_numbers_that_can_be_read_in_two_ways_is_either(day):
+    """6 May or 5 June 2024."""
+    said = time_filter(f"what did I say on {day}?", NOW)
+    near = near_time(f"What did Ann cook on {day}?", NOW)
+    assert said is not None
+    assert near is not None
+    for limits, starts in (
+        (said, ["2024-05-06", "2024-06-05"]),
+        (near[0], ["2024-05-06", "2024-06-05"]),
+        (near[1], ["2024-04-29", "2024-05-29"]),
+    ):
+        assert [one["time"]["$gte"][:10] for one in limits["$or"]] == starts
+
+
+@pytest.mark.parametrize(
+    ("word", "limit"),
+    [
+        ("before", {"$lt": "2024-06-05"}),
+        ("until", {"$lt": "2024-06-06"}),
+        ("since", {"$gte": "2024-05-06"}),
+        ("after", {"$gte": "2024-05-07"}),
+    ],
+)
+def test_before_or_after_a_day_that_can_be_read_in_two_ways_leaves_out_neither(word, limit):
+    found = time_filter(f"what did I say {word} 5/6/2024?", NOW)
+    assert found is not None
+    assert {name: time[:10] for name, time in found["time"].items()} == limit
+
+
 @pytest.mark.parametrize(
     "question", ["What shall I cook today?", "What is due this week?", "What is tea?", "on 31 June 2020?", ""]
 )
@@ -108,6 +151,12 @@ def test_the_present_is_no_time_that_things_were_said_at(question):
 
 def test_a_long_text_is_read_once():
     begun = perf_counter()
-    for text in ("on the 8 of " * 50_000, "may " * 100_000, "1" * 200_000, "before the " * 50_000):
+    for text in (
+        "on the 8 of " * 50_000,
+        "may " * 100_000,
+        "1" * 200_000,
+        "before the " * 50_000,
+        "5/6/" * 99_999,
+    ):
         assert near_time(text, NOW) is None
     assert perf_counter() - begun < 10

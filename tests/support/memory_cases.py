@@ -156,7 +156,11 @@ class MemoryCases:
                 found = memory.recall(key, "zebra and walrus: which number?")
                 seen = {turn.session for turn in (*found.turns, *found.recent)}
                 assert seen <= {key}
-        both = memory.recall(keys[0], "zebra walrus", k=50, everywhere=True)
+        for here, there in ((keys[0], keys[1]), (keys[1], keys[0])):
+            found = memory.recall(here, words[there], k=5, everywhere=True)
+            assert {turn.session for turn in found.turns} == {there}
+            assert {turn.session for turn in found.recent} == {here}
+        both = memory.recall(keys[0], "zebra walrus", k=1_000, everywhere=True)
         assert {turn.session for turn in both.turns} == set(keys)
 
     @pytest.mark.parametrize(
@@ -252,6 +256,45 @@ class MemoryCases:
         for word in ("paint", "paints", "painted"):
             assert "painting" in memory.recall("chat", f"Who {word}?", k=1).turns[0].query
 
+    @pytest.mark.parametrize("question", ["kubernetes?", "kubernetes", "Kubernetes pods"])
+    def test_bare_words_find_what_they_name_and_not_the_last_turns(self, memory, question):
+        memory.add("chat", "What is Kubernetes?", "It runs pods on many machines.")
+        for number in range(12):
+            memory.add("chat", f"How do I build Docker image number {number}?", "With docker build.")
+        assert memory.recall("chat", question, k=1).turns[0].query == "What is Kubernetes?"
+
+    def test_bare_words_find_the_chunk_that_they_name_first(self, store):
+        with LinkStore() as knowledge:
+            knowledge.add_texts(
+                ["Docker builds images of containers.", "Kubernetes runs containers on many machines."],
+                ids=["docker", "kubernetes"],
+            )
+            with ConversationMemory(store, knowledge) as memory:
+                memory.add("chat", "What is Docker?", "It builds images of containers.", sources=["docker"])
+                for question in ("kubernetes?", "kubernetes"):
+                    assert memory.recall("chat", question).chunks[0].document.id == "kubernetes"
+
+    @pytest.mark.parametrize("question", ["And in 3.12?", "In 3.12?", "What about 3.12?"])
+    def test_a_question_that_goes_on_keeps_its_subject(self, memory, question):
+        for subject in ("f-strings", "generators"):
+            for version in ("3.11", "3.12"):
+                memory.add(
+                    SessionKey(run_id=f"{subject} {version}", user_id="u"),
+                    f"{subject} are parsed anew in {version}",
+                )
+        for subject in ("f-strings", "generators"):
+            key = SessionKey(run_id=f"now {subject}", user_id="u")
+            memory.add(key, f"What changed for {subject} in 3.11?", "They are faster.")
+            found = memory.recall(key, question, k=1, everywhere=True)
+            assert found.turns[0].query == f"{subject} are parsed anew in 3.12"
+
+    def test_as_many_turns_are_recalled_as_are_asked_for(self, memory):
+        for number in range(230):
+            memory.add(SessionKey(run_id=f"{number}", user_id="u"), f"The zebra is number {number}")
+        asked = SessionKey(run_id="asked", user_id="u")
+        for k in (1, 120, 230):
+            assert len(memory.recall(asked, "Where is the zebra?", k=k, everywhere=True).turns) == k
+
     def test_what_was_said_at_a_time_is_recalled(self, memory):
         now = START + timedelta(days=9)
         memory.add("chat", "I would like to learn the piano", time=START)
@@ -269,6 +312,15 @@ class MemoryCases:
             found = memory.recall("chat", f"What did Ann cook with friends on {date}?").turns
             assert found[0].time == asked, date
             assert {abs((turn.time - asked).days) for turn in found[1:3]} == {4}, date
+
+    def test_turns_of_both_days_that_a_date_in_numbers_may_mean_are_recalled(self, memory):
+        days = [datetime(2024, month, day, 9, tzinfo=UTC) for month, day in ((5, 5), (5, 6), (6, 5), (6, 6))]
+        for day in days:
+            memory.add("chat", f"I cooked soup on a {day:%A}", time=day)
+        found = memory.recall("chat", "What did I say on 5/6/2024 about soup?", now=START).turns
+        assert {turn.time for turn in found} == {days[1], days[2]}
+        found = memory.recall("chat", "Which soup was cooked on 5/6/2024?", now=START).turns
+        assert {turn.time for turn in found[:2]} == {days[1], days[2]}
 
     def test_references_are_resolved_and_chunks_that_served_are_recalled(self, store):
         with LinkStore() as knowledge:
@@ -488,6 +540,30 @@ class MemoryCases:
             memory.forget()
         with pytest.raises(DocumentError, match="time zone"):
             memory.forget(before=datetime(2026, 3, 2))  # noqa: DTZ001
+
+    def test_odd_turns_are_exported_as_they_were_said(self, memory):
+        said = [("", None), ("", ""), (" \n", "x"), ("\0", "\x7f\u2028"), ("\N{PILE OF POO}" * 3, '"\\"')]
+        said.append(("word " * 200_000, "w" * 1_000_000))
+        for query, response in said:
+            memory.add("chat", query, response)
+        exported = json.loads(json.dumps(memory.export("chat")))
+        assert [(turn["query"], turn["response"]) for turn in exported["turns"]] == said
+        for turn in exported["turns"]:
+            copy = {key: turn[key] for key in ("query", "response", "entities", "sources")}
+            memory.add("copy", **copy, time=datetime.fromisoformat(turn["time"]))
+        again = memory.export("copy")
+        for before, after in zip(exported["turns"], again["turns"], strict=True):
+            assert {**before, "id": "", "segment": 0} == {**after, "id": "", "segment": 0}
+
+    @pytest.mark.parametrize("field", ["query", "response", "entities", "sources"])
+    def test_half_a_character_is_refused_with_its_place(self, memory, field):
+        value = ["a\ud800b"] if field in {"entities", "sources"} else "a\ud800b"
+        for _ in range(2):  # in an empty store, and in one with turns
+            before = memory.turns("chat")
+            with pytest.raises(DocumentError, match=rf"{field} must not have lone surrogates: 'a\\ud800b'"):
+                memory.add("chat", **{"query": "fine", field: value})
+            assert memory.turns("chat") == before
+            memory.add("chat", "fine")
 
     def test_an_export_has_all_that_was_said(self, memory):
         memory.add("chat", "What is Kubernetes?", "An orchestrator.", sources=["doc"], time=START)

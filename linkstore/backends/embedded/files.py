@@ -45,10 +45,14 @@ def write_file(path: Path, write: Callable[[Path], None]) -> str:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in a folder durable, if the system supports it."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
+    """Make renames and removals in a folder durable, if the system supports it."""
+    if os.name == "posix":
+        sync(folder)
+
+
+def sync(path: Path) -> None:
+    """Make what was done to a file, or in a folder, durable."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

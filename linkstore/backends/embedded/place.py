@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Final
 
-from linkstore.backends.embedded.files import sync_folder
+from linkstore.backends.embedded.files import sync, sync_folder
 from linkstore.errors import (
     StoreFormatError,
     StoreMovedError,
@@ -114,6 +115,13 @@ class Place:
         if not os.access(self.folder, os.W_OK):
             return False
         return not self.database.exists() or os.access(self.database, os.W_OK)
+
+    def sync(self) -> None:
+        """Make durable that the log is empty and that files were removed, if the system supports it."""
+        if os.name == "posix":
+            with contextlib.suppress(FileNotFoundError):
+                sync(Path(f"{self.database}-wal"))
+            sync(self.folder)
 
     def beside(self, suffix: str) -> int:
         """The size of one of SQLite's auxiliary files, such as ``-wal``; -1 if it does not exist."""

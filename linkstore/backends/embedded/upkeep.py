@@ -218,6 +218,7 @@ class Upkeep:
             kept = []
         self.database.rewrite()
         self.files.remove_others(kept)
+        self.database.place.sync()  # a power cut does not bring back what was erased
         self.shared.forget()
 
     def _load(self) -> None:
