@@ -25,6 +25,11 @@ def printable(text: str) -> str:
     return _UNSAFE.sub(_escaped, text)
 
 
+def amount(count: int, noun: str) -> str:
+    """A number of things that can be counted, as in "1 page" and "1,234 pages"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def as_html(text: str) -> str:
     """A text as it may stand in HTML, between tags or in quotes."""
     return html.escape(printable(text))

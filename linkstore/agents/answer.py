@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from linkstore.agents.state import Done, Reading
-from linkstore.display import printable
+from linkstore.display import amount, printable
 
 _NO_ANSWER: Final = {
     "not in the sources": "The sources do not answer this.",
@@ -110,8 +110,10 @@ class Answer:
         lines += [
             f"refused: {count} {sort} that were not shown" for sort, count in sorted(self.refused.items())
         ]
-        lines += [f"malformed: {self.malformed} outputs of the model"] if self.malformed else []
-        lines.append(f"{self.outcome or 'not ended'}: {self.steps} calls, {self.tokens:,} tokens")
+        lines += [f"malformed: {amount(self.malformed, 'output')} of the model"] if self.malformed else []
+        lines.append(
+            f"{self.outcome or 'not ended'}: {amount(self.steps, 'call')}, {amount(self.tokens, 'token')}"
+        )
         lines += [f"  {statement}" for statement in self.statements] or [f"  {self.text}"]
         lines += [f"  {one}, {one.title}" if one.title else f"  {one}" for one in self.citations]
         return "\n".join(printable(line) for line in lines)

@@ -24,6 +24,7 @@ from linkstore.agents.prompts import ANSWER, CHUNK, NEIGHBOURS, entry, listed, p
 from linkstore.agents.sources import Sources
 from linkstore.agents.state import Reading
 from linkstore.agents.steps import LIKELY, SHOWN_FACTS, SHOWN_HITS, SNIPPET
+from linkstore.display import amount
 from linkstore.errors import AgentError
 from linkstore.plans import Operation
 from linkstore.snippet import snippet
@@ -204,6 +205,5 @@ def answer(sources: Sources, state: Reading) -> Operation[dict[str, Any]]:
         outcome, kept = NOT_IN_SOURCES, []
     move.set(outcome=outcome, analysis=made.analysis, statements=kept)
     cited = list(dict.fromkeys(f"chunk:{id}" for one in kept for id in one["chunks"]))
-    many = len(made.statements)
-    move.did(outcome, cited, f"{many} statement{'' if many == 1 else 's'}")
+    move.did(outcome, cited, amount(len(made.statements), "statement"))
     return move.to("")

@@ -14,6 +14,7 @@ from linkstore.cli.options import StoreOption
 from linkstore.cli.output import note
 from linkstore.cli.render import indexed_page
 from linkstore.cli.stores import core_opened
+from linkstore.display import amount
 from linkstore.errors import LinkStoreError
 from linkstore.text import is_unicode
 
@@ -46,8 +47,8 @@ def delete(
         note_facts(opened_store, store)
     count = removed + len(single)
     note(
-        f"deleted {len(whole):,} {'page' if len(whole) == 1 else 'pages'}, {count:,}"
-        f" {'document' if count == 1 else 'documents'}; the next index restores what the source still has"
+        f"deleted {amount(len(whole), 'page')}, {amount(count, 'document')}; the next index restores what the"
+        " source still has"
     )
 
 

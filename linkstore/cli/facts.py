@@ -11,6 +11,7 @@ from linkstore.cli.exits import INCOMPLETE, exit_code
 from linkstore.cli.options import JsonOption, StoreOption
 from linkstore.cli.output import note, printable, stdout, write_json
 from linkstore.cli.stores import opened
+from linkstore.display import amount
 
 if TYPE_CHECKING:
     from linkstore.agents import FactExtractor, FactSummary
@@ -70,13 +71,14 @@ def _show(summary: FactSummary) -> None:
     line: Any = stdout().print
     line(f"chunks    {summary.chunks:,}, {summary.unchanged:,} unchanged, {summary.removed:,} removed")
     if summary.dry_run:
-        line(f"would extract the facts of {summary.extracted:,} chunks")
+        line(f"would extract the facts of {amount(summary.extracted, 'chunk')}")
         added, removed = summary.elements_added, summary.elements_removed
         if added or removed:
             line(f"elements  {added:,} to add and {removed:,} to remove, of facts that are stored")
-        line(f"calls     {summary.calls:,} of a model, {summary.prompt_tokens:,} tokens in their prompts")
+        tokens = amount(summary.prompt_tokens, "token")
+        line(f"calls     {summary.calls:,} of a model, {tokens} in their prompts")
         return
-    line(f"extracted {summary.facts:,} facts of {summary.extracted:,} chunks")
+    line(f"extracted {amount(summary.facts, 'fact')} of {amount(summary.extracted, 'chunk')}")
     line(f"elements  {summary.elements_added:,} added, {summary.elements_removed:,} removed")
     for failed in summary.failed[:SHOWN]:
         note(printable(f"failed: {failed.chunk}: {failed.reason}"))

@@ -18,6 +18,7 @@ from linkstore.cli.output import note, quiet
 from linkstore.cli.sources import kind_of, options_of
 from linkstore.cli.stores import opened_or_empty
 from linkstore.cli.summary import reported
+from linkstore.display import amount
 
 if TYPE_CHECKING:
     from linkstore.ingest import PageStore, Progress
@@ -164,7 +165,7 @@ def _stopping(store: PageStore) -> Iterator[None]:
         yield
     except KeyboardInterrupt as error:
         kept = store.survey().pages
-        note(f"stopped; the store has {kept:,} pages. Run the same command again to go on")
+        note(f"stopped; the store has {amount(kept, 'page')}. Run the same command again to go on")
         raise typer.Exit(exit_code(error)) from error
 
 

@@ -16,6 +16,7 @@ from linkstore.cli.query import require_words
 from linkstore.cli.render import hit_to_dict, show_hits
 from linkstore.cli.speaking import speaking
 from linkstore.cli.stores import opened
+from linkstore.display import amount
 from linkstore.errors import LinkStoreError, StoreNotFoundError
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def forget(
             count = memory.forget(user_id=user, agent_id=agent, entity=entity, before=moment)
     if json:
         write_json({"turns": count})
-    note(f"forgot {count:,} {'turn' if count == 1 else 'turns'}")
+    note(f"forgot {amount(count, 'turn')}")
 
 
 def _moment(text: str) -> datetime:

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from linkstore.cli.output import printable, stdout
 from linkstore.cli.tables import percent, wide
+from linkstore.display import amount
 from linkstore.evaluation import GoldProfile, Profile, size_labels
 
 _BAR: Final = 40
@@ -21,8 +22,8 @@ def show_profile(profile: Profile) -> None:
     """Print what a store's links look like, and the verdict."""
     console = wide(stdout())
     console.print(
-        f"{profile.documents:,} documents: {profile.reached:,} ({percent(profile.reached_share)} %) that a"
-        f" link leads to, {profile.isolated:,} isolated\n"
+        f"{amount(profile.documents, 'document')}: {profile.reached:,} ({percent(profile.reached_share)} %)"
+        f" that a link leads to, {profile.isolated:,} isolated\n"
     )
     _show_kinds(console, profile)
     sizes = dict(zip(size_labels(), profile.sizes, strict=True))
@@ -69,7 +70,7 @@ def _show_kinds(console: Console, profile: Profile) -> None:
 
 
 def _show_gold(console: Console, gold: GoldProfile) -> None:
-    console.print(f"\n{gold.questions:,} questions", style="bold")
+    console.print(f"\n{amount(gold.questions, 'question')}", style="bold")
     table = Table("kind")
     for name in ("edges at gold", "join two gold", "precision, %", "gold linked to gold, %"):
         table.add_column(name, justify="right")

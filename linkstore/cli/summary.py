@@ -12,6 +12,7 @@ import typer
 
 from linkstore.cli.exits import INCOMPLETE, NOTHING, UsageError
 from linkstore.cli.output import complain, note, printable, quiet, stdout, write_json
+from linkstore.display import amount
 from linkstore.text import in_unicode
 
 if TYPE_CHECKING:
@@ -53,9 +54,8 @@ def reported(report: Path | None, *, json: bool) -> Iterator[list[Summary]]:
 
 
 def _unseen(summary: Summary) -> str:
-    count = len(summary.unseen)
-    parts = "1 part" if count == 1 else f"{count:,} parts"
-    named = ", ".join(summary.unseen[:3]) + (", …" if count > 3 else "")
+    parts = amount(len(summary.unseen), "part")
+    named = ", ".join(summary.unseen[:3]) + (", …" if len(summary.unseen) > 3 else "")
     return f"{parts} of the source could not be seen ({named}); what is stored of that was kept"
 
 
@@ -104,8 +104,8 @@ def show_summary(summary: Summary) -> None:
     if not summary.dry_run:
         console.print(f"dangling  {dangling.internal:,} internal, {dangling.external:,} external")
     if summary.left_out.letters:
-        left_out = summary.left_out
-        console.print(f"left out  {left_out.letters:,} letters of navigation on {left_out.pages:,} pages")
+        letters, on = amount(summary.left_out.letters, "letter"), amount(summary.left_out.pages, "page")
+        console.print(f"left out  {letters} of navigation on {on}")
     for number, page in enumerate(summary.linked):
         title = "linked  " if number == 0 else " " * 8
         console.print(printable(f"{title}{page.links:>6,}  {page.url}"))

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from linkstore.cli.output import printable, stdout
+from linkstore.display import amount
 from linkstore.evaluation import Comparison, Estimate, Evaluation, Outcome
 
 _GAIN: Final = "recall@5"
@@ -27,7 +28,7 @@ def show_evaluation(evaluation: Evaluation, comparison: Comparison | None) -> No
     console = stdout()
     measures = tuple(evaluation.outcomes[0].measures)
     table = Table(
-        title=f"{evaluation.questions:,} questions, {_GOLD[evaluation.gold]}; recall and MRR in %",
+        title=f"{amount(evaluation.questions, 'question')}, {_GOLD[evaluation.gold]}; recall and MRR in %",
         title_justify="left",
     )
     table.add_column("strategy")

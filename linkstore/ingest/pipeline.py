@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import xxhash
 
+from linkstore.display import amount
 from linkstore.extraction import LinkExtractor
 from linkstore.ingest.claims import Refusals
 from linkstore.ingest.documents import Linkers, extractor_name
@@ -178,7 +179,7 @@ class _Run:
         for page, problem in outcomes:
             if problem is None:
                 self.tally.stored(page, before=self.last.had(page.url))
-                _LOG.info("stored %s: %d documents", page.url, len(page.documents))
+                _LOG.info("stored %s: %s", page.url, amount(len(page.documents), "document"))
             else:
                 self._skip(page.url.removeprefix(self.last.lead), problem)
 

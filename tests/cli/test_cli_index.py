@@ -300,7 +300,7 @@ def test_a_command_can_be_quiet_or_tell_all(folder, tmp_path):
     log = tmp_path / "log"
     _, _, err = run(folder, "-v", "--log-file", str(log))
 
-    for line in ("stored a.html: 1 documents", "removed b.html", "skipped broken.html: "):
+    for line in ("stored a.html: 1 document\n", "removed b.html", "skipped broken.html: "):
         assert line in err
         assert line in log.read_text()
     assert run(folder, "-q", "-v")[0] == exits.USAGE

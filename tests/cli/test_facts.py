@@ -36,6 +36,18 @@ def test_a_dry_run_says_what_it_would_cost(place):
     assert "0 of a model" in out
 
 
+def test_one_chunk_is_not_called_chunks(tmp_path):
+    place = str(tmp_path / "one")
+    with LinkStore.open(place) as store:
+        store.add_documents(chunks()[:1])
+
+    _, planned, _ = linkstore("facts", "--store", place, "--dry-run")
+    _, done, _ = linkstore("facts", "--store", place)
+
+    assert "would extract the facts of 1 chunk\n" in planned
+    assert " of 1 chunk\n" in done
+
+
 def test_the_facts_can_be_searched_as_a_store(place):
     linkstore("facts", "--store", place)
 
