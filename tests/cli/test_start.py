@@ -26,6 +26,7 @@ LIBRARIES = {
     "annotated_doc",
     "annotated_types",
     "apsw",
+    "attr",  # of old versions of rich, where it is installed
     "ctypes",
     "langchain_core",
     "linkstore",
