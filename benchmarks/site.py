@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from _report import add_data, add_output, report
-from _site import unpack_site
+from _site import add_site, unpack_site
 from usearch.index import Index
 
 from linkstore import LinkStore
@@ -35,17 +35,18 @@ def main() -> None:
     embedding.embed_query("load the model")
     with tempfile.TemporaryDirectory(prefix="linkstore-site-") as folder:
         site = Path(folder) / "site"
-        unpack_site(options.data, site)
+        unpack_site(options.data, site, options.every)
         rounds = [_round(site, Path(folder) / f"kb{n}", embedding) for n in range(options.repeat)]
     names = list(rounds[0])
     median = {name: statistics.median(one[name] for one in rounds) for name in names}
-    report("site", [{"": "median", **median}], as_json=options.json, record_as=options.record)
+    name = "median" if options.embedding == "wordllama" else options.embedding
+    report("site", [{"": name, **median}], as_json=options.json, record_as=options.record)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     add_data(parser)
-    parser.add_argument("--embedding", default="wordllama", help="name of an embedding (default wordllama)")
+    add_site(parser)
     parser.add_argument("--repeat", type=int, default=3, help="runs of each; the median counts (default 3)")
     add_output(parser)
     return parser.parse_args()

@@ -10,7 +10,6 @@ import argparse
 import statistics
 import tempfile
 import time
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from _report import add_data, add_output, listed
-from _site import unpack_site
+from _site import add_site, unpack_site
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
@@ -68,10 +67,7 @@ def main() -> None:
     embedding.embed_query("load the model")
     with tempfile.TemporaryDirectory(prefix="linkstore-stages-") as folder:
         site = Path(folder) / "site"
-        unpack_site(options.data, site)
-        for path in sorted(site.rglob("*.html")):
-            if zlib.crc32(str(path.relative_to(site)).encode()) % options.every:
-                path.unlink()
+        unpack_site(options.data, site, options.every)
         runs = [_stages(site, Path(folder) / f"kb{n}", embedding) for n in range(options.repeat)]
         pages = len(FolderSource(site))
     medians = {stage: statistics.median(run[stage] for run in runs) for stage in runs[0]}
@@ -86,9 +82,8 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     add_data(parser)
-    parser.add_argument("--embedding", default="wordllama", help="name of an embedding (default wordllama)")
+    add_site(parser)
     parser.add_argument("--repeat", type=int, default=3, help="runs; the median counts (default 3)")
-    parser.add_argument("--every", type=int, default=1, help="take about one page in so many (default 1)")
     add_output(parser)
     return parser.parse_args()
 

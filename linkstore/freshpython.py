@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from typing import IO, BinaryIO, Final
 
 BEGIN: Final = b"\0linkstore\0"
@@ -16,7 +17,7 @@ BEGIN: Final = b"\0linkstore\0"
 _START: Final = "import sys; sys.path[:] = {path!r}; from {module} import main; main()"
 
 
-def fresh_python(module: str, *arguments: str) -> subprocess.Popen[bytes]:
+def fresh_python(module: str, *arguments: str, pipe_bytes: int = -1) -> subprocess.Popen[bytes]:
     """Start a process that runs the function ``main`` of a module; it has pipes for its input and output.
 
     Ctrl-C in a terminal does not reach it. What it replies begins after :data:`BEGIN`.
@@ -24,6 +25,7 @@ def fresh_python(module: str, *arguments: str) -> subprocess.Popen[bytes]:
     Args:
         module: The module's full name.
         arguments: What the process finds in ``sys.argv[1:]``.
+        pipe_bytes: How much its pipes take before they are read; default what the system gives.
 
     Raises:
         OSError: If no process can be started.
@@ -31,12 +33,25 @@ def fresh_python(module: str, *arguments: str) -> subprocess.Popen[bytes]:
     if not sys.executable:
         raise OSError("this Python does not know the program that runs it")
     code = _START.format(path=list(map(str, sys.path)), module=module)
-    return subprocess.Popen(  # noqa: S603 - Python itself
+    process = subprocess.Popen(  # noqa: S603 - Python itself
         [sys.executable, "-c", code, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        bufsize=pipe_bytes,
         process_group=0 if os.name == "posix" else None,
     )
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None and pipe_bytes > 0:
+            _widen(pipe, pipe_bytes)
+    return process
+
+
+def _widen(pipe: IO[bytes], size: int) -> None:
+    """Let a pipe take more before it is read, where the system can; only Linux can."""
+    with suppress(ImportError, AttributeError, OSError):  # OSError: the user's pipes take too much already
+        import fcntl
+
+        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, size)
 
 
 def own_pipes() -> tuple[BinaryIO, BinaryIO]:

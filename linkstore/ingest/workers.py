@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from queue import SimpleQueue
-from threading import Event, Lock, Timer
+from threading import Event, Lock, Thread
+from time import monotonic
 from typing import IO, Final, Self
 
 from linkstore.freshpython import fresh_python, skip_to_begin
@@ -24,6 +25,11 @@ from linkstore.urls import Site
 
 _LOG = logging.getLogger("linkstore.ingest")
 _SECONDS_TO_START: Final = 60.0
+_LOOKS: Final = 20
+"""How often in the time that a page may take it is looked whether that is over."""
+_PIPE_BYTES: Final = 2**18
+"""Most pages and replies are shorter, so that sending one is one call. Beside a thread that computes, the
+interpreter's lock comes back from a call after 5 ms, in which the process waits."""
 
 
 class Workers:
@@ -43,6 +49,9 @@ class Workers:
         for process in self._processes:
             self._waiting.put(process)
         self._threads = ThreadPoolExecutor(max_workers=count, thread_name_prefix="linkstore-read")
+        self._closed = Event()
+        self._watch = Thread(target=self._end_late, args=(seconds / _LOOKS,), daemon=True)
+        self._watch.start()
 
     @classmethod
     def started(cls, count: int, links: Sequence[str], site: Site, page: SourcePage) -> Self | None:
@@ -64,10 +73,18 @@ class Workers:
 
     def close(self) -> None:
         """End the processes; pages that they still read are dropped."""
+        self._closed.set()
         self._threads.shutdown(wait=False, cancel_futures=True)
         for process in self._processes:
             process.end()
         self._threads.shutdown(wait=True)
+        self._watch.join()
+
+    def _end_late(self, every: float) -> None:
+        """One thread looks after all processes: a timer for each page would cost it 5 ms."""
+        while not self._closed.wait(every):
+            for process in self._processes:
+                process.end_if_late()
 
     def _ask(self, content: bytes) -> bytes | str:
         process = self._waiting.get()
@@ -92,6 +109,8 @@ class _Process:
         self._seconds = seconds
         self._running: subprocess.Popen[bytes] | None = None
         self._ended = False
+        self._due: float | None = None
+        self._late = False
         self._lock = Lock()
 
     def ask(self, content: bytes) -> bytes | str:
@@ -113,12 +132,19 @@ class _Process:
                 _reap(self._running)
                 self._running = None
 
+    def end_if_late(self) -> None:
+        """End the process if it takes too long over a message."""
+        with self._lock:
+            if self._running is not None and self._due is not None and monotonic() > self._due:
+                self._late = True
+                self._running.kill()
+
     def _started(self) -> subprocess.Popen[bytes] | None:
         """A process that is ready; None if the run has ended, or if processes cannot be started here."""
         with self._lock:
             if self._ended:
                 return None
-            self._running = process = fresh_python("linkstore.ingest.worker")
+            self._running = process = fresh_python("linkstore.ingest.worker", pipe_bytes=_PIPE_BYTES)
         reply = self._sent(process, self._task, _SECONDS_TO_START, first=True)
         if isinstance(reply, bytes):
             return process
@@ -130,33 +156,29 @@ class _Process:
     def _sent(
         self, process: subprocess.Popen[bytes], content: bytes, bound: float, *, first: bool = False
     ) -> bytes | str:
-        late = Event()
-
-        def kill() -> None:
-            late.set()
-            process.kill()
-
-        timer = Timer(bound, kill)
-        timer.daemon = True
-        timer.start()
+        with self._lock:
+            self._due, self._late = monotonic() + bound, False
         try:
             if first:
                 skip_to_begin(_pipe(process.stdout))
             write_message(_pipe(process.stdin), content)
-            return read_message(_pipe(process.stdout))
+            reply = read_message(_pipe(process.stdout))
         except (EOFError, OSError, ValueError):  # ValueError: the pipe was closed
             status = self._drop(process)
-            if late.is_set():
+            if self._late:
                 return f"reading it took more than {bound:g} s"
             return f"the process that read it ended ({_said(status)})"
-        finally:
-            timer.cancel()
+        with self._lock:
+            self._due = None
+        if self._late:  # it was ended when it had just replied
+            self._drop(process)
+        return reply
 
     def _drop(self, process: subprocess.Popen[bytes]) -> int:
         process.kill()
         status = _reap(process)
         with self._lock:
-            self._running = None
+            self._running = self._due = None
         return status
 
 
