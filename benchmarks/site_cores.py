@@ -82,7 +82,7 @@ def _phases(store: LinkStore, site: Path) -> list[dict[str, Any]]:
     begin = clocks.look()
     seen: list[tuple[float, float, float]] = []
 
-    def progress(done: int, total: int, _name: str) -> None:
+    def progress(done: int, total: int, page: str) -> None:  # noqa: ARG001
         if not seen or done >= total:
             seen.append(clocks.look())
 
