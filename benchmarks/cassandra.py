@@ -208,14 +208,14 @@ class Bare:
         return _timed(lambda: self._executor.run(Requests(statements=statements, what="write rows")))
 
     def _statements(self, numbers: Sequence[int]) -> Iterator[Statement]:
-        document = cql.write_document(self._tables, lifetime=False)
+        document = cql.write_documents(self._tables, 1, lifetime=False)
         member = derived_cql.write_members(self._tables, 1, replace=False, lifetime=False)
         at = time.time_ns() // 1000
         packed = codes.encode(self.data.vectors[list(numbers)])
         for n, code in zip(numbers, packed, strict=True):
             links, name = stored_links(self.data.links(n)), str(n)
             attributes = str(self.data.document(n).metadata)
-            values = (name, f"doc {n}", attributes, {}, ("", links), bytes(16), self.data.vectors[n], at)
+            values = (at, name, f"doc {n}", attributes, {}, ("", links), bytes(16), self.data.vectors[n])
             yield Statement(cql=document, values=values, level="write")
             for key, weight in memberships(links).items():
                 values = (at, {state_of(weight, code)}, *key, 0, name)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
 import threading
 import time
+import weakref
+from types import SimpleNamespace
 
 import pytest
 
@@ -73,6 +76,28 @@ def names(number):
 def test_answers_stand_in_the_order_of_the_statements(run, delay):
     executor = Executor(FakeSession(echo, delay=delay))
     assert run(executor, requests(*names(500))) == [[(name,)] for name in names(500)]
+
+
+def test_answered_requests_are_freed_without_the_garbage_collector(run):
+    class Timed(FakeSession):
+        """Its requests have timers that refer to them, as the driver's have."""
+
+        def execute_async(self, query, **options):
+            request = FakeSession.execute_async(self, query, **options)
+            request._timer = SimpleNamespace(callback=request.fail)
+            return request
+
+    session = Timed(echo, delay=None)
+    kept = []
+    gc.disable()
+    try:
+        run(Executor(session), requests(*names(20)))
+        kept = [weakref.ref(request) for request in session.requests]
+        session.requests.clear()
+        assert not [ref for ref in kept if ref()]
+    finally:
+        gc.enable()
+    assert len(kept) == 20
 
 
 def test_no_statements_have_no_answers(run):

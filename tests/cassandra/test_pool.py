@@ -20,7 +20,7 @@ from linkstore.backends.cassandra.groups import GroupRows
 from linkstore.backends.cassandra.members import state_of
 from linkstore.backends.cassandra.pool import Pool, _decoded, _nth_of_group
 from linkstore.backends.cassandra.reading import Documents
-from linkstore.backends.cassandra.rows import DocumentRow, links_of, stored_links, written_links
+from linkstore.backends.cassandra.rows import DocumentRow, links_of, packed_cell, stored_links, written_links
 from linkstore.filters import parse_filter
 from linkstore.plans import Members
 from linkstore.vectors import damped, similarities, unit_vectors
@@ -53,6 +53,22 @@ def test_links_are_read_as_the_driver_reads_them(links) -> None:
     written, read = LINKS.deserialize(sent, 5)
     assert sorted(links_of(sent)) == sorted(tuple(link) for link in read)
     assert written_links(sent).decode() == written == WRITTEN
+
+
+@given(
+    st.frozensets(
+        st.tuples(
+            st.text(min_size=1, max_size=9),
+            st.text(min_size=1, max_size=600),
+            st.sampled_from(["in", "out", "bidir"]),
+            st.floats(0, 1, width=32),
+        ),
+        max_size=12,
+    ),
+    st.text(max_size=20),
+)
+def test_links_are_packed_as_the_driver_packs_them(links, written) -> None:
+    assert packed_cell((written, links)) == LINKS.serialize((written, sorted(links)), 5)
 
 
 def test_no_links_are_none() -> None:

@@ -40,6 +40,11 @@ class Request:
         if outcome:
             self._say(outcome)
 
+    def clear_callbacks(self):
+        """As the driver does: call nobody from now on."""
+        with self._lock:
+            self._heard = None
+
     def result(self):
         """What has a page's state."""
         return SimpleNamespace(paging_state=self._next_page)

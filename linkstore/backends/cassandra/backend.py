@@ -31,6 +31,7 @@ from linkstore.backends.cassandra.groups import GroupReader
 from linkstore.backends.cassandra.inspection import Inspection
 from linkstore.backends.cassandra.memberinspection import MemberInspection
 from linkstore.backends.cassandra.nearest import NearestSearch, scan_page
+from linkstore.backends.cassandra.preparing import check_sizes, prepare
 from linkstore.backends.cassandra.reader import CassandraReader
 from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.relinking import Relinker
@@ -44,7 +45,7 @@ from linkstore.backends.cassandra.vocabulary import Names, names_of, names_of_li
 from linkstore.backends.cassandra.vocabulary import findings as names_missing
 from linkstore.backends.cassandra.wordinspection import WordInspection
 from linkstore.backends.cassandra.words import Words
-from linkstore.backends.cassandra.writing import ChangeWriter, check_sizes, prepare
+from linkstore.backends.cassandra.writing import ChangeWriter
 from linkstore.drivers import answered
 from linkstore.errors import CapabilityError, StoreClosedError, StoreNotFoundError
 from linkstore.filters import EVERYTHING, Condition

@@ -278,12 +278,21 @@ def read_all_links(tables: Tables) -> str:
     return f"SELECT id, links, digest FROM {tables.documents}"
 
 
-def write_document(tables: Tables, *, lifetime: bool) -> str:
-    """One document; values: id, body, attributes, searchable, links, digest, vector, timestamp, lifetime."""
-    return (
+def write_documents(tables: Tables, count: int, *, lifetime: bool) -> str:
+    """Write ``count`` documents with one timestamp.
+
+    Values: timestamp, and for each: id, body, attributes, searchable, links, digest, vector, lifetime.
+    """
+    one = (
         f"INSERT INTO {tables.documents} (id, body, attributes, searchable, links, digest, vector)"
-        f" VALUES (?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?{_lifetime(lifetime)}"
+        f" VALUES (?, ?, ?, ?, ?, ?, ?){' USING TTL ?' if lifetime else ''}"
     )
+    return stamped_batch(one, count)
+
+
+def stamped_batch(one: str, count: int) -> str:
+    """Repeat a statement in an unlogged batch, which saves requests and has no other guarantees."""
+    return f"BEGIN UNLOGGED BATCH USING TIMESTAMP ? {'; '.join([one] * count)}; APPLY BATCH"
 
 
 def write_links(tables: Tables, *, lifetime: bool) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.cql import Tables, stamped_batch
 
 _OF_GROUPS: Final = "WHERE kind = ? AND tag IN ? AND side = ? AND bucket IN ? PER PARTITION LIMIT ?"
 
@@ -57,13 +57,13 @@ def write_members(tables: Tables, count: int, *, replace: bool, lifetime: bool) 
         f"UPDATE {tables.members}{_using(lifetime)} SET states = {_states(replace)}"
         " WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id = ?"
     )
-    return _stamped_batch(one, count)
+    return stamped_batch(one, count)
 
 
 def delete_members(tables: Tables, count: int) -> str:
     """Delete from ``count`` partitions; values: timestamp, and for each: kind, tag, side, bucket, ids."""
     one = f"DELETE FROM {tables.members} WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id IN ?"
-    return _stamped_batch(one, count)
+    return stamped_batch(one, count)
 
 
 _OF_WORD: Final = "WHERE shard = ? AND bucket = ? AND word = ?"
@@ -113,17 +113,12 @@ def write_postings(tables: Tables, count: int, *, replace: bool, lifetime: bool)
         f"UPDATE {tables.words}{_using(lifetime)} SET states = {_states(replace)}"
         f" {_OF_WORD} AND hash = ? AND id = ?"
     )
-    return _stamped_batch(one, count)
+    return stamped_batch(one, count)
 
 
 def delete_postings(tables: Tables, count: int) -> str:
     """Delete postings; values: timestamp, and for each: shard, bucket, word, hash, id."""
-    return _stamped_batch(f"DELETE FROM {tables.words} {_OF_WORD} AND hash = ? AND id = ?", count)
-
-
-def _stamped_batch(one: str, count: int) -> str:
-    """Repeat a statement in an unlogged batch, which saves requests and has no other guarantees."""
-    return f"BEGIN UNLOGGED BATCH USING TIMESTAMP ? {'; '.join([one] * count)}; APPLY BATCH"
+    return stamped_batch(f"DELETE FROM {tables.words} {_OF_WORD} AND hash = ? AND id = ?", count)
 
 
 def _states(replace: bool) -> str:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import xxhash
@@ -36,6 +36,10 @@ MemberKey = tuple[str, str, Side, int, str]
 MemberRow = tuple[MemberKey, bytes]
 """A key and a state."""
 _Partition = tuple[str, str, Side, int]
+_KEY: Final = 4
+"""Number of columns of a partition key."""
+_Row = tuple[Any, ...]
+"""The key of a partition; then the id and the state of a row, or the tuples (id,) of rows to delete."""
 _IDS: Final = 100
 """Number of rows of a partition that one statement deletes."""
 _INT: Final = struct.Struct(">i")
@@ -111,36 +115,37 @@ class MemberStatements:
 
     def delete(self, keys: Iterable[MemberKey], at: int) -> Iterator[Statement]:
         """Delete rows, except for states added after ``at``; groups keys by partition."""
-        entries = list(_by_partition(keys))
-        contents = [(*key, *((one,) for one in ids)) for key, ids in entries]
-        for part, routing in self._parts([key for key, _ in entries], contents):
-            chosen = [entries[position] for position in part]
-            values = chain.from_iterable([*_packed_key(key), packed_list(ids)] for key, ids in chosen)
+        rows_of: defaultdict[_Partition, list[_Row]] = defaultdict(list)
+        for key, ids in _by_partition(keys):
+            rows_of[key].append((*key, *((one,) for one in ids)))
+        for part, routing in self._batches(rows_of):
+            values = ([*_packed_key(row), packed_list([id for (id,) in row[_KEY:]])] for row in part)
             text = derived_cql.delete_members(self._tables, len(part))
-            yield _statement(text, [_LONG.pack(at), *values], routing)
+            yield _statement(text, at, values, routing)
 
     def _write(self, rows: Iterable[MemberRow], at: int, *, replace: bool) -> Iterator[Statement]:
-        ordered = sorted(rows)
-        contents = [(*key, state) for key, state in ordered]
-        for part, routing in self._parts([key[:-1] for key, _ in ordered], contents):
-            values = chain.from_iterable(self._packed_row(*ordered[position]) for position in part)
+        rows_of: defaultdict[_Partition, list[_Row]] = defaultdict(list)
+        for key, state in rows:
+            rows_of[key[:_KEY]].append((*key, state))
+        for part, routing in self._batches(rows_of):
+            values = map(self._packed_row, part)
             lifetime = bool(self._lifetime)
             text = derived_cql.write_members(self._tables, len(part), replace=replace, lifetime=lifetime)
-            yield _statement(text, [_LONG.pack(at), *values], routing)
+            yield _statement(text, at, values, routing)
 
-    def _packed_row(self, key: MemberKey, state: bytes) -> list[bytes]:
-        return [*self._lifetime, packed(state), *_packed_key(key[:-1]), key[-1].encode()]
+    def _packed_row(self, row: _Row) -> list[bytes]:
+        *_, id, state = row
+        return [*self._lifetime, packed(state), *_packed_key(row), id.encode()]
 
-    def _parts(
-        self, partitions: Sequence[_Partition], contents: Sequence[tuple[object, ...]]
-    ) -> Iterator[tuple[Sequence[int], bytes | None]]:
-        """For each statement, the positions of its rows and its routing key."""
+    def _batches(
+        self, rows_of: Mapping[_Partition, Sequence[_Row]]
+    ) -> Iterator[tuple[Sequence[_Row], bytes | None]]:
+        """For each statement, its rows and its routing key."""
+        partitions = list(rows_of)
         for share in self._fetcher.by_replica(self._tables.members_name, partitions):
-            sized = [contents[position] for position in share.positions]
-            start = 0
-            for part in batches(sized, BATCH_SIZES):
-                yield share.positions[start : start + len(part)], share.routing
-                start += len(part)
+            rows = chain.from_iterable(rows_of[partitions[position]] for position in share.positions)
+            for part in batches(list(rows), BATCH_SIZES):
+                yield part, share.routing
 
 
 def state_of(weight: float, code: bytes) -> bytes:
@@ -168,10 +173,11 @@ def _by_partition(keys: Iterable[MemberKey]) -> Iterator[tuple[_Partition, list[
         yield partition, ids[start:]
 
 
-def _packed_key(key: _Partition) -> list[bytes]:
-    kind, tag, side, at = key
+def _packed_key(row: _Row) -> list[bytes]:
+    kind, tag, side, at = row[:_KEY]
     return [kind.encode(), tag.encode(), side.encode(), _INT.pack(at)]
 
 
-def _statement(text: str, values: list[bytes], routing: bytes | None) -> Statement:
+def _statement(text: str, at: int, rows: Iterable[list[bytes]], routing: bytes | None) -> Statement:
+    values = [_LONG.pack(at), *chain.from_iterable(rows)]
     return Statement(cql=text, values=values, packed=True, level="write", routing=routing)

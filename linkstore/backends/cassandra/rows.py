@@ -207,6 +207,26 @@ def stored_links(links: Iterable[Link]) -> frozenset[StoredLink]:
     return frozenset((link.kind, link.tag, link.direction, link.weight) for link in links)
 
 
+def packed_cell(cell: LinkCell) -> bytes:
+    """The column of links in the format of the native protocol, see :func:`links_of`."""
+    written, links = cell
+    each = [(_packed_link if len(link[1]) > _SHORT else _short_packed_link)(link) for link in sorted(links)]
+    packed = _SIZE.pack(len(each)) + b"".join([_SIZE.pack(len(one)) + one for one in each])
+    return _sized(written) + _SIZE.pack(len(packed)) + packed
+
+
+def _packed_link(link: StoredLink) -> bytes:
+    """One link of the set."""
+    *names, weight = link
+    return b"".join([_sized(name) for name in names]) + _SIZE.pack(_WEIGHT.size) + _WEIGHT.pack(weight)
+
+
+@lru_cache(maxsize=_PARSED)
+def _short_packed_link(link: StoredLink) -> bytes:
+    """The same, cached: many documents have the same link."""
+    return _packed_link(link)
+
+
 def link_cell(written: str, links: Iterable[Link]) -> LinkCell:
     """The column of links."""
     return written, stored_links(links)

@@ -18,7 +18,7 @@ BEFORE: Final = 2 * _SIZE.size
 
 def packed(*states: bytes) -> bytes:
     """A set of states in the format of the native protocol."""
-    return _SIZE.pack(len(states)) + b"".join(_SIZE.pack(len(one)) + one for one in states)
+    return _SIZE.pack(len(states)) + b"".join([_SIZE.pack(len(one)) + one for one in states])
 
 
 def unpacked(states: bytes | None) -> list[bytes]:

@@ -15,88 +15,33 @@ removed by the change that replaces the document, or by ``repair``.
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-import numpy as np
-
-from linkstore.backends.base import Change, Record, Written
-from linkstore.backends.cassandra import codes, cql
+from linkstore.backends.base import Change, Written
+from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.clock import Clock
 from linkstore.backends.cassandra.corpus import Corpus
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.derived import DerivedRows, State, Step
+from linkstore.backends.cassandra.preparing import DocumentStatements, Prepared
 from linkstore.backends.cassandra.reading import Fetcher
-from linkstore.backends.cassandra.rows import attributes_of, digest_of, link_cell, searchable, written_links
+from linkstore.backends.cassandra.rows import written_links
 from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
-from linkstore.errors import DocumentError, StoreUnavailableError
+from linkstore.errors import StoreUnavailableError
 from linkstore.plans import Operation
 
 One = TypeVar("One")
 A_PART: Final = 1_000
 """Number of documents that share one timestamp."""
-_OF_KEYS: Final = 200_000
-"""Upper limit of the bytes of an id and a vector."""
 FORGOTTEN_AT_ONCE: Final = 50
 """Number of documents whose accesses one statement deletes."""
 AT_ONCE: Final = 200
 """Number of documents that are read and then written together; small, so that little time passes between."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """A record ready to be written."""
-
-    record: Record
-    attributes: str
-    links: str
-    digest: bytes
-    code: bytes
-
-
-def prepare(records: Sequence[Record]) -> list[Prepared]:
-    """Serialise records before anything is written; the last record of each id counts.
-
-    Raises:
-        DocumentError: If metadata is not JSON; the message names the document.
-    """
-    last = list({record.id: record for record in records}.values())
-    if not last:
-        return []
-    packed = codes.encode(np.stack([record.vector for record in last]))
-    return [_prepared(record, code) for record, code in zip(last, packed, strict=True)]
-
-
-def check_sizes(prepared: Iterable[Prepared], limit: int) -> None:
-    """Check that each document fits into one write.
-
-    Raises:
-        DocumentError: If a document is larger than the limit; the message names it.
-    """
-    for item in prepared:
-        record = item.record
-        if 8 * (len(record.text) + len(item.attributes) + len(item.links)) + _OF_KEYS < limit:
-            continue  # even if each character were one of four bytes, and all were stored twice
-        parts = [record.id, record.text, item.attributes, item.links, item.links]
-        parts += itertools.chain.from_iterable(searchable(record.metadata).items())
-        size = record.vector.nbytes + sum(len(part.encode()) for part in parts)
-        if size > limit:
-            raise DocumentError(
-                f"document {record.id[:60]!r} takes {size:,} bytes in Cassandra, and {limit:,} are allowed"
-                " (max_document_bytes): split it; or raise the limits of the server, commitlog_segment_size"
-                " and native_transport_max_frame_size, and then this one"
-            )
-
-
-def _prepared(record: Record, code: bytes) -> Prepared:
-    attributes, links = attributes_of(record)
-    digest = digest_of(record, attributes)
-    return Prepared(record=record, attributes=attributes, links=links, digest=digest, code=code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +86,7 @@ class ChangeWriter:
         self._fetcher = fetcher
         self._clock = clock
         self._derived = derived
+        self._documents = DocumentStatements(tables, fetcher, settings.ttl)
         self._lifetime = settings.ttl
         self._skew = round(settings.max_clock_skew * 1e6) if settings.reads_see_writes else 0
         self._in_time = max(settings.settle / 2, settings.deadline)
@@ -237,7 +183,7 @@ class ChangeWriter:
             before = yield from self._derived.stored([item.record.id for item in part], new)
             overtaken = {id for id, state in before.items() if state.written > self._at}
             written = [item for item in part if item.record.id not in overtaken]
-            yield from self._run("write documents", map(self._document, written))
+            yield from self._run("write documents", self._documents.write(written, self._at))
             steps += [Step(now=None, before=new[id]) for id in overtaken]
             ids = (item.record.id for item in written)
             steps += [Step(now=new[id], before=before.get(id)) for id in ids]
@@ -263,21 +209,6 @@ class ChangeWriter:
                 f" {self._in_time:.0f} s are allowed (half of settle in CassandraSettings). Check the load of"
                 " the server, then write them again."
             )
-
-    def _document(self, item: Prepared) -> Statement:
-        record = item.record
-        values = (
-            record.id,
-            record.text,
-            item.attributes,
-            searchable(record.metadata),
-            link_cell(item.links, record.links),
-            item.digest,
-            record.vector,
-            *self._stamp(),
-        )
-        text = cql.write_document(self._tables, lifetime=self._lifetime is not None)
-        return Statement(cql=text, values=values, level="write")
 
     def _deletion(self, id: str) -> Statement:
         return Statement(cql=cql.delete_document(self._tables), values=(self._at, id), level="write")

@@ -21,7 +21,7 @@ from linkstore.backends.cassandra.transport.faults import Fault, diagnose
 from linkstore.backends.cassandra.transport.pace import Pace
 from linkstore.backends.cassandra.transport.patience import Patience
 from linkstore.backends.cassandra.transport.requests import Requests, Row, Statement
-from linkstore.backends.cassandra.transport.sending import Sender, rows_as_tuples
+from linkstore.backends.cassandra.transport.sending import Sender, release, rows_as_tuples
 
 _GRACE: Final = 5.0
 """Seconds after the timeout of a statement within which the driver should report it."""
@@ -168,6 +168,7 @@ class Flight:
         if self._running.get(pending.position) is not attempt:
             return  # the driver may call twice for one request
         del self._running[pending.position]
+        release(attempt.future)
         if result.error is not None:
             self._retry_later(attempt, result.error)
             return

@@ -139,6 +139,16 @@ class _NextHost(RetryPolicy):
         return self.RETRY_NEXT_HOST, None
 
 
+def release(future: ResponseFuture) -> None:
+    """Break the reference cycles of an answered request, so that it is freed without the garbage collector.
+
+    Its callbacks refer to it, and so does its timer, which was cancelled. A request has some forty objects,
+    and thousands of requests would have the collector look at all objects of the process again and again.
+    """
+    future.clear_callbacks()
+    future._timer = None  # noqa: SLF001 - the driver keeps it
+
+
 def rows_as_tuples(rows: Any) -> list[Row]:
     """The rows of an answer as tuples. Sessions of legacy clusters have a row factory of the user's.
 

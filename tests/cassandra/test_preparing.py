@@ -1,0 +1,71 @@
+"""Documents are packed as the driver packs them, and as few statements write them as the server allows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
+
+from cassandra.cqltypes import lookup_casstype
+
+from linkstore import Link
+from linkstore.backends.base import Record
+from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.preparing import DocumentStatements, prepare
+from linkstore.backends.cassandra.rows import link_cell, searchable
+from linkstore.backends.cassandra.transport.placement import Share
+from linkstore.vectors import unit_vectors
+
+LINKS = "TupleType(UTF8Type, FrozenType(SetType(TupleType(UTF8Type, UTF8Type, UTF8Type, FloatType))))"
+COLUMNS = [
+    lookup_casstype(name)
+    for name in ("UTF8Type", "UTF8Type", "UTF8Type", "MapType(UTF8Type, UTF8Type)", LINKS, "BytesType")
+]
+TIMESTAMP, LIFETIME = lookup_casstype("LongType"), lookup_casstype("Int32Type")
+
+
+class OneNode:
+    """A fetcher for a cluster of one node."""
+
+    def by_replica(self, table, keys):
+        assert table == "t"
+        return [Share(positions=list(range(len(keys))))]
+
+
+def statements(records, lifetime=None):
+    return list(DocumentStatements(Tables("k", "t"), OneNode(), lifetime).write(prepare(records), 7))
+
+
+def record(n, text="", dimension=4, **metadata):
+    (vector,) = unit_vectors(np.random.default_rng(n).standard_normal((1, dimension)))
+    links = (Link.bidir(kind="k", tag=f"täg {n}"), Link.outgoing(kind="k", tag="a", weight=0.5))
+    metadata["links"] = [link.to_dict() for link in links]
+    return Record(id=f"dé {n}", text=text, metadata=metadata, vector=vector, links=links)
+
+
+@pytest.mark.parametrize("lifetime", [None, 60])
+def test_a_document_is_packed_as_the_driver_packs_it(lifetime):
+    one = record(1, text="Œuvre", title="ü", number=2, flag=True, other=[1])
+    (prepared,) = prepare([one])
+    links = link_cell(prepared.links, one.links)
+    columns = [one.id, one.text, prepared.attributes, searchable(one.metadata), links, prepared.digest]
+    columns[4] = (links[0], sorted(links[1]))
+    (statement,) = statements([one], lifetime)
+    stamp, *sent = statement.values
+    expected = [kind.serialize(value, 5) for kind, value in zip(COLUMNS, columns, strict=True)]
+    expected.append(one.vector.astype(">f4").tobytes())
+    assert sent == expected + ([] if lifetime is None else [LIFETIME.serialize(lifetime, 5)])
+    assert stamp == TIMESTAMP.serialize(7, 5)
+    assert statement.cql.count("?") == len(statement.values)
+
+
+def test_small_documents_share_a_statement_and_large_ones_do_not():
+    sizes = [10] * 7 + [2_000] * 2 + [6_000] * 2 + [10]
+    records = [record(n, text="x" * size) for n, size in enumerate(sizes)]
+    sent = statements(records)
+    assert [statement.cql.count("INSERT") for statement in sent] == [3, 3, 2, 1, 1, 1, 1]
+    ids = [value for one in sent for value in one.values[1::7]]
+    assert ids == [record.id.encode() for record in records]
+    for one in sent:
+        assert one.cql.count("INSERT") == 1 or sum(map(len, one.values)) < 5_120
