@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import subprocess
+import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -50,7 +51,9 @@ class Workers:
             self._waiting.put(process)
         self._threads = ThreadPoolExecutor(max_workers=count, thread_name_prefix="linkstore-read")
         self._closed = Event()
-        self._watch = Thread(target=self._end_late, args=(seconds / _LOOKS,), daemon=True)
+        weakref.finalize(self, self._closed.set)  # an interrupt may lose this before it is closed
+        watched = self._processes, seconds / _LOOKS, self._closed
+        self._watch = Thread(target=_end_late, args=watched, daemon=True)
         self._watch.start()
 
     @classmethod
@@ -80,12 +83,6 @@ class Workers:
         self._threads.shutdown(wait=True)
         self._watch.join()
 
-    def _end_late(self, every: float) -> None:
-        """One thread looks after all processes: a timer for each page would cost it 5 ms."""
-        while not self._closed.wait(every):
-            for process in self._processes:
-                process.end_if_late()
-
     def _ask(self, content: bytes) -> bytes | str:
         process = self._waiting.get()
         try:
@@ -99,6 +96,13 @@ def found_by(reply: bytes | str) -> ReadPage | None:
     if isinstance(reply, str):
         return ReadPage(problem=reply)
     return joined(unpacked(reply)) if reply else None
+
+
+def _end_late(processes: Sequence[_Process], every: float, closed: Event) -> None:
+    """One thread looks after all processes: a timer for each page would cost it 5 ms."""
+    while not closed.wait(every):
+        for process in processes:
+            process.end_if_late()
 
 
 class _Process:
