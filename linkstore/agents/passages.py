@@ -124,7 +124,7 @@ def _chosen(
         names: The key elements that were shown.
         linked: The passages that were shown, each with the one that it is linked with.
     """
-    said = f"saw {len(names)} key elements and {len(linked)} linked passages"
+    said = f"saw {amount(len(names), 'key element')} and {amount(len(linked), 'linked passage')}"
     if made is not None and made.action == "read_neighbor_node":
         named = move.known("elements", [made.key_element], {name: name for name in names})
         if move.queue_elements(named, first=True):

@@ -16,6 +16,7 @@ from linkstore.agents.moves import Move, after_chunks
 from linkstore.agents.prompts import ELEMENTS, FACTS, PLAN, SEARCH, entry, listed, prompt
 from linkstore.agents.sources import Sources
 from linkstore.agents.state import Reading, begun
+from linkstore.display import amount
 from linkstore.hits import Hits
 from linkstore.lexical import question_terms
 from linkstore.plans import Operation
@@ -60,7 +61,7 @@ def elements(sources: Sources, state: Reading) -> Operation[dict[str, Any]]:
     wanted = [one.key_element for one in best] if made is not None else names[:CHOSEN]
     chosen = move.known("elements", wanted, {normalized(name): name for name in names})[:CHOSEN]
     queued = move.queue_elements(chosen)
-    move.did("start", [f"element:{name}" for name in queued], f"saw {len(names)} key elements")
+    move.did("start", [f"element:{name}" for name in queued], f"saw {amount(len(names), 'key element')}")
     return move.to("facts" if queued else "search")
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from linkstore.arrays import located
+from linkstore.display import amount
 from linkstore.drivers import overheard
 from linkstore.errors import StrategyError
 from linkstore.plans import Fetch, Find, Groups, Lexical, Members, Nearest, Plan, Resolve
@@ -110,6 +111,6 @@ def _with(known: tuple[Ints, Ints], refs: Ints, depth: Ints) -> tuple[Ints, Ints
 
 def _too_deep(strategy: str, hops: int, max_depth: int) -> StrategyError:
     return StrategyError(
-        f"{strategy} follows up to {hops} links in a row, but this store has max_depth={max_depth};"
+        f"{strategy} follows up to {amount(hops, 'link')} in a row, but this store has max_depth={max_depth};"
         f" ask for a depth of at most {max_depth}"
     )

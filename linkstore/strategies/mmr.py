@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkstore.arrays import contained, distinct
+from linkstore.display import amount
 from linkstore.hits import Hits
 from linkstore.order import ranked
 from linkstore.plans import Plan, Vectors
@@ -120,7 +121,9 @@ class Mmr(Traversing):
         trail.cut("filter", pool.passed_over, None, "excluded by result_filter")
         trail.cut("per_page", pool.crowded, None, f"more than {self.per_page} of one page")
         if not pool.returned:
-            reason = f"none of the {len(trail)} documents reached passes result_filter or score_threshold"
+            reason = (
+                f"of {amount(len(trail), 'document')} reached, none passes result_filter or score_threshold"
+            )
             return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
         positions = np.array([position for position, _ in pool.returned])
         scores = np.array([score for _, score in pool.returned], dtype=np.float32)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from linkstore.display import amount
 from linkstore.hits import Cut, Hits
 from linkstore.order import ranked
 from linkstore.plans import Fetch, Matching, Plan
@@ -104,5 +105,5 @@ def first_found(
 
 def none_returned(trail: Trail, strategy: Traversing) -> Hits:
     """The result of a search that may not return any of the documents reached."""
-    reason = f"none of the {len(trail)} documents reached passes result_filter"
+    reason = f"of {amount(len(trail), 'document')} reached, none passes result_filter"
     return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(strategy))

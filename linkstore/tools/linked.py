@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
 
-from linkstore.display import printable
+from linkstore.display import amount, printable
 from linkstore.hits import Chain, Triple
 from linkstore.ids import is_storable
 from linkstore.neighbours import SHOWN, Neighbour, Neighbours, neighbours
@@ -74,7 +74,7 @@ def follow(
         for end in ends[: limits.results]
         if end.id in documents
     ]
-    heading = f"{len(results)} of {len(ends):,} documents that links of [{printable(id)}] lead to:"
+    heading = f"{len(results)} of {amount(len(ends), 'document')} that links of [{printable(id)}] lead to:"
     return shown(heading, results, list(_notes(len(ends) - len(results), large)), found=len(ends))
 
 
@@ -87,10 +87,12 @@ def links(view: View, id: str, limits: ToolLimits) -> Operation[Answer]:
     near = yield from _near(view, id)
     sides = _sides(near, "both")
     taken = sides[: limits.links]
-    counts = f"{len(near.outgoing)} links lead away from it, {len(near.incoming)} to it"
+    counts = f"{amount(len(near.outgoing), 'link')} from it, {amount(len(near.incoming), 'link')} to it"
     lines = [f"[{printable(id)}]: {counts}.", *(_line(one, away=away) for one, away in taken)]
     if len(sides) > len(taken):
-        lines.append(f"{len(sides) - len(taken):,} more links; name kinds in follow to see where they lead.")
+        lines.append(
+            f"{amount(len(sides) - len(taken), 'more link')}; name kinds in follow to see where they lead."
+        )
     data = {
         "id": id,
         "links": [_row(one, away=away) for one, away in taken],
@@ -133,9 +135,7 @@ def _why(id: str, chosen: Sequence[tuple[Neighbour, bool]], large: Sequence[Neig
     if large:
         return "; ".join(map(_too_many, large))
     if chosen:
-        return (
-            f"the {len(chosen)} links of this sort that document {id!r} has lead to no document in the store"
-        )
+        return f"document {id!r} has {amount(len(chosen), 'link')} of this sort, to no document in the store"
     return f"document {id!r} has no links of this sort"
 
 

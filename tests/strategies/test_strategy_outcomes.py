@@ -154,7 +154,7 @@ class TestNoHit:
     def test_a_result_filter_that_none_passes(self, strategy) -> None:
         hits = store(record("a", 0.5), record("b", 0.25))(strategy, result_filter=parse_filter({"x": 1}))
         assert len(hits) == 0
-        assert "none of the 2 documents reached passes result_filter" in (hits.reason or "")
+        assert "of 2 documents reached, none passes result_filter" in (hits.reason or "")
 
     @pytest.mark.parametrize("strategy", [Eager(start_k=0), Mmr(fetch_k=0)], ids=["eager", "mmr"])
     def test_nothing_to_start_from(self, strategy) -> None:
