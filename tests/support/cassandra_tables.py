@@ -10,7 +10,7 @@ from typing import Any
 
 from cassandra_server import create_keyspace
 
-from linkstore.backends.cassandra.cql import Tables, delete_document
+from linkstore.backends.cassandra.cql import Tables
 
 NUMBERS = itertools.count()
 _DROP_SECONDS = 180
@@ -37,7 +37,7 @@ def empty(session: Any, keyspace: str, name: str) -> None:
     tables = Tables(keyspace, name)
     there = {row.table_name for row in session.execute(_LISTED, (keyspace,))}
     if name in there:
-        _delete(session, f"SELECT id FROM {tables.documents}", delete_document(tables))
+        _delete(session, f"SELECT id FROM {tables.documents}", f"DELETE FROM {tables.documents} WHERE id = ?")
         _delete_partitions(session, tables.members, "kind, tag, side, bucket")
     if tables.words_name in there:
         _delete_partitions(session, tables.words, "shard, bucket")
@@ -53,7 +53,6 @@ def _delete_partitions(session: Any, table: str, key: str) -> None:
 
 
 def _delete(session: Any, select: str, delete: str) -> None:
-    text = delete.replace("USING TIMESTAMP ? ", "")
-    prepared = session.prepare(text)
+    prepared = session.prepare(delete)
     for waiting in [session.execute_async(prepared, tuple(row)) for row in session.execute(select)]:
         waiting.result()

@@ -301,9 +301,9 @@ def write_links(tables: Tables, *, lifetime: bool) -> str:
     return f"UPDATE {tables.documents} {using} SET links = ? WHERE id = ?"
 
 
-def delete_document(tables: Tables) -> str:
-    """Delete a document; values: timestamp, id."""
-    return f"DELETE FROM {tables.documents} USING TIMESTAMP ? WHERE id = ?"
+def delete_documents(tables: Tables) -> str:
+    """Delete documents; values: timestamp, list of ids."""
+    return f"DELETE FROM {tables.documents} USING TIMESTAMP ? WHERE id IN ?"
 
 
 def write_access(tables: Tables, *, lifetime: bool) -> str:

@@ -26,6 +26,8 @@ from linkstore.errors import DocumentError
 
 BATCH_SIZES: Final = (3, 2, 1)
 """Numbers of documents in a statement. There are few of them, because each needs a prepared statement."""
+DELETED_AT_ONCE: Final = 10
+"""Number of documents that one statement deletes."""
 _OF_KEYS: Final = 200_000
 """Upper limit of the bytes of an id and a vector."""
 _INT: Final = struct.Struct(">i")
@@ -84,7 +86,7 @@ def _prepared(record: Record, code: bytes) -> Prepared:
 
 
 class DocumentStatements:
-    """Statements that write documents.
+    """Statements that write and delete documents.
 
     Args:
         tables: The tables of the store.
@@ -105,6 +107,14 @@ class DocumentStatements:
                 text = cql.write_documents(self._tables, len(part), lifetime=bool(self._lifetime))
                 values = [_LONG.pack(at), *itertools.chain.from_iterable(part)]
                 yield Statement(cql=text, values=values, packed=True, level="write", routing=part[0][0])
+
+    def delete(self, ids: Sequence[str], at: int) -> Iterator[Statement]:
+        """Delete documents that were written before ``at``."""
+        text = cql.delete_documents(self._tables)
+        for share in self._fetcher.by_replica(self._tables.name, [(id,) for id in ids]):
+            for start in range(0, len(share.positions), DELETED_AT_ONCE):
+                part = [ids[position] for position in share.positions[start : start + DELETED_AT_ONCE]]
+                yield Statement(cql=text, values=(at, part), level="write", routing=part[0].encode())
 
 
 def _packed_row(item: Prepared) -> tuple[bytes, ...]:

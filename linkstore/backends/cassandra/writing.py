@@ -195,8 +195,9 @@ class ChangeWriter:
         for start in range(0, len(ids), AT_ONCE):
             before = yield from self._derived.stored(ids[start : start + AT_ONCE], {})
             gone = [state for state in before.values() if state.written < self._at]
-            yield from self._run("delete documents", (self._deletion(state.id) for state in gone))
-            yield from self._run("delete accesses", self._forgetting([state.id for state in gone]))
+            named = [state.id for state in gone]
+            yield from self._run("delete documents", self._documents.delete(named, self._at))
+            yield from self._run("delete accesses", self._forgetting(named))
             steps += [Step(now=None, before=state) for state in gone]
         return steps
 
@@ -209,9 +210,6 @@ class ChangeWriter:
                 f" {self._in_time:.0f} s are allowed (half of settle in CassandraSettings). Check the load of"
                 " the server, then write them again."
             )
-
-    def _deletion(self, id: str) -> Statement:
-        return Statement(cql=cql.delete_document(self._tables), values=(self._at, id), level="write")
 
     def _forgetting(self, ids: Sequence[str]) -> Iterator[Statement]:
         text = cql.delete_accesses(self._tables)
