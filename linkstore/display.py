@@ -30,6 +30,11 @@ def amount(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def in_percent(share: float, places: int = 1) -> str:
+    """A share, as in "12.5 %"."""
+    return f"{100 * share:.{places}f} %"
+
+
 def as_html(text: str) -> str:
     """A text as it may stand in HTML, between tags or in quotes."""
     return html.escape(printable(text))

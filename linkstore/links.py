@@ -85,9 +85,7 @@ class Link:
         data: Mapping[str, Any] | None = None,
     ) -> Link:
         """An incoming link: documents that point at this tag lead to the document."""
-        if cls is Link and data is None and _is_ordinary(kind, tag, "in", label, weight):
-            return _made(kind, tag, "in", label, weight)
-        return cls(kind=kind, tag=tag, direction="in", label=label, weight=weight, data=data)
+        return _link(cls, kind, tag, "in", label, weight, data)
 
     @classmethod
     def outgoing(
@@ -100,9 +98,7 @@ class Link:
         data: Mapping[str, Any] | None = None,
     ) -> Link:
         """An outgoing link: it leads to the documents that have an incoming link with this tag."""
-        if cls is Link and data is None and _is_ordinary(kind, tag, "out", label, weight):
-            return _made(kind, tag, "out", label, weight)
-        return cls(kind=kind, tag=tag, direction="out", label=label, weight=weight, data=data)
+        return _link(cls, kind, tag, "out", label, weight, data)
 
     @classmethod
     def bidir(
@@ -115,7 +111,7 @@ class Link:
         data: Mapping[str, Any] | None = None,
     ) -> Link:
         """A bidirectional link: outgoing and incoming at once."""
-        return cls(kind=kind, tag=tag, direction="bidir", label=label, weight=weight, data=data)
+        return _link(cls, kind, tag, "bidir", label, weight, data)
 
     @property
     def leads_out(self) -> bool:
@@ -290,9 +286,22 @@ def _flat(links: Iterable[Any]) -> Iterable[Any]:
 @lru_cache(maxsize=32_768)
 def _plain_link(kind: str, tag: str, direction: Direction) -> Link:
     """A link without label and weight; popular tags come again and again."""
-    if _is_ordinary(kind, tag, direction, None, 1.0):
-        return _made(kind, tag, direction, None, 1.0)
-    return Link(kind=kind, tag=tag, direction=direction)
+    return _link(Link, kind, tag, direction, None, 1.0, None)
+
+
+def _link(
+    cls: type[Link],
+    kind: str,
+    tag: str,
+    direction: Direction,
+    label: str | None,
+    weight: float,
+    data: Mapping[str, Any] | None,
+) -> Link:
+    """A link of these fields; one with nothing unusual in them is made quickly."""
+    if cls is Link and data is None and _is_ordinary(kind, tag, direction, label, weight):
+        return _made(kind, tag, direction, label, weight)
+    return cls(kind=kind, tag=tag, direction=direction, label=label, weight=weight, data=data)
 
 
 def _read_quickly(data: Mapping[str, Any]) -> Link | None:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from linkstore.display import amount, as_html, printable
+from linkstore.display import amount, as_html, in_percent, printable
 from linkstore.hits import HIT_KEY, Path
 
 Role = Literal["pinned", "found", "required"]
@@ -183,7 +183,7 @@ class Compiled:
         }
 
     def _summary(self) -> str:
-        gap = f", at most {100 * self.gap:.1f} % below the best" if self.gap else ""
+        gap = f", at most {in_percent(self.gap)} below the best" if self.gap else ""
         documents = amount(len(self.items), "document")
         return (
             f"{self.tokens} of {self.budget} tokens ({self.tokenizer}), {documents},"

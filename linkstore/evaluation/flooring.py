@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from linkstore.backends.base import Record
+from linkstore.display import in_percent
 from linkstore.errors import EvaluationError
 from linkstore.evaluation.rows import GoldQuestion
 from linkstore.evaluation.units import GoldKind, GoldUnits, gold_units
@@ -67,13 +68,13 @@ class Floor:
         }
 
     def __str__(self) -> str:
-        told = f"min_similarity {self.min_similarity:.3f}: {100 * self.noise:.1f} % of {self.pairs:,} "
+        told = f"min_similarity {self.min_similarity:.3f}: {in_percent(self.noise)} of {self.pairs:,} "
         if self.gold is None or self.asked is None:
             return f"{told}random pairs of documents reach it"
         return (
             f"{told}pairs of a question and a document that does not answer it reach it, and"
-            f" {100 * self.gold:.1f} % of {self.answers:,} gold answers;"
-            f" {100 * self.asked:.1f} % of {self.questions:,} questions have an answer that reaches it"
+            f" {in_percent(self.gold)} of {self.answers:,} gold answers;"
+            f" {in_percent(self.asked)} of {self.questions:,} questions have an answer that reaches it"
         )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from linkstore.display import in_percent
 from linkstore.evaluation.comparison import Comparison
 from linkstore.evaluation.profiles import GoldProfile
 
@@ -30,20 +31,16 @@ def verdict(reached_share: float, gold: GoldProfile | None, comparison: Comparis
     if gold is None or comparison is None:
         return _by_structure(reached_share)
     return (
-        f"{comparison} Dense search misses {_percent(gold.headroom)} of the gold answers among its first 5,"
-        f" and one link from its first 10 leads to {_percent(gold.reach)} of what it misses."
+        f"{comparison} Dense search misses {in_percent(gold.headroom, 0)} of the gold answers among its first"
+        f" 5, and one link from its first 10 leads to {in_percent(gold.reach, 0)} of what it misses."
     )
 
 
 def _by_structure(share: float) -> str:
     asked = "Questions with known answers (--questions) show whether the links lead to what is asked for."
-    counted = f"{_percent(share)} of the documents can be reached from another document by one link"
+    counted = f"{in_percent(share, 0)} of the documents can be reached from another document by one link"
     if share >= WELL_LINKED:
         return f"Well linked: {counted}. {asked}"
     if share >= BARELY_LINKED:
         return f"Partly linked: {counted}. {asked}"
     return f"Hardly linked: {counted}, so links can add little to any search."
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"

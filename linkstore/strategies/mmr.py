@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkstore.arrays import contained, distinct
-from linkstore.display import amount
 from linkstore.hits import Hits
 from linkstore.order import ranked
 from linkstore.plans import Plan, Vectors
@@ -21,7 +20,7 @@ from linkstore.strategies.base import Question, Traversing, require_at_least, re
 from linkstore.strategies.pages import pages_of
 from linkstore.strategies.paths import hits_of
 from linkstore.strategies.pool import Pool
-from linkstore.strategies.results import none_found, passing
+from linkstore.strategies.results import none_found, none_returned, passing
 from linkstore.strategies.trail import Trail
 from linkstore.strategies.walk import carried, hop, seeds, within_nodes
 from linkstore.vectors import Floats
@@ -121,10 +120,7 @@ class Mmr(Traversing):
         trail.cut("filter", pool.passed_over, None, "excluded by result_filter")
         trail.cut("per_page", pool.crowded, None, f"more than {self.per_page} of one page")
         if not pool.returned:
-            reason = (
-                f"of {amount(len(trail), 'document')} reached, none passes result_filter or score_threshold"
-            )
-            return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
+            return none_returned(trail, self, "result_filter or score_threshold")
         positions = np.array([position for position, _ in pool.returned])
         scores = np.array([score for _, score in pool.returned], dtype=np.float32)
         relevance = np.float32(self.lambda_mult) * trail.score[positions]

@@ -103,7 +103,7 @@ def first_found(
         wanted = min(SPREAD * wanted, MOST)
 
 
-def none_returned(trail: Trail, strategy: Traversing) -> Hits:
+def none_returned(trail: Trail, strategy: Traversing, wanted: str = "result_filter") -> Hits:
     """The result of a search that may not return any of the documents reached."""
-    reason = f"of {amount(len(trail), 'document')} reached, none passes result_filter"
+    reason = f"of {amount(len(trail), 'document')} reached, none passes {wanted}"
     return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(strategy))

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
+from linkstore.display import in_percent
 from linkstore.links import Link
 from linkstore.variants import near_misses, normalized
 from linkstore.watch.checkup import EXAMPLES, Finding, finding
@@ -88,6 +89,6 @@ class Names:
             share = count / self._scored[kind]
             text = (
                 f"links of the kind {kind!r} with a confidence below {UNSURE}: {count:,},"
-                f" {100 * share:.1f} % of those that have one"
+                f" {in_percent(share)} of those that have one"
             )
             yield finding("confidence", "note", text, count, self._examples[kind])

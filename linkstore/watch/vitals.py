@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
+from linkstore.display import in_percent
 from linkstore.errors import StrategyError
 
 
@@ -115,7 +116,7 @@ class Vitals:
 
     def __str__(self) -> str:
         return (
-            f"{self.searches:,} searches, {self.empty:,} found nothing ({100 * self.empty_share:.1f} %),"
+            f"{self.searches:,} searches, {self.empty:,} found nothing ({in_percent(self.empty_share)}),"
             f" {self.failed:,} failed; p50 {self.seconds_p50 * 1000:.1f} ms, p99"
             f" {self.seconds_p99 * 1000:.1f} ms; along links p50 {self.reached_p50:,}, p99"
             f" {self.reached_p99:,}, at most {self.reached_most:,} documents"
@@ -202,8 +203,8 @@ def alarms_of(vitals: Vitals, limits: Limits) -> tuple[Alarm, ...]:
         return ()
     count = f"of the last {vitals.searches:,} searches"
     slow = f"1 % {count} took {vitals.seconds_p99:.2f} s or more"
-    none = f"{100 * vitals.empty_share:.1f} % {count} found nothing"
-    lost = f"{100 * vitals.failed_share:.1f} % {count} failed"
+    none = f"{in_percent(vitals.empty_share)} {count} found nothing"
+    lost = f"{in_percent(vitals.failed_share)} {count} failed"
     wide = f"1 % {count} came to {vitals.reached_p99:,} documents or more along links"
     figures = (
         ("empty", vitals.empty_share, limits.empty, none),
@@ -219,7 +220,7 @@ def alarms_of(vitals: Vitals, limits: Limits) -> tuple[Alarm, ...]:
 
 
 def _shown(name: str, limit: float) -> str:
-    return {"reached": f"{limit:,.0f}", "seconds": f"{limit:g} s"}.get(name, f"{100 * limit:.0f} %")
+    return {"reached": f"{limit:,.0f}", "seconds": f"{limit:g} s"}.get(name, in_percent(limit, 0))
 
 
 def _percentile(ordered: Sequence[float], percent: int) -> float:

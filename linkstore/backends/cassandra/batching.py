@@ -7,14 +7,18 @@ any number of rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain
 from typing import Any, Final, TypeVar
+
+from linkstore.backends.cassandra.transport.requests import Statement
 
 BATCH_BYTES: Final = 4_500
 """The server warns about batches of more than 5 KiB."""
 ROW_BYTES: Final = 60
 """Bytes that the server counts for a row in addition to its values."""
+_LONG: Final = struct.Struct(">q")
 _TEXTS: Final = (str, bytes)
 Row = TypeVar("Row", bound=tuple[Any, ...])
 
@@ -37,6 +41,19 @@ def batches(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Row]
         count = next(fitting, 1)
         yield rows[start : start + count]
         start += count
+
+
+def packed_batch(text: str, at: int, rows: Iterable[Iterable[bytes]], routing: bytes | None) -> Statement:
+    """The statement of a batch whose values are packed.
+
+    Args:
+        text: A batch with one timestamp.
+        at: The timestamp.
+        rows: The values of each row.
+        routing: The routing key.
+    """
+    values = [_LONG.pack(at), *chain.from_iterable(rows)]
+    return Statement(cql=text, values=values, packed=True, level="write", routing=routing)
 
 
 def _bytes(row: tuple[Any, ...]) -> int:

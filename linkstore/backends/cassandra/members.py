@@ -16,7 +16,7 @@ import numpy as np
 import xxhash
 
 from linkstore.backends.cassandra import derived_cql
-from linkstore.backends.cassandra.batching import BATCH_BYTES, ROW_BYTES, batches
+from linkstore.backends.cassandra.batching import BATCH_BYTES, ROW_BYTES, batches, packed_batch
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.rows import Membership
@@ -43,7 +43,6 @@ _Row = tuple[Any, ...]
 _IDS: Final = 100
 """Number of rows of a partition that one statement deletes."""
 _INT: Final = struct.Struct(">i")
-_LONG: Final = struct.Struct(">q")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +120,7 @@ class MemberStatements:
         for part, routing in self._batches(rows_of):
             values = ([*_packed_key(row), packed_list([id for (id,) in row[_KEY:]])] for row in part)
             text = derived_cql.delete_members(self._tables, len(part))
-            yield _statement(text, at, values, routing)
+            yield packed_batch(text, at, values, routing)
 
     def _write(self, rows: Iterable[MemberRow], at: int, *, replace: bool) -> Iterator[Statement]:
         rows_of: defaultdict[_Partition, list[_Row]] = defaultdict(list)
@@ -131,7 +130,7 @@ class MemberStatements:
             values = map(self._packed_row, part)
             lifetime = bool(self._lifetime)
             text = derived_cql.write_members(self._tables, len(part), replace=replace, lifetime=lifetime)
-            yield _statement(text, at, values, routing)
+            yield packed_batch(text, at, values, routing)
 
     def _packed_row(self, row: _Row) -> list[bytes]:
         *_, id, state = row
@@ -176,8 +175,3 @@ def _by_partition(keys: Iterable[MemberKey]) -> Iterator[tuple[_Partition, list[
 def _packed_key(row: _Row) -> list[bytes]:
     kind, tag, side, at = row[:_KEY]
     return [kind.encode(), tag.encode(), side.encode(), _INT.pack(at)]
-
-
-def _statement(text: str, at: int, rows: Iterable[list[bytes]], routing: bytes | None) -> Statement:
-    values = [_LONG.pack(at), *chain.from_iterable(rows)]
-    return Statement(cql=text, values=values, packed=True, level="write", routing=routing)

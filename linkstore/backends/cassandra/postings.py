@@ -16,14 +16,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
 from typing import Any, Final
 
 import numpy as np
 import xxhash
 
 from linkstore.backends.cassandra import derived_cql
-from linkstore.backends.cassandra.batching import batches
+from linkstore.backends.cassandra.batching import batches, packed_batch
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.members import bucket
 from linkstore.backends.cassandra.reading import Fetcher
@@ -155,7 +154,7 @@ class PostingStatements:
         """Delete rows, except for states added after ``at``."""
         for part, routing in self._batches([(*key, b"") for key in keys]):
             values = (_packed_key(row) for row in part)
-            yield _packed(derived_cql.delete_postings(self._tables, len(part)), at, values, routing)
+            yield packed_batch(derived_cql.delete_postings(self._tables, len(part)), at, values, routing)
 
     def _write(self, rows: Iterable[PostingRow], at: int, *, replace: bool) -> Iterator[Statement]:
         lifetime = [_INT.pack(seconds) for seconds in self._lifetime]
@@ -164,7 +163,7 @@ class PostingStatements:
                 self._tables, len(part), replace=replace, lifetime=bool(lifetime)
             )
             values = ([*lifetime, packed(row[-1]), *_packed_key(row)] for row in part)
-            yield _packed(text, at, values, routing)
+            yield packed_batch(text, at, values, routing)
 
     def _batches(self, rows: Iterable[_Flat]) -> Iterator[tuple[Sequence[_Flat], bytes | None]]:
         rows_of: defaultdict[Partition, list[_Flat]] = defaultdict(list)
@@ -183,11 +182,6 @@ class PostingStatements:
 def _packed_key(row: _Flat) -> list[bytes]:
     shard, at, word, hashed, id, _ = row
     return [_INT.pack(shard), _INT.pack(at), word.encode(), hashed, id.encode()]
-
-
-def _packed(text: str, at: int, rows: Iterable[list[bytes]], routing: bytes | None) -> Statement:
-    values = [_LONG.pack(at), *chain.from_iterable(rows)]
-    return Statement(cql=text, values=values, packed=True, level="write", routing=routing)
 
 
 def _large_batches(rows: Sequence[_Flat], loose: list[_Flat]) -> Iterator[Sequence[_Flat]]:

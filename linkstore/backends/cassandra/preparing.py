@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,10 +17,11 @@ import numpy as np
 
 from linkstore.backends.base import Record
 from linkstore.backends.cassandra import codes, cql
-from linkstore.backends.cassandra.batching import batches
+from linkstore.backends.cassandra.batching import batches, packed_batch
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.rows import attributes_of, digest_of, link_cell, packed_cell, searchable
+from linkstore.backends.cassandra.states import packed_map
 from linkstore.backends.cassandra.transport.requests import Statement
 from linkstore.errors import DocumentError
 
@@ -31,7 +32,6 @@ DELETED_AT_ONCE: Final = 10
 _OF_KEYS: Final = 200_000
 """Upper limit of the bytes of an id and a vector."""
 _INT: Final = struct.Struct(">i")
-_LONG: Final = struct.Struct(">q")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +105,7 @@ class DocumentStatements:
             rows = [(*_packed_row(items[position]), *self._lifetime) for position in share.positions]
             for part in batches(rows, BATCH_SIZES):
                 text = cql.write_documents(self._tables, len(part), lifetime=bool(self._lifetime))
-                values = [_LONG.pack(at), *itertools.chain.from_iterable(part)]
-                yield Statement(cql=text, values=values, packed=True, level="write", routing=part[0][0])
+                yield packed_batch(text, at, part, routing=part[0][0])
 
     def delete(self, ids: Sequence[str], at: int) -> Iterator[Statement]:
         """Delete documents that were written before ``at``."""
@@ -123,13 +122,8 @@ def _packed_row(item: Prepared) -> tuple[bytes, ...]:
         record.id.encode(),
         record.text.encode(),
         item.attributes.encode(),
-        _packed_map(searchable(record.metadata)),
+        packed_map(searchable(record.metadata)),
         packed_cell(link_cell(item.links, record.links)),
         item.digest,
         record.vector.astype(">f4").tobytes(),
     )
-
-
-def _packed_map(entries: Mapping[str, str]) -> bytes:
-    parts = [part.encode() for part in itertools.chain.from_iterable(entries.items())]
-    return _INT.pack(len(entries)) + b"".join([_INT.pack(len(part)) + part for part in parts])

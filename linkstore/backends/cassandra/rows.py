@@ -12,6 +12,8 @@ import orjson
 import xxhash
 
 from linkstore.backends.base import Record
+from linkstore.backends.cassandra.states import packed as packed_set
+from linkstore.backends.cassandra.states import sized
 from linkstore.errors import DocumentError
 from linkstore.filters import Condition
 from linkstore.links import LINKS_KEY, Link, links_in
@@ -85,7 +87,7 @@ class DocumentRow:
         This searches the packed bytes. A match is always a link: kinds, tags and JSON contain no NUL, and the
         size before each part starts with one.
         """
-        packed, start = self.packed or b"", _sized(kind) + _sized(tag)
+        packed, start = self.packed or b"", sized((kind.encode(), tag.encode()))
         found = []
         for direction in _DIRECTIONS[side]:
             at = packed.find(start + direction)
@@ -124,14 +126,9 @@ def is_whole(row: tuple[Any, ...]) -> bool:
     return row[-1] is not None
 
 
-def _sized(text: str) -> bytes:
-    data = text.encode()
-    return _SIZE.pack(len(data)) + data
-
-
 _DIRECTIONS: Final[Mapping[Side, tuple[bytes, ...]]] = {
-    "out": (_sized("out"), _sized("bidir")),
-    "in": (_sized("in"), _sized("bidir")),
+    "out": (sized((b"out",)), sized((b"bidir",))),
+    "in": (sized((b"in",)), sized((b"bidir",))),
 }
 """The directions of links on each side, in the format of the native protocol."""
 
@@ -211,14 +208,13 @@ def packed_cell(cell: LinkCell) -> bytes:
     """The column of links in the format of the native protocol, see :func:`links_of`."""
     written, links = cell
     each = [(_packed_link if len(link[1]) > _SHORT else _short_packed_link)(link) for link in sorted(links)]
-    packed = _SIZE.pack(len(each)) + b"".join([_SIZE.pack(len(one)) + one for one in each])
-    return _sized(written) + _SIZE.pack(len(packed)) + packed
+    return sized((written.encode(), packed_set(*each)))
 
 
 def _packed_link(link: StoredLink) -> bytes:
     """One link of the set."""
     *names, weight = link
-    return b"".join([_sized(name) for name in names]) + _SIZE.pack(_WEIGHT.size) + _WEIGHT.pack(weight)
+    return sized((*map(str.encode, names), _WEIGHT.pack(weight)))
 
 
 @lru_cache(maxsize=_PARSED)

@@ -7,7 +7,7 @@ the current state of its document. Nearly all rows have exactly one state, which
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 _SIZE: Final = struct.Struct(">i")
@@ -18,7 +18,7 @@ BEFORE: Final = 2 * _SIZE.size
 
 def packed(*states: bytes) -> bytes:
     """A set of states in the format of the native protocol."""
-    return _SIZE.pack(len(states)) + b"".join([_SIZE.pack(len(one)) + one for one in states])
+    return _SIZE.pack(len(states)) + sized(states)
 
 
 def unpacked(states: bytes | None) -> list[bytes]:
@@ -37,5 +37,14 @@ def unpacked(states: bytes | None) -> list[bytes]:
 
 def packed_list(texts: Sequence[str]) -> bytes:
     """A list of texts in the format of the native protocol."""
-    each = [text.encode() for text in texts]
-    return _SIZE.pack(len(each)) + b"".join(_SIZE.pack(len(one)) + one for one in each)
+    return packed(*map(str.encode, texts))
+
+
+def packed_map(entries: Mapping[str, str]) -> bytes:
+    """A map of texts in the format of the native protocol."""
+    return _SIZE.pack(len(entries)) + sized([part.encode() for entry in entries.items() for part in entry])
+
+
+def sized(values: Iterable[bytes]) -> bytes:
+    """Values one after the other, each behind its size."""
+    return b"".join([_SIZE.pack(len(one)) + one for one in values])

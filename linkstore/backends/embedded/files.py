@@ -40,18 +40,14 @@ def write_file(path: Path, write: Callable[[Path], None]) -> str:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-    sync_folder(path.parent)
+    sync(path.parent)
     return digest
 
 
-def sync_folder(folder: Path) -> None:
-    """Make renames and removals in a folder durable, if the system supports it."""
-    if os.name == "posix":
-        sync(folder)
-
-
 def sync(path: Path) -> None:
-    """Make what was done to a file, or in a folder, durable."""
+    """Make what was done to a file, or in a folder, durable, if the system supports it."""
+    if os.name != "posix":
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

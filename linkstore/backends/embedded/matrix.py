@@ -16,7 +16,7 @@ import numpy as np
 import xxhash
 
 from linkstore.backends.embedded.columns import Array
-from linkstore.backends.embedded.files import raise_if_short, sync_folder
+from linkstore.backends.embedded.files import raise_if_short, sync
 from linkstore.vectors import Floats
 
 BLOCK_ROWS: Final = 4096
@@ -39,7 +39,7 @@ def write_rows(path: Path, rows: Callable[[int, int], Floats], start: int, stop:
             os.truncate(path, size)
         raise
     if not start:
-        sync_folder(path.parent)
+        sync(path.parent)
     return digests
 
 

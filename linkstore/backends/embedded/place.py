@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from linkstore.backends.embedded.files import sync, sync_folder
+from linkstore.backends.embedded.files import sync
 from linkstore.errors import (
     StoreFormatError,
     StoreMovedError,
@@ -118,10 +118,9 @@ class Place:
 
     def sync(self) -> None:
         """Make durable that the log is empty and that files were removed, if the system supports it."""
-        if os.name == "posix":
-            with contextlib.suppress(FileNotFoundError):
-                sync(Path(f"{self.database}-wal"))
-            sync(self.folder)
+        with contextlib.suppress(FileNotFoundError):
+            sync(Path(f"{self.database}-wal"))
+        sync(self.folder)
 
     def beside(self, suffix: str) -> int:
         """The size of one of SQLite's auxiliary files, such as ``-wal``; -1 if it does not exist."""
@@ -153,7 +152,7 @@ class Place:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             for folder in missing:
-                sync_folder(folder.parent)
+                sync(folder.parent)
         except NotADirectoryError as error:
             raise StoreFormatError(f"{self.folder} cannot be a folder: {error}") from error
         except OSError as error:
