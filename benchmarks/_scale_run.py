@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
 import threading
 import time
@@ -19,6 +18,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final
 
+import psutil
 from _scale_pages import write_dump
 
 from linkstore import LinkStore
@@ -37,9 +37,11 @@ class Mark:
     Args:
         pages: Of the dump, from its beginning.
         seconds: Since the start, those of earlier runs up to their last mark included.
-        cpu: Seconds of the cores, added up: what else runs on the machine counts less here.
-        peak: The most memory that a process had until then, in MiB, files it has mapped included.
-        own: The most memory without such files, in MiB, looked at twice a second.
+        cpu: Seconds of the cores that all processes of the run used: what else runs on the machine
+            counts less here.
+        peak: The most memory that these processes had together until then, in MiB, looked at twice a
+            second. It includes the files that they have mapped.
+        own: The same without such files.
     """
 
     pages: int
@@ -146,7 +148,7 @@ def index(folder: Path, count: int, *, minutes: float = inf, then: Progress | No
 
 
 class _Meter:
-    """Measures a run; memory without files is watched by a thread.
+    """Measures a run: this process, and those that read pages or build the index; a thread looks at them.
 
     Args:
         before: What earlier runs took.
@@ -154,8 +156,12 @@ class _Meter:
 
     def __init__(self, before: Mark) -> None:
         self._before = before
-        self._started, self._cpu = time.perf_counter(), time.process_time()
-        self._own = before.own
+        self._started = time.perf_counter()
+        self._cpu: dict[tuple[int, float], float] = {}
+        self._peak, self._own = before.peak, before.own
+        self._looking = threading.Lock()
+        self._look()
+        self._spent = sum(self._cpu.values())
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -174,12 +180,11 @@ class _Meter:
     def mark(self, pages: int) -> Mark:
         """How far it is."""
         self._look()
-        before = self._before
         return Mark(
             pages=pages,
-            seconds=before.seconds + time.perf_counter() - self._started,
-            cpu=before.cpu + time.process_time() - self._cpu,
-            peak=max(before.peak, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+            seconds=self._before.seconds + time.perf_counter() - self._started,
+            cpu=self._before.cpu + sum(self._cpu.values()) - self._spent,
+            peak=self._peak,
             own=self._own,
         )
 
@@ -188,9 +193,17 @@ class _Meter:
             self._look()
 
     def _look(self) -> None:
-        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-            if line.startswith("RssAnon:"):
-                self._own = max(self._own, int(line.split()[1]) / 1024)
+        """A process that ended counts with what it had used when it was last looked at."""
+        with self._looking:
+            this = psutil.Process()
+            all_of_it = own = 0.0
+            for process in [this, *this.children(recursive=True)]:
+                with suppress(psutil.NoSuchProcess), process.oneshot():
+                    times, memory = process.cpu_times(), process.memory_info()
+                    self._cpu[process.pid, process.create_time()] = times.user + times.system
+                    all_of_it += memory.rss / 2**20
+                    own += (memory.rss - memory.shared) / 2**20
+            self._peak, self._own = max(self._peak, all_of_it), max(self._own, own)
 
 
 def _say(count: int, what: str) -> None:

@@ -179,7 +179,7 @@ def _outlook(rows: Sequence[dict[str, Any]], journal: Journal, pages: int) -> li
         ("hours of one core", _power(along, [mark.cpu / 3600 for mark in late], pages)),
         ("peak memory, GiB", _line(along, [mark.peak / 1024 for mark in late], pages)),
         ("without mapped files, GiB", _line(along, [mark.own / 1024 for mark in late], pages)),
-        ("disk, GiB", (disk, "in proportion to the largest", None)),
+        ("disk, GiB", (disk, "in proportion", None)),
         ("depth 2 p50, ms", _power(sizes, [row["depth 2 p50, ms"] for row in rows], pages)),
         ("default p50, ms", _power(sizes, [row["default p50, ms"] for row in rows], pages)),
     ]
@@ -206,7 +206,7 @@ def _line(counts: Sequence[int], values: Sequence[float], at: int) -> Fitted:
     """Least squares: value = a + b n."""
     slope, start = np.polyfit(counts, values, 1)
     fitted = start + slope * np.asarray(counts, float)
-    return float(start + slope * at), f"{start:.2f} + {slope * 1e6:.2f} n / 1M", _residual(fitted, values)
+    return float(start + slope * at), f"{start:.2f} + {slope * 1e6:.2f} a million", _residual(fitted, values)
 
 
 def _residual(fitted: Any, values: Sequence[float]) -> float:
