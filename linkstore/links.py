@@ -17,14 +17,12 @@ from typing import Any, Final, Literal, Protocol, runtime_checkable
 from langchain_core.documents import Document
 
 from linkstore.errors import LinkError
-from linkstore.text import is_unicode
+from linkstore.linkfields import MAX_TAG_BYTES as MAX_TAG_BYTES
+from linkstore.linkfields import are_ordinary, problem_of
 
 Direction = Literal["in", "out", "bidir"]
-DIRECTIONS: Final[frozenset[str]] = frozenset({"in", "out", "bidir"})
 LINKS_KEY: Final = "links"
 """The metadata key under which a document carries its links, as plain JSON dicts."""
-MAX_TAG_BYTES: Final = 8192
-"""Longest kind or tag, in bytes of UTF-8."""
 _SHORT: Final = 100
 """A link with a tag of at most so many characters is worth keeping for the next document that has it."""
 
@@ -60,9 +58,9 @@ class Link:
     def __post_init__(self) -> None:
         if self.data is not None:
             object.__setattr__(self, "data", self._own_data() or None)
-        if _is_ordinary(self.kind, self.tag, self.direction, self.label, self.weight):
+        if are_ordinary(self.kind, self.tag, self.direction, self.label, self.weight):
             return
-        problem = _problem(self.kind, self.tag, self.direction, self.label, self.weight)
+        problem = problem_of(self.kind, self.tag, self.direction, self.label, self.weight)
         if problem:
             raise LinkError(f"invalid link {_shown(self)}: {problem}")
 
@@ -299,7 +297,7 @@ def _link(
     data: Mapping[str, Any] | None,
 ) -> Link:
     """A link of these fields; one with nothing unusual in them is made quickly."""
-    if cls is Link and data is None and _is_ordinary(kind, tag, direction, label, weight):
+    if cls is Link and data is None and are_ordinary(kind, tag, direction, label, weight):
         return _made(kind, tag, direction, label, weight)
     return cls(kind=kind, tag=tag, direction=direction, label=label, weight=weight, data=data)
 
@@ -314,7 +312,7 @@ def _read_quickly(data: Mapping[str, Any]) -> Link | None:
     kind, tag, direction = get("kind"), get("tag"), get("direction")
     label, weight = get("label"), get("weight", 1.0)
     fields = 3 + (label is not None) + ("weight" in data)
-    if len(data) == fields and _is_ordinary(kind, tag, direction, label, weight):
+    if len(data) == fields and are_ordinary(kind, tag, direction, label, weight):
         return _made(kind, tag, direction, label, weight)
     return None
 
@@ -338,56 +336,6 @@ def _merged(first: Link, second: Link) -> Link:
         return first  # as with most: a page that links to another twice
     weight = max(first.weight, second.weight)
     return replace(first, label=label, data=data, weight=weight)
-
-
-def _is_ordinary(kind: object, tag: object, direction: object, label: object, weight: object) -> bool:
-    """Whether a link's fields are good in the common way: what is not still may be good."""
-    return (
-        type(kind) is str
-        and type(tag) is str
-        and type(direction) is str
-        and direction in DIRECTIONS
-        and 0 < len(kind) <= MAX_TAG_BYTES
-        and 0 < len(tag) <= MAX_TAG_BYTES
-        and kind.isascii()
-        and tag.isascii()
-        and "\0" not in tag
-        and "\0" not in kind
-        and (label is None or (type(label) is str and label.isascii()))
-        and type(weight) is float
-        and 0.0 <= weight <= 1.0
-    )
-
-
-def _problem(kind: object, tag: object, direction: object, label: object, weight: object) -> str | None:
-    """What is wrong with a link's fields, or None."""
-    for name, value in (("kind", kind), ("tag", tag)):
-        problem = _name_problem(value)
-        if problem:
-            return f"{name} {problem}"
-    if not isinstance(direction, str) or direction not in DIRECTIONS:
-        return "direction must be 'in', 'out' or 'bidir'"
-    if label is not None and type(label) is not str:
-        return "label must be a string or None"
-    if label and not is_unicode(label):
-        return "label is not valid Unicode (it has a lone surrogate)"
-    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= 1:
-        return "weight must be a number from 0 to 1"
-    return None
-
-
-def _name_problem(value: object) -> str | None:
-    """What is wrong with a kind or tag, or None."""
-    if type(value) is not str or not value:
-        return "must be a non-empty string"
-    if "\0" in value:
-        return "contains a NUL character"
-    if value.isascii() and len(value) <= MAX_TAG_BYTES:
-        return None
-    if not is_unicode(value):
-        return "is not valid Unicode (it has a lone surrogate)"
-    size = len(value.encode())
-    return f"is {size} bytes long; at most {MAX_TAG_BYTES} are allowed" if size > MAX_TAG_BYTES else None
 
 
 def _naming(document: Document, error: LinkError) -> str:

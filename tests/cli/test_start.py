@@ -67,6 +67,7 @@ ROOMS = {
     "lazy",
     "letters",
     "lexical",
+    "linkfields",
     "links",
     "metadata",
     "neighbours",

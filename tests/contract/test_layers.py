@@ -22,6 +22,7 @@ FLOORS = (
         "lazy",
         "errors",
         "letters",
+        "linkfields",
         "links",
         "filters",
         "hits",

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from linkstore.errors import LinkError, LinkStoreError
+from linkstore.linkfields import DIRECTIONS
 from linkstore.links import (
-    DIRECTIONS,
     LINKS_KEY,
     MAX_TAG_BYTES,
     Link,
