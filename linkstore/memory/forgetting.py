@@ -15,6 +15,7 @@ from linkstore.memory.keys import SessionKey
 from linkstore.memory.parts import Parts
 from linkstore.memory.requests import add, delete
 from linkstore.memory.turns import RELATED_TO, Turn, turn_of, written_time
+from linkstore.memory.unfinished import Unfinished, unfinished
 from linkstore.memory.writing import segment_document, session_document
 from linkstore.plans import Operation, Plan, Stored
 from linkstore.text import fold, tokens
@@ -76,28 +77,66 @@ class Forgettable:
 def forgotten(parts: Parts, what: Forgettable) -> Operation[int]:
     """Remove turns and what was made from them, and erase them from the store's files; how many turns.
 
-    Turns are removed after what was made from them, and documents of sessions at the end, since they tell
-    what else must go: a call that was interrupted is completed by repeating it.
+    All that is to be removed is written down first, so that :func:`finished`, or the next call, finishes a
+    call that was interrupted.
     """
     vector = yield from any_vector(parts.store)
     if vector is None:
         return 0
+    earlier: list[Unfinished] = yield answered_by(parts.store, unfinished(vector))
+    begun = yield from _begun(parts, what, vector)
+    yield from _carried_out(parts, [*earlier, *begun], vector)
+    return sum(len(one.turns) for one in begun)
+
+
+def finished(parts: Parts) -> Operation[None]:
+    """Finish what calls of :func:`forgotten` that were interrupted have begun."""
+    vector = yield from any_vector(parts.store)
+    if vector is None:
+        return
+    begun: list[Unfinished] = yield answered_by(parts.store, unfinished(vector))
+    if begun:
+        yield from _carried_out(parts, begun, vector)
+
+
+def _begun(parts: Parts, what: Forgettable, vector: Floats) -> Operation[list[Unfinished]]:
+    """What is to be removed, written down."""
     sessions: list[SessionKey] = yield answered_by(parts.store, what.sessions(vector))
-    count = 0
+    begun = []
+    chosen = what.chooses()
     for at in range(0, len(sessions), _BATCH):
-        plan = belonging(sessions[at : at + _BATCH], vector)
-        documents: list[Stored] = yield answered_by(parts.store, plan)
-        count += yield from _forgotten_of(parts, documents, what.chooses())
+        some = sessions[at : at + _BATCH]
+        documents: list[Stored] = yield answered_by(parts.store, belonging(some, vector))
+        gone = [turn.id for turn in _turns(documents) if chosen(turn)]
+        if documents:
+            begun.append(Unfinished.begun(some, gone))
+    if begun:
+        yield add(parts.store, [one.document() for one in begun])
+    return begun
+
+
+def _carried_out(parts: Parts, begun: Sequence[Unfinished], vector: Floats) -> Operation[None]:
+    """Remove what is written down, and erase it from the files of the store, with the names written down."""
+    for one in begun:
+        yield from _removed(parts, one, vector)
+    if begun:
+        yield add(parts.store, [one.emptied.document() for one in begun])
     yield of_backend(parts.store, parts.store.backend.compact())
-    return count
+    if begun:
+        yield delete(parts.store, [one.id for one in begun])
 
 
-def _forgotten_of(
-    parts: Parts, documents: Sequence[Stored], chosen: Callable[[Turn], bool]
-) -> Operation[int]:
-    """Remove the chosen turns of some sessions, of which these are all documents; how many turns."""
-    turns = [turn_of(one.id, one.metadata) for one in documents if one.metadata["type"] == "turn"]
-    gone = {turn.id for turn in turns if chosen(turn)}
+def _removed(parts: Parts, one: Unfinished, vector: Floats) -> Operation[None]:
+    """Remove the turns of some sessions that are written down, with what was made from them.
+
+    Turns are removed after what was made from them, and documents of sessions at the end, since they tell
+    what else must go.
+    """
+    if not one.sessions:
+        return
+    documents: list[Stored] = yield answered_by(parts.store, belonging(one.sessions, vector))
+    turns = _turns(documents)
+    gone = {turn.id for turn in turns if turn.id in one.turns}
     kept = [turn for turn in turns if turn.id not in gone]
     removed, changed = _consequences(documents, kept, gone)
     if changed:
@@ -106,7 +145,10 @@ def _forgotten_of(
     for ids in (removed - sessions, gone, removed & sessions):
         if ids:
             yield delete(parts.store, sorted(ids))
-    return len(gone)
+
+
+def _turns(documents: Sequence[Stored]) -> list[Turn]:
+    return [turn_of(one.id, one.metadata) for one in documents if one.metadata["type"] == "turn"]
 
 
 def _consequences(

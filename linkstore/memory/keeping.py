@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from linkstore.errors import DocumentError
 from linkstore.memory.background import Background
-from linkstore.memory.forgetting import Forgettable, forgotten
+from linkstore.memory.forgetting import Forgettable, finished, forgotten
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.listing import exported, listed_sessions, listed_turns
 from linkstore.memory.parts import Parts
@@ -24,6 +24,7 @@ class Keeping:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._background = Background()
+        self._looked = False
 
     def turns(
         self, session: SessionKey | str, last: int | None = None, *, segment: int | None = None
@@ -82,6 +83,9 @@ class Keeping:
         Afterwards nothing of them can be recalled, and no file of an embedded store contains a byte of them.
         Cassandra keeps deleted content in its files until ``gc_grace_seconds`` of the tables have passed (10
         days by default) and the files have been compacted. Turns that others write meanwhile may stay.
+
+        What is to be removed is written down first. If the process is killed, the next memory over the store
+        finishes it before its first operation, and so does the next call.
 
         Only the sessions that are named are read: without a session, a user and an agent, all turns. An
         embedded store is then compacted, which costs what :meth:`~linkstore.LinkStore.compact` costs.
@@ -153,7 +157,13 @@ class Keeping:
         return self._settled(None, forgotten(self._parts, what))
 
     def _settled(self, session: SessionKey | None, operation: Operation[T]) -> Operation[T]:
-        """An operation after the writes in the background, of one session or of all."""
+        """An operation after the writes in the background, of one session or of all.
+
+        The first one also finishes what a ``forget`` that was killed has begun.
+        """
+        if not self._looked:
+            yield from finished(self._parts)
+            self._looked = True
         waited_for = self._background.pending(session.path if session else None)
         if waited_for:
             try:

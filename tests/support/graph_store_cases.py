@@ -15,7 +15,7 @@ from stores import times
 
 from linkstore.errors import DocumentError, EmbeddingError, FilterError, StrategyError
 from linkstore.memory import GraphStore
-from linkstore.memory.graphstore import batching, reading
+from linkstore.memory.graphstore import batching, items, reading
 from linkstore.memory.graphstore.items import Kept
 
 HOSTILE = ["a", "a/b", 'a","b', "[]", "*", " ", "ä", "a" * 300, "%2F", "$", "İ", "a\u0301", "👩‍🚀"]
@@ -143,6 +143,57 @@ class GraphStoreCases:
             with pytest.raises(StrategyError):
                 graph.search(("a",), **wrong)
 
+    def test_pages_are_slices_of_all_items_by_the_time_of_their_first_put(self, graph, clock):
+        seed = random.randrange(2**32)
+        print(f"seed {seed}")
+        chance = random.Random(seed)
+        addresses = [(one, str(n)) for one in [("a",), ("a", "b"), ("c",)] for n in range(150)]
+        for _ in range(times(8, 100)):
+            some = chance.sample(addresses, chance.choice([1, 3, 150]))
+            graph.batch([_random_put(chance, *address) for address in some])
+            clock.forward(seconds=chance.choice([0, 0, 0.3, 2, 50, -3]))
+            found = graph.batch([GetOp(*address, refresh_ttl=False) for address in addresses])
+            items = sorted(filter(None, found), key=lambda one: (one.created_at, *one.namespace, one.key))
+            for prefix in [(), ("a",), ("a", "b"), ("d",)]:
+                filter_, limit, offset = (
+                    chance.choice(few) for few in ([None, {"n": 1}], [0, 1, 10, 1000], [0, 7, 100, 400])
+                )
+                wanted = [one for one in items if one.namespace[: len(prefix)] == prefix]
+                wanted = [one for one in wanted if filter_ is None or one.value["n"] == 1]
+                page = graph.search(prefix, filter=filter_, limit=limit, offset=offset, refresh_ttl=False)
+                assert [(one.namespace, one.key, one.value) for one in page] == [
+                    (one.namespace, one.key, one.value) for one in wanted[offset : offset + limit]
+                ]
+
+    def test_a_list_reads_the_items_of_its_page_and_no_others(self, graph, clock, read):
+        for batch in range(4):
+            graph.batch([PutOp(("a",), f"{batch}/{n}", {"n": n}) for n in range(100)])
+            clock.forward(seconds=3)
+        graph.batch([PutOp(("b",), str(n), {"n": n}, ttl=10) for n in range(100)])
+        assert [item.key for item in graph.search(("a",), limit=3)] == ["0/0", "0/1", "0/2"]
+        assert [item.key for item in graph.search((), limit=2, offset=250)] == ["2/50", "2/51"]
+        assert len(read) == 5
+        read.clear()
+        assert [item.key for item in graph.search((), filter={"n": 3}, limit=1)] == ["0/3"]
+        assert len(read) == 5
+        read.clear()
+        assert [item.key for item in graph.search((), limit=1, offset=402)] == ["2"]
+        assert len(read) == 3  # the first two may have expired
+
+    def test_items_without_an_age_in_their_links_are_the_oldest(self, graph, monkeypatch):
+        with monkeypatch.context() as former:
+            former.setattr(items, "age_weights", lambda _: (1.0, 1.0))
+            graph.batch([PutOp(("a",), f"old {n}", {"n": n}) for n in range(70)])
+        graph.batch([PutOp(("a",), f"new {n}", {"n": n}) for n in range(3)])
+        pages = [graph.search(("a",), limit=7, offset=start) for start in range(0, 77, 7)]
+        wanted = [f"old {n}" for n in range(70)] + [f"new {n}" for n in range(3)]
+        assert [item.key for page in pages for item in page] == wanted
+
+    def test_a_full_page_is_given_though_the_oldest_items_have_expired(self, graph, clock):
+        graph.batch([PutOp(("a",), str(n), {"n": n}, ttl=1 if n < 200 else None) for n in range(230)])
+        clock.forward(minutes=2)
+        assert [item.value["n"] for item in graph.search(("a",), limit=4, offset=5)] == [205, 206, 207, 208]
+
     def test_random_batches_are_answered_as_langgraphs_own_store_does(self, graph):
         seed = random.randrange(2**32)
         print(f"seed {seed}")
@@ -209,17 +260,10 @@ class GraphStoreCases:
         found = graph.search(("a",), query="green tea", filter={"n": {"$gte": 290}}, limit=10)
         assert {one.value["n"] for one in found} == set(range(290, 300))
 
-    def test_a_search_reads_each_document_once(self, graph, monkeypatch):
+    def test_a_search_reads_each_document_once(self, graph, read):
         graph.batch([PutOp(("a",), str(n), {"text": f"green tea {n}"}) for n in range(300)])
         graph.put(("a",), "plain", {"text": "green tea"}, index=False)
-        read, documents = [], reading._documents
-
-        def counted(refs):
-            found = yield from documents(refs)
-            read.extend(one.id for one in found)
-            return found
-
-        monkeypatch.setattr(reading, "_documents", counted)
+        read.clear()
         assert graph.search(("a",), query="green tea", filter={"n": 1}) == []
         assert sorted(read) == sorted({*read})
         assert len(read) == 301
@@ -337,6 +381,19 @@ class GraphStoreCases:
     def clock(self, monkeypatch):
         return Clock(monkeypatch)
 
+    @pytest.fixture
+    def read(self, monkeypatch):
+        """The ids of the documents that were read."""
+        read, documents = [], reading._documents
+
+        def counted(refs):
+            found = yield from documents(refs)
+            read.extend(one.id for one in found)
+            return found
+
+        monkeypatch.setattr(reading, "_documents", counted)
+        return read
+
 
 class Clock:
     """Moves the time at which batches are carried out."""
@@ -354,6 +411,13 @@ class Clock:
 
     def forward(self, **by: float) -> None:
         self._ahead += timedelta(**by)
+
+
+def _random_put(chance: random.Random, namespace: tuple[str, ...], key: str) -> PutOp:
+    """Often indexed, seldom with a time to live, sometimes a removal."""
+    value = chance.choice([None, *({"n": n} for n in range(4))])
+    index, ttl = chance.choice([None, None, None, False]), chance.choice([None] * 30 + [0.1])
+    return PutOp(namespace, key, value, index=index, ttl=ttl)
 
 
 def _random_op(chance: random.Random) -> Any:

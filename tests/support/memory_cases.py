@@ -22,6 +22,28 @@ START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 PAIRS = (("ada", "a"), ("ada", "b"), ("bob", "a"))
 
 
+LATER = "And what does Quetzalcoatl eat?"
+"""Said after a forgetting that was interrupted has begun; it stays."""
+
+
+def _interrupt_changes(store, patch, *, after):
+    """Let a store make so many changes, and interrupt the next."""
+    changes = {"add_documents": store.add_documents, "delete": store.delete}
+    done = []
+
+    def interrupted(name):
+        def change(*args, **kwargs):
+            if len(done) == after:
+                raise KeyboardInterrupt
+            done.append(name)
+            return changes[name](*args, **kwargs)
+
+        return change
+
+    for name in changes:
+        patch.setattr(store, name, interrupted(name))
+
+
 class MemoryCases:
     """Turns that are written are read, in order, by their session alone."""
 
@@ -498,34 +520,51 @@ class MemoryCases:
         assert memory.recall("chat", "How many pods on node 2?").turns
         assert memory.add("chat", "And on node 9?").ordinal == 5
 
-    @pytest.mark.parametrize("steps", [1, 2])
-    def test_an_interrupted_forgetting_is_completed_by_repeating_it(self, memory, store, steps, monkeypatch):
+    @pytest.mark.parametrize("how", ["repeated", "read", "written"])
+    @pytest.mark.parametrize("steps", range(1, 7))
+    def test_an_interrupted_forgetting_is_finished(self, memory, store, steps, how, monkeypatch):
         for number in range(3):
             memory.add("chat", f"How many pods does Kubernetes run on node {number}?")
         memory.add("chat", "How many pods does Kubernetes run on node quetzalcoatl?")
         memory.add("chat", "Which violin concertos did Brahms and Sibelius compose?")
+        memory.add("other", "Is quetzalcoatl a serpent?")
         assert [turn.segment for turn in memory.turns("chat")] == [1, 1, 1, 1, 2]
         assert "quetzalcoatl" in memory.export("chat")["summaries"][0]["text"]
-        changes = {"add_documents": store.add_documents, "delete": store.delete}
-        done = []
-
-        def interrupted(name):
-            def change(*args, **kwargs):
-                if len(done) == steps:
-                    raise KeyboardInterrupt
-                done.append(name)
-                return changes[name](*args, **kwargs)
-
-            return change
-
         with monkeypatch.context() as patch:
-            for name in changes:
-                patch.setattr(store, name, interrupted(name))
+            _interrupt_changes(store, patch, after=steps)
             with pytest.raises(KeyboardInterrupt):
-                memory.forget("chat", entity="quetzalcoatl")
-        memory.forget("chat", entity="quetzalcoatl")
+                memory.forget(entity="quetzalcoatl")
+        if how == "repeated":
+            memory.forget(entity="quetzalcoatl")
+        else:
+            memory.add("chat", LATER)
+            memory = ConversationMemory(store)
+            memory.recall("chat", "What of Brahms?") if how == "read" else memory.add("other", "And now?")
         left = store.backend.run(store.backend.scan(None, 1000))
-        assert not [one.id for one in left if "quetzalcoatl" in f"{one.id} {one.text} {one.metadata}"]
+        assert not [one for one in left if one.metadata["type"] == "forgetting"]
+        named = [one.text for one in left if "quetzalcoatl" in f"{one.id} {one.text} {one.metadata}".lower()]
+        assert not [text for text in named if "node" in text or "serpent" in text]
+        if how == "repeated":
+            assert not named
+        else:
+            assert [turn.query for turn in memory.turns("chat")][-1] == LATER
+            assert len(memory.turns("chat")) == 5
+            assert [turn.query for turn in memory.turns("other")] == ["And now?"] * (how == "written")
+
+    def test_memories_that_finish_a_forgetting_at_once_agree(self, memory, store, monkeypatch):
+        for number in range(6):
+            memory.add("gone", f"The passphrase is quetzalcoatl{number}.")
+            memory.add("kept", f"The weather is fine on day {number}.")
+        with monkeypatch.context() as patch:
+            _interrupt_changes(store, patch, after=2)
+            with pytest.raises(KeyboardInterrupt):
+                memory.forget("gone")
+        with ThreadPoolExecutor(4) as pool:
+            memories = [ConversationMemory(store) for _ in range(4)]
+            assert list(pool.map(lambda one: one.turns("gone"), memories)) == [[]] * 4
+        assert len(memory.turns("kept")) == 6
+        left = store.backend.run(store.backend.scan(None, 1000))
+        assert not [one for one in left if one.metadata["type"] == "forgetting" or "//gone" in one.id]
 
     def test_what_was_said_before_a_date_is_forgotten(self, memory):
         keys = self.fill(memory)

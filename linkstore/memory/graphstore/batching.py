@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -14,11 +15,12 @@ from linkstore.memory.graphstore.expiry import alive, refreshed, swept
 from linkstore.memory.graphstore.filtering import matcher
 from linkstore.memory.graphstore.items import Kept, documents_of
 from linkstore.memory.graphstore.namespaces import listed, prefix_of
-from linkstore.memory.graphstore.places import ITEM_OF, TEXT_OF, item_id, namespace_tag
+from linkstore.memory.graphstore.order import Listed
+from linkstore.memory.graphstore.places import TEXT_OF, item_id, namespace_tag
 from linkstore.memory.graphstore.reading import (
     Ranked,
-    items_linked,
     kept_items,
+    listed_items,
     namespaces_below,
     similar_items,
 )
@@ -102,10 +104,9 @@ class Batch:
         page: list[tuple[Kept, float | None]] = [*scored[op.offset : op.offset + op.limit]]
         if len(page) < op.limit:
             known = read.keys() | {one.id for one, _ in scored}
-            rest = yield from self._others(op.namespace_prefix, dimension, known)
-            others = [one for one in rest if matches(one.value)]
             start = max(0, op.offset - len(scored))
-            page += ((one, None) for one in others[start : start + op.limit - len(page)])
+            others = yield from self._others(op, matches, dimension, known, start)
+            page += ((one, None) for one in others[: op.limit - len(page)])
         if op.refresh_ttl:
             yield from refreshed(self.store, [one for one, _ in page], self.now)
         return [one.found(score) for one, score in page]
@@ -132,11 +133,22 @@ class Batch:
             take *= 4
 
     def _others(
-        self, namespace: Sequence[str], dimension: int, known: Container[str]
+        self, op: SearchOp, matches: Any, dimension: int, known: AbstractSet[str], start: int
     ) -> Operation[list[Kept]]:
-        """The items in a namespace and below it that are not known and have not expired, oldest first."""
-        items = yield self._fetched(items_linked(ITEM_OF, namespace_tag(namespace), dimension, known))
-        return (yield from alive(self.store, items, self.now))
+        """The items that match and are not known, oldest first, from the ``start`` on: at least a page."""
+        skip = 0 if op.filter else start
+        plan = listed_items(namespace_tag(op.namespace_prefix), dimension, but=known, skip=skip)
+        listed: Listed = yield self._fetched(plan)
+        start -= listed.passed
+        found: list[Kept] = []
+        for ids in listed.portions(start + op.limit):
+            items: dict[str, Kept] = yield self._fetched(kept_items(ids))
+            oldest = sorted(items.values(), key=lambda one: (one.created, one.id))
+            living = yield from alive(self.store, oldest, self.now)
+            found += (one for one in living if matches(one.value))
+            if len(found) >= start + op.limit:
+                break
+        return found[start:]
 
     def _namespaces(self, op: ListNamespacesOp, dimension: int) -> Operation[Result]:
         plan = namespaces_below(namespace_tag(prefix_of(op)), dimension)

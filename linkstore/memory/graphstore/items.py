@@ -17,6 +17,7 @@ from langchain_core.documents import Document
 from langgraph.store.base import Item, PutOp, SearchItem, get_text_at_path, tokenize_path
 
 from linkstore.links import LINKS_KEY
+from linkstore.memory.graphstore.order import age_weights
 from linkstore.memory.graphstore.places import ITEM_OF, TEXT_OF, Namespace, item_id, links_of, part_id
 from linkstore.metadata import stored_metadata
 from linkstore.plans import Stored
@@ -123,10 +124,11 @@ def documents_of(op: PutOp, fields: Sequence[str], created: datetime, updated: d
         "writing": writing,
         "parts": max(0, len(texts) - 1),
     }
-    kinds = [ITEM_OF, TEXT_OF] if texts else [ITEM_OF]
-    links = links_of(op.namespace, kinds=kinds, expires=op.ttl is not None)
+    tick, within = age_weights(created)
+    weights = {ITEM_OF: tick, TEXT_OF: within} if texts else {ITEM_OF: tick}
+    links = links_of(op.namespace, weights=weights, expires=op.ttl is not None)
     documents = [_document(id, texts[0] if texts else f"item {id}", metadata, links)]
-    links = links_of(op.namespace, kinds=[TEXT_OF], expires=False)
+    links = links_of(op.namespace, weights={TEXT_OF: 1.0}, expires=False)
     for number, text in enumerate(texts[1:], 1):
         of = {"item": id, "writing": writing}
         documents.append(_document(part_id(op.namespace, op.key, number), text, of, links))

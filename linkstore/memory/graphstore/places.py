@@ -7,7 +7,7 @@ Ids and tags are JSON arrays, so that labels and keys may have any characters: `
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from linkstore.links import Link
@@ -46,10 +46,18 @@ ALL: Final = "[]"
 """The tag of the namespace above all others."""
 
 
-def links_of(namespace: Namespace, *, kinds: Sequence[str], expires: bool) -> list[Link]:
-    """The links of a document of an item: of each kind one for each namespace above it."""
+def links_of(namespace: Namespace, *, weights: Mapping[str, float], expires: bool) -> list[Link]:
+    """The links of a document of an item: of each kind one for each namespace above it.
+
+    Args:
+        namespace: Of the item.
+        weights: The kinds, with the weight of their links.
+        expires: Whether the item has a time to live, and this document is its own.
+    """
     tags = list(_tags_above(namespace))
-    links = [Link.incoming(kind=kind, tag=tag) for kind in kinds for tag in tags]
+    links = [
+        Link.incoming(kind=kind, tag=tag, weight=weight) for kind, weight in weights.items() for tag in tags
+    ]
     return [*links, Link.incoming(kind=EXPIRING, tag=ALL)] if expires else links
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from linkstore.ids import is_storable
 from linkstore.memory.graphstore.items import Kept
-from linkstore.memory.graphstore.places import ALL, EXPIRING, ITEM_OF, Namespace, namespace_of
+from linkstore.memory.graphstore.order import Listed, crowded, in_runs
+from linkstore.memory.graphstore.places import ALL, EXPIRING, ITEM_OF, TEXT_OF, Namespace, namespace_of
 from linkstore.plans import (
     Candidates,
     Documents,
@@ -51,16 +52,46 @@ def kept_items(ids: Sequence[str]) -> Plan[dict[str, Kept]]:
     return {one.id: Kept.of(one) for one in (yield from _documents(found.refs))}
 
 
-def items_linked(kind: str, tag: str, dimension: int, but: Container[str] = ()) -> Plan[list[Kept]]:
-    """The items in a link group but some, in the order in which they were first put."""
-    refs, _ = yield from _members(kind, tag, some_vector(dimension), ANY)
-    items = [Kept.of(one) for one in (yield from _documents((yield from _without(refs, but))))]
-    return sorted(items, key=lambda one: (one.created, one.id))
+def listed_items(tag: str, dimension: int, *, but: Container[str], skip: int) -> Plan[Listed]:
+    """The items in a namespace and below it, none of which is read.
+
+    Args:
+        tag: Of the namespace.
+        dimension: Of the store's vectors.
+        but: Ids of items to leave out.
+        skip: So many of the oldest are not needed. Of these, those are left out that are older than all
+            that may expire, since it is not known how many of the others count.
+    """
+    vector = some_vector(dimension)
+    reached = yield from _reached(ITEM_OF, tag, vector, ANY)
+    refs, ticks = reached.refs, reached.weight
+    if but:
+        ids: list[str] = yield Ids(refs=refs)
+        stays = np.array([id not in but for id in ids], dtype=np.bool_)
+        refs, ticks = refs[stays], ticks[stays]
+    within = np.zeros(len(refs), dtype=np.float32)
+    if crowded(ticks):
+        texts = yield from _reached(TEXT_OF, tag, vector, ANY)
+        _, own, of = np.intersect1d(refs, texts.refs, return_indices=True)
+        within[own] = texts.weight[of]
+    order, ends = in_runs(ticks, within)
+    refs = refs[order]
+    passed = yield from _lasting(refs[:skip])
+    passed = int(ends[ends <= passed].max(initial=0))
+    ids = yield Ids(refs=refs[passed:])
+    return Listed(ids=ids, ends=ends[ends > passed] - passed, passed=passed)
+
+
+def _lasting(refs: Ints) -> Plan[int]:
+    """How many items there are before the first that may expire."""
+    expiring: Memberships = yield Groups(refs=refs, side="in", kinds=frozenset({EXPIRING}))
+    return int(expiring.document.min(initial=len(refs)))
 
 
 def expiring_items(dimension: int) -> Plan[list[Kept]]:
     """The items that have a time to live."""
-    return (yield from items_linked(EXPIRING, ALL, dimension))
+    refs, _ = yield from _members(EXPIRING, ALL, some_vector(dimension), ANY)
+    return [Kept.of(one) for one in (yield from _documents(refs))]
 
 
 def namespaces_below(tag: str, dimension: int) -> Plan[tuple[set[Namespace], list[Kept]]]:
@@ -110,12 +141,14 @@ def similar_items(kind: str, tag: str, vector: Floats, take: int, read: dict[str
 
 
 def _members(kind: str, tag: str, vector: Floats, take: int) -> Plan[tuple[Ints, Floats]]:
+    reached = yield from _reached(kind, tag, vector, take)
+    return reached.refs, reached.similarity
+
+
+def _reached(kind: str, tag: str, vector: Floats, take: int) -> Plan[Reached]:
     groups: Ints = yield Resolve(tags=((kind, tag),))
     known = groups[groups >= 0]
-    reached: Reached = yield Members(
-        groups=known, side="in", vector=vector, take=take, cap=ANY, exclude=_NONE
-    )
-    return reached.refs, reached.similarity
+    return (yield Members(groups=known, side="in", vector=vector, take=take, cap=ANY, exclude=_NONE))  # type: ignore[no-any-return]
 
 
 def _documents(refs: Ints) -> Plan[list[Stored]]:

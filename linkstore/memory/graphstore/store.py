@@ -23,8 +23,8 @@ class GraphStore(BaseStore):
     """A LangGraph store, for ``create_agent(store=...)``, that keeps its items in a linkstore store.
 
     Items are documents, with links to the namespaces above them. A search reads the items of its namespace
-    and no others. Any number of threads, tasks and processes may use one store; the sync methods work inside
-    a running event loop.
+    and no others; a list of items, those of its page. Any number of threads, tasks and processes may use one
+    store; the sync methods work inside a running event loop.
 
     A batch reads first and then writes, and of several puts of one key the last counts. In an embedded store
     all puts of a batch are one change. A search without a query gives the oldest items first. A search with a
