@@ -18,10 +18,10 @@ DATA ?= $(LINKSTORE_EVAL_DATA)
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long test-lowest fuzz lint format docs bench cassandra clean
 
-help: ## Say what there is to make
+help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
-demo: $(RUN) $(SITE)/index.html ## Show what links find; then index this project's documentation and ask it
+demo: $(RUN) $(SITE)/index.html ## Show what links find; then index this project's documentation and query it
 	$(BIN)/linkstore demo
 	$(BIN)/linkstore index $(SITE) --store $(DEMO_STORE)
 	$(BIN)/linkstore query "What is a hub, and why is it not followed?" \
@@ -45,11 +45,11 @@ lint: $(DEV) ## Check style and types
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python linkstore extractors/linkstore_extractors
 
-format: $(DEV) ## Mend what the formatter can
+format: $(DEV) ## Format the code, and fix what ruff can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(DOCS) ## Write what is generated of docs/ and notebooks/ anew, and build the site
+docs: $(DOCS) ## Regenerate the generated parts of docs/ and notebooks/, and build the site
 	$(BIN)/python notebooks/build.py
 	$(BIN)/python docs/generate.py
 	$(BIN)/zensical build --strict --clean
@@ -65,7 +65,7 @@ bench: $(BENCH) ## Run the benchmarks; DATA is the folder of the data sets
 cassandra: $(DEV) ## Start a Cassandra server, until Ctrl-C; ARGS go to it
 	PYTHONPATH=tests/support $(BIN)/python -m cassandra_server $(ARGS)
 
-clean: ## Remove what was made
+clean: ## Remove generated files
 	rm -rf $(VENV) $(LOWEST) .cache .demo $(SITE) dist build
 
 $(VENV)/bin/python:

@@ -53,7 +53,7 @@ INHERITING = {"linkstore.store"}
 """Those whose classes are shown with what they inherit within linkstore."""
 INTRODUCTION = """# Python
 
-What is public, module by module. These names are also at hand in `linkstore` itself:
+The public modules. These names can also be imported from `linkstore` itself:
 
 {facade}
 

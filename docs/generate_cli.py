@@ -33,7 +33,7 @@ folder, or a [store in Cassandra](how-to/use-cassandra.md).
 | 8 | part of the source could not be read, or most of its pages are missing; the stored pages were kept |
 | 9 | the source contains nothing that can be indexed |
 | 10 | `doctor` found something that needs attention: an alarm |
-| 129 | its terminal was closed (SIGHUP); as after Ctrl-C, what was written stays |
+| 129 | the terminal was closed (SIGHUP); as after Ctrl-C, what was written stays |
 | 130 | interrupted by Ctrl-C |
 | 141 | the reader of the output closed it, as `head` does |
 | 143 | terminated by SIGTERM; as after Ctrl-C, what was written stays |
@@ -50,7 +50,7 @@ def help_text(words: Sequence[str]) -> str:
     context = command.make_context("linkstore", list(words), resilient_parsing=True)
     for name in words:
         command = command.get_command(context, name)
-        context = command.make_context(f"linkstore {name}", [], resilient_parsing=True)
+        context = command.make_context(f"{context.info_name} {name}", [], resilient_parsing=True)
     return command.get_help(context)
 
 

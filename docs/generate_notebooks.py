@@ -1,4 +1,4 @@
-"""Writes docs/notebooks.md: what notebooks there are, from their own sources."""
+"""Writes docs/notebooks.md: the list of notebooks, from their sources."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 BUILD = Path(__file__).parents[1] / "notebooks" / "build.py"
 PAGE = """# Notebooks
 
-Each runs from top to bottom in under two minutes, here or in Colab, and ends with something to look at. They
-need no key and no server unless they say so. The sources are in `notebooks/sources`; `make docs` makes the
-notebooks of them, and the tests run each in a real kernel.
+Each notebook runs in under two minutes, on your machine or in Colab, and ends with a picture. It needs no key
+and no server unless it says so. The sources are in `notebooks/sources`. `make docs` builds the notebooks from
+them, and the tests run each in a real kernel.
 
 {notebooks}
 

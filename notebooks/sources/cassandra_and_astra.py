@@ -2,17 +2,17 @@
 # %% [markdown]
 # # Cassandra and Astra DB
 #
-# The same store on a cluster: any number of writers, documents and links as partitions. This notebook needs a server:
-# Apache Cassandra 5.0, or a database of Astra DB, which has a free tier.
+# The same store on a cluster, with any number of writers. This notebook needs a server: Apache Cassandra 5.0, or a
+# database of Astra DB, which has a free tier.
 # %% [markdown]
-# ## Where the server is
+# ## Connect to a server
 #
-# **Your own server.** `CASSANDRA_CONTACT_POINTS` is its address (`host` or `host:port`), `127.0.0.1` unless set. In a
-# clone of linkstore `make cassandra` starts one; `docker compose up --detach --wait` does too.
+# **Your own server.** `CASSANDRA_CONTACT_POINTS` is its address (`host` or `host:port`); the default is `127.0.0.1`. In
+# a clone of linkstore, `make cassandra` or `docker compose up --detach --wait` starts a server.
 #
-# **Astra DB, as in Colab.** Make a database and a token in Astra's console, and give them to this notebook as
-# `ASTRA_DB_APPLICATION_TOKEN`, `ASTRA_DB_DATABASE_ID` and, if it is not `default_keyspace`, `ASTRA_DB_KEYSPACE`: in
-# Colab by *Secrets* (the key at the left), otherwise in the environment.
+# **Astra DB.** Create a database and a token in Astra's console. Set `ASTRA_DB_APPLICATION_TOKEN`,
+# `ASTRA_DB_DATABASE_ID` and, if it is not `default_keyspace`, `ASTRA_DB_KEYSPACE`: in Colab under *Secrets* (the key at
+# the left), otherwise in the environment.
 # %%
 import os
 
@@ -50,7 +50,7 @@ print("Astra DB" if token else f"Cassandra at {host}", "keyspace", keyspace)
 # %% [markdown]
 # ## A store
 #
-# `LinkStore.cassandra` takes session and keyspace from `cassio.init`, as other LangChain stores do, and makes its
+# `LinkStore.cassandra` takes session and keyspace from `cassio.init`, as other LangChain stores do, and creates its
 # tables.
 # %%
 from linkstore import LinkStore
@@ -65,7 +65,7 @@ print(f"{summary.chunks} chunks;", dict(summary.links))
 # %% [markdown]
 # ## The same answers as in a folder
 #
-# Scores come from one function over the stored vectors, whatever the engine.
+# One function computes the scores from the stored vectors, on every engine.
 # %%
 from linkstore.strategies import Eager
 
@@ -87,9 +87,9 @@ answers = await asyncio.gather(*(store.asearch(question, strategy=links) for que
 for question, hits in zip(questions, answers):
     print(f"{question}  →  {hits[0].document.metadata['url']}")
 # %% [markdown]
-# ## What lies in the tables
+# ## The tables
 #
-# A side of a link group is one partition of `notebook_members`: whoever follows the link reads it.
+# Each side of a link group is one partition of `notebook_members`. To follow a link, linkstore reads this partition.
 # %%
 session = cassio.config.resolve_session()
 rows = session.execute(f"SELECT kind, tag, side, id FROM {keyspace}.notebook_members LIMIT 500")

@@ -1,13 +1,13 @@
 # %% [markdown]
 # # A documentation site
 #
-# From a folder of built HTML to answers with the section they stand in, the path that led there, and a list of what
-# the site itself gets wrong. No key, no server.
+# Index a folder of built HTML. Get answers with their section and the path that led there, and a list of the site's
+# broken links. No key, no server.
 # %% [markdown]
 # ## A site
 #
-# Any folder of built HTML or Markdown will do: put the path of yours here. So that this runs everywhere, it takes the
-# site that ships with linkstore, copied so that it can be changed below.
+# Any folder of built HTML or Markdown will do: you can put the path of yours here. This notebook uses a copy of the site
+# that ships with linkstore, and changes it below.
 # %%
 import shutil
 import tempfile
@@ -22,8 +22,8 @@ print(*sorted(path.name for path in folder.iterdir()), sep="\n")
 # %% [markdown]
 # ## Index it
 #
-# Pages are reduced to their main content and split at headings; each chunk keeps its headings, its URL with the
-# anchor, and its links. What stands in navigation and footers is on every page, and left out.
+# Pages are reduced to their main content and split at headings. Each chunk keeps its headings, its URL with the
+# anchor, and its links. Navigation and footers are left out, because they are the same on every page.
 # %%
 from linkstore import LinkStore
 from linkstore.ingest import index_folder
@@ -45,9 +45,9 @@ for hit in hits:
     print(f"{hit.score:.2f}  {' > '.join(metadata['headings'])}  ({metadata['url']})")
     print("     ", hit.document.page_content.splitlines()[-1][:100], "…")
 # %% [markdown]
-# ## Where links meet
+# ## Links lead to sections
 #
-# A link to `mopop.html#building` leads to the chunk that holds this section, not to the page's beginning.
+# A link to `mopop.html#building` leads to the chunk with this section, and not to the beginning of the page.
 # `neighbours` shows both directions:
 # %%
 around = store.neighbours("mopop.html#building")
@@ -60,7 +60,7 @@ for near in store.neighbours("monorail.html#route").outgoing:
 # %% [markdown]
 # ## Change a page
 #
-# A second run reads what changed and nothing else. Here a page gets a new section, and a link that leads nowhere:
+# A second run indexes only what changed. Here a page gets a new section, and a link to a page that does not exist:
 # %%
 page = folder / "monorail.html"
 html = page.read_text()
@@ -71,9 +71,9 @@ summary = index_folder(store, folder, source="seattle")
 print(summary.pages)
 print("dangling:", summary.dangling)
 # %% [markdown]
-# ## What the site gets wrong
+# ## Broken links and popular pages
 #
-# Links that lead nowhere, and pages that many others link to:
+# Links without a target, and pages that many others link to:
 # %%
 survey = store.survey()
 print("dangling:", *(tag for kind, tag, _ in survey.dangling if kind == "hyperlink"))
@@ -83,7 +83,7 @@ for page in summary.linked:
 # %% [markdown]
 # ## What was found, and how
 #
-# The second half of this question is answered on a page that names neither tower nor fair:
+# The answer to the second half of this question is on a page that names neither the tower nor the fair:
 # %%
 from linkstore.drawing import draw
 

@@ -72,8 +72,8 @@ former.add_links(uptown, former.Link.incoming(kind="hyperlink", tag="/uptown"))
 store = LinkStore.open(":memory:")
 store.add_documents([needle, fair, train, uptown])
 # %% [markdown]
-# `traversal_search` and `mmr_traversal_search` keep names and arguments. What they return carries the path now, and
-# they can be called in a notebook: `CassandraGraphVectorStore` calls `asyncio.run`, which fails in one.
+# `traversal_search` and `mmr_traversal_search` keep their names and arguments. The documents that they return now have
+# the path, and they can be called in a notebook, where `CassandraGraphVectorStore` fails because it calls `asyncio.run`.
 # %%
 question = "Where can I go out near the Space Needle?"
 for document in store.traversal_search(question, k=3, depth=1):
@@ -82,7 +82,7 @@ print()
 for document in store.mmr_traversal_search(question, k=2, depth=2, lambda_mult=0.5):
     print(document.metadata["linkstore"]["depth"], document.id)
 # %% [markdown]
-# A retriever is made as before:
+# Create a retriever as before:
 # %%
 retriever = store.as_retriever(search_type="mmr_traversal", search_kwargs={"k": 4, "depth": 1})
 [document.id for document in retriever.invoke(question)]
@@ -95,8 +95,8 @@ retriever = store.as_retriever(search_type="mmr_traversal", search_kwargs={"k": 
 # %% [markdown]
 # ## graph-retriever: edges become links
 #
-# There an edge is a pair of metadata fields, declared where one asks: a document's `mentions` leads to documents whose
-# `$id` is among them.
+# In graph-retriever, an edge is a pair of metadata fields, which the retriever declares: a document's `mentions` lead to
+# the documents with these values as their `$id`.
 # %%
 from graph_retriever.strategies import Eager as TheirEager
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -117,8 +117,8 @@ before = GraphRetriever(
 )
 [document.id for document in before.invoke(question)]
 # %% [markdown]
-# Here the documents carry their links. A pair of fields becomes a kind: each value of the first field an outgoing
-# link, each of the second an incoming one.
+# In linkstore, the documents contain their links. A pair of fields becomes a kind: each value of the first field becomes
+# an outgoing link, and each value of the second field an incoming link.
 # %%
 from linkstore import Link
 
@@ -153,10 +153,10 @@ after = ours.as_retriever(search_type="traversal", search_kwargs={"k": 3, "depth
 # | `max_depth` | `depth` |
 # | `adjacent_k`, for all edges of a hop | `adjacent_k`, for each link group |
 # | `edges=[("mentions", "$id")]` | `kinds=["mentions"]`, with weights `kinds={"mentions": 0.5}` |
-# | `filter` | `filter`, and `seed_filter`, `hop_filter`, `result_filter` |
+# | `filter` | `filter`, and `seed_filter`, `hop_filter`, `link_filter`, `result_filter` |
 # | metadata `_depth`, `_similarity_score` | metadata `linkstore`: `depth`, `similarity`, `score`, `path` |
 # %% [markdown]
-# ## The same documents, and the way to each
+# ## The same documents, and the path to each
 # %%
 from linkstore.drawing import draw
 from linkstore.strategies import Eager

@@ -8,8 +8,8 @@
 # %% [markdown]
 # ## The graph
 #
-# Documents are nodes, links are relations. Three drugs, two classes, two jurisdictions; each drug has one regulation where
-# both relations meet, and others where only one arrives.
+# Documents are nodes, links are relations. There are three drugs, two classes and two jurisdictions. For each drug, both
+# relations lead to exactly one regulation; only one of them leads to the others.
 # %%
 from langchain_core.documents import Document
 from linkstore import Link, LinkStore, add_links
@@ -69,8 +69,8 @@ print(store.count(), "documents")
 # %% [markdown]
 # ## The tools
 #
-# `search`, `follow`, `read`, `links` and `schema`. A chain that ends in the same document as another one, over other
-# relations, is what a search for similar texts cannot see: the regulation says nothing about drugs.
+# `search`, `follow`, `read`, `links` and `schema`. A search for similar texts cannot find that two chains of different
+# relations end at the same document, because the text of the regulation does not mention drugs.
 # %%
 from linkstore.tools import ToolLimits, graph_tools
 
@@ -88,8 +88,8 @@ for chain in found.artifact["results"][0]["chains"]:
     if chain["independent"]:
         print([(triple["subject"], triple["kind"], triple["object"]) for triple in chain["triples"]])
 # %% [markdown]
-# What a model gets wrong comes back as text that it can act on: a kind of link that is not there, too many hops, an id
-# that no document has.
+# If a model makes a mistake, such as an unknown kind of link, too many hops or an unknown id, it gets a text that says
+# what to do:
 # %%
 by_name = {tool.name: tool for tool in tools}
 print(by_name["follow"].invoke({"id": "class/azoles", "kinds": ["GOVERND_BY"]}))
@@ -98,7 +98,7 @@ print(by_name["read"].invoke({"id": "regulation/99"}))
 # %% [markdown]
 # ## The agent
 #
-# The script does what a model would do: it asks for too many hops, is told the ceiling, searches again, reads, answers.
+# The script does what a model would do: it asks for too many hops, is told the limit, searches again, reads and answers.
 # %%
 import os
 import re
@@ -138,7 +138,7 @@ print(answer["messages"][-1].text)
 # %% [markdown]
 # ## A conversation
 #
-# A checkpointer keeps the state of the conversation. It is apart from the store, which the tools only read.
+# A checkpointer keeps the state of the conversation. It is separate from the store, which the tools only read.
 # %%
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -159,7 +159,7 @@ for question in ("What class does drug/Tovastatin belong to?", "Which regulation
     answer = talking.invoke({"messages": [("human", question)]}, thread)
     print(answer["messages"][-1].text)
 # %% [markdown]
-# ## What the search walked
+# ## What the search found
 # %%
 from linkstore.drawing import draw
 from linkstore.strategies import AllPaths

@@ -5,8 +5,8 @@
 # %% [markdown]
 # ## Documents and a link
 #
-# A link has a kind, a tag and a direction. The page about the Space Needle points at `/uptown`; the page about
-# Uptown says that whoever points at `/uptown` points at it.
+# A link has a kind, a tag and a direction. The page about the Space Needle has an outgoing link with the tag `/uptown`,
+# and the page about Uptown an incoming link with the same tag. So the first page leads to the second.
 # %%
 from langchain_core.documents import Document
 
@@ -32,14 +32,15 @@ for depth in (0, 1):
     hits = store.search(question, strategy=Eager(start_k=3, depth=depth))
     print(f"depth {depth}:", *(hit.document.id for hit in hits))
 # %% [markdown]
-# The page about Uptown answers, but never mentions the tower. The tower's page links to it. Each hit says how it
-# was reached:
+# The page about Uptown has the answer, but does not mention the tower. The tower's page links to it. Each hit shows how
+# it was reached:
 # %%
 print(hits[-1].path)
 # %% [markdown]
 # ## In LangChain
 #
-# The store is a LangChain `VectorStore`; what its retriever gives carries score, depth and path.
+# The store is a LangChain `VectorStore`. The documents that its retriever returns have score, depth and path in their
+# metadata.
 # %%
 retriever = store.as_retriever(search_kwargs={"k": 3})
 for document in retriever.invoke(question):
@@ -48,8 +49,7 @@ for document in retriever.invoke(question):
 # %% [markdown]
 # ## A site
 #
-# linkstore ships with a small site of 15 pages, so that there is something to index. Its hyperlinks become links,
-# section by section.
+# linkstore comes with a small site of 15 pages. Its hyperlinks become links between sections.
 # %%
 from linkstore.demo import QUESTION, site
 from linkstore.ingest import index_folder
@@ -59,7 +59,7 @@ with site() as folder:
     summary = index_folder(city, folder)
 print(f"{summary.pages.added} pages, {summary.chunks} chunks, links: {dict(summary.links)}")
 # %% [markdown]
-# And a picture of what a search found: columns are links followed, the path to the answer is blue.
+# The picture shows what a search found. Each column is one more link followed, and the path to the answer is blue.
 # %%
 from linkstore.drawing import draw
 

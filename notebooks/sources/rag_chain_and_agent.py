@@ -3,9 +3,9 @@
 # %% [markdown]
 # # A RAG chain and an agent that follow links
 #
-# A chain that answers from what a search with links found, and a LangGraph agent that decides itself when to search and
-# which links to follow. With `OPENAI_API_KEY` in the environment a model of OpenAI answers; without it a scripted one
-# does, so that everything runs.
+# A chain that answers from documents found by a search with links, and a LangGraph agent that decides itself when to
+# search and which links to follow. With `OPENAI_API_KEY` in the environment, a model of OpenAI answers; without it, a
+# scripted model does.
 # %% [markdown]
 # ## A store
 # %%
@@ -20,8 +20,8 @@ print(summary.pages.added, "pages about Seattle")
 # %% [markdown]
 # ## A model
 #
-# The scripted model does what a model would do here, by rule: asked with tools at hand it searches, then follows the
-# links of the best page; asked for an answer it quotes the passage whose link is worded like the question.
+# The scripted model does by rules what a model would do here. With tools, it searches, and then follows the links of the
+# best page. Asked for an answer, it quotes the passage whose link has words of the question.
 # %%
 import os
 import re
@@ -85,8 +85,8 @@ print(type(model).__name__)
 # %% [markdown]
 # ## A chain
 #
-# The retriever follows links; each passage is shown to the model with its URL and, where a link led to it, the words of
-# that link, which often say what the passage itself does not.
+# The retriever follows links. The model gets each passage with its URL and, if a link led to it, the label of that link,
+# which often says what the passage itself does not.
 # %%
 from langchain_core.documents import Document
 from langchain_core.output_parsers import StrOutputParser
@@ -124,7 +124,7 @@ print(answering(retriever).invoke(QUESTION))
 # %% [markdown]
 # ## The same chain without links
 #
-# From the same three passages that the search above starts from, without following their links:
+# The same search, which starts from the same three passages but does not follow their links:
 # %%
 plain = store.as_retriever(search_type="similarity", search_kwargs={"k": 3})
 for name, asked in (("with links", retriever), ("without", plain)):
@@ -133,7 +133,7 @@ print(answering(plain).invoke(QUESTION))
 # %% [markdown]
 # ## An agent
 #
-# Two tools: search, and go where a page's links lead. The agent decides what to call.
+# It has two tools: one searches, the other follows the links of a page. The agent decides which to call.
 # %%
 from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
@@ -181,7 +181,7 @@ for message in answer["messages"]:
 print()
 print(answer["messages"][-1].text)
 # %% [markdown]
-# ## What the chain's passages were found by
+# ## How the passages of the chain were found
 # %%
 from linkstore.drawing import draw
 from linkstore.strategies import Eager

@@ -3,8 +3,8 @@
 # %% [markdown]
 # # Ranking and evaluation
 #
-# Which strategy finds what answers your questions, and do links help at all? Measured on questions with known answers,
-# with plots. No key, no server.
+# Which strategy finds the answers to your questions, and do links help at all? This notebook measures it on questions
+# with known answers, with plots. No key, no server.
 # %% [markdown]
 # ## A store, and questions with answers
 #
@@ -43,8 +43,8 @@ print(f"{summary.chunks} chunks, {len(questions)} questions")
 # %% [markdown]
 # ## Will links help?
 #
-# A profile looks at the links of a store before anything is tuned: how many there are, how large the groups are in
-# which they meet, and how often they lead from one answer of a question to the other.
+# Before you tune anything, a profile shows what the links of a store can do: how many there are, how large their link
+# groups are, and how often they lead from one answer of a question to another.
 # %%
 from linkstore.evaluation import draw_profile, profile
 
@@ -59,8 +59,8 @@ Image("profile.png", width=800)
 # %% [markdown]
 # ## Strategies side by side
 #
-# `evaluate` asks every question of every strategy. Recall is the share of a question's answers among the first hits; the
-# interval is what it would be on other questions like these, by resampling them.
+# `evaluate` runs every strategy on every question. Recall is the share of a question's answers among the first hits. The
+# 95 % interval, by resampling the questions, shows how much it would vary with other questions of this sort.
 # %%
 from linkstore.evaluation import evaluate
 
@@ -91,8 +91,8 @@ plt.show()
 # %% [markdown]
 # ## How far to follow, and which links
 #
-# Any strategy with any settings takes part under a name of your own. Here: how many links to follow in a row, and
-# whether the links between neighbouring sections are worth it.
+# You can compare strategies with any settings, under names of your own. Here: how many links to follow in a row, and
+# whether links between neighbouring sections help.
 # %%
 from linkstore.strategies import Eager
 
@@ -114,13 +114,12 @@ axes.spines[["top", "right"]].set_visible(False)
 axes.legend(frameon=False, loc="lower right")
 plt.show()
 # %% [markdown]
-# Sixteen questions on a small site show how it is done, and little more: the bands are wide. What PageRank, weights and
-# depth do on large corpora stands in the benchmarks.
+# Sixteen questions on a small site only show how to measure: the intervals are wide. The benchmarks in the documentation
+# show what PageRank, weights and depth do on large corpora.
 # %% [markdown]
 # ## One question, one path
 #
-# The answers to the first question, ranked by `PageRank`: documents that the question's documents lead to, from
-# several sides.
+# The answers to the first question, ranked by `PageRank`. Links from several documents lead to them.
 # %%
 from linkstore.drawing import draw
 from linkstore.strategies import PageRank

@@ -3,8 +3,8 @@
 # # Read with an agent
 #
 # GraphReader answers questions of several steps: it plans, reads facts and passages of a page, follows links, keeps a
-# notebook, and cites what it read. With `OPENAI_API_KEY` in the environment a model of OpenAI decides; without it a
-# scripted one does, so that everything runs.
+# notebook, and cites what it read. With `OPENAI_API_KEY` in the environment, a model of OpenAI decides; without it, a
+# scripted model does.
 # %% [markdown]
 # ## A page of an encyclopaedia
 #
@@ -48,8 +48,8 @@ print(*(document.id for document in store.scan()), sep="\n")
 # %% [markdown]
 # ## Facts
 #
-# Each chunk is broken into facts, and each fact is filed under its key elements. Without a model, sentences are facts:
-# pronouns that open them are replaced by what the page is about.
+# Each chunk is divided into facts, and each fact is linked to its key elements. Without a model, each sentence is a fact;
+# a pronoun at its beginning is replaced by the title of the page.
 # %%
 from linkstore.agents import fact_store, index_facts
 
@@ -61,8 +61,8 @@ with fact_store(store) as facts:
 # %% [markdown]
 # ## A model
 #
-# The scripted model says what a model would say at each step. A reader can go only to what it was shown, so a model that
-# invents a passage is refused.
+# The scripted model answers as a model would at each step. A reader can only read what it was shown: if a model invents a
+# passage, this is refused.
 # %%
 from linkstore.agents.actions import (
     ChunkAction,
@@ -133,7 +133,7 @@ def model_for(question: str):
 
 
 # %% [markdown]
-# ## A plain question
+# ## A simple question
 # %%
 from linkstore.agents import graph_reader
 
@@ -143,7 +143,7 @@ print(found, "–", *found.citations)
 # %% [markdown]
 # ## A question that the source does not answer
 #
-# The key element that the model invents is refused. "Not in the sources" is an outcome of its own.
+# The model invents a key element, which is refused. The outcome of the reading is "not in the sources".
 # %%
 with graph_reader(store, model_for(WEATHER)) as reader:
     found = reader.invoke(WEATHER)
@@ -152,7 +152,7 @@ print("refused:", dict(found.refused))
 # %% [markdown]
 # ## A question of several steps
 #
-# Each step depends on what the last one found. The reader shows its way as it goes.
+# Each step depends on what the last one found. The reader streams its steps.
 # %%
 with graph_reader(store, model_for(CROWNED)) as reader:
     for found in reader.stream(CROWNED):
@@ -161,9 +161,9 @@ with graph_reader(store, model_for(CROWNED)) as reader:
 print()
 print(found, "–", *found.citations)
 # %% [markdown]
-# ## The way
+# ## The path
 #
-# What was explored, what led to what, and, marked, the way to what the answer cites.
+# What was explored, and the steps between. The paths to what the answer cites are marked.
 # %%
 from linkstore.agents import draw_reading
 

@@ -1,12 +1,13 @@
 # %% [markdown]
 # # A wiki
 #
-# From a MediaWiki dump to answers that follow its links: titles, sections, redirects and categories. No key, no server.
+# Index a MediaWiki dump, with its titles, sections, redirects and categories, and find answers along its links. No key,
+# no server.
 # %% [markdown]
 # ## A dump
 #
-# Every MediaWiki can be exported as XML; Wikipedia's dumps are files like `enwiki-latest-pages-articles.xml.bz2`, which
-# can be given as they are: they are read as a stream. So that this runs everywhere, here is a small one.
+# Every MediaWiki can be exported as XML. Wikipedia's dumps are files such as `enwiki-latest-pages-articles.xml.bz2`;
+# linkstore reads them as a stream, without unpacking them first. This notebook uses a small dump.
 # %%
 import tempfile
 from pathlib import Path
@@ -86,8 +87,8 @@ summary = index_wiki(store, folder / "seattle.xml", source="seattle")
 print(summary.pages)
 print(f"{summary.chunks} chunks;", dict(summary.links))
 # %% [markdown]
-# Links that authors wrote are of kind `hyperlink`, whatever their syntax; categories are a kind of their own: articles
-# that share one lead to each other. Both ends of a link need not be there: the article on Carlson is not written yet.
+# Links that authors wrote have the kind `hyperlink`, whatever their syntax. Articles of one category lead to each other by
+# links of the kind `category`. The target of a link need not exist: there is no article on Carlson yet.
 # %%
 for near in store.neighbours(store.search("an observation tower")[0].document.id).outgoing:
     if near.link.kind != "section":
@@ -95,8 +96,8 @@ for near in store.neighbours(store.search("an observation tower")[0].document.id
 # %% [markdown]
 # ## Redirects
 #
-# The tower's article links to “Lower Queen Anne”, which is a redirect. The link leads where the redirect does: the old
-# name is a further incoming link of the article.
+# The tower's article links to “Lower Queen Anne”, which is a redirect. The link leads to the target of the redirect: the
+# old name is a further incoming link of that article.
 # %%
 from linkstore.strategies import Eager
 
@@ -107,7 +108,8 @@ for hit in hits:
 # %% [markdown]
 # ## The next dump
 #
-# Dumps come every month. Pages that have not changed cost a hash; pages that are gone, go with their links.
+# New dumps come every month. Pages that have not changed only cost a hash. Pages that no longer exist are removed with
+# their links.
 # %%
 articles["Pike Place Market"] += "\n\n== Fish ==\nFishmongers throw salmon over the counter."
 del articles["Kerry Park"]
@@ -118,7 +120,8 @@ print(summary.dangling)
 # %% [markdown]
 # ## From an article to an answer
 #
-# Two links: from the tower to one of its architects, and from him to the section on how the market was saved.
+# The path has two links: from the tower to one of its architects, and from him to the section on how the market was
+# saved.
 # %%
 from linkstore.drawing import draw
 
