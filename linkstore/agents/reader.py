@@ -109,13 +109,13 @@ class GraphReader(Runnable[str | None, Answer]):
         return draw_reading(self.answer(config))
 
     def answer(self, config: RunnableConfig) -> Answer:
-        """What the thread of ``config`` has done so far, and its answer if it is at its end.
+        """The reading in the thread of ``config`` so far, with its answer if it is complete.
 
         Raises:
             AgentError: If there is no checkpointer, or no such thread.
         """
         if not self.graph.checkpointer:
-            raise AgentError("this reader records no readings; make it with a checkpointer")
+            raise AgentError("this reader does not record readings; create it with a checkpointer")
         values = self.graph.get_state(config).values
         if not values:
             raise AgentError(f"no reading is recorded for {config.get('configurable')!r}")
@@ -148,7 +148,9 @@ def _begin(question: str | None) -> Reading | None:
     if question is None:
         return None
     if not isinstance(question, str):
-        raise AgentError(f"a reader is asked a string, not {question!r:.200}; reader.graph takes a dict")
+        raise AgentError(
+            f"the question must be a string, not {question!r:.200}; only reader.graph takes a dict"
+        )
     return begun(question)
 
 
@@ -157,7 +159,7 @@ def _of_states(options: dict[str, Any]) -> dict[str, Any]:
     mode = options.get("stream_mode", "values")
     if mode != "values":
         raise AgentError(
-            f"a reader gives answers, not what stream_mode={mode!r} streams; use reader.graph for that"
+            f"a reader streams only answers, not stream_mode={mode!r}; use reader.graph.stream for that"
         )
     return {**options, "stream_mode": mode}
 
@@ -172,8 +174,8 @@ def _explained(config: RunnableConfig | None) -> Iterator[None]:
     except EmptyInputError as error:
         thread = (config or {}).get("configurable", {}).get("thread_id")
         raise AgentError(
-            f"there is no reading to go on with in the thread {thread!r}; ask a question, or make the reader"
-            " with the checkpointer, and name the thread, with which it was begun"
+            f"there is no reading to go on with in the thread {thread!r}; ask a question, or use the"
+            " checkpointer and the thread_id with which the reading was begun"
         ) from error
 
 
@@ -219,7 +221,7 @@ def graph_reader(
 
 
 def _facts_of(store: LinkStore) -> LinkStore | None:
-    """The store of facts beside a store; None where there is none."""
+    """The store of facts of a store; None if it has none."""
     try:
         return fact_store(store)
     except (StoreNotFoundError, CapabilityError):

@@ -1,4 +1,4 @@
-"""The ``linkstore`` command: words, colours and exit codes over the Python API.
+"""The ``linkstore`` command: output, colours and exit codes for the Python API.
 
 Modules import what is heavy inside their commands, so that ``linkstore --help`` stays quick.
 """

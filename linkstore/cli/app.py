@@ -1,4 +1,4 @@
-"""The application: its commands, ``--version``, and how errors end it."""
+"""The application: its commands, ``--version``, and the handling of errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A note on the facts beside a store, which its own changes do not reach."""
+"""A note that changes of a store do not change the facts that were extracted from it."""
 
 from __future__ import annotations
 

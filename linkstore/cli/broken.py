@@ -1,4 +1,4 @@
-"""Links that lead nowhere, by page."""
+"""Lists broken links by page."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _show(found: Iterator[BrokenLink]) -> None:
 
 
 def _broken(store: CoreStore, missing: frozenset[str]) -> Iterator[BrokenLink]:
-    """In the order of the documents, in which those of a page stand together."""
+    """In the order of the documents, in which those of a page are adjacent."""
     from linkstore.links import get_links
 
     for document in store.scan():

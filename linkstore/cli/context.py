@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 Order = Literal["precedence", "relevance", "document", "edges"]
 
 BudgetOption = Annotated[
-    int, typer.Option("--budget", "-b", min=1, help="The most tokens that the context may have.")
+    int, typer.Option("--budget", "-b", min=1, help="Maximum number of tokens of the context.")
 ]
 OrderOption = Annotated[
     Order,
-    typer.Option(help="What links say is read first, best first, page by page, or best first and last."),
+    typer.Option(help="Order of the documents: by links, best first, page by page, or best first and last."),
 ]
 CandidatesOption = Annotated[
-    int, typer.Option(min=1, max=MOST, help="How many hits of the search to choose from.")
+    int, typer.Option(min=1, max=MOST, help="Number of hits of the search to choose from.")
 ]
 FilterOption = Annotated[
-    str | None, typer.Option(metavar="JSON", help="Only documents with such metadata, at every stage.")
+    str | None, typer.Option(metavar="JSON", help="Filter on metadata, for the whole search.")
 ]
 CalibrationOption = Annotated[
     str | None,

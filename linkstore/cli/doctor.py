@@ -1,4 +1,4 @@
-"""``linkstore doctor``: what in a store needs attention."""
+"""``linkstore doctor``: reports what needs attention in a store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from linkstore.watch import Checkup, Watch
 
 _LEAST = 1
-"""A set of questions is asked on purpose, so every one of them counts."""
+"""Alarms are raised from the first question on, because these questions are asked on purpose."""
 
 PlaceArgument = Annotated[
     str | None,
@@ -38,8 +38,8 @@ SourceOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME_OR_PATH",
-        help="A source on disk to compare with what is stored of it; NAME=PATH if its name in the store"
-        " is another; repeatable.",
+        help="A source on disk to compare with its stored pages; NAME=PATH if it has another name in the"
+        " store; repeatable.",
     ),
 ]
 QuestionsOption = Annotated[
@@ -73,8 +73,8 @@ def doctor(
     """Check what a store holds, and say what needs attention.
 
     Reads all documents. Reports what its schema does not allow, types of documents that no traversal reaches,
-    pages that changed since they were indexed, links that lead to no document, and names whose spellings do
-    not meet. The exit code is 10 if there is an alarm; notes alone do not change it. Writes nothing.
+    pages that changed since they were indexed, links that lead to no document, and different spellings of
+    names. The exit code is 10 if there is an alarm; notes alone do not change it. Writes nothing.
     """
     chosen = place or store
     if chosen is None:

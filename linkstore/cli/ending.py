@@ -1,4 +1,4 @@
-"""The end of a command whose output nobody reads any more."""
+"""Ends a command whose output has no reader any more."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from linkstore.cli.unread import drop_unread
 
 @contextmanager
 def ended_by_readers() -> Iterator[None]:
-    """End silently if whoever reads the output has closed it, as ``head`` does.
+    """End silently if the reader of the output has closed it, as ``head`` does.
 
     Raises:
         SystemExit: In this case, with the exit code of programs that SIGPIPE ends; or if another pipe broke.

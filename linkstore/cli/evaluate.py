@@ -1,4 +1,4 @@
-"""``linkstore eval``: how well strategies find what answers questions."""
+"""``linkstore eval``: measures how well strategies find the answers to questions."""
 
 from __future__ import annotations
 

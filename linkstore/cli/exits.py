@@ -1,4 +1,4 @@
-"""Exit codes: one table, the same for every command."""
+"""Exit codes: one table for all commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from linkstore.errors import (
 OTHER: Final = 1
 """Anything that has no code of its own."""
 USAGE: Final = 2
-"""What was asked makes no sense: an unknown option, an empty query, a bad filter, a wrong path or URL."""
+"""Wrong usage: an unknown option, an empty query, a bad filter, a wrong path or URL."""
 NOT_FOUND: Final = 3
 """The store does not exist."""
 BUSY: Final = 4
@@ -53,7 +53,7 @@ TERMINATED: Final = 143
 
 
 class UsageError(LinkStoreError, ValueError):
-    """What the user asked for on the command line makes no sense."""
+    """The command line was used in a wrong way."""
 
 
 class UnavailableError(LinkStoreError):

@@ -1,4 +1,4 @@
-"""``linkstore export``: what a store holds, in formats that other programs read."""
+"""``linkstore export``: writes the documents of a store in formats that other programs read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """What can be written."""
+    """The formats of an export."""
 
     JSONL = "jsonl"
     GRAPHML = "graphml"

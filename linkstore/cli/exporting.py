@@ -1,4 +1,4 @@
-"""A store as JSON lines, and as a graph."""
+"""Writes a store as JSON lines or as a graph."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _TAIL: Final = "  </graph>\n</graphml>\n"
 def json_lines(store: CoreStore) -> Iterator[bytes]:
     """A line for each document, as :func:`linkstore.ingest.index_jsonl` reads it.
 
-    ``"answers": false`` says that links lead to the document by what stands in ``links`` alone.
+    ``"answers": false`` says that links lead to the document only by its ``links``.
     """
     for document in store.scan():
         metadata = {key: value for key, value in document.metadata.items() if key != LINKS_KEY}

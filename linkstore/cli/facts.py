@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from linkstore.agents import FactExtractor, FactSummary
 
 SHOWN = 10
-"""So many chunks whose facts could not be extracted are named."""
+"""Maximum number of chunks without facts that are listed."""
 
 
 def facts(
@@ -40,7 +40,7 @@ def facts(
 ) -> None:
     """Extract atomic facts and key elements, for linkstore.agents.
 
-    They are extracted from the chunks of a store, and kept in a store of their own beside it, so searches do
+    They are extracted from the chunks of a store, and kept in a second store next to it, so searches do
     not find them. A second run extracts the facts of new and changed chunks only. An interrupted run
     continues where it stopped.
     """

@@ -1,4 +1,4 @@
-"""``linkstore links``: what a document points at, and what points at it."""
+"""``linkstore links``: shows the links of a document in both directions."""
 
 from __future__ import annotations
 

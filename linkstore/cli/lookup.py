@@ -1,4 +1,4 @@
-"""From what a user types to documents: an id, a URL, the URL of a page, or the unique end of one."""
+"""Finds the documents that a user names: by an id, a URL, the URL of a page, or the unique end of one."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from linkstore.store.core import CoreStore
 
 MOST: Final = 1000
-"""At most so many documents are looked up at once."""
+"""Maximum number of documents looked up at once."""
 _NAMED: Final = 10
-"""So many pages are named where a name means several."""
+"""Maximum number of pages listed if a name is ambiguous."""
 _KEPT: Final = ("/%#", "/:@!$&'()*+,;=~%#?")
-"""What stays as it is in the paths of files, and in other URLs."""
+"""Characters that are not encoded in the paths of files and in other URLs."""
 _INDEX: Final = frozenset({"index", "readme"})
 _SUFFIX: Final = re.compile(r"\.[a-z][a-z0-9]{0,8}\Z")
 

@@ -33,7 +33,7 @@ def repair(store: StoreOption, json: JsonOption = False) -> None:
     """Repair the problems that verify finds."""
     with core_opened(store) as opened_store:
         report = opened_store.repair()
-    _show(report, json=json, verb="mended")
+    _show(report, json=json, verb="repaired")
 
 
 def compact(store: StoreOption, json: JsonOption = False) -> None:

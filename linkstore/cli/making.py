@@ -1,4 +1,4 @@
-"""A store that is made when there is something to put into it, so that a failed run leaves none behind."""
+"""Creates a store only when there is something to put into it, so that a failed run leaves none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``linkstore mcp``: give the tools of a store to clients of the Model Context Protocol."""
+"""``linkstore mcp``: serves the tools of a store to clients of the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ TokenOption = Annotated[
     str | None,
     typer.Option(
         envvar="LINKSTORE_MCP_TOKEN",
-        help="With --http: what clients must send as a bearer token; default a new one, shown on stderr.",
+        help="With --http: the bearer token that clients must send; default a new one, shown on stderr.",
     ),
 ]
 AllowHostOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="HOST", help="With --http: a further value of the header Host; repeatable."),
+    typer.Option(metavar="HOST", help="With --http: a further allowed value of the header Host; repeatable."),
 ]
 AboutOption = Annotated[str, typer.Option(help="What the store is about; models read it.")]
 FilterOption = Annotated[
-    str | None, typer.Option(metavar="JSON", help="Only documents with such metadata exist for clients.")
+    str | None, typer.Option(metavar="JSON", help="Filter on metadata; clients see only documents that pass.")
 ]
 WriteOption = Annotated[bool, typer.Option("--write", help="Let clients add and delete documents.")]
-MaxDepthOption = Annotated[int, typer.Option(min=0, help="The most links in a row that search follows.")]
+MaxDepthOption = Annotated[int, typer.Option(min=0, help="Maximum number of hops of a search.")]
 
 
 def mcp(
@@ -52,8 +52,8 @@ def mcp(
     """Serve the tools of a store to MCP clients.
 
     Clients of the Model Context Protocol, such as Claude or an editor, can search, follow links and read;
-    with --write they can add and delete documents. Without --http, the client starts this command and speaks
-    with it over stdin and stdout. Needs the extra mcp.
+    with --write they can add and delete documents. Without --http, the client starts this command and
+    communicates with it over stdin and stdout. Needs the extra mcp.
     """
     condition = json_object(filter, "--filter")
     if write and condition:

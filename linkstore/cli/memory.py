@@ -75,10 +75,10 @@ def show(
 
 def recall(
     session: SessionArgument,
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question, as the user asks it.")],
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question.")],
     store: StoreOption,
     knowledge: Annotated[
-        str | None, typer.Option(metavar="PLACE", help="The store of knowledge beside the memory.")
+        str | None, typer.Option(metavar="PLACE", help="The store of knowledge to recall chunks from.")
     ] = None,
     user: UserOption = None,
     agent: AgentOption = None,
@@ -116,14 +116,15 @@ def forget(
         str | None, typer.Option("--entity", metavar="NAME", help="Turns that mention this.")
     ] = None,
     before: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Turns before this day or time, as 2026-03-31; in UTC.")
+        str | None,
+        typer.Option(metavar="TIME", help="Turns before this day or time, such as 2026-03-31; in UTC."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
     """Forget turns, and erase them from the files of the store.
 
-    All that is given must hold for a turn. With SESSION, --user and --agent name the session; without it,
-    all sessions of the user or agent.
+    Forgets the turns to which all options apply. With SESSION, --user and --agent name the session; without
+    it, all sessions of the user or agent.
     """
     moment = None if before is None else _moment(before)
     if session is None and user is None and agent is None and entity is None and moment is None:
@@ -189,7 +190,7 @@ def _turns(memory: ConversationMemory, key: SessionKey, last: int | None) -> Seq
             if part is not None
         )
         raise LinkStoreError(
-            f"there is no session {key.run_id!r}{of}; list those that there are: linkstore memory sessions"
+            f"there is no session {key.run_id!r}{of}; list the sessions with: linkstore memory sessions"
         )
     return turns
 

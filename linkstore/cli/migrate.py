@@ -35,7 +35,7 @@ EmbeddingNameOption = Annotated[
     typer.Option(
         metavar="NAME",
         help="Embedding of the vectors in a table of langchain-community, such as"
-        " openai:text-embedding-3-small [a linkstore's own].",
+        " openai:text-embedding-3-small; a linkstore has its own.",
     ),
 ]
 

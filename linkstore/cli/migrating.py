@@ -1,4 +1,4 @@
-"""What ``migrate`` copies from and to: folders and URLs, opened without loading an embedding."""
+"""Opens the sources and targets of ``migrate``, folders and URLs, without loading an embedding."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _is_url(place: str) -> bool:
 
 
 def checkpoint_of(source: str, target: str) -> Path:
-    """Where it is noted how far the run is: beside the folder of either, else in the working folder."""
+    """The path of the journal: next to the folder of source or target, else in the working folder."""
     import xxhash
 
     pair = f"{_absolute(source)}\n{_absolute(target)}"
@@ -56,7 +56,7 @@ def checkpoint_of(source: str, target: str) -> Path:
 
 @contextmanager
 def source_at_place(place: str, embedding: str | None) -> Iterator[Source]:
-    """What is migrated, closed in the end."""
+    """The source of the migration, closed at the end."""
     if _is_url(place):
         from linkstore.migration.community import source_at
 
@@ -89,7 +89,7 @@ def _check_embedding(source: Source, named: str | None) -> None:
 
 @contextmanager
 def target_at_place(place: str) -> Iterator[Backend]:
-    """Where everything goes, made if it is not there, closed in the end."""
+    """The target of the migration, created if it does not exist, closed at the end."""
     backend: Backend
     if _is_url(place):
         from linkstore.migration.community import check_free

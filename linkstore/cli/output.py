@@ -1,4 +1,4 @@
-"""Where words go: results to stdout, everything else to stderr."""
+"""Writes results to stdout, and everything else to stderr."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _PLAIN: Final = {
     "“": '"',
     "”": '"',
 }
-"""What stands for signs of our own where the terminal has no such."""
+"""Replacements for our own signs on terminals that lack them."""
 _HANDLER: Final = "linkstore.plain"
 quiet: Final = ContextVar("quiet", default=False)
 """Whether notes are left out; errors never are."""
 
 
 def ready_streams() -> None:
-    """Have stdout and stderr write what their encoding lacks in other signs, rather than fail.
+    """Let stdout and stderr replace characters that their encoding lacks, rather than fail.
 
-    A process may have been started without them; what is said then goes nowhere.
+    A process may have been started without them; its output is then dropped.
     """
     codecs.register_error(_HANDLER, _in_plain)
     sys.stdout = sys.stdout or _nowhere()
@@ -75,13 +75,13 @@ def write_json(value: Any) -> None:
 
 
 def note(message: str) -> None:
-    """Say something on stderr, in one line; in a terminal, broken at words."""
+    """Write a message to stderr, in one line; in a terminal, broken at words."""
     if not quiet.get():
         complain(message)
 
 
 def complain(message: str) -> None:
-    """Say what went wrong, as :func:`note`, even to those who want to hear nothing else."""
+    """Report an error, as :func:`note` does, even with ``--quiet``."""
     line = printable(" ".join(message.split()))
     if sys.stderr.isatty():
         stderr().print(line)

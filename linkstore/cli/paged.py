@@ -1,4 +1,4 @@
-"""Hits by page, as a person reads them: each page once, with its best sections."""
+"""Hits by page, as text: each page once, with its best sections."""
 
 from __future__ import annotations
 

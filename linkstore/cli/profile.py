@@ -1,4 +1,4 @@
-"""``linkstore profile``: will this corpus profit from links?"""
+"""``linkstore profile``: shows whether links can improve the results of a store."""
 
 from __future__ import annotations
 

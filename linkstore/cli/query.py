@@ -1,4 +1,4 @@
-"""``linkstore query``: ask a store, see the hits and how each was reached."""
+"""``linkstore query``: searches a store, and shows the hits and how each was reached."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from linkstore.hits import Hits
 
 MOST: Final = 10_000
-"""So many documents can be returned, or started from, at most."""
+"""Maximum number of documents to return, or to start from."""
 DEEPEST: Final = 32
 """Links in a row, at most: no store is so wide that more would reach anything new."""
 

@@ -1,4 +1,4 @@
-"""``linkstore relink``: make the links that need the whole corpus anew."""
+"""``linkstore relink``: makes the links again that depend on the whole corpus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hits as JSON and as a person likes to read them."""
+"""Hits as JSON and as text."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def path_lines(path: Path) -> list[str]:
 
 
 def place(step: Step) -> str:
-    """Where a step of a path is: its URL, else its id."""
+    """The URL of a step of a path, else its id."""
     return step.url or step.id
 
 

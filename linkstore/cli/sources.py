@@ -1,4 +1,4 @@
-"""What can be indexed: one table, from what a place is to the function that indexes it."""
+"""The kinds of source that can be indexed: how they are recognized, and the functions that index them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SourceKind:
         title: What it is, in a few words.
         fits: Whether a place is one, by its name and what lies there.
         index: Its function in :mod:`linkstore.ingest`, loaded late; called with store, place and options.
-        options: Which options it takes beside those that all take: keyword → how the option is written.
+        options: The options that not all kinds take: keyword → how the option is written.
         there: Whether a place of this kind must be on disk.
         source: Its class in :mod:`linkstore.ingest`, loaded late; called with a place and options. None for
             one that cannot be looked at without its network.
@@ -113,7 +113,7 @@ def _is_vault(place: str) -> bool:
     try:
         return (Path(place) / ".obsidian").is_dir()
     except PermissionError:
-        return False  # what may be read of it is for the folder to say
+        return False  # the folder source reports what cannot be read
 
 
 def _ends(*suffixes: str) -> Callable[[str], bool]:

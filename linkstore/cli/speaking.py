@@ -1,4 +1,4 @@
-"""How much a command says: options that all commands take."""
+"""The options of all commands for the amount of output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``linkstore stats``: what a store holds."""
+"""``linkstore stats``: counts the content of a store."""
 
 from __future__ import annotations
 

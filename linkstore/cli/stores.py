@@ -1,4 +1,4 @@
-"""From what ``--store`` says to an open store: the one place that knows how places are written."""
+"""Opens the store that ``--store`` names. Only this module knows how places are written."""
 
 from __future__ import annotations
 

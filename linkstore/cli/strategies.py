@@ -1,4 +1,4 @@
-"""From options to a strategy."""
+"""Makes a strategy from options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Direction = Literal["forward", "backward", "both"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What the options of ``query`` say about the search; None where the strategy's default holds.
+    """The options of ``query`` for the strategy; None for the strategy's default.
 
     Args:
         name: Which strategy.

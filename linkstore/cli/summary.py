@@ -1,4 +1,4 @@
-"""What an indexing run did, for people, for programs, and as an exit code."""
+"""The summary of an indexing run: as text, as JSON, and as an exit code."""
 
 from __future__ import annotations
 

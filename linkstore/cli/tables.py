@@ -20,7 +20,7 @@ _GOLD: Final = {
 }
 _BEST: Final = "bold green"
 _WIDTH: Final = 110
-"""Of a table that goes to no terminal."""
+"""The width of a table that is not printed to a terminal."""
 
 
 def show_evaluation(evaluation: Evaluation, comparison: Comparison | None) -> None:

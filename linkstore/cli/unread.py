@@ -1,4 +1,4 @@
-"""Output that nobody reads any more: of a pipe whose reader has ended, or of a terminal that was closed."""
+"""Detects output without a reader: of a pipe whose reader has ended, or of a terminal that was closed."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
-"""Links that extractors make of the whole corpus, brought up to date in a store.
+"""Brings the links up to date that extractors make from the whole corpus.
 
-Such links change in documents that did not: a new title finds its mentions in old texts, and they go when
-its document goes. :func:`link_corpus` makes them from scratch, in two passes over the stored texts; an
-:class:`Upkeep` follows what an indexing run changes, in one. Neither embeds anything, both write only the
-documents whose links differ, and hold in memory what the extractors count, not documents.
+Such links change in documents that did not change themselves: older texts get links to a new title that they
+mention, and lose them when its document is removed. :func:`link_corpus` makes them from scratch, in two
+passes over the stored texts. An :class:`Upkeep` applies the changes of an indexing run, in one pass. Neither
+embeds anything. Both write only the documents whose links differ, and hold only the extractors' counts in
+memory, not documents.
 
-Links are replaced in the documents as they are at that moment: what others write meanwhile stays. But the
-links follow from the texts that were read, so link a store again after others have indexed into it.
+Links are replaced in the documents as they are at that moment, so concurrent writes of others are kept. But
+the links follow from the texts that were read, so link a store again after others have indexed into it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _BATCH: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relinked:
-    """What bringing links up to date did.
+    """The result of bringing links up to date.
 
     Args:
         documents: How many documents the store holds; 0 if none had to be looked at.
@@ -205,8 +206,8 @@ def _loaded(chosen: str | LinkExtractor[Any]) -> UpkeepExtractor:
     extractor = load_extractor(chosen) if isinstance(chosen, str) else chosen
     if not isinstance(extractor, UpkeepExtractor):
         raise ExtractionError(
-            f"the links of {type(extractor).__name__} cannot be made anew from a store: it does not say which"
-            f" kinds are its own; those of {' and '.join(CORPUS_LINKS)} can"
+            f"{type(extractor).__name__} cannot link a stored corpus, because it is not an UpkeepExtractor;"
+            f" use {' or '.join(CORPUS_LINKS)}"
         )
     return extractor
 

@@ -24,7 +24,7 @@ from linkstore.tools.reading import documents_of
 from linkstore.tools.view import View
 
 PREFIX: Final = "linkstore:///documents/"
-"""What the address of a document begins with; its id follows, percent-encoded."""
+"""The beginning of the address of a document; its id follows, percent-encoded."""
 _ADDRESS: Final = re.compile(rf"{re.escape(PREFIX)}(?P<id>[^?]+)(?:\?offset=(?P<offset>[0-9]{{1,12}}))?")
 PAGE: Final = 100
 """How many documents are listed at once."""
@@ -78,7 +78,7 @@ def page(view: View, cursor: str | None) -> Operation[Page]:
     """The documents from a cursor on.
 
     Raises:
-        ValueError: If the cursor is none that an earlier page gave.
+        ValueError: If the cursor is not from an earlier page.
     """
     after = None if cursor is None else _decoded(cursor)
     condition = parse_filter(view.filter)
@@ -148,4 +148,6 @@ def _masked(content: bytes, mark: bytes) -> bytes:
 
 
 def _foreign(cursor: str) -> ValueError:
-    return ValueError(f"the cursor {cursor[:80]!r} is none of this server")
+    return ValueError(
+        f"the cursor {cursor[:80]!r} is not from this server; list the resources from the start"
+    )

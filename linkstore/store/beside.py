@@ -1,4 +1,4 @@
-"""Further stores beside a store: of the same engine, with the same embedding, named after what they hold."""
+"""Opens further stores next to a store: with the same engine and embedding, named after their content."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from linkstore.store import LinkStore
 
 FACTS: Final = "facts"
-"""The name of the store of facts beside a store of chunks."""
+"""The name of the store of facts of a store of chunks."""
 
 
 @runtime_checkable
 class KeepsBeside(Protocol):
-    """A backend that can keep further stores beside its own."""
+    """A backend that can keep further stores next to its own."""
 
     def beside(self, name: str, *, create: bool) -> Backend:
         """The backend of the store with this name.
@@ -45,7 +45,7 @@ def store_beside(store: LinkStore, name: str, *, create: bool = True) -> LinkSto
     backend = store.backend
     if not isinstance(backend, KeepsBeside):
         raise CapabilityError(
-            f"{type(backend).__name__} keeps no further stores beside its own; pass one, such as LinkStore()"
+            f"{type(backend).__name__} cannot keep a second store; pass one, such as LinkStore()"
         )
     further = backend.beside(name, create=create)
     with closed_on_failure(further):

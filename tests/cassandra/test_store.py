@@ -334,7 +334,7 @@ def test_delete_verify_and_repair(cassandra, cassandra_session, space, table):
         assert linkstore("verify", "--store", url)[0] == found, "a write may be under way"
     code, out, _ = linkstore("verify", "--store", url)
     assert (code, out.startswith("found: members of link groups without a document")) == (exits.DAMAGED, True)
-    assert linkstore("repair", "--store", url)[1].startswith("mended: members of link groups without")
+    assert linkstore("repair", "--store", url)[1].startswith("repaired: members of link groups without")
     assert linkstore("verify", "--store", url) == (0, "the store is sound\n", "")
 
 

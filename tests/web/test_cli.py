@@ -38,7 +38,7 @@ def test_a_website_is_indexed_and_can_be_searched(site, tmp_path):
 def test_loopback_is_refused_unless_told(site, tmp_path):
     code, _, err = index(site, tmp_path)
     assert code == exits.OTHER
-    assert "127.0.0.1 is not asked: it is loopback; --allow-private" in err
+    assert "127.0.0.1 is not requested: it is loopback; --allow-private" in err
     assert site.asked == []
 
 

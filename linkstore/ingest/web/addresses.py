@@ -1,4 +1,4 @@
-"""Which network addresses may be connected to.
+"""Decides which network addresses may be connected to.
 
 A crawler goes where pages tell it to, so whoever writes a page could make it speak to the services
 behind the user's firewall (server-side request forgery). Only addresses of the public internet are
@@ -84,7 +84,7 @@ def check_addresses(host: str, addresses: Iterable[str], *, allow_private: bool)
         reason = refusal(address, allow_private=allow_private)
         if reason is not None:
             shown = host if host == address else f"{host} is {address}, which"
-            raise ForbiddenUrlError(f"{shown} is not asked: {reason}")
+            raise ForbiddenUrlError(f"{shown} is not requested: {reason}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong with a website.
+"""The errors of websites.
 
 ::
 
@@ -33,7 +33,7 @@ class FetchError(LinkStoreError):
 
 
 class ForbiddenUrlError(FetchError):
-    """A URL is not asked: another scheme than http(s), a private address, a user name, an odd port."""
+    """A URL is not requested: another scheme than http(s), a private address, a user name, an odd port."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""How a website is crawled."""
+"""Settings of a crawl."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linkstore.ingest.web.errors import WebSettingsError
 from linkstore.urls import DEFAULT_POLICY, UrlPolicy
 
 USER_AGENT: Final = f"linkstore/{__version__}"
-"""What requests say they come from; robots.txt files speak to it as ``linkstore``."""
+"""The user agent of requests; robots.txt files address it as ``linkstore``."""
 
 _PATTERN_STARTS: Final = ("/", "*", "http://", "https://")
 
@@ -28,7 +28,7 @@ class WebSettings:
     anything, ``$`` at the end is the end.
 
     Args:
-        prefix: Where the site lies beside others in the store, such as ``python-3.13``; see
+        prefix: Path below which the site is stored, next to other sources, such as ``python-3.13``; see
             :class:`~linkstore.urls.Site`. Without, its pages are known by their paths alone, so give each
             of several sites its own.
         allow: Patterns of the pages to index; with none, all of the site, that is below the folder of
@@ -84,6 +84,6 @@ class WebSettings:
                 raise WebSettingsError(f"{name} must be more than 0, not {getattr(self, name)}")
         for name in ("max_depth", "retries", "patience", "max_redirects"):
             if (getattr(self, name) or 0) < 0:
-                raise WebSettingsError(f"{name} must not be less than 0, as {getattr(self, name)} is")
+                raise WebSettingsError(f"{name} must be at least 0, not {getattr(self, name)}")
         if not self.user_agent.isascii() or not self.user_agent.isprintable() or not self.user_agent.strip():
             raise WebSettingsError(f"user_agent must be printable ASCII, not {self.user_agent!r}")

@@ -1,4 +1,4 @@
-"""URLs that may be asked: read strictly, once, so that no two readers can differ about the host."""
+"""URLs that may be requested: parsed strictly, once, so that no two parsers can differ about the host."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where a request goes.
+    """The target of a request.
 
     Args:
         scheme: ``http`` or ``https``.
@@ -57,7 +57,7 @@ class Target:
 
 
 def read_target(url: str, ports: frozenset[int] = frozenset()) -> Target:
-    """Where a request for an absolute URL goes.
+    """The target of a request for an absolute URL.
 
     The rules: http and https only; no user name; the host is a name of letters, digits, hyphens,
     underscores and dots, an IPv4 address of four decimal numbers (other spellings, such as ``127.1`` or
@@ -73,13 +73,15 @@ def read_target(url: str, ports: frozenset[int] = frozenset()) -> Target:
         raise ForbiddenUrlError(f"{shown!r} is not an http or https URL of at most {_LONGEST:,} characters")
     scheme, authority = found["scheme"].lower(), found["authority"].lower()
     if "@" in authority:
-        raise ForbiddenUrlError(f"{shown!r} is not asked: it holds a user name")
+        raise ForbiddenUrlError(f"{shown!r} is not requested: it holds a user name")
     parts = _AUTHORITY.fullmatch(authority)
     if parts is None or not _IN_TARGETS.fullmatch(found["target"]):
-        raise ForbiddenUrlError(f"{shown!r} is not asked: its host or path is malformed")
+        raise ForbiddenUrlError(f"{shown!r} is not requested: its host or path is malformed")
     port = int(parts["port"] or _PORTS[scheme])
     if port not in _PORTS.values() and port not in ports:
-        raise ForbiddenUrlError(f"{shown!r} is not asked: port {port} is neither 80, 443 nor the site's own")
+        raise ForbiddenUrlError(
+            f"{shown!r} is not requested: port {port} is neither 80, 443 nor the site's own"
+        )
     path = found["target"]
     return Target(
         scheme=scheme,
@@ -118,13 +120,13 @@ def _host(host: str, shown: str) -> str:
         try:
             return str(IPv6Address(host[1:-1]))
         except AddressValueError as error:
-            raise ForbiddenUrlError(f"{shown!r} is not asked: its host is not an IPv6 address") from error
+            raise ForbiddenUrlError(f"{shown!r} is not requested: its host is not an IPv6 address") from error
     name = host.removesuffix(".")
     if _NUMBER.fullmatch(name.rpartition(".")[2]):
         try:
             return str(IPv4Address(name))
         except AddressValueError as error:
-            raise ForbiddenUrlError(f"{shown!r} is not asked: its host hides an IPv4 address") from error
+            raise ForbiddenUrlError(f"{shown!r} is not requested: its host hides an IPv4 address") from error
     if not name or ".." in name or name.startswith("."):
-        raise ForbiddenUrlError(f"{shown!r} is not asked: it names no host")
+        raise ForbiddenUrlError(f"{shown!r} is not requested: it names no host")
     return name

@@ -1,4 +1,4 @@
-"""Open a website as a source, and index it."""
+"""Opens a website as a source, and indexes it."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _port(url: str) -> int:
 def _start(client: Client, robots: Robots, url: str) -> Response:
     try:
         if not robots.allows(url):
-            raise SourceNotFoundError(f"{url}: robots.txt does not allow to index it")
+            raise SourceNotFoundError(f"{url}: robots.txt does not allow indexing it")
         found = client.get(url, follow=robots.allows)
     except ForbiddenUrlError:
         raise
