@@ -1,4 +1,4 @@
-"""A vector store for LangChain that remembers how documents point at each other."""
+"""A vector store for LangChain that stores the links between documents and follows them in searches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Positions and equal values in integer arrays: what joins on refs are made of."""
+"""Positions and equal values in integer arrays, from which joins on refs are built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text as it may be shown: a page that was indexed must not steer the terminal, or forge a line of output."""
+"""Escapes text for display: an indexed page must not control the terminal or forge a line of output."""
 
 from __future__ import annotations
 

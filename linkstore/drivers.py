@@ -37,7 +37,7 @@ def answered(plan: Plan[T], answer: Callable[[Fetch], Operation[Any]]) -> Operat
 
 
 async def in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What a call returns that blocks, made in a worker thread."""
+    """The result of a blocking call, made in a worker thread."""
     import asyncio  # late: it takes 30 ms, which a command that waits for nobody need not spend
 
     return await asyncio.to_thread(call, *args, **kwargs)

@@ -1,7 +1,6 @@
-"""A Python process beside this one, which imports linkstore and nothing of the program that uses it.
+"""Starts a separate Python process that imports linkstore but not the program that uses it.
 
-So it does not matter whether that program is a notebook, a script without a ``__main__`` guard, or one with
-threads.
+So that program may be a notebook, a script without a ``__main__`` guard, or have threads.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def _widen(pipe: IO[bytes], size: int) -> None:
 
 
 def own_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """In such a process: the pipes from and to the other.
+    """The pipes from and to the parent process; called in the new process.
 
     Whatever else writes to standard output now writes to standard error. What was written there before, as by
     a ``sitecustomize`` that prints, ends with :data:`BEGIN`.

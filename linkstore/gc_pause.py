@@ -1,4 +1,4 @@
-"""Python's cyclic garbage collector, held off while many objects are made that live on."""
+"""Pauses Python's cyclic garbage collector while many long-lived objects are created."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, TypeVar
 T = TypeVar("T")
 _Token: TypeAlias = tuple[int, object]
 _RARE: Final = 20_000
-"""A collection begins when so many objects more were made than freed; Python's default is 700."""
+"""Surplus of created over freed objects at which a collection begins; Python's default is 700."""
 
 
 class _Pauses:
@@ -42,7 +42,7 @@ class _Pauses:
                 self._turned_off = False
 
     def forked(self) -> None:
-        """In a child: the pauses of other threads are over, since those threads are not there."""
+        """End the pauses of other threads in a forked child, because these threads do not exist there."""
         self._lock = threading.Lock()
         own = threading.get_ident()
         self.tokens = {token for token in self.tokens if token[0] == own}

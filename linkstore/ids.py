@@ -1,4 +1,4 @@
-"""Which ids documents may have."""
+"""Checks the ids of documents."""
 
 from __future__ import annotations
 

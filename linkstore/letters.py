@@ -1,4 +1,4 @@
-"""URLs and names as people read them: in their own letters, with nothing that forges a line of output."""
+"""URLs and names in readable form: in their own letters, and unable to forge a line of output."""
 
 from __future__ import annotations
 

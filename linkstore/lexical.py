@@ -1,4 +1,4 @@
-"""Words and BM25: what lexical search means, on every backend.
+"""Words and BM25: the definition of lexical search for every backend.
 
 Source: S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", Foundations
 and Trends in Information Retrieval 3(4), 2009; with the floor that SQLite's FTS5 gives the inverse document
@@ -23,9 +23,9 @@ B: Final = 0.75
 """How much a document's length counts, from 0 to 1."""
 LEAST_IDF: Final = 1e-6
 NAME_COUNTS: Final = 2
-"""How often the words of a document's name count, beside those of its text."""
+"""How often the words of a document's name count, in addition to those of its text."""
 POSTINGS: Final = 20_000
-"""The words of a question are looked up in so many documents at most, in all."""
+"""Maximum number of documents, in total, in which the words of a question are looked up."""
 QUESTION_WORDS: Final = 128
 """So many different words of a question are looked up, the first ones."""
 QUESTION_CHARACTERS: Final = 16_384

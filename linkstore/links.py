@@ -24,7 +24,7 @@ Direction = Literal["in", "out", "bidir"]
 LINKS_KEY: Final = "links"
 """The metadata key under which a document carries its links, as plain JSON dicts."""
 _SHORT: Final = 100
-"""A link with a tag of at most so many characters is worth keeping for the next document that has it."""
+"""Maximum length of the tag of a link that is cached for further documents."""
 
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)

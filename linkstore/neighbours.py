@@ -1,4 +1,4 @@
-"""What a document links to and what links to it: both sides of its link groups."""
+"""The neighbours of a document: what it links to and what links to it, by link group."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Guarded:
     """An observer whose failures fail no search; the first is logged, since each search may repeat it.
 
     Args:
-        observer: Is told of searches.
+        observer: The object to notify of searches.
     """
 
     def __init__(self, observer: Observer) -> None:
@@ -93,7 +93,7 @@ def observed(
     strategy: str,
     search: Callable[[list[int]], Operation[Hits]],
 ) -> Operation[Hits]:
-    """A search that observers are told of.
+    """A search of which observers are notified.
 
     Args:
         observers: Are told in this order.

@@ -1,4 +1,4 @@
-"""A page of a source with the documents made of it, as a store takes it in."""
+"""A page of a source with its documents, in the form in which a store accepts it."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from linkstore.vectors import Floats, Ints
 
 T = TypeVar("T")
 Side = Literal["out", "in"]
-"""The two sides of a link group: documents that point at its tag, documents it points at."""
+"""The two sides of a link group: documents that point at its tag, and documents that the tag leads to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Documents held against the schema of their store, before they are written."""
+"""Checks documents against the schema of their store, before they are written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Tag = tuple[str, str]
 
 
 class Checked(Protocol):
-    """What is checked of a document."""
+    """The properties of a document that are checked."""
 
     @property
     def id(self) -> str:
@@ -94,7 +94,7 @@ def check_links(backend: Backend, links: Mapping[str, tuple[Link, ...]]) -> Oper
 
 
 def problems_of(backend: Backend, schema: Schema, documents: Sequence[Checked]) -> Operation[list[Problem]]:
-    """What a schema does not allow in documents that are written together, in their order."""
+    """The problems of documents that are written together, in their order."""
     entered = {(link.kind, link.tag) for one in documents for link in one.links if link.leads_in}
     leading = [link for one in documents for link in _leading(schema, one)]
     asked = sorted({(link.kind, link.tag) for link in leading} - entered)
@@ -182,7 +182,7 @@ def record_problems(backend: Backend, problems: Sequence[Problem]) -> Operation[
 
 
 def recorded_problems(backend: Backend) -> Operation[list[Problem]]:
-    """What the mode ``warn`` recorded, oldest first."""
+    """The problems that the mode ``warn`` recorded, oldest first."""
     text: str | None = yield Engine(backend.note(PROBLEMS_NOTE))
     known: Iterable[tuple[str, str]] = orjson.loads(text) if text else ()
     return [Problem(id=id, text=told) for id, told in known]

@@ -1,4 +1,4 @@
-"""What a caller says of a search besides the strategy: filters and additional starting points."""
+"""The options of a search besides the strategy: filters and additional starting points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown of a document: title, headings, URL, and the part of its text that fits a query best."""
+"""A short view of a document: title, headings, URL, and the part of its text that fits a query best."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def snippet(text: str, query: str, width: int = WIDTH) -> str:
 
 
 def query_spans(text: str, query: str) -> list[tuple[Span, str]]:
-    """Where words of the query stand in the text, each with the query's word.
+    """The places of the query's words in the text, each with its word.
 
     A longer form of a word counts as the word (``monorails`` for ``monorail``); stop words do not.
     """
@@ -101,7 +101,7 @@ def body_of(document: Document) -> str:
 
 
 def _trail(document: Document) -> list[str]:
-    """What ingest puts above the text: the headings, and before them the title unless it is one of them."""
+    """The lines that ingest puts above the text: the title, unless it is a heading, and the headings."""
     found = document.metadata.get("headings")
     headings = [str(one) for one in found] if isinstance(found, list) else []
     title = title_of(document)

@@ -1,4 +1,4 @@
-"""The links in the metadata of a document that is or will be stored, and which of them pass a filter."""
+"""The links in the metadata of a document that is or will be stored, and those that pass a filter."""
 
 from __future__ import annotations
 

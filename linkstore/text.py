@@ -1,4 +1,4 @@
-"""One normalisation of words, for whoever writes a tag and whoever looks it up."""
+"""One normal form of words, for writing tags and for looking them up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a retriever tells LangChain's callbacks about a search."""
+"""Reports searches of a retriever to LangChain's callbacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that have a blocking form and one for an event loop, which memories and agents wait for."""
+"""Calls that have a blocking and an async form, which memories and agents wait for."""
 
 from __future__ import annotations
 

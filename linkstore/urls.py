@@ -1,6 +1,7 @@
-"""One normalisation of URLs, for extractors, ingest and queries alike.
+"""One normal form of URLs, for extractors, ingest and queries.
 
-Whoever writes a tag and whoever looks it up must agree, so both come here. There are two spaces:
+The code that writes a tag and the code that looks it up must agree, so both use this module. There are two
+spaces:
 
 - :func:`normalize_url` gives an **absolute URL** its one spelling: scheme and host in lower case, the
   host in punycode, no default port, no user name, dot segments resolved, percent-encoding in one form
@@ -59,7 +60,7 @@ _NOT_IN_URLS: Final = re.compile(r"[\t\r\n]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrlPolicy:
-    """What makes two URLs the same page.
+    """The parts of a URL that identify a page.
 
     Args:
         query: ``"keep"`` the query, its parameters sorted (default), or ``"drop"`` it.
@@ -353,7 +354,7 @@ def _bare(path: str, index_files: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=_CACHED_PAGES)
 def _origin(root: str, page: str, base: str | None) -> str:
-    """What the links of a page are relative to."""
+    """The URL that the links of a page are relative to."""
     origin = _joined(root, page.lstrip("/"))
     return _joined(origin, _scrubbed(base)) if base else origin
 
@@ -391,7 +392,7 @@ def _joined(base: str, url: str) -> str:
 
 
 def _scrubbed(url: str) -> str:
-    """Without what browsers ignore in a URL: white space around it, tabs and line breaks."""
+    """A URL without the characters that browsers ignore: white space around it, tabs and line breaks."""
     url = url.strip()
     if not url.isprintable():
         url = without_surrogates(_NOT_IN_URLS.sub("", url))

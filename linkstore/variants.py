@@ -1,7 +1,7 @@
-"""Spellings of one name meet in one link group: by a rule, and by aliases that you declare.
+"""Joins the spellings of a name in one link group: by a rule, and by aliases that you declare.
 
 ``"Compound Alpha"``, ``"compound-alpha"`` and ``"COMPOUND_ALPHA"`` are one name by the rule, and ``"ALPHA"``
-if it is declared. Names that look alike beyond that are reported, and never joined by themselves.
+if it is declared. Other names that look alike are only reported, and never joined automatically.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class NearMiss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariantReport:
-    """What was joined, and what was not.
+    """The names that were joined, and those that look alike and were not.
 
     Args:
         merges: Names with several spellings, by name.

@@ -1,6 +1,7 @@
-"""The names a store knows: kinds of link, metadata fields, and fields of the data of links.
+"""The names in a store: kinds of link, metadata fields, and fields of the data of links.
 
-A search that names a kind or a field which no document has would return an ordinary-looking answer.
+A search with a kind or a field that no document has would return an answer that looks ordinary, so it is
+refused.
 """
 
 from __future__ import annotations

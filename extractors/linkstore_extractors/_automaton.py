@@ -1,4 +1,4 @@
-"""All names in one pass over a text (A. Aho and M. Corasick, CACM 18(6), 1975)."""
+"""Finds many names in one pass over a text (A. Aho and M. Corasick, CACM 18(6), 1975)."""
 
 from __future__ import annotations
 

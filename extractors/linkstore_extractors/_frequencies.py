@@ -1,4 +1,4 @@
-"""In how many documents each candidate occurs, in bounded memory."""
+"""Counts the documents that contain each candidate, in bounded memory."""
 
 from __future__ import annotations
 

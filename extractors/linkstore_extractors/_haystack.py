@@ -1,8 +1,8 @@
-"""The words of a text as one byte string in which whole words can be searched, and the way back.
+"""A text as one byte string that can be searched for whole words, and the mapping back to the text.
 
 Every word stands between two spaces of its own: ``"Mercury, Nevada"`` becomes `` mercury  nevada ``. A search
-for `` nevada `` then finds words only, never parts of words, and finds whole phrases whatever stands between
-their words in the text.
+for `` nevada `` then finds only whole words, and finds phrases whatever characters are between their words in
+the text.
 """
 
 from __future__ import annotations

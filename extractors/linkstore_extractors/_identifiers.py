@@ -1,4 +1,4 @@
-"""Identifiers of works: how they are written, and the one tag for each.
+"""Identifiers of works, such as DOIs: their spellings, and one tag for each.
 
 A rule is a row in :data:`IDENTIFIERS`; a new kind of identifier is a new row. All patterns are linear:
 what repeats is bounded. The spellings follow the DOI Handbook and Crossref's advice on matching DOIs,

@@ -1,4 +1,4 @@
-"""Which names a document goes by, as tags."""
+"""The names of a document, as tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Capitalised phrases: people, places, works and organisations, by how their names are written."""
+"""Capitalised phrases, which may name people, places, works and organisations."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The reference list of a document, and the places of its text that refer to the list.
+"""The reference list of a document, and the places in its text that refer to the list.
 
 Two common shapes are read: numbered entries, cited as ``[12]`` or ``[3, 5-7]``, and entries that begin
-with an author's name, cited as "Smith et al. (2019)" or "(Smith & Jones, 2019)". Whatever cannot be
+with an author's name, cited as "Smith et al. (2019)" or "(Smith & Jones, 2019)". Text that cannot be
 resolved in the document's own list is not a reference.
 """
 
@@ -21,7 +21,7 @@ MAX_ENTRIES: Final = 2000
 MAX_ENTRY: Final = 1000
 """Characters of an entry that are read."""
 LAST_HEADINGS: Final = 3
-"""Of so many headings, from the end, one may have the list."""
+"""Number of headings, from the end, one of which may have the list."""
 FEWEST_TITLE_WORDS: Final = 3
 """Shorter titles ("Introduction") say too little to tell works apart."""
 

@@ -1,4 +1,4 @@
-"""Links from the keywords that another package found and scored."""
+"""Links from keywords that another package found and scored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which phrases few documents of a corpus share, in 8 bytes for each phrase of each document."""
+"""Finds the phrases that few documents of a corpus share, in 8 bytes for each phrase of each document."""
 
 from __future__ import annotations
 

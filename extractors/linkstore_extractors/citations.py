@@ -1,4 +1,4 @@
-"""Citations: which works a document cites, and which one it is.
+"""Citations: the works that a document cites, and the work that it is itself.
 
 Works are named by identifier (DOI, arXiv, PubMed, ISBN, RFC, PEP, CVE and the like, see
 ``_identifiers.IDENTIFIERS``), or by title where a reference has none.

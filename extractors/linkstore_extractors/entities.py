@@ -1,8 +1,8 @@
-"""Entities: two or three texts that name the same person, place or work meet in a group.
+"""Entities: links two or three texts that name the same person, place or work.
 
-Names are found by how they are written, with no model: phrases of capitalised words. What such a rule
-takes for a name is often none, so two more rules keep what is telling: a phrase has at least two words,
-and few documents hold it (docs/explanation/mentions-and-entities.md has figures).
+Names are found without a model, as phrases of capitalised words. Many such phrases are not names, so two
+more rules select the useful ones: a phrase has at least two words, and few documents contain it
+(docs/explanation/mentions-and-entities.md has figures).
 """
 
 from __future__ import annotations

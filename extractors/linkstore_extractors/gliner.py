@@ -1,4 +1,4 @@
-"""Entities by GLiNER: names of people, places and whatever else is asked for, found by a small model.
+"""Entities by GLiNER: a small model finds names of people, places and whatever else is requested.
 
 U. Zaratiana et al., "GLiNER: Generalist Model for Named Entity Recognition using Bidirectional
 Transformer", NAACL 2024, Apache-2.0. Extra ``gliner``.

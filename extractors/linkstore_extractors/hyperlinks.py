@@ -1,4 +1,4 @@
-"""Hyperlinks of the chunks of a site: each chunk owns the fragments that lie in it."""
+"""Hyperlinks of the chunks of a site. Each chunk has incoming links for the fragments that it contains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keywords: documents that share a telling word or phrase meet in one group.
+"""Keywords: links documents that share a rare word or phrase.
 
 Words and phrases are chosen by statistics over the corpus, with no model and no dictionary beyond the
 stop words. The parts are well known: inverse document frequency (K. Spärck Jones, "A statistical

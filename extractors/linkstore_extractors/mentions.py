@@ -1,4 +1,4 @@
-"""Mentions: a text that names another document's title leads to it.
+"""Mentions: links a text to the documents whose titles it contains.
 
 An exact title in a text is the most telling link that can be made without reading for sense: on the
 corpora of multi-hop question answering, following it finds more than dense search, lexical search and

@@ -1,4 +1,4 @@
-"""Links between the sections of a page: parent, next and previous; and the headings that name them."""
+"""Links between the sections of a page (parent, next and previous), and their headings as names."""
 
 from __future__ import annotations
 

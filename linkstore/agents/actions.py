@@ -1,4 +1,4 @@
-"""What a model may decide at each step of a reading: its structured outputs."""
+"""The structured outputs of the model: what it can decide at each step of a reading."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class InitialElements(Action):
 
 
 class FactsAction(Action):
-    """What to do after reading the facts of a key element."""
+    """The next action after reading the facts of a key element."""
 
     notes: str = Field(default="", description=_NOTES)
     reason: str = Field(default="", description=_WHY)
@@ -70,7 +70,7 @@ class FactsAction(Action):
 
 
 class ChunkAction(Action):
-    """What to do after reading a passage."""
+    """The next action after reading a passage."""
 
     notes: str = Field(default="", description=_NOTES)
     reason: str = Field(default="", description=_WHY)
@@ -86,7 +86,7 @@ class ChunkAction(Action):
 
 
 class NeighbourAction(Action):
-    """Where to go on."""
+    """The neighbours to continue with."""
 
     reason: str = Field(default="", description=_WHY)
     action: Literal["read_neighbor_node", "read_chunk", "termination"] = Field(
@@ -98,7 +98,7 @@ class NeighbourAction(Action):
 
 
 class SearchAction(Action):
-    """What to read of the results of a search."""
+    """The results of a search to read."""
 
     reason: str = Field(default="", description=_WHY)
     action: Literal["read_chunk", "termination"] = Field(

@@ -52,7 +52,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a reader answers.
+    """The result of a reading.
 
     Args:
         question: As it was asked.

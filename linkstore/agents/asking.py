@@ -1,4 +1,4 @@
-"""Ask the model for the next action of a reading, within its budget."""
+"""Asks the model for the next action of a reading, within its budget."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Output = TypeVar("Output", bound=BaseModel)
 
 @dataclass(slots=True)
 class Spent:
-    """What one step of a reading has cost so far.
+    """The cost of one step of a reading so far.
 
     Args:
         steps: Calls of the model.

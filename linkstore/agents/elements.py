@@ -1,4 +1,4 @@
-"""Key elements as documents: those that several facts name, and no others."""
+"""Key elements as documents. Only those that several facts name have one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reader looks up: plans over the store of chunks and the store of facts."""
+"""The lookups of a reader: plans over the store of chunks and the store of facts."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ FACTS: Final = "linkstore:facts"
 ELEMENTS: Final = "linkstore:key elements"
 """The source of the page entries that stand for key elements."""
 ELEMENT_ID: Final = "element:"
-"""What the id of a key element begins with."""
+"""The beginning of the id of a key element."""
 CHUNK_KEY: Final = "chunk"
 """The metadata key of a fact that holds the id of its chunk."""
 MOST_ELEMENTS: Final = 10
@@ -85,7 +85,7 @@ class FactExtractor(Protocol):
 
     @property
     def name(self) -> str:
-        """What extracts, with its version."""
+        """The name of the extractor, with its version."""
         ...
 
     @property
@@ -98,11 +98,11 @@ class FactExtractor(Protocol):
         ...
 
     def extract(self, chunks: Sequence[Document]) -> list[Extracted]:
-        """For each chunk its facts, or why there are none."""
+        """The facts of each chunk, or the reason why there are none."""
         ...
 
     async def aextract(self, chunks: Sequence[Document]) -> list[Extracted]:
-        """For each chunk its facts, or why there are none."""
+        """The facts of each chunk, or the reason why there are none."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""index_facts: the facts of a store, in a store of their own beside it."""
+"""index_facts: extracts the facts of a store into a second store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def fact_store(store: LinkStore, *, create: bool = False) -> LinkStore:
 
     Raises:
         StoreNotFoundError: If there is none and ``create`` is False.
-        CapabilityError: If the backend keeps no stores beside it.
+        CapabilityError: If the backend cannot keep further stores next to its own.
     """
     return store_beside(store, FACTS, create=create)
 
@@ -49,7 +49,7 @@ def index_facts(
     Args:
         store: Holds the chunks; every document is one.
         extractor: Extracts facts; default :class:`RuleExtractor`, which needs no model.
-        facts: Where to keep the facts; default :func:`fact_store`, beside the store.
+        facts: Where to keep the facts; default :func:`fact_store`, next to the store.
         aliases: Other names of key elements by the name that they stand for; see
             :class:`~linkstore.variants.Variants`. They apply to facts that are extracted from now on.
         dry_run: Count what would be extracted, with the calls of a model and the tokens sent; write nothing.

@@ -1,4 +1,4 @@
-"""Bring the facts of a store up to date: one operation, which waits for stores and for an extractor."""
+"""Brings the facts of a store up to date: one operation, which waits for stores and for an extractor."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _BATCH_OF_CALLS: Final = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactSummary:
-    """What indexing facts did, or would do.
+    """The result of indexing facts, or of a dry run.
 
     Args:
         chunks: Chunks in the store.
@@ -71,7 +71,7 @@ class FactSummary:
 
 @dataclass(slots=True)
 class _Run:
-    """What one run has counted so far."""
+    """The counts of one run so far."""
 
     chunks: int = 0
     extracted: int = 0

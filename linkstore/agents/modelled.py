@@ -97,11 +97,11 @@ class ModelExtractor:
         return sum(counter_of(None).count(texts))
 
     def extract(self, chunks: Sequence[Document]) -> list[Extracted]:
-        """For each chunk its facts, or why there are none."""
+        """The facts of each chunk, or the reason why there are none."""
         return run(self._extracted(chunks), wait)
 
     async def aextract(self, chunks: Sequence[Document]) -> list[Extracted]:
-        """For each chunk its facts, or why there are none."""
+        """The facts of each chunk, or the reason why there are none."""
         return await arun(self._extracted(chunks), awaited)
 
     def _extracted(self, chunks: Sequence[Document]) -> Operation[list[Extracted]]:

@@ -1,4 +1,4 @@
-"""One step of a reading: what it asks, what it changes, and where it leads."""
+"""One step of a reading: its prompt, its changes to the state, and the next step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TRIES: Final = 2
 
 
 class Move:
-    """What a step changes of the state.
+    """The changes of a step to the state.
 
     Args:
         sources: What is read, and who is asked.
@@ -43,7 +43,7 @@ class Move:
     def asked(
         self, schema: type[Output], messages: Sequence[BaseMessage], *, last: bool = False
     ) -> Operation[Output | None]:
-        """What the model wants; None if the budget is used up, or the output was malformed twice.
+        """The decision of the model; None if the budget is used up, or the output was malformed twice.
 
         Args:
             schema: What it may say.
@@ -145,7 +145,7 @@ class Move:
 
 
 def after_chunks(move: Move) -> dict[str, Any]:
-    """Where a reading goes on if the passages at hand do not help: what is queued, or the answer."""
+    """The next step if the current passages do not help: the queue, or the answer."""
     if move.now("chunks"):
         return move.to("chunk")
     return move.to("facts") if move.now("elements") else move.answer()

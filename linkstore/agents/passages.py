@@ -89,7 +89,7 @@ def _more(move: Move) -> dict[str, Any]:
 
 
 def neighbours(sources: Sources, state: Reading) -> Operation[dict[str, Any]]:
-    """Choose among key elements beside those explored, and passages linked with those read."""
+    """Choose among neighbours of the key elements explored, and passages linked with those read."""
     of = f"chunk:{state['read'][-1]}" if state["read"] else f"element:{state['explored'][-1]}"
     last = state["actions"][-1]["of"] if state["actions"] else of
     move = Move(sources, state, "neighbours", last or of)

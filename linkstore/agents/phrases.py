@@ -15,7 +15,7 @@ _ENOUGH: Final = 2
 MOST_WORDS: Final = 4
 """Words of the longest phrase."""
 _LONG: Final = 8
-"""A name does not go on after so many words."""
+"""Maximum number of words of a name."""
 _SMALL: Final = frozenset({"of", "the", "de", "da", "di", "du", "la", "le", "van", "von", "der", "del"})
 """Words that may stand inside a name."""
 _ENGLISH: Final = """
@@ -25,7 +25,7 @@ _ENGLISH: Final = """
     year years
 """
 _COMMON: Final = frozenset(_ENGLISH.split())
-"""Words that are in so many facts that they lead nowhere."""
+"""Words that too many facts contain to be key elements."""
 _TOKEN: Final = re.compile(r"\w+(?:['\u2019-]\w+)*|[^\w\s]")
 _PHRASE: Final = re.compile(rf"N(?:[cs]{{0,2}}N)*|[TCc]{{2,{MOST_WORDS}}}|T")
 """In the sorts of a sentence's words, one letter each: a name, several words, or a single one that tells."""

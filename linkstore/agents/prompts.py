@@ -1,4 +1,4 @@
-"""What a model is told at each step of a reading."""
+"""The prompts of the steps of a reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pronouns that open a sentence, replaced by what their section is about."""
+"""Replaces a pronoun at the beginning of a sentence by the subject of its section."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LONGEST: Final = 80
 
 
 def subject_of(metadata: Mapping[str, Any]) -> str | None:
-    """What a chunk is about: the title of its page, else its innermost heading; None without either."""
+    """The subject of a chunk: the title of its page, else its innermost heading; None without either."""
     title = metadata.get("title")
     name = title if isinstance(title, str) and title.strip() else name_of(metadata)
     short = " ".join(_BRACKET.sub("", name).split())

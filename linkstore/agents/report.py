@@ -1,4 +1,4 @@
-"""Which spellings of key elements were joined, and which look or mean alike and were not."""
+"""Reports which spellings of key elements were joined, and which similar ones were not."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from linkstore.variants import SHOWN, NearMiss, VariantReport, Variants
 from linkstore.vectors import Floats
 
 COMPARED: Final = 2_000
-"""So many key elements are compared by meaning, those of the most facts."""
+"""Maximum number of key elements compared by meaning, those of the most facts."""
 ALIKE: Final = 0.9
-"""From this similarity on, two key elements mean alike."""
+"""Minimum similarity of two key elements with a similar meaning."""
 _DIGITS: Final = re.compile(r"\d+")
 
 

@@ -43,11 +43,11 @@ class RuleExtractor:
         return 0
 
     def extract(self, chunks: Sequence[Document]) -> list[Extracted]:
-        """For each chunk its facts."""
+        """The facts of each chunk."""
         return collection_paused(lambda: [facts_of(chunk) for chunk in chunks])
 
     async def aextract(self, chunks: Sequence[Document]) -> list[Extracted]:
-        """For each chunk its facts."""
+        """The facts of each chunk."""
         return await in_thread(self.extract, chunks)
 
 

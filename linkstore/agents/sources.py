@@ -1,4 +1,4 @@
-"""What a reader reads from, and whom it asks."""
+"""The stores that a reader reads from, and the model that it asks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from linkstore.vectors import Floats, unit_vector
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """What the steps of a reading share.
+    """The sources that the steps of a reading share.
 
     Args:
         store: Holds the chunks.

@@ -1,4 +1,4 @@
-"""The state of a reading: all that the next step depends on, as plain JSON for checkpoints."""
+"""The state of a reading: everything that the next step depends on, as plain JSON for checkpoints."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class Reading(TypedDict):
     citable: dict[str, Source]
     """Chunks that were read, or facts of which were."""
     searched: dict[str, list[str]]
-    """For each query the ids that were shown."""
+    """The ids that were shown, for each query."""
     query: str
-    """What to search for next; empty for the question."""
+    """The text to search for next; empty for the question."""
     actions: list[Done]
     refused: dict[str, int]
     """How many ``elements``, ``chunks`` and ``citations`` were invented."""
@@ -99,13 +99,13 @@ def begun(question: str) -> Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a reading may cost. When it is used up, the answer is written from what was read.
+    """The budget of a reading. When it is used up, the answer is written from what was read.
 
     Args:
         steps: The most calls of the model, the answer's and repeated ones included; default 40.
         tokens: No call is made whose prompt, with that of the answer, would exceed this; None, no limit.
             Outputs are counted once they are there, so that the last ones may exceed it.
-        seconds: After so many seconds of work no call but the answer's is made; None, no limit.
+        seconds: Seconds of work after which only the answer is still asked for; None, no limit.
 
     Raises:
         StrategyError: If a limit is not positive.

@@ -27,7 +27,7 @@ from linkstore.variants import normalized
 LIKELY: Final = 50
 """So many key elements are shown to the model."""
 CHOSEN: Final = 5
-"""So many of them are explored."""
+"""Number of them that are explored."""
 SHOWN_FACTS: Final = 50
 SHOWN_HITS: Final = 20
 SNIPPET: Final = 300

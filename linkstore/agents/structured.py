@@ -1,4 +1,4 @@
-"""Structured output of chat models: what was returned, and what was wrong with it."""
+"""Structured output of chat models: the value returned, and the problem with malformed output."""
 
 from __future__ import annotations
 

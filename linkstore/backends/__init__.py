@@ -1,1 +1,1 @@
-"""Storage engines: the contract in ``base``, and the engines that keep it."""
+"""Storage engines: the contract in ``base``, and the engines that implement it."""

@@ -43,7 +43,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageEntry:
-    """What is remembered of an indexed page.
+    """The record of an indexed page.
 
     Args:
         source: The site or folder it belongs to.
@@ -92,7 +92,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What a change did, in documents."""
+    """The effect of a change, in numbers of documents."""
 
     added: int = 0
     updated: int = 0
@@ -102,7 +102,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a store records of itself.
+    """The settings that a store records: its embedding and dimension.
 
     Args:
         embedding: Name of the embedding it was built with; None before the first document.
@@ -115,7 +115,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What a store holds, counted.
+    """The counts of a store's content.
 
     Args:
         documents: How many documents.
@@ -149,7 +149,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What ``verify`` or ``repair`` found; nothing found means the store is sound."""
+    """The findings of ``verify`` or ``repair``; a store without findings is sound."""
 
     findings: tuple[Finding, ...] = field(default=())
 
@@ -164,7 +164,7 @@ class Backend(ABC):
 
     @abstractmethod
     def manifest(self) -> Operation[Manifest]:
-        """What the store records of its embedding."""
+        """The recorded name and dimension of the embedding."""
 
     @abstractmethod
     def claim(self, manifest: Manifest) -> Operation[Manifest]:

@@ -1,4 +1,4 @@
-"""What a storage engine answers plans with: a reader has a method for each kind of fetch.
+"""Readers: a storage engine answers plans with a reader, which has a method for each kind of fetch.
 
 A method is a generator of whatever the engine waits for. An engine that computes its answers in place writes
 plain methods and marks them :func:`immediate`.

@@ -168,7 +168,7 @@ class Assembly:
         return selected(candidates, capacity, rules)
 
     def _candidates(self) -> Sequence[Candidate]:
-        """What may be taken beside what is always in, best ranked first, then what is only required."""
+        """The candidates that are not pinned, best ranked first, then those that are only required."""
         entries = self._entries
         return [
             Candidate(
@@ -230,7 +230,7 @@ class Assembly:
         ]
 
     def _before(self, chosen: Collection[str]) -> Mapping[str, frozenset[str]]:
-        """For each document those that must come before it, by the links among them."""
+        """The documents that must come before each document, by the links among them."""
         before: dict[str, set[str]] = {}
         for edge in self._around.links.among(chosen):
             first = self._settings.precedence.get(edge.kind)
@@ -312,7 +312,7 @@ def _with_required(names: Sequence[str], entries: Entries) -> frozenset[str]:
 
 
 def _follows(pages: Sequence[PageEntry], overlaps: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """For each document those that it continues: the one before it on its page, one it overlaps with."""
+    """The documents that each document continues: the previous one on its page, or one that it overlaps."""
     follows = {name: {before} for name, before in overlaps.items()}
     for page in pages:
         for before, name in zip(page.ids, page.ids[1:], strict=False):

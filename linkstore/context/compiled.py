@@ -20,7 +20,7 @@ _METHODS: Final = {
     "greedy": "greedy knapsack",
 }
 _LISTED: Final = 20
-"""So many documents that were left out are listed."""
+"""Maximum number of left-out documents that are listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,7 +97,7 @@ class ContextCompiler(Runnable[str, Compiled]):
         pinned: Filter of the documents that are always in; None pins none.
         filter: Metadata filter for the whole compilation, pinned and required documents included.
         candidates: How many hits are considered; default 200.
-        exact_candidates: Up to so many the knapsack is exact; default 200. Beyond, it is greedy and
+        exact_candidates: Maximum number for an exact knapsack; default 200. Beyond, it is greedy and
             :attr:`Compiled.gap` bounds what it may lack.
         separator: Stands between texts; default an empty line.
         header: Gives the line above a document's text; default none. See

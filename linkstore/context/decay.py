@@ -79,7 +79,7 @@ class Decay:
         Args:
             memory: Its kind of memory, if known.
             age: Time since its last access, if known.
-            centrality: How linked it is beside the most linked document of the search, from 0 to 1.
+            centrality: How linked it is compared with the most linked document of the search, from 0 to 1.
             half_life: Its own half-life, if it has one.
         """
         life = half_life or self.half_life.get(memory or "")

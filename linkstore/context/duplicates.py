@@ -25,15 +25,15 @@ ALIKE: Final = 0.8
 _RUN: Final = 4
 _SKETCH: Final = 24
 _FEW: Final = 8
-"""Of so many texts that share a hash all pairs are looked at."""
+"""Maximum number of texts with a common hash of which all pairs are compared."""
 _OVERLAP: Final = (40, 2_000)
-"""An overlap of two chunks has at least and at most so many characters."""
+"""Minimum and maximum number of characters of an overlap of two chunks."""
 _WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """What texts have in common, by their positions.
+    """The common parts of texts, by their positions.
 
     Args:
         same: For each near-duplicate the first text that it repeats.

@@ -1,4 +1,4 @@
-"""The candidates of a context with what is known of each: cost, value, strength, requirements."""
+"""The candidates of a context with their properties: cost, value, strength, requirements."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _alike(by_id: Mapping[str, Entry]) -> tuple[dict[str, str], dict[str, str]]:
 def _closed(
     by_id: Mapping[str, Entry], same: Mapping[str, str], around: Surroundings
 ) -> tuple[dict[str, frozenset[str]], dict[str, str]]:
-    """For each entry all that it requires, directly or not; and entries whose requirements have no end."""
+    """All requirements of each entry, direct or not; and entries whose requirements have no end."""
     direct: dict[str, set[str]] = {}
     for name, others in around.requires.items():
         kept = same.get(name, name)

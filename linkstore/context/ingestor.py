@@ -28,7 +28,7 @@ class Related(BaseModel):
 
 
 class Classified(BaseModel):
-    """What a document is, as a memory."""
+    """The classification of a document as a memory."""
 
     memory: Memory = Field(
         description="semantic: a fact or definition; episodic: something that happened, or was said,"
@@ -184,7 +184,7 @@ def _prompt(document: Document, others: Sequence[Document]) -> list[Any]:
 
 
 def _checked(document: Document, given: object) -> Classified:
-    """What the model returned.
+    """The output of the model.
 
     Raises:
         ExtractionError: If it is not what it was asked for; the message names the document.

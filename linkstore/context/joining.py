@@ -1,4 +1,4 @@
-"""Chunks of a page that stand side by side in a context, written as one text."""
+"""Joins chunks of a page that follow each other in a context into one text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _GAP = "\n\n"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What a document adds to a context.
+    """The text that a document adds to a context.
 
     Args:
         id: The document.

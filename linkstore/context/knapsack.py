@@ -20,7 +20,7 @@ import numpy.typing as npt
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 EXACT_CLASSES: Final = 200
-"""Up to so many classes the packing is exact."""
+"""Maximum number of classes for an exact packing."""
 _SLACK: Final = 1e-12
 """Relative error that sums of values may have."""
 
@@ -40,7 +40,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packing:
-    """What was packed.
+    """The result of a packing.
 
     Args:
         chosen: For each class, the position of the option taken; None if none is.
@@ -73,7 +73,7 @@ class _Steps:
     value: Doubles
 
     def bound(self, among: npt.NDArray[np.bool_] | slice, capacities: Ints) -> Doubles:
-        """For each capacity the value that the classes ``among`` add at most."""
+        """The maximum value that the classes ``among`` add, for each capacity."""
         weight = np.concatenate(([0], np.cumsum(self.weight[among])))
         value = np.concatenate(([0.0], np.cumsum(self.value[among])))
         # A step without weight makes two equal abscissae; the last of them counts.

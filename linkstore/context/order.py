@@ -1,4 +1,4 @@
-"""The order in which a context is read: what others build upon comes first.
+"""The order in which a context is read: a document comes after those that it builds on.
 
 Which end of a link comes first depends on its kind. Documents whose links run in a circle are taken as one;
 among those that may come next, the one that continues the text before goes first, then the one worth most.

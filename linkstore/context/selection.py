@@ -11,7 +11,7 @@ from linkstore.context.knapsack import EXACT_CLASSES, Option, Packing, pack
 from linkstore.context.order import condensed
 
 ENUMERATED: Final = 8
-"""Of so many documents that require each other, all combinations are tried; of more, some."""
+"""Maximum number of documents that require each other of which all combinations are tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What was selected.
+    """The result of a selection.
 
     Args:
         ids: The documents taken.
@@ -55,7 +55,7 @@ class Rules:
     Args:
         least_gain: It must be worth so much more.
         rank_bonus: In it, documents that filling by rank takes count so much more, as a share.
-        exact_classes: Up to so many candidates it is exact.
+        exact_classes: Maximum number of candidates for an exact solution.
     """
 
     least_gain: float = 0.0

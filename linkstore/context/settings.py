@@ -22,9 +22,9 @@ from linkstore.strategies.base import require_at_least
 CANDIDATES: Final = 200
 """How many hits are candidates, by default."""
 STARTS_PER_DOCUMENT: Final = 4
-"""A wider search starts from so many documents for each one that the budget holds."""
+"""Number of documents that a wider search starts from, for each one that the budget holds."""
 MOST_STARTS: Final = 128
-"""From so many documents at most a search starts."""
+"""Maximum number of documents that a search starts from."""
 REQUIRES: Final = frozenset({"requires"})
 PINNED: Final[Filter] = {MEMORY_KEY: "procedural"}
 Header = Callable[[Document], str]
@@ -83,7 +83,7 @@ class Settings:
         return replace(default, start_k=min(STARTS_PER_DOCUMENT * held, MOST_STARTS))
 
     def head_of(self, document: Document) -> str:
-        """What stands above a document's text, with its line break; empty without headers."""
+        """The header above a document's text, with its line break; empty without headers."""
         head = self.header(document) if self.header is not None else ""
         return f"{head}\n" if head else ""
 

@@ -32,7 +32,7 @@ REQUIRED: Final = 20
 HOPS: Final = 32
 """Requirements of requirements are followed so far."""
 PINNED: Final = 1000
-"""At most so many documents are pinned."""
+"""Maximum number of pinned documents."""
 _NONE: Final = np.empty(0, dtype=np.int64)
 
 
@@ -53,7 +53,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What is known of the candidates' surroundings.
+    """The surroundings of the candidates.
 
     Args:
         documents: Documents that candidates require, by id; candidates that were found among them.
@@ -72,7 +72,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """Who lies on which link group, a row each; documents by their position in ``names``.
+    """The memberships of documents in link groups, one row each; documents by their position in ``names``.
 
     Args:
         names: Ids.

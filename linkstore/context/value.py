@@ -1,4 +1,4 @@
-"""What a candidate is worth in a context: how likely it is evidence, or a weighted sum."""
+"""The value of a candidate in a context: the probability that it is evidence, or a weighted sum."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from linkstore.errors import StrategyError
 
 Doubles = npt.NDArray[np.float64]
 FEATURES: Final = ("one", "log_rank", "log_share", "share", "log_tokens")
-"""What the calibrated value is computed from, in the order of coefficients."""
+"""The features of the calibrated value, in the order of coefficients."""
 OPEN_SETS: Final[Mapping[str, float]] = {
     "one": -2.206,
     "log_rank": -0.868,
@@ -34,7 +34,7 @@ _LEAST_SHARE: Final = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What is known of the candidates of a search, each array of shape (n,).
+    """The features of the candidates of a search, each array of shape (n,).
 
     Args:
         rank: From 1, as the strategy ranks them.
@@ -72,9 +72,9 @@ class Value(ABC):
     __slots__ = ()
 
     least_gain: float
-    """The context is filled by rank unless a better selection is worth so much more."""
+    """The context is filled by rank unless a better selection is worth this much more."""
     rank_bonus: float
-    """By what share documents that filling by rank takes count more in the search for a better selection."""
+    """The bonus, as a share, of documents that filling by rank takes in the search for a better selection."""
 
     @abstractmethod
     def of(self, evidence: Evidence) -> Doubles:

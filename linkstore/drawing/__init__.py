@@ -1,4 +1,4 @@
-"""Draw what a search found: documents in columns by depth, the links between them, one path marked."""
+"""Draws the result of a search: documents in columns by depth, their links, and one highlighted path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the hits are drawn, where they stand, and which links run between them."""
+"""Selects the hits to draw, their places, and the links between them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def draw(hits: Hits, question: str = "", *, to: str | None = None, most: int = 1
         The picture; ``_repr_svg_`` shows it in a notebook, ``save`` writes it.
 
     Raises:
-        LinkStoreError: If there is no hit to draw, or ``to`` is none of them.
+        LinkStoreError: If there is no hit to draw, or ``to`` is not one of them.
     """
     aim = _aim(hits, to)
     shown = _shown(hits, aim, most)

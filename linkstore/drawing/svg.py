@@ -1,4 +1,4 @@
-"""The picture itself: boxes in columns, curves between them, as SVG."""
+"""Draws boxes in columns and curves between them, as SVG."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUESTION: Final = 31
 LABEL: Final = 20
 """Letters of a label that fit into one of its two lines."""
 LEADING: Final = 14
-"""From line to line."""
+"""Distance between lines."""
 _UNPRINTABLE: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _STYLE: Final = """
 .linkstore-drawing text { font: 12px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f2933 }
@@ -173,7 +173,7 @@ def _box(box: Box, place: _Place) -> Iterator[str]:
 
 
 def _wrapped(text: str, letters: int, most: int) -> list[str]:
-    """Text in at most so many lines, broken between words; the last one is cut if need be."""
+    """Text in at most this many lines, broken between words; the last one is cut if need be."""
     words, lines = text.split(), list[str]()
     while words and len(lines) < most - 1:
         line = words.pop(0)

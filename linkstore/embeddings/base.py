@@ -1,4 +1,4 @@
-"""Embeddings that hand out arrays."""
+"""A base class of embeddings that return arrays."""
 
 from __future__ import annotations
 

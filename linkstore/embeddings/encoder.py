@@ -1,4 +1,4 @@
-"""What turns texts into arrays of vectors, without LangChain, whose embeddings take 0.2 s to import."""
+"""Encoders: they turn texts into arrays of vectors, without the slow import of LangChain."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Encoder(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What a store records: the same in every process, another one for other vectors."""
+        """The name that a store records: the same in every process, and different for different vectors."""
 
     @property
     @abstractmethod
@@ -71,7 +71,7 @@ class Encoder(ABC):
 
 
 def package_folder(package: str) -> Path | None:
-    """Where an installed package lies, found without importing it; None if it is not installed."""
+    """The folder of an installed package, found without importing it; None if it is not installed."""
     spec = find_spec(package)
     return None if spec is None or spec.origin is None else Path(spec.origin).parent
 

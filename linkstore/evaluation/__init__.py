@@ -1,8 +1,8 @@
-"""Does a search find what answers a question, and would links help? Measured on questions with known answers.
+"""Measures on questions with known answers what searches find, and whether links help.
 
 :func:`evaluate` compares strategies on a corpus or a store. :func:`read_corpus` and :func:`read_questions`
-read their JSON Lines; :func:`with_links` gives a corpus the links to compare. :func:`profile` says what the
-links of a store look like and whether they help; :func:`draw_profile` draws it. :func:`calibrate` fits the
+read their JSON Lines; :func:`with_links` gives a corpus the links to compare. :func:`profile` describes the
+links of a store and whether they help; :func:`draw_profile` draws the profile. :func:`calibrate` fits the
 value of candidates for :mod:`linkstore.context`, and :func:`calibrate_floor` proposes a minimum similarity.
 """
 

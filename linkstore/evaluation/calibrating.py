@@ -22,7 +22,7 @@ from linkstore.strategies import DEFAULT_STRATEGY, Strategy
 
 Doubles = npt.NDArray[np.float64]
 HITS: Final = 100
-"""So many hits of each question are looked at."""
+"""Number of hits considered for each question."""
 _ROUNDS: Final = 100
 _RIDGE: Final = 1e-3
 _DONE: Final = 1e-9

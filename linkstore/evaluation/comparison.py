@@ -1,4 +1,4 @@
-"""Does following links find more than the best search without them?"""
+"""Compares searches that follow links with the best search without links."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ WITHOUT_LINKS: Final = (DENSE, WORDS, BOTH)
 """The searches that follow no link."""
 AMONG: Final = 5
 ENOUGH: Final = 10
-"""From so few questions a bootstrap cannot tell how much they vary."""
+"""Number of questions below which a bootstrap cannot estimate their variation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The default beside the best search without links.
+    """The default compared with the best search without links.
 
     Args:
         best: The name of that search.

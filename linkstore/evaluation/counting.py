@@ -1,4 +1,4 @@
-"""Counting link groups, the pairs of documents they join, and the documents they leave alone."""
+"""Counts link groups, the pairs of documents that they join, and the documents without links."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LARGEST: Final = 5
 
 @dataclass(slots=True)
 class Counts:
-    """What the parts of a store amount to; the first two by class of size and kind, and so on.
+    """The counts of the parts of a store; the first two by class of size and kind, and so on.
 
     Args:
         sizes: Link groups by class of size: see :class:`~linkstore.evaluation.Profile`.

@@ -1,4 +1,4 @@
-"""A minimum similarity for a store and its embedding: above the noise, below what answers questions."""
+"""Proposes a minimum similarity for a store: above the noise, below the answers to questions."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ NOISE: Final = 0.05
 KEEP: Final = 0.99
 """The share of questions of which an answer must reach it."""
 SAMPLE: Final = 1_000
-"""So many documents are drawn, each as likely as any other."""
+"""Number of documents drawn at random, with equal probability."""
 _PARTNERS: Final = 20
-"""With so many others each of them is compared."""
+"""Number of others that each of them is compared with."""
 _BATCH: Final = 1_000
 _DIGITS: Final = 1_000
 """A minimum has three digits."""
@@ -131,7 +131,7 @@ def shares_at(
     gold: GoldKind | None = None,
     seed: int = 0,
 ) -> Floor:
-    """What a given minimum lets through: see :func:`calibrate_floor`.
+    """The shares that a given minimum lets through: see :func:`calibrate_floor`.
 
     Raises:
         EvaluationError: If the store has too few documents, or a gold answer is not in the store.
@@ -152,7 +152,7 @@ class _Heard:
         return np.array([answers.max() for answers in self.answered], dtype=np.float32)
 
     def at(self, floor: float) -> Floor:
-        """What a minimum lets through."""
+        """The shares that a minimum lets through."""
         found = Floor(min_similarity=floor, noise=_reaching(self.unrelated, floor), pairs=len(self.unrelated))
         if not self.answered:
             return found

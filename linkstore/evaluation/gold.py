@@ -1,4 +1,4 @@
-"""Which links join the answers of questions, and how much they can add to dense search."""
+"""Finds the links that join the answers of a question, and how much they can add to dense search."""
 
 from __future__ import annotations
 

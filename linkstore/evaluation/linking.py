@@ -1,4 +1,4 @@
-"""Which links the documents of a corpus have: those of its rows, and those that extractors find."""
+"""The links of the documents of a corpus: those of its rows, or those that extractors find."""
 
 from __future__ import annotations
 

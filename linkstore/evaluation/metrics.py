@@ -1,4 +1,4 @@
-"""Measures over the ranks of gold documents, and how sure they are.
+"""Measures over the ranks of gold documents, with confidence intervals.
 
 Intervals are percentiles of a paired bootstrap over questions: B. Efron and R. Tibshirani, "An Introduction
 to the Bootstrap", 1993, chapter 13; for comparing two rankings of the same questions, T. Sakai, "Evaluating
@@ -51,7 +51,7 @@ def reciprocal_ranks(ranks: Ranks) -> Doubles:
 
 
 def rescues(ranks: Ranks, baseline: Ranks, within: int, missed: int) -> tuple[Doubles, Doubles]:
-    """What a ranking finds that another one misses, counted by question.
+    """The gold answers that one ranking finds and another misses, by question.
 
     Args:
         ranks: The ranking.

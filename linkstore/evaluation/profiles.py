@@ -89,7 +89,7 @@ class GoldEdges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldProfile:
-    """What links could add to dense search, on questions with known answers.
+    """How much links could add to dense search, on questions with known answers.
 
     Args:
         questions: How many.
@@ -107,7 +107,7 @@ class GoldProfile:
 
     @property
     def headroom(self) -> float:
-        """What dense search leaves to be found among the first 5."""
+        """The share of gold answers that are not among the first 5 of dense search."""
         return 1 - self.recall_at_5
 
     @property
@@ -130,7 +130,7 @@ class Profile:
         reached: Documents that some other document leads to by one link other than ``section``.
         gold: What questions with known answers say about the links; None without questions.
         gold_kind: What those answers name: ``"page"``, ``"section"`` or ``"id"``; None without questions.
-        comparison: The default beside the best search without links; None without questions.
+        comparison: The default compared with the best search without links; None without questions.
         verdict: Whether links help, in words.
     """
 

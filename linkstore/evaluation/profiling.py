@@ -1,4 +1,4 @@
-"""Can links improve the results of a corpus? Statistics of its links, and of questions with answers."""
+"""Profiles a corpus: statistics of its links, and how much they can improve the results of questions."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def profile(
 
 
 def _compared(store: LinkStore, questions: Sequence[GoldQuestion], gold: GoldKind) -> Comparison | None:
-    """The default beside the searches without links that the backend can do."""
+    """The default and the searches without links that the backend can do."""
     try:
         return compared(evaluate(store, questions, names(lexical=True), gold=gold))
     except CapabilityError:

@@ -1,4 +1,4 @@
-"""Reading a corpus and questions with gold answers from JSON Lines.
+"""Reads a corpus, and questions with gold answers, from JSON Lines.
 
 Each line of a corpus is a document, ``{"id", "title", "text", "links"?}``, where links are a list of
 ``{"kind", "tag", "direction", "label"?, "weight"?}``. Each line of questions is ``{"question", "gold"}``,
@@ -72,7 +72,7 @@ def read_questions(path: str | Path) -> list[GoldQuestion]:
 
 
 def _rows(path: Path, read: Callable[[Mapping[str, Any]], T]) -> Iterator[tuple[int, T]]:
-    """What each row says, with its line from 1."""
+    """The value of each row, with its line number from 1."""
     with path.open("rb") as file:
         for line, text in enumerate(file, 1):
             if not text.strip():

@@ -1,4 +1,4 @@
-"""Run every strategy on every question, and measure ranks and times."""
+"""Runs every strategy on every question, and measures ranks and times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From ranks to outcomes with intervals."""
+"""Computes outcomes with intervals from ranks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from linkstore.evaluation.outcomes import CUTOFFS, DEPTH, MEASURES, RESCUED_WITH
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What one strategy found, and in what time.
+    """The ranks and times of one strategy.
 
     Args:
         name: What it is called.

@@ -1,8 +1,8 @@
-"""Whether links help, in words.
+"""The verdict on whether links help, in words.
 
-With questions, the verdict is what was measured: the default beside the best search without links. What
-follows says why: the share of gold answers that dense search misses among its first 5, and the share of
-these that one link from its first 10 hits leads to. Without questions, it is the share of documents that a
+With questions, the verdict is a measurement: the default compared with the best search without links. The
+second sentence says why: the share of gold answers that dense search misses among its first 5, and the share
+of these that one link from its first 10 hits leads to. Without questions, it is the share of documents that a
 link from another page leads to.
 """
 

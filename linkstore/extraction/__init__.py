@@ -1,8 +1,8 @@
-"""What a link extractor is, and how extractors are found.
+"""The protocol of link extractors, and finding the installed ones.
 
-An extractor reads one source and says which links it carries. Extractors live outside
-``linkstore`` and are found through the entry-point group ``linkstore.extractors``; strategies
-never load them. Three small protocols say what an extractor can do:
+An extractor reads one source and returns its links. Extractors are outside the package ``linkstore``
+and are found through the entry-point group ``linkstore.extractors``; strategies never load them.
+Three small protocols describe what an extractor can do:
 
 - :class:`LinkExtractor`: ``extract(source)``, the links of one source;
 - :class:`CorpusExtractor`: also ``observe(sources)``, for those that must see the corpus first;
@@ -40,7 +40,7 @@ class Hyperlink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What the chunks of one page have in common.
+    """The properties that the chunks of one page have in common.
 
     Args:
         url: Where the page lies: its path from the root of the site, or an absolute URL.

@@ -1,7 +1,7 @@
-"""A page of HTML within bounds: what it may cost to parse, told before it is parsed.
+"""Limits for HTML pages: estimates the cost of parsing a page before it is parsed.
 
-Parsers of HTML take time and memory in proportion to a page but for a few constructions, which this module
-refuses or writes otherwise. What readers see stays as it is.
+Parsers of HTML take time and memory in proportion to the page, except for a few constructions. This module
+refuses or rewrites those. The visible text does not change.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from linkstore.extraction.order import in_order
 from linkstore.extraction.tags import Tag, Tags, attribute_names
 
 DEEPEST: Final = 512
-"""How deep elements may lie; browsers move what is deeper out to this depth."""
+"""Maximum depth of elements; browsers move deeper ones out to this depth."""
 MOST_ATTRIBUTES: Final = 1000
-"""Of one element."""
+"""Maximum number of attributes of one element."""
 MOST_OPTIONS: Final = 1000
-"""Of the lists to choose from on a page; further ones are left out, as no text of a page is in them."""
+"""Maximum number of options in the lists of a page; further ones are left out, as they are not its text."""
 
 _REOPENED: Final = 20_000
 _CHARACTERS_EACH: Final = 4

@@ -1,4 +1,4 @@
-"""The text of a page, by what it says of its encoding (HTML Living Standard, section 13.2.3)."""
+"""Decodes a page by the encoding that it declares (HTML Living Standard, section 13.2.3)."""
 
 from __future__ import annotations
 

@@ -45,12 +45,12 @@ def parse_html(content: str | bytes) -> Tree:
 
 
 def base_href(tree: Tree) -> str | None:
-    """What ``<base href>`` says, if anything."""
+    """The value of ``<base href>``, or None."""
     return _attribute(tree, "base[href]", "href")
 
 
 def canonical_href(tree: Tree) -> str | None:
-    """What ``<link rel=canonical>`` says, if anything."""
+    """The value of ``<link rel=canonical>``, or None."""
     return _attribute(tree, "link[rel~=canonical i][href]", "href")
 
 
@@ -97,7 +97,7 @@ def page_links(tree: Tree, *, noise: bool = False) -> dict[str, str]:
 
 
 def link_target(attributes: dict[str, str | None]) -> str | None:
-    """Where a link leads, by its attributes; links of SVG may have ``xlink:href``."""
+    """The target of a link, from its attributes; links of SVG may have ``xlink:href``."""
     return attributes.get("href") or attributes.get("xlink:href")
 
 

@@ -1,4 +1,4 @@
-"""How deep and how large the tree of an HTML page grows, told from its tags before it is parsed.
+"""Computes the depth and size of the tree of an HTML page from its tags, before it is parsed.
 
 A parser takes time by the depth of the elements, opens formatting elements again in each paragraph that
 follows (``<p><b id=1><b id=2>…<p>x<p>x…``), and moves elements that are closed out of order. So a page of
@@ -46,7 +46,7 @@ _PART_OF: Final = {
     "tr": ("tbody", "thead", "tfoot"),
     **dict.fromkeys(("td", "th"), ("tr",)),
 }
-"""What each part of a table lies in."""
+"""The element around each part of a table."""
 _IMPLIED: Final = {"tr": ("tbody",), "td": ("tbody", "tr"), "th": ("tbody", "tr")}
 _ENDS_WHERE: Final = {
     "option": _names("option"),
@@ -54,9 +54,9 @@ _ENDS_WHERE: Final = {
     **dict.fromkeys(("rb", "rtc"), _names("rb rp rt rtc")),
     **dict.fromkeys(("rp", "rt"), _names("rb rp rt")),
 }
-"""What ends where the next of these begins."""
+"""Elements that end where the next one of the same group begins."""
 _WITHOUT_TEXT: Final = _names("rb rtc rp rt template")
-"""Where these begin, no formatting element is opened again."""
+"""Elements at whose beginning no formatting element is reopened."""
 _IMPLIED_ENDS: Final = _names("dd dt li optgroup option p rb rp rt rtc")
 _BREAKS_OUT: Final = _names(
     "b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i img li listing"
@@ -97,7 +97,7 @@ class _Open:
 
 
 class Nesting:
-    """What is open at a place of a page.
+    """The open elements at a place of a page.
 
     Attributes:
         reopened: How many elements and attributes were opened again without a tag.
@@ -234,7 +234,7 @@ class Nesting:
             self._pop()
 
     def _last(self, name: str) -> int:
-        """Where the last element of a name lies that is open; -1 without one."""
+        """The position of the last open element with a name; -1 without one."""
         places = self._places.get(name)
         return places[-1] if places else -1
 
@@ -371,7 +371,7 @@ class Nesting:
             within = len(self._special) - blocks
             self.moved += _STEPS * (len(self._stack) - entry.place) if within else 0
             if within >= _STEPS:
-                return  # it is still open, within so many of them
+                return  # it is still open, within this many of them
             self._remove(entry.place, self._special[blocks] if within else len(self._stack))
         self._forget(entry)
 

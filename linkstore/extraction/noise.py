@@ -1,7 +1,7 @@
-"""What surrounds a page's content: navigation, banners, footers, tables of contents, permalinks.
+"""The surroundings of a page's content: navigation, banners, footers, tables of contents, permalinks.
 
-Landmarks and roles say so themselves; class names are only a hint, so what they name is noise only if it
-looks like navigation, and never if it holds most of what the page says.
+Landmarks and roles are reliable. Class names are only a hint: an element with such a name is noise only if it
+looks like navigation, and never if it contains most of the page's text.
 """
 
 from __future__ import annotations

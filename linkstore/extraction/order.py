@@ -1,12 +1,11 @@
-"""Whether the tags of a page nest as they are written, told at little cost.
+"""Checks at little cost whether the tags of a page are properly nested.
 
-The tags of most pages do: each end tag closes the element opened last, or one whose last child may go
-without an end tag, such as a list item. A parser never reopens or moves elements of such a page, so its tree
-is no deeper and no larger than its tags say, and :mod:`linkstore.extraction.nesting`, which takes much
-longer, need not look at it.
+Those of most pages are: each end tag closes the element opened last, or one whose last child needs no end
+tag, such as a list item. A parser never reopens or moves elements of such a page. So the depth and size of
+its tree follow from the tags, and the slower :mod:`linkstore.extraction.nesting` is not needed.
 
-The rules are stricter than those of tree construction (HTML Living Standard, section 13.2.6). Whatever a
-parser treats in a way of its own, and is not listed here, is left to the closer look.
+The rules are stricter than those of tree construction (HTML Living Standard, section 13.2.6). Pages with
+constructions that a parser treats specially, and that are not listed here, are left to that module.
 """
 
 from __future__ import annotations
@@ -106,7 +105,7 @@ _ENDS_BEFORE: Final = {
     "tr": _LEFT_OUT | _CELLS | _ends("tr colgroup"),
     **dict.fromkeys(("td", "th"), _LEFT_OUT | _CELLS | _ends("colgroup")),
 }
-"""What ends where a part of a table begins."""
+"""Elements that end where a part of a table begins."""
 _BLOCK_ENDS: Final = _ends(f"{_BLOCKS} table {_PART_NAMES}")
 _TABLE_ENDS: Final = _ends(f"table {_PART_NAMES}")
 _ITEM_ENDS: Final = {"li": _ends("li"), "dd": _ends("dd dt"), "dt": _ends("dd dt")}

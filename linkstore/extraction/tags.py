@@ -1,6 +1,6 @@
-"""The tags of an HTML page, as a parser tells them from its text (HTML Living Standard, section 13.2.5).
+"""Finds the tags of an HTML page as a parser does (HTML Living Standard, section 13.2.5).
 
-Comments, quoted attributes and the content of ``<script>`` and the like hold no tags, whatever they hold.
+Text in comments, quoted attributes, ``<script>`` and similar elements is never a tag.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def inner_text(
 
 
 def link_label(node: LexborNode) -> str:
-    """What a link shows, white space folded: its text, else its ``title``; may be empty."""
+    """The label of a link, white space folded: its text, else its ``title``; may be empty."""
     only = node.first_child
     simple = only is None or only.next is None or not any(child.tag in _APART for child in node.iter())
     text = node.text() if simple else inner_text(node)[0]

@@ -1,8 +1,8 @@
-"""What an extractor must tell so that the links it makes of a corpus can be kept up to date.
+"""The protocol of extractors whose links depend on the whole corpus and can be kept up to date.
 
-The links of such an extractor depend on a document, and on how many documents of the corpus have each of
-certain *keys*: names they bear, phrases they hold. When documents come and go, the only others whose links
-may change are those that have to do with a key whose count changed. A *review* finds them in one pass.
+The links of such an extractor depend on a document, and on the number of documents of the corpus that have
+each of certain *keys*, such as names or phrases. When documents are added or removed, the links of others can
+change only if they have a key whose count changed. A *review* finds these documents in one pass.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Review = Callable[[Document], bool]
 class UpkeepExtractor(CorpusExtractor[Document], Protocol):
     """A corpus extractor whose links are kept up to date as documents come and go.
 
-    Whoever links a store with it replaces all links of its kinds, whoever wrote them: give links of your
-    own another kind.
+    A run with this extractor replaces all links of its kinds, including those that you wrote: give links of
+    your own another kind.
     """
 
     @property
@@ -32,7 +32,7 @@ class UpkeepExtractor(CorpusExtractor[Document], Protocol):
         ...
 
     def keys(self, document: Document) -> frozenset[str]:
-        """What the document adds to the corpus, 1 to the count of each."""
+        """The keys whose counts the document increases by 1."""
         ...
 
     def review(self, before: Mapping[str, int], after: Mapping[str, int]) -> Review:

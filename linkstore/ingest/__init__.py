@@ -1,4 +1,4 @@
-"""From sources of pages, such as a folder of built HTML, to documents with links in a store."""
+"""Indexes sources of pages, such as a folder of built HTML, as documents with links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a page's blocks to chunks: one for each section, more for a long one.
+"""Makes chunks from a page's blocks: one for each section, more for a long one.
 
 A section runs from one heading to the next. A long section is divided between blocks, preferably where
 an anchor stands (as before each question of an FAQ), so that each part owns its anchors and hyperlinks.
@@ -42,7 +42,7 @@ _MANY_HEADINGS: Final = 200
 _LEAST_BELOW: Final = 40
 """Characters for each heading, its own among them."""
 _NEAR: Final = 16
-"""In so many pieces of a long block the label of the next link is looked for."""
+"""Number of pieces of a long block in which the label of the next link is searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class _Section:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What becomes a chunk."""
+    """The blocks that become a chunk."""
 
     section: int
     blocks: tuple[Block, ...]

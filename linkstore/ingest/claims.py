@@ -1,9 +1,9 @@
-"""Which URLs a page is believed to have beside the one under which it was found.
+"""Decides which further URLs that a page claims are accepted.
 
-A page may say that it is another one: by ``rel=canonical``, by a ``url`` in its metadata, by a link that
-leads in. Links to that URL then lead to it. Within its own site that is how sites work; a page that claims to
-be one of another site could draw that site's links to itself. So such claims are not believed, unless the
-user says that whoever wrote the source is to be trusted.
+A page may claim further URLs: by ``rel=canonical``, by a ``url`` in its metadata, by an incoming link. Links
+to these URLs then lead to the page. This is normal within a site, but a page that claims a URL of another
+site could redirect that site's links to itself. So such claims are accepted only if the user declares the
+author of the source trusted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from linkstore.ingest.source import BadInput
 from linkstore.urls import normalize_url
 
 ClaimPolicy = Literal["own", "any"]
-"""``"own"``: a page may claim URLs of its own site; ``"any"``: whatever it says is believed."""
+"""``"own"``: a page may claim URLs of its own site; ``"any"``: all claims are accepted."""
 
 
 def origin(url: str) -> str | None:
@@ -25,7 +25,7 @@ def origin(url: str) -> str | None:
 
 
 class Refusals:
-    """Keeps count of claims that were not believed."""
+    """Counts claims that were not accepted."""
 
     def __init__(self) -> None:
         self._count = 0

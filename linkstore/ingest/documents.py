@@ -1,4 +1,4 @@
-"""From a page to the documents that are stored for it: chunks with metadata and links."""
+"""Makes the documents that are stored for a page: chunks with metadata and links."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Linkers:
         )
 
     def _own_fields(self) -> dict[str, str]:
-        """What tells the documents of this site from others, where several share a store."""
+        """The metadata that distinguish the documents of this site from others in the store."""
         return {"site": self.site.prefix} if self.site.prefix else {}
 
     def _sort(self, extractor: LinkExtractor[Any]) -> None:

@@ -1,8 +1,8 @@
-"""The files of a folder: which there are, and reading them without leaving the folder.
+"""Lists and reads the files of a folder, without leaving the folder.
 
-Only regular files below the folder are read. A symbolic link counts if what it leads to lies in the folder
-too and is not hidden. Pipes, sockets and devices are never opened. Whoever may write to the folder while it
-is read gains nothing by swapping a file for a link: each part of a path is opened without following links.
+Only regular files below the folder are read. A symbolic link is followed if its target is also in the folder
+and not hidden. Pipes, sockets and devices are never opened. Replacing a file by a link while the folder is
+read does not lead outside either: each part of a path is opened without following links.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NO_FILE: Final = "it is a pipe, socket or device, not a file"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a folder holds.
+    """The files of a folder.
 
     Args:
         names: The paths of its pages from the root, with ``/``, in order.

@@ -40,7 +40,7 @@ def handed_over(store: PageWriter, source: str, pages: Iterator[PageDocuments]) 
 
 
 def looked_over(store: PageStore, source: str, pages: Iterator[PageDocuments]) -> Iterator[Outcome]:
-    """What :func:`handed_over` would return, as far as can be told without writing."""
+    """The result that :func:`handed_over` would have, as far as it is known without writing."""
     for batch in batches(pages):
         store.check_pages(source, [page.url for page in batch])
         yield from ((page, None) for page in batch)
@@ -101,7 +101,7 @@ def _put(store: PageWriter, source: str, batch: Sequence[PageDocuments]) -> list
 
 
 def batches(pages: Iterator[PageDocuments]) -> Iterator[list[PageDocuments]]:
-    """Pages in batches of about so many documents, or of so many characters."""
+    """Pages in batches of about this many documents, or of this many characters."""
     batch: list[PageDocuments] = []
     documents = characters = 0
     for page in pages:

@@ -1,7 +1,7 @@
-"""What a run and the processes that read its pages send each other, through pipes that only they have.
+"""The messages between a run and the processes that read its pages, through pipes that only they have.
 
 A message is its length in 8 bytes, then a pickle. The first message of a run is its :class:`Task`; the others
-are pages, in which the reader that all pages share stands as a reference to that of the task.
+are pages, in which the reader that all pages share is replaced by a reference to that of the task.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _READER: Final = "reader"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What a process needs to read the pages of a run.
+    """The task of a process: everything that it needs to read the pages of a run.
 
     Args:
         links: Names of link extractors.

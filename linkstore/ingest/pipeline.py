@@ -1,7 +1,7 @@
-"""Index a source: read what changed, store it page by page, remove what is known to be gone.
+"""Indexes a source: reads what changed, stores it page by page, removes what is certainly gone.
 
-Pages stream from the source to the store. What is held of each page, beside those on their way, is its
-URL and digest as of the last run: about 300 bytes a page, none on a first run.
+Pages stream from the source to the store. Apart from the pages on their way, only the URL and the digest of
+each page from the last run are in memory: about 300 bytes per page, nothing on a first run.
 """
 
 from __future__ import annotations
@@ -278,7 +278,7 @@ def _salt(source: Source, links: Sequence[str | LinkExtractor[Any]]) -> str:
 
 @dataclass(slots=True)
 class _LastRun:
-    """What the store knows of a source's pages, by their names in the store.
+    """The stored pages of a source, by their names in the store.
 
     Args:
         lead: What stands before the URLs of the source in their names.
@@ -335,7 +335,7 @@ class _LastRun:
         return sorted(page for page in left if not page.startswith(leads))
 
     def hiding(self, gone: Collection[str]) -> dict[str, str]:
-        """Of what may as well be gone, that of which pages stay stored, with the reason to keep them."""
+        """The pages that may be gone but stay stored, with the reason to keep them."""
         kept = self.left.difference(gone)
         found = {
             name: reason

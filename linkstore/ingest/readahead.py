@@ -1,4 +1,4 @@
-"""The pages of a source, read: here while there are few, in processes when there are more."""
+"""Reads the pages of a source: here if there are few, in other processes if there are many."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class ReadAhead:
     def _read(
         self, pending: deque[_Pending], is_new: Callable[[SourcePage], bool], waiting: int
     ) -> Iterator[tuple[Offered, ReadPage | None]]:
-        """Give pages until only so many are waiting, and those that are read already."""
+        """Give pages until only this many are waiting, and those that are read already."""
         while pending and (len(pending) > waiting or pending[0][1] is None or pending[0][1].done()):
             offered, future = pending.popleft()
             if isinstance(offered, BadInput) or not is_new(offered):

@@ -1,4 +1,4 @@
-"""Reading one page, wherever that is done: here or in a process of its own."""
+"""Reads one page, in this process or in another."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Read = Callable[[], Sequence[Chunk] | Sequence[Document]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPage:
-    """What came of reading a page.
+    """The result of reading a page.
 
     Args:
         documents: In order; none if there is a problem.

@@ -1,4 +1,4 @@
-"""What ingest needs of a store; :class:`linkstore.store.LinkStore` has it."""
+"""The protocol of what pages are indexed into; :class:`linkstore.store.LinkStore` implements it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source of pages is: whatever can say which pages it has, and read each of them."""
+"""The protocol of a source: it lists its pages, and reads each of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files of a folder are pages, and under which URLs they are known."""
+"""Decides which files of a folder are pages, and their URLs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class PageFile:
         return PurePosixPath(self.page).suffix.lower() in MARKDOWN_SUFFIXES
 
     def read(self, most: int) -> bytes:
-        """Its content, of so many bytes at most: see :meth:`Folder.read`."""
+        """Its content, of this many bytes at most: see :meth:`Folder.read`."""
         return self.folder.read(self.page, most)
 
 

@@ -1,8 +1,8 @@
-"""A long text in pieces: between paragraphs, else lines, words, or where it must be.
+"""Splits a long text: between paragraphs, else between lines or words, else anywhere.
 
 The pieces are those of langchain-text-splitters' ``RecursiveCharacterTextSplitter`` with
-``keep_separator="end"`` and no overlap; a test compares them. They are found by a search backwards from each
-limit, and not separator by separator, which takes less than a tenth of the time.
+``keep_separator="end"`` and no overlap; a test compares them. A search backwards from each limit finds them
+in less than a tenth of the time of a search for one separator after another.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 SEPARATORS: Final = ("\n\n", "\n", " ", "。", "\uff01", "\uff1f", "\uff1b", "\uff0c", "、")
-"""Where a text is divided, best first; Chinese and Japanese have no spaces between words."""
+"""Separators at which a text is divided, best first; Chinese and Japanese have no spaces between words."""
 
 
 def split(text: str, longest: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Has a source changed since it was indexed? By the digests of its pages; nothing is written."""
+"""Checks whether a source changed since it was indexed, by the digests of its pages; writes nothing."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class _Look:
             self._changed.append(page)
 
     def seen(self, name: str) -> Staleness:
-        """What was found."""
+        """The result."""
         hidden = tuple(self._hidden)
         return Staleness(
             source=name,

@@ -1,4 +1,4 @@
-"""What ingest tells its caller: progress on the way, a summary at the end."""
+"""What an indexing run reports to its caller: progress on the way, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageCounts:
-    """What became of the pages; those that were skipped are in :attr:`Summary.skipped`."""
+    """The numbers of pages by outcome; skipped pages are in :attr:`Summary.skipped`."""
 
     added: int = 0
     updated: int = 0
@@ -77,7 +77,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a run of :func:`~linkstore.ingest.index_source` did.
+    """The result of a run of :func:`~linkstore.ingest.index_source`.
 
     Args:
         pages: Counts of the source's pages.

@@ -1,4 +1,4 @@
-"""Titles that tell the pages of a source apart.
+"""Makes the titles of pages of a source distinct.
 
 A title says too little if several pages of the source have it, as Doxygen calls each list of members
 "Member List", or if it is only a number or a word such as "Index" or "Section 4.19". Such a page is called
@@ -38,7 +38,7 @@ _INDEX: Final = frozenset({"index", "readme", "default", "home"})
 
 
 class Titles:
-    """What the pages of a source are called, as far as can be told before they are read.
+    """The titles of the pages of a source, as far as they are known before the pages are read.
 
     Args:
         heads: The URL of each page with the titles that :func:`titles_in` finds in it.
@@ -81,7 +81,7 @@ class Titles:
 
 
 def page_name(url: str, title: str = "") -> str:
-    """What a page is called by its URL: its file without suffix, or its folder; empty where neither helps.
+    """The name of a page in its URL: its file without suffix, or its folder; empty if neither helps.
 
     Args:
         url: Its path or absolute URL.
@@ -97,7 +97,7 @@ def page_name(url: str, title: str = "") -> str:
 
 
 def titles_in(head: str, *, markdown: bool = False) -> frozenset[str]:
-    """What a page may be called, by the beginning of its source.
+    """The possible title of a page, from the beginning of its source.
 
     Args:
         head: HTML or Markdown.

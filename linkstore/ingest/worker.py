@@ -1,4 +1,4 @@
-"""A process that reads pages for another: see :mod:`linkstore.ingest.workers`."""
+"""The process that reads pages for another one: see :mod:`linkstore.ingest.workers`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from linkstore.ingest.readpage import ReadPage, read_page
 _STDERR: Final = 2
 """The stream's number. Python has no object for it if the other process has none."""
 Reply = tuple[ReadPage, list[tuple[str | None, str, dict[str, object]]]]
-"""What was read; documents apart, since theirs take long to pickle."""
+"""The result of reading; documents are separate, because theirs take long to pickle."""
 
 
 def main() -> None:
@@ -61,7 +61,7 @@ def _apart(found: ReadPage) -> Reply:
 
 
 def joined(reply: Reply) -> ReadPage:
-    """What was read, with its documents."""
+    """The result of reading, with its documents."""
     found, fields = reply
     documents = (Document(id=id, page_content=text, metadata=metadata) for id, text, metadata in fields)
     return replace(found, documents=tuple(documents))

@@ -1,7 +1,7 @@
-"""Reading pages in processes of their own, so that every core reads.
+"""Reads pages in separate processes, so that all cores read.
 
-Each is a fresh Python that imports linkstore and nothing of the program that indexes; so it does not matter
-whether that is a notebook, a script without a ``__main__`` guard, or one with threads.
+Each is a new Python process that imports linkstore but not the program that indexes. So this program may be a
+notebook, a script without a ``__main__`` guard, or have threads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""XML, parsed in pieces and within bounds."""
+"""Parses XML in pieces, within limits."""
 
 from __future__ import annotations
 

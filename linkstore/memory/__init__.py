@@ -1,4 +1,4 @@
-"""Conversation memory: what was said, about what, and from which source.
+"""Conversation memory: stores and recalls what was said, about what, and from which source.
 
 :class:`ConversationMemory` writes turns and recalls those that answer a question, with the chunks of a
 knowledge store. :class:`GraphStore` keeps the long-term memory of LangGraph's agents; it needs the extra

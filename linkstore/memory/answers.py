@@ -9,9 +9,9 @@ from linkstore.lexical import terms
 from linkstore.text import fold
 
 _SHORT: Final = 8
-"""An answer of so many words at most may be a name."""
+"""Maximum number of words of an answer that may be a name."""
 _SURELY: Final = 3
-"""An answer of so many words at most is one."""
+"""Maximum number of words of such an answer."""
 _PHRASES: Final = """
     ah ahead certainly course exactly fine glad gladly go good great indeed maybe nice no noted of ok okay
     perhaps please probably right sure sorry thanks thank true welcome yes you

@@ -49,7 +49,7 @@ _RESPONSE: Final = 0.4
 def antecedent(
     pronoun: str, before: Sequence[Turn], entities: EntityFinder, focus: str | None
 ) -> tuple[str | None, bool]:
-    """What a pronoun refers to, and whether that is certain because the last answer was only this name.
+    """The referent of a pronoun, and whether it is certain because the last answer was only this name.
 
     Args:
         pronoun: In lower case.
@@ -108,7 +108,7 @@ def _mentions(key: str, text: str) -> int:
 
 
 def _prominence(name: str, at: int, pronoun: str) -> float:
-    """What the form and the position of a name say of it."""
+    """The evidence from the form and the position of a name."""
     proper = 1.5 if name[:1].isupper() else 1.0
     agrees = 2.0 if pronoun in _PLURAL and fold(name).endswith("s") else 1.0
     return proper * agrees * (1.0 if at else _FIRST)

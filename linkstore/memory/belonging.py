@@ -1,4 +1,4 @@
-"""Plans that read which sessions there are, and all that belongs to a session."""
+"""Plans that read which sessions there are, and everything that belongs to a session."""
 
 from __future__ import annotations
 

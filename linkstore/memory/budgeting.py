@@ -1,4 +1,4 @@
-"""Fitting what was recalled into a budget of tokens."""
+"""Fits what was recalled into a budget of tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions that go on with an earlier one: ellipsis ("And in 3.12?") and descriptions ("the statement").
+"""Questions that continue an earlier one: ellipsis ("And in 3.12?") and descriptions ("the statement").
 
 The rules are made for English.
 """

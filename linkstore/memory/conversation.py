@@ -261,7 +261,7 @@ class ConversationMemory(Keeping):
         sources: Sequence[str],
         time: datetime | None,
     ) -> Said:
-        """What a caller gave, with entities and time filled in."""
+        """The values that a caller gave, with entities and time filled in."""
         texts = [query] if response is None else [query, response]
         found = [name for text in texts for name in self._parts.entities(text)]
         return Said(

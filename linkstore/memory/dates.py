@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 Span = tuple[datetime, datetime]
-"""From the first moment to the one after the last."""
+"""The first moment of a time, and the moment after its last."""
 
 MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 """The first letters of each month."""

@@ -10,7 +10,7 @@ from linkstore.memory.turns import Turn, asks
 from linkstore.text import tokens
 
 COMPARED: Final = 4
-"""A turn is compared with so many turns before it."""
+"""Number of previous turns that a turn is compared with."""
 UNLIKE: Final = 0.2
 """A turn less similar than this to all of them may begin a new subject.
 

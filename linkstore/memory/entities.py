@@ -1,4 +1,4 @@
-"""Entities of what people say, found without a model and without capitals."""
+"""Finds entities in what people say, without a model and without capitals."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _BATCH: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgettable:
-    """What is to be forgotten: the turns for which all that is given holds.
+    """The turns to forget: those to which all the given conditions apply.
 
     Args:
         session: Turns of this session.

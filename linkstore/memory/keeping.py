@@ -1,4 +1,4 @@
-"""What a memory keeps: reading, exporting and forgetting it, after the writes in the background."""
+"""Reads, exports and forgets what a memory stores, after the writes in the background."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Keeping:
 
         Args:
             session: The conversation.
-            last: Only so many, the latest; default all.
+            last: Only this number of turns, the latest; default all.
             segment: Only those of this topic segment, such as one that a summary is of; default all.
         """
         key = SessionKey.of(session)

@@ -1,4 +1,4 @@
-"""Whose conversation a session is, and the ids of all that a session has."""
+"""The key of a session (user, agent and run), and the ids of everything in a session."""
 
 from __future__ import annotations
 

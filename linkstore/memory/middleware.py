@@ -194,7 +194,7 @@ def exchange_in(messages: Sequence[AnyMessage]) -> Exchange | None:
 
 
 def recalled_text(recall: Recall, messages: Sequence[AnyMessage]) -> str:
-    """What a model is told of a recall, without the turns that are among its messages.
+    """The text of a recall for a model, without the turns that are among its messages.
 
     Key entities alone are not worth telling.
     """

@@ -1,4 +1,4 @@
-"""What a memory is made of, as its operations get it."""
+"""The parts of a memory, as its operations get them."""
 
 from __future__ import annotations
 

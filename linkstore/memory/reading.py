@@ -25,7 +25,7 @@ NO_REFS: Final[Ints] = np.zeros(0, np.int64)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """Where a session ends.
+    """The end of a session.
 
     Args:
         known: Whether the session has a document.

@@ -18,7 +18,7 @@ EXCERPT: Final = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recall:
-    """What a memory found for a question.
+    """The result of a recall.
 
     Args:
         question: As it was asked.

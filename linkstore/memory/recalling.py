@@ -41,14 +41,14 @@ SERVED: Final = 5
 POOL: Final = 50
 """How many hits of each view are joined."""
 NEAR: Final = 3
-"""In how many of the last turns an ambiguous name has its neighbours."""
+"""Number of last turns in which an ambiguous name has its neighbours."""
 JUDGED: Final = 20
 """How many hits a reranker scores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a caller asks a memory."""
+    """The request of a caller to a memory."""
 
     session: SessionKey
     question: str
@@ -148,7 +148,7 @@ def _found(
     strategy: Strategy,
     scope: Filter | None = None,
 ) -> Operation[tuple[Hit, ...]]:
-    """What a store has for the views of a question, best first: at least ``k``, if it has as many."""
+    """The hits of a store for the views of a question, best first: at least ``k``, if there are that many."""
     alone = len(views) == 1 and asked.budget is None and parts.reranker is None
     pool = asked.k if alone else max(POOL, 2 * asked.k)
     found: list[Hits] = []

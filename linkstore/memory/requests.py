@@ -1,4 +1,4 @@
-"""What the operations of a memory wait for, and the two drivers that wait."""
+"""The requests that operations of a memory yield, and the two drivers that wait for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resolving references by a language model."""
+"""Resolves references by a language model."""
 
 from __future__ import annotations
 

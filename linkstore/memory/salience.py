@@ -1,4 +1,4 @@
-"""How salient entities are, by how often and how lately they were mentioned; derived from turns."""
+"""The salience of entities: how often and how recently they were mentioned; derived from turns."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from linkstore.memory.turns import Turn
 from linkstore.text import fold
 
 FADING: Final = 0.8
-"""What a mention counts less with each turn since."""
+"""Factor by which a mention counts less with each later turn."""
 ELSEWHERE: Final = 0.5
-"""What a mention counts in another topic segment than the last one."""
+"""Weight of a mention in a topic segment other than the last one."""
 
 
 def salient(turns: Sequence[Turn], most: int) -> tuple[str, ...]:

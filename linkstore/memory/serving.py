@@ -1,4 +1,4 @@
-"""The chunks of knowledge that served a session: those its responses came from."""
+"""The chunks of knowledge that the answers of a session came from."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from linkstore.text import fold
 from linkstore.vectors import Floats, Ints
 
 LOOKED_BACK: Final = 16
-"""In how many of the latest segments turns are looked for by their entities."""
+"""Number of latest segments in which turns are searched by their entities."""
 MOST_ENTITIES: Final = 8
-"""By how many entities."""
+"""Number of entities by which turns are searched."""
 _TAKEN: Final = 8
 """How many turns of a segment that mention an entity, those most similar to the question."""
 _CAP: Final = 1_000

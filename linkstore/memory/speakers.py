@@ -1,7 +1,7 @@
-"""Who speaks: people whose turns begin with their name, as in "Ann: I have moved to Oslo".
+"""Speakers: people whose turns begin with their name, as in "Ann: I have moved to Oslo".
 
-The name of a speaker is part of half of the turns, and outweighs what a question asks about. So a question is
-searched for without the names of speakers, and the turns of the one that it names count more.
+Half of the turns contain the name of a speaker, so the name would outweigh the rest of a question. So a
+question is searched for without the names of speakers, and the turns of the speaker that it names count more.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def speakers_named(question: str) -> Plan[dict[str, str]]:
 
 
 def _speakers_with(words: tuple[str, ...], k: int) -> Plan[list[str]]:
-    """Who speaks in the turns that match words best."""
+    """The speakers of the turns that match words best."""
     try:
         found: Worded = yield Lexical(terms=words, k=k)
     except CapabilityError:

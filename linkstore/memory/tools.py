@@ -75,7 +75,7 @@ def memory_tools(
 
 
 def _shown(recall: Recall) -> tuple[str, Recall]:
-    """What the model reads of a recall, and the recall itself as the artifact."""
+    """The text of a recall for the model, and the recall itself as the artifact."""
     if recall.reason is not None and not (recall.recent or recall.summaries):
         return NOTHING, recall
     parts = [("Conversation so far", recall.conversation), ("Retrieved knowledge", recall.knowledge)]

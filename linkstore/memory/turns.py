@@ -61,7 +61,7 @@ class Turn:
 
     @property
     def text(self) -> str:
-        """What is searched: the query and the response."""
+        """The text that is searched: the query and the response."""
         said = self.query if self.response is None else f"{self.query}\n{self.response}"
         return said if said.strip() else WORDLESS
 
@@ -86,7 +86,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What was said in a closed topic segment, in short.
+    """The summary of a closed topic segment.
 
     Args:
         segment: Its number; ``memory.turns(session, segment=...)`` gives the turns.
@@ -141,7 +141,7 @@ def asks(turn: Turn) -> bool:
 
 
 def common_metadata(type: str, session: SessionKey) -> dict[str, Any]:
-    """What every document of a session says of itself."""
+    """The metadata of every document of a session."""
     return {
         "type": type,
         "session": session.path,

@@ -1,10 +1,10 @@
-"""The search for turns: by meaning, by words in all their forms, by the turns next to them and by segments.
+"""Searches for turns: by meaning, by words in all their forms, by neighbouring turns and by segments.
 
-In a conversation the answer to a question stands behind the question, and shares few words with it. So a turn
-gains from its neighbours, along ``next_turn``: most from a turn before it that asks something, as the weight
-of the link says (:func:`linkstore.memory.turns.lead`). It also gains from the turns of its topic segment,
-along ``has_turn``: what a question asks about is spoken of in several turns. If the question names a time,
-turns of that time gain, and those around it half as much: what happened is spoken of soon.
+In a conversation, an answer follows its question and has few words in common with it. So a turn gains from
+its neighbours, along ``next_turn``: most from a turn before it that asks something, according to the weight
+of the link (:func:`linkstore.memory.turns.lead`). It also gains from the turns of its topic segment, along
+``has_turn``, because several turns speak of one subject. If the question names a time, turns of that time
+gain, and those around it half as much, because people speak of an event soon after it.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from linkstore.strategies.trail import NO_REFS, Found, Trail
 from linkstore.vectors import Bools, Floats, Ints
 
 POOL: Final = 100
-"""How many turns each of the two searches gives, at least."""
+"""Minimum number of turns that each of the two searches returns."""
 LEXICAL: Final = 1.0
 """Weight of words, where meaning has weight 1."""
 WHEN: Final = 0.25
-"""What neighbours count less for a question about a time: it is said in the turn itself."""
+"""Factor for neighbours if the question asks for a time, because the turn itself contains the answer."""
 SECOND: Final = 0.75
-"""What a turn two links away counts, where one next to it counts 1."""
+"""Weight of a turn two links away, where a neighbour has weight 1."""
 SEGMENT: Final = 0.3
 """Weight of the turns of a segment, where a turn itself has weight 1."""
 SPOKEN: Final = 0.15
@@ -56,13 +56,13 @@ SPOKEN: Final = 0.15
 TIMED: Final = 0.5
 """Weight of the time, for turns of the time that the question names; half of it for those near that time."""
 _SEEDS: Final = 40
-"""Of so many turns, the best of the first stage, those two links away are looked at."""
+"""Number of best turns of the first stage from which turns two links away are reached."""
 _WHEN: Final = re.compile(
     r"^\W*(when|how long|(?:in |on )?(?:what|which) (?:date|day|month|year))\b", re.IGNORECASE
 )
 _SHORTEST: Final = 4
 _BESIDE: Final = 4
-"""How many turns follow one at most, of several writers at once."""
+"""Maximum number of turns that follow one, if several writers write at once."""
 _MOST: Final = 64
 _ENDINGS: Final = (
     ("ies", "y"),

@@ -1,9 +1,8 @@
 """How the history of a conversation enters a search.
 
-A question is searched for in several *views*: texts that join it with parts of what was said before. Which
-views depends on the question. Measured on dialogues with gold passages (docs/benchmarks.md), the last turn
-alone loses what a question leaves out, and the whole history drowns it; the views below are better than any
-one text.
+A question is searched for in several *views*: texts that join it with parts of what was said before. The
+choice of views depends on the question. On dialogues with gold passages (docs/benchmarks.md), the question
+alone lacks what it leaves out, and the whole history hides it; the views below are better than any one text.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from linkstore.memory.references import Resolved
 from linkstore.memory.turns import Turn
 
 CARRIED: Final = 0.25
-"""What words of the previous query count in a search for turns, where the question itself counts 1."""
+"""Weight of a view with the previous query in a search for turns, where the question itself has weight 1."""
 REPLACED: Final = 0.5
-"""What an earlier question with a part replaced counts there."""
+"""Weight of an earlier question with a part replaced, in a search for turns."""
 ANSWER_CHARACTERS: Final = 400
-"""How much of the previous answer a view has: its beginning says what it is about."""
+"""Number of characters of the previous answer in a view, because its beginning says what it is about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +31,7 @@ class View:
         name: For :attr:`~linkstore.hits.Hit.contributions`.
         text: The text.
         without: Ids of documents that this view must not find: those that the text was made from.
-        weight: How much it counts beside others.
+        weight: Its weight relative to other views.
     """
 
     name: str
@@ -45,10 +44,10 @@ def views_of(question: str, resolved: Resolved, recent: Sequence[Turn]) -> list[
     """The texts to search knowledge for.
 
     - A question whose references were replaced by what the last answer named stands alone.
-    - A question that depends on the history is searched for behind the previous query, and before the
-      previous answer. The documents that answer came from would find themselves, and are left out there.
-    - Any other question, and one that is only short, is searched for alone, and behind the previous query: it
-      may go on with its subject.
+    - A question that depends on the history is searched for after the previous query, and before the
+      previous answer. The latter view would find the documents that this answer came from; they are left out.
+    - Any other question, and one that is only short, is searched for alone, and after the previous query,
+      because it may continue its subject.
     """
     last = _last_asked(recent)
     if last is None or resolved.exact:
@@ -63,10 +62,10 @@ def views_of(question: str, resolved: Resolved, recent: Sequence[Turn]) -> list[
 
 
 def turn_views_of(question: str, resolved: Resolved, recent: Sequence[Turn]) -> list[View]:
-    """The texts to search turns for: the question, and what it goes on with second.
+    """The texts to search turns for: first the question, then what it continues.
 
-    The turns before are stored themselves. Beside a short question, the words of the previous query would
-    find that turn and those around it, whatever is asked.
+    The previous turns are stored themselves. Together with a short question, the words of the previous query
+    would find that turn and those around it, whatever is asked.
     """
     last = _last_asked(recent)
     if last is None or resolved.exact:

@@ -45,7 +45,7 @@ MOST_RELATED: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What a caller gave of a turn."""
+    """The parts of a turn that a caller gave."""
 
     session: SessionKey
     query: str

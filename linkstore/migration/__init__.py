@@ -1,4 +1,4 @@
-"""From one store to another, without embedding anything again.
+"""Copies one store to another, without embedding anything again.
 
 :func:`migrate` copies between backends in any direction; its source may also be a table that
 langchain-community made: see :class:`linkstore.migration.community.CommunityTable`.

@@ -1,7 +1,7 @@
-"""The journal of a migration: what an interrupted run did, so that the next one goes on from there.
+"""The journal of a migration: it records what was done, so that the next run can continue after an interrupt.
 
-A file of JSON lines: what is migrated, then one line for each batch that the target has acknowledged. A
-line that was cut off is not one.
+A file of JSON lines: source and target, then one line for each batch that the target has acknowledged. A
+line that was cut off does not count.
 """
 
 from __future__ import annotations

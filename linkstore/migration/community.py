@@ -113,7 +113,7 @@ class CommunityTable:
 
 @contextmanager
 def source_at(url: str, embedding: str | None = None) -> Iterator[Source]:
-    """What lies at a URL: a linkstore, or a table of langchain-community; its columns say which.
+    """The store at a URL: a linkstore, or a table of langchain-community, by its columns.
 
     Args:
         url: ``cassandra://host:port/keyspace/table``.

@@ -1,4 +1,4 @@
-"""From a row that langchain-community wrote to a record, or to the reason why it is none."""
+"""Converts a row that langchain-community wrote to a record, or gives the reason why that is not possible."""
 
 from __future__ import annotations
 

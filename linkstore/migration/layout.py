@@ -1,4 +1,4 @@
-"""The tables of langchain-community's Cassandra stores: what their columns are, and the CQL that reads them.
+"""The tables of langchain-community's Cassandra stores: their columns, and the CQL that reads them.
 
 cassio makes them, with ``row_id`` for the key, or ``partition_id`` before it in clustered tables.
 """
@@ -62,7 +62,7 @@ class Layout:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What a row holds, in order: keys, body, vector, metadata."""
+        """The columns of a row, in order: keys, body, vector, metadata."""
         return (*(name for name, _ in self.keys), _BODY, _VECTOR, *self.optional)
 
     def name(self, key: Sequence[Any]) -> str:
@@ -102,7 +102,7 @@ def is_community(columns: Sequence[ColumnRow]) -> bool:
 
 
 def layout(keyspace: str, table: str, columns: Sequence[ColumnRow]) -> Layout:
-    """What the schema's columns say of a table.
+    """The layout of a table, from its columns in the schema.
 
     Raises:
         StoreNotFoundError: If there are none.

@@ -1,4 +1,4 @@
-"""What a migration did: batch by batch on the way, and as a whole."""
+"""The report of a migration: for each batch, and as a whole."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linkstore.backends.base import Written
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What became of one batch.
+    """The outcome of one batch.
 
     Args:
         cursor: Where to go on after it.
@@ -30,7 +30,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationReport:
-    """What a migration did, with all its runs if it was interrupted.
+    """The result of a migration, including earlier interrupted runs.
 
     Args:
         written: Documents by what the target did with them.

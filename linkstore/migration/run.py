@@ -1,4 +1,4 @@
-"""Copying documents, batch by batch."""
+"""Copies documents, batch by batch."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _claim(target: Backend, manifest: Manifest) -> None:
 
 
 def _resumed(journal: Journal, target: Backend) -> Tally:
-    """What earlier runs did; nothing if the target does not have it any more."""
+    """The progress of earlier runs; none if the target does not have it any more."""
     steps = journal.read()
     last = next((step.last for step in reversed(steps) if step.last is not None), None)
     tally = Tally()

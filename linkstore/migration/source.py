@@ -1,4 +1,4 @@
-"""What documents are taken from: any backend, or whatever else can be read from a cursor on."""
+"""The source of a migration: any backend, or anything else that can be read from a cursor onward."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Source(Protocol):
         ...
 
     def pages(self) -> Sequence[PageEntry]:
-        """What is remembered of indexed pages."""
+        """The records of indexed pages."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Schemas: types of documents, the relations between them, and what a store holds of both."""
+"""Schemas: types of documents and the relations between them, and how a store uses both."""
 
 from linkstore.schema.graph import Reach, SchemaReport, Standing, TypedGraph
 from linkstore.schema.model import Mode, Problem, Relation, Schema

@@ -1,4 +1,4 @@
-"""The documents of a store as a graph of types and kinds: what is checked and drafted over all of them."""
+"""The documents of a store as a graph of types and kinds, for checking a schema and for drafting one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaReport:
-    """What a schema does not allow in a store.
+    """The problems of a store under a schema.
 
     Args:
         problems: The first of them, by document.
@@ -235,7 +235,7 @@ class TypedGraph:
 
 
 def missing_end(link: Link) -> str:
-    """What is said of a link that leads to no document."""
+    """The message about a link that leads to no document."""
     return (
         f"its link of kind {link.kind!r} leads to no document: none has an incoming link with the tag"
         f" {link.tag!r}"

@@ -1,4 +1,4 @@
-"""A first draft of a schema, from what a store holds."""
+"""Drafts a schema from the documents of a store."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from linkstore.schema.inferring import Scanned
 
 Mode = Literal["strict", "warn"]
-"""What a store does with documents that its schema does not allow: refuse them, or write and record them."""
+"""How a store treats documents that its schema does not allow: refuse them, or write and record them."""
 MODES: Final[tuple[Mode, ...]] = ("strict", "warn")
 TYPE_FIELD: Final = "type"
 """The metadata field that holds the type of a document, by default."""
@@ -156,7 +156,7 @@ class Schema:
         return tuple(relation for relation in self.relations if relation.kind == kind)
 
     def problems(self, id: str, metadata: Mapping[str, Any], links: Iterable[Link]) -> Iterator[Problem]:
-        """What the schema does not allow in one document, told from the document alone."""
+        """The problems of one document under the schema, as far as the document alone shows them."""
         own = self.type_of(metadata)
         if own is None:
             yield Problem(
@@ -168,7 +168,7 @@ class Schema:
             yield from (Problem(id=id, text=text) for link in links if (text := self._wrong(own, link)))
 
     def _wrong(self, type: str, link: Link) -> str | None:
-        """What is wrong with a link of a document of this type."""
+        """The problem of a link of a document of this type, or None."""
         relations = self.of_kind(link.kind)
         if not relations:
             return f"{_told(link)} has an unknown kind; the kinds are {_listed(self.kinds) or 'none'}"

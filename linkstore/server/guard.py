@@ -1,4 +1,4 @@
-"""What stands before the server in HTTP: only requests that a client may make come through.
+"""The guard of the server in HTTP: it lets through only requests that a client may make.
 
 A page in a browser can send requests to servers on loopback, under any host name that its owner makes lead
 there (DNS rebinding). So ``Host`` and ``Origin`` must have exactly the names that are allowed, and each
@@ -176,13 +176,13 @@ def _values(scope: Message, name: bytes) -> list[bytes]:
 
 
 def _single(scope: Message, name: bytes) -> bytes | None:
-    """The value of a header that stands there once."""
+    """The value of a header that occurs once."""
     values = _values(scope, name)
     return values[0] if len(values) == 1 else None
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """What the app receives: the body that was read, then what else comes."""
+    """The messages for the app: the body that was read, then all others."""
     waiting = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def next_message() -> Message:

@@ -1,4 +1,4 @@
-"""Running the server: over standard input and output, or over HTTP. Imported late; needs ``mcp``."""
+"""Runs the server: over standard input and output, or over HTTP. Imported late; needs ``mcp``."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from linkstore.store.writing import Writing
 
 
 class CoreStore(Searching, Writing, Pages, Schemas, Upkeep):
-    """What a :class:`~linkstore.LinkStore` does, without being a VectorStore.
+    """The methods of a :class:`~linkstore.LinkStore` that do not belong to a VectorStore.
 
     Args:
         backend: Where everything is kept.

@@ -1,4 +1,4 @@
-"""Driving a store's operations: what waits for embeddings, for the backend and for rerankers."""
+"""Drives a store's operations: waits for embeddings, for the backend and for rerankers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Driven:
 
     @staticmethod
     def _embedding_by_name(name: str) -> Embedding:
-        """What embeds in a store that was opened without an embedding."""
+        """The embedding of a store that was opened without one."""
         return get_encoder(name)
 
     @property

@@ -185,7 +185,7 @@ class LinkStore(VectorSearching, CoreStore):
 
     @property
     def embeddings(self) -> Embeddings:
-        """What turns texts into vectors."""
+        """The embedding of the store."""
         return cast("Embeddings", self._embedding)  # made above, or given
 
     async def aclose(self) -> None:
@@ -196,7 +196,7 @@ class LinkStore(VectorSearching, CoreStore):
         return f"{type(self).__name__}({self.backend!r}, embedding={self._embedding_name!r})"
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """By reopening the store where it is on disk, with the same settings and embedding.
+        """Pickle by reopening the store at its place on disk, with the same settings and embedding.
 
         Raises:
             CapabilityError: If it is in memory only, or in Cassandra.

@@ -1,4 +1,4 @@
-"""Names that match nothing: a search is told which kind or field the store does not have."""
+"""Checks the names in a search: kinds and fields that the store does not have are errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from linkstore.vectors import Floats, unit_vector
 from linkstore.vocabulary import Vocabulary, names_in, unknown_name, unknown_type
 
 SAMPLE: Final = 200
-"""In a search with a filter, names are suggested from so many of the documents that pass it."""
+"""Number of documents that pass a filter from which names are suggested."""
 
 
 def check_known(backend: Backend, strategy: Strategy, options: SearchOptions) -> Operation[None]:

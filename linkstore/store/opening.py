@@ -1,4 +1,4 @@
-"""Opening what must be closed again if the rest of the opening fails."""
+"""Closes what was opened if the rest of the opening fails."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Closable(Protocol):
-    """What is closed."""
+    """An object that can be closed."""
 
     def close(self) -> object:
         """Release everything."""

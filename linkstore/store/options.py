@@ -1,4 +1,4 @@
-"""Which search takes which arguments, and what is said of an argument that belongs elsewhere."""
+"""Which search takes which arguments, and the errors for arguments that belong elsewhere."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _STRATEGY_OF: Final[Mapping[str, type[Strategy]]] = {
     "similarity_score_threshold": Similarity,
 }
 _OFFERED: Final = (Eager, Mmr, PageRank, AllPaths)
-"""Whose settings a message suggests, in this order."""
+"""The strategies whose settings a message suggests, in this order."""
 
 
 def check_options(search_type: str, options: Mapping[str, Any]) -> None:
@@ -129,7 +129,7 @@ def check_names(where: str, names: Iterable[str], taken: Collection[str]) -> Non
 
 
 def _advice(name: str, taken: Collection[str]) -> str:
-    """Where an argument belongs, as the end of a message."""
+    """The end of a message: where an argument belongs."""
     if name == "start_k" and "depth" in taken:
         return f"its {'fetch_k' if 'fetch_k' in taken else 'k'} is the number of documents to start from"
     for kind in _OFFERED:

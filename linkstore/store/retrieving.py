@@ -1,4 +1,4 @@
-"""What ``as_retriever()`` gives."""
+"""The retriever that ``as_retriever()`` returns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FOLLOWING: Final = (LINKS, *TRAVERSALS)
 
 
 class StoreRetriever(VectorStoreRetriever):
-    """What ``store.as_retriever()`` gives: LangChain's own retriever, which also follows links.
+    """The retriever that ``store.as_retriever()`` returns: LangChain's own, which also follows links.
 
     Args:
         vectorstore: What is searched.

@@ -106,11 +106,11 @@ class Schemas(Driven):
         return await self._arun(self._check(schema))
 
     def schema_problems(self) -> list[Problem]:
-        """What the mode ``"warn"`` recorded, oldest first; the last 1,000 problems."""
+        """The last 1,000 problems that the mode ``"warn"`` recorded, oldest first."""
         return self._run(schemacheck.recorded_problems(self.backend))
 
     async def aschema_problems(self) -> list[Problem]:
-        """What the mode ``"warn"`` recorded: see :meth:`schema_problems`."""
+        """The problems that the mode ``"warn"`` recorded: see :meth:`schema_problems`."""
         return await self._arun(schemacheck.recorded_problems(self.backend))
 
     def reach(self, type: str, depth: int | None = None, *, type_field: str | None = None) -> Reach:

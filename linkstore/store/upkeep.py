@@ -32,7 +32,7 @@ class Upkeep(Driven):
         return self._run(self._neighbours(id))
 
     async def aneighbours(self, id: str) -> Neighbours:
-        """What a document links to, and what links to it: see :meth:`neighbours`."""
+        """The neighbours of a document: see :meth:`neighbours`."""
         return await self._arun(self._neighbours(id))
 
     def scan(self) -> Iterator[Document]:

@@ -12,7 +12,7 @@ from linkstore.strategies.similarity import Similarity
 from linkstore.strategies.words import Words
 
 DEFAULT_STRATEGY: Final[Strategy] = PageRank()
-"""What searches by itself: it ranks best over all sets of docs/benchmarks.md."""
+"""The default strategy: it ranks best over all sets of docs/benchmarks.md."""
 
 __all__ = [
     "DEFAULT_STRATEGY",

@@ -57,7 +57,7 @@ class AllPaths(Traversing):
         chains: Maximum number of chains of each hit; default 8. Among the chains to one document that have
             the same length and the same kinds, only this many are considered, the strongest.
         pool: How many documents each search of the first stage gives; default 100.
-        lexical: How much words count beside meaning; 0 leaves them out; default 1.
+        lexical: Weight of words relative to meaning; 0 leaves them out; default 1.
     """
 
     start_k: int = DEFAULT_SEEDS
@@ -129,7 +129,7 @@ class AllPaths(Traversing):
     def _shown(
         self, trail: Trail, chosen: Ints, ways: Ways, met: Mapping[int, list[Way]]
     ) -> dict[int, list[Way]]:
-        """For each document that is returned the chains to show, the independent ones first."""
+        """The chains to show for each document that is returned, the independent ones first."""
         shown: dict[int, list[Way]] = {}
         left_out = 0
         for at in chosen.tolist():
@@ -151,7 +151,7 @@ def _starts(trail: Trail, stage: FirstStage, found: Ints) -> dict[int, float]:
 def _parts(
     trail: Trail, stage: FirstStage, starts: Mapping[int, float], met: Mapping[int, list[Way]]
 ) -> dict[str, Floats]:
-    """What scores are the sums of, (n,) each."""
+    """The parts of the scores, (n,) each."""
     meeting, start = np.zeros((2, len(trail)), dtype=np.float32)
     start[list(starts)] = list(starts.values())
     for position, ways in met.items():

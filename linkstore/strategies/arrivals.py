@@ -1,4 +1,4 @@
-"""The way that led to each document of a trail.
+"""The path that led to each document of a trail.
 
 Of several ways to a document the shortest wins (hops are taken one by one, so it is the one that
 reached it first), then the one that gives it the highest score, then the one whose last document

@@ -1,4 +1,4 @@
-"""Documents that a question names, that its links lead to, and its roots."""
+"""Documents that a question asks for: by names, by its links, and by its roots."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def asked(
         controls: How its links are followed.
         kinds: See :func:`~linkstore.strategies.named.named`, as for ``most`` and ``cap``.
         most: How many documents names lead to at most.
-        cap: Of a name that more documents bear, none is meant.
+        cap: A name of more documents than this is ignored.
     """
     parts = [(yield from named(question, kinds, most, cap))]
     if question.roots:

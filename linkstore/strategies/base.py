@@ -65,7 +65,7 @@ class Question:
     links: tuple[Link, ...] = ()
 
     def links_on(self, side: Side) -> Condition:
-        """What links on one side of link groups must pass: those on the out side point."""
+        """The filter for links on one side of link groups; only links on the out side are tested."""
         return self.link_filter if side == "out" else EVERYTHING
 
 

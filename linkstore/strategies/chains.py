@@ -172,7 +172,7 @@ def _extended(way: Way, edge: Edge, ids: Sequence[str]) -> Way:
 
 
 def _strongest(ways: Iterable[Way], keep: int) -> list[Way]:
-    """Of the ways to each document by each set of kinds the ``keep`` strongest, in order of rank."""
+    """The ``keep`` strongest paths to each document for each set of kinds, in order of rank."""
     kept: list[Way] = []
     counts: dict[tuple[int, frozenset[str]], int] = defaultdict(int)
     for way in sorted(ways, key=lambda way: way.rank):

@@ -1,4 +1,4 @@
-"""Breadth first: seeds, then their link groups hop by hop, then one ranking of all."""
+"""Follows links breadth first: seeds, then their link groups hop by hop, then one ranking of all."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class FirstStage:
         similarity: (n,) to the question.
         words: (n,) BM25 over the largest BM25, in [0, 1]; 0 for those that words did not find.
         best: The largest similarity; 1 where none is above 0.
-        lexical: How much words count beside meaning.
+        lexical: Weight of words relative to meaning.
         highest: The highest similarity of any document, even below the minimum; None for an empty store.
     """
 

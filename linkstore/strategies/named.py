@@ -61,7 +61,7 @@ def named(question: Question, kinds: Sequence[str], most: int, cap: int) -> Plan
         question: What is asked.
         kinds: Of the links that names are tags of.
         most: How many documents at most; those with the largest share, then the most similar, then by id.
-        cap: Of a name that more documents bear, none is meant.
+        cap: A name of more documents than this is ignored.
     """
     words = tokens(question.text[:QUESTION_CHARACTERS])[:WORDS]
     grams = [

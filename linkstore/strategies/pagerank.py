@@ -37,7 +37,7 @@ TRUST: Final[Mapping[str, float]] = {"section": 0.05, "mention": 0.15}
 """Default weights of kinds that lead to answers less often than hyperlinks; other kinds count 1."""
 
 PAGE_POOL: Final = 100
-"""Number of best documents, before page evidence, whose pages are looked up, beside the first stage."""
+"""Number of best documents, before page evidence, whose pages are looked up, besides the first stage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

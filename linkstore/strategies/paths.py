@@ -1,4 +1,4 @@
-"""From a trail to hits: the path to each document, then its text."""
+"""Makes hits from a trail: the path to each document, then its text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the documents reached are returned, and why none is."""
+"""Which of the documents reached are returned, and why there are none."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def first_found(
 
     Args:
         trail: Of the search; it is told what is left out.
-        ask: The fetch of so many documents; its answer has ``refs``, best first.
+        ask: The fetch of this many documents; its answer has ``refs``, best first.
         k: How many to return at most.
         per_page: How many of one page at most; None, any number.
     """

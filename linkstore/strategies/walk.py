@@ -32,7 +32,7 @@ EXCLUDED_LINKS = "links that link_filter excludes"
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a search starts: found by similarity, by id or by link; and the best similarity seen."""
+    """The starting points of a search (by similarity, by id or by link) and the best similarity seen."""
 
     found: Found
     best: float | None
@@ -49,7 +49,7 @@ def seeds(trail: Trail, k: int, question: Question, controls: Traversing) -> Pla
 
 
 def with_own(trail: Trail, found: Found, question: Question, controls: Traversing) -> Plan[Found]:
-    """What was found to start from, the roots that the question names, and what its own links lead to."""
+    """The starting points: documents found, the roots of the question, and the targets of its own links."""
     plain = found
     if question.roots:
         roots = yield from rooted(trail, question)
@@ -210,7 +210,7 @@ def hop(
 
 
 def departures_of(trail: Trail, frontier: Ints, left: Memberships, controls: Traversing) -> Departures:
-    """How the frontier leaves through the link groups it lies on."""
+    """The link groups of the frontier, and how it leaves through them."""
     kind_weights = np.array([controls.weight_of(kind) for kind in left.kinds], dtype=np.float32)
     return Departures(
         group=left.group,

@@ -17,7 +17,7 @@ from linkstore.vectors import Ints
 
 Doubles = npt.NDArray[np.float64]
 ROUNDS: Final = 40
-"""Of power iteration: at the default damping of 0.6 what is left to change is below 1e-8."""
+"""Number of power iterations; at the default damping of 0.6, the remaining change is below 1e-8."""
 
 
 def walked(

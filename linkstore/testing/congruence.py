@@ -1,4 +1,4 @@
-"""Do two backends answer alike? Random graphs, random searches, and what differs.
+"""Checks that two backends answer alike: random graphs, random searches, and their differences.
 
 Everything follows from a seed, so a failure can be run again::
 

@@ -1,4 +1,4 @@
-"""A backend of plain Python dicts, obviously right and slow: what other backends are held against."""
+"""A backend of plain Python dicts, slow but obviously correct, with which other backends are compared."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def _own(record: Record) -> Record:
 
 
 def _content(record: Record) -> tuple[Any, ...]:
-    """What makes two records the same; as JSON, in which 1, 1.0 and true differ."""
+    """The identity of a record; as JSON, in which 1, 1.0 and true differ."""
     return record.text, json.dumps(record.metadata, sort_keys=True), record.vector.tobytes(), record.links
 
 

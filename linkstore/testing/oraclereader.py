@@ -1,4 +1,4 @@
-"""How the oracle answers a fetch: by looking at every document."""
+"""The reader of the oracle, which answers each fetch by looking at every document."""
 
 from __future__ import annotations
 

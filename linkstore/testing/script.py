@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from linkstore.errors import ScriptError
 
 Said: TypeAlias = str | AIMessage | BaseModel | Mapping[str, Any] | Sequence[Mapping[str, Any]]
-"""What a model may say; see :class:`~linkstore.testing.ScriptedChatModel`."""
+"""An answer of a scripted model; see :class:`~linkstore.testing.ScriptedChatModel`."""
 Answer: TypeAlias = Said | BaseException | type[BaseException] | Callable[[Sequence[BaseMessage]], Any]
 """One entry of a script."""
 Script: TypeAlias = Sequence[Answer] | Callable[[Sequence[BaseMessage]], Any]
@@ -78,7 +78,7 @@ def tool_name(tool: Mapping[str, Any]) -> str | None:
 
 
 def message_of(said: Said, call: ModelCall, number: int) -> AIMessage:
-    """What the script says, as a message; tool calls without an id get one from the number of the call.
+    """An answer of the script as a message; tool calls without an id get one from the number of the call.
 
     Raises:
         ScriptError: If it cannot be an answer to this call.

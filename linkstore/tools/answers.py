@@ -1,4 +1,4 @@
-"""What tools return: text for a model, and the same as data."""
+"""The answers of tools: text for a model, and the same as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool ``schema``: which types of document and kinds of link there are."""
+"""The tool ``schema``: the types of document and kinds of link of a store."""
 
 from __future__ import annotations
 

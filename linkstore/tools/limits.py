@@ -1,4 +1,4 @@
-"""What a tool may do and how much it may return."""
+"""The limits of tools: what they may do and how much they may return."""
 
 from __future__ import annotations
 

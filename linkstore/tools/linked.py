@@ -140,7 +140,7 @@ def _why(id: str, chosen: Sequence[tuple[Neighbour, bool]], large: Sequence[Neig
 
 
 def _remedies(near: Neighbours) -> list[str]:
-    """What the document does have."""
+    """The links that the document does have."""
     found = []
     for name, own in (("forward", near.outgoing), ("backward", near.incoming)):
         kinds = sorted({one.link.kind for one in own if one.ids})

@@ -22,7 +22,7 @@ from linkstore.tools.view import View
 
 NEXT: Final = frozenset({"next", "next_turn"})
 PREVIOUS: Final = frozenset({"previous"})
-"""Kinds and labels of links between what stands beside each other."""
+"""Kinds and labels of links between neighbouring sections and turns."""
 Around = tuple[str | None, str | None]
 """The ids of the documents before and after another."""
 
@@ -105,7 +105,7 @@ def _beside(ids: Sequence[str], id: str | None) -> Around:
 
 
 def _linked(near: Neighbours) -> Around:
-    """By links whose kind or label says that they lead to the next or previous one."""
+    """The neighbours by links whose kind or label says that they lead to the next or previous one."""
     previous = _first(near.outgoing, PREVIOUS) or _first(near.incoming, NEXT)
     return previous, _first(near.outgoing, NEXT) or _first(near.incoming, PREVIOUS)
 

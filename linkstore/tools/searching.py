@@ -133,7 +133,7 @@ def _chains(hit: Hit) -> tuple[Chain, ...]:
 
 
 def _remedies(hits: Hits) -> list[str]:
-    """What could find more; without a minimum, only an empty store or scope finds nothing."""
+    """Advice on finding more; without a minimum, only an empty store or scope finds nothing."""
     if any(cut.reason == "floor" for cut in hits.cuts):
         return ["ask with other words, closer to those of the documents, or with names that they use"]
     return ["there is no document that these tools may read, so other questions find nothing either"]

@@ -1,4 +1,4 @@
-"""What a model is told of each tool, and the arguments that it may pass."""
+"""The descriptions of the tools for a model, and their arguments."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _follow(toolbox: Toolbox) -> _Described:
 
 
 def told(error: LinkStoreError) -> str | None:
-    """What a model is told of an error; None for one that it can do nothing about."""
+    """The message about an error for a model; None for one that it can do nothing about."""
     if isinstance(error, StoreBusyError | StoreUnavailableError):
         return "The store does not answer now. Try again once; then tell the user that it is not available."
     named_kind = isinstance(error, UnknownNameError) and error.sort == "link kind"

@@ -1,4 +1,4 @@
-"""The tools of a store, apart from who calls them: one operation each, driven sync or async."""
+"""The tools of a store, independent of their caller: one operation each, driven sync or async."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tools see of a store."""
+"""The view of a store that the tools have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tools ``add`` and ``delete``, which only a server that is told to offers."""
+"""The tools ``add`` and ``delete``, which a server offers only if it is told to."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Is a store well? Its searches as they happen, and its content when asked.
+"""Watches a store: counts its searches, and checks its content on request.
 
-:class:`Watch` counts the searches of a store that find nothing, fail, take long or fan out, and keeps their
-questions. :class:`Telemetry` reports searches to OpenTelemetry. :func:`examine` checks the content: types
-that no traversal reaches, pages that are stale, links that lead nowhere, names that do not meet.
+:class:`Watch` counts the searches of a store that find nothing, fail, take long or reach many documents, and
+keeps the questions of those that found nothing or failed. :class:`Telemetry` reports searches to
+OpenTelemetry. :func:`examine` checks the content for types that no traversal reaches, stale pages, broken
+links, and different spellings of a name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a checkup of a store says: figures, and findings."""
+"""The result of a checkup of a store: figures, and findings."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def finding(check: str, severity: Severity, text: str, count: int, examples: Ite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkup:
-    """What a store holds, and what needs attention.
+    """The content of a store, and what needs attention.
 
     Args:
         documents: How many documents there are.

@@ -1,4 +1,4 @@
-"""A checkup of a store: coverage, drift, staleness, names and confidence."""
+"""Checks a store: coverage, drift, staleness, names and confidence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from linkstore.store import LinkStore
 
 CHEAP: Final = 20_000
-"""Up to so many documents, the derived data of a store are verified too."""
+"""Maximum number of documents of a store whose derived data are verified too."""
 _EXTERNAL: Final = frozenset({"hyperlink", "citation"})
 """Kinds whose tags are URLs, which may lead to other sites."""
 
@@ -91,7 +91,7 @@ async def aexamine(
 
 
 def _of_schema(store: LinkStore, schema: Schema) -> Iterator[Finding]:
-    """What the recorded schema does not allow."""
+    """The problems under the recorded schema."""
     report = store.check_schema(schema)
     if report.count:
         text = f"problems that version {schema.version} of the schema has with the store: {report.count:,}"
@@ -143,7 +143,7 @@ def _coverage(survey: Survey, schema: Schema | None, dangling: Mapping[str, int]
 
 
 def _dangling(survey: Survey) -> dict[str, int]:
-    """Of each kind, how many links lead to no document; those to other sites are left out."""
+    """The number of dangling links of each kind, without links to other sites."""
     counts: dict[str, int] = {}
     for kind, tag, links in survey.dangling:
         if _should_lead(kind, tag):
@@ -190,7 +190,7 @@ def _stale(store: LinkStore, source: Source, name: str) -> Iterator[Finding]:
 
 
 def _unsound(store: LinkStore) -> Iterator[Finding]:
-    """What ``verify`` finds."""
+    """The findings of ``verify``."""
     for one in store.verify().findings:
         yield finding("sound", "alarm", f"{one.problem}; repair the store", one.count, one.examples)
 

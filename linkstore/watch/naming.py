@@ -1,4 +1,4 @@
-"""Names on links: spellings that do not meet, names that look alike, and how sure their extractor was."""
+"""Names on links: spellings in different link groups, names that look alike, and doubtful names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from linkstore.watch.checkup import EXAMPLES, Finding, finding
 NAME_KINDS: Final = ("entity", "mention")
 """Kinds of link whose tags are names, by default."""
 CONFIDENCE: Final = "confidence"
-"""Where the data of a link say how sure its extractor was, from 0 to 1."""
+"""The key in the data of a link for the confidence of its extractor, from 0 to 1."""
 UNSURE: Final = 0.6
 """A link with less confidence is doubtful."""
 _SLIPS: Final = frozenset({"accents", "spacing", "spelling"})
@@ -43,7 +43,7 @@ class Names:
                 self._look_at(id, link)
 
     def findings(self) -> Iterator[Finding]:
-        """What may be wrong with the names."""
+        """The findings about names."""
         for kind in sorted(self._kinds):
             yield from self._split(kind)
             yield from self._alike(kind)

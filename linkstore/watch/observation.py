@@ -1,4 +1,4 @@
-"""What observers of a store share: they end when they are closed."""
+"""The base of observers of a store, which end when they are closed."""
 
 from __future__ import annotations
 

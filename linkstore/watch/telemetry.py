@@ -1,6 +1,6 @@
-"""The searches of a store as spans and metrics of OpenTelemetry, by its API alone.
+"""Reports the searches of a store as spans and metrics, using only OpenTelemetry's API.
 
-Without an OpenTelemetry SDK that is configured, the API does nothing, and so does this module.
+Without a configured OpenTelemetry SDK, the API does nothing, and neither does this module.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from linkstore.errors import StrategyError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What is kept of a search.
+    """The record of a search.
 
     Args:
         question: In words; empty for a search by a vector.
@@ -83,7 +83,7 @@ class Vitals:
         seconds_p99: 99 % of them took no longer.
         reached_p50: Half of them came to no more documents along links.
         reached_p99: 99 % of them came to no more.
-        reached_most: The widest came to so many.
+        reached_most: The largest number that one search reached.
         types: How many hits were of each document type.
         kinds: How many paths of hits follow each kind of link.
     """

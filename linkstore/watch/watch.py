@@ -1,4 +1,4 @@
-"""A watch over the searches of a store: how many find nothing, how long they take, how wide they fan out."""
+"""Watches the searches of a store: how many find nothing, their times, and how many documents they reach."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOG: Final = logging.getLogger("linkstore.watch")
 
 
 class Watch(Observation):
-    """Watches the searches of a store, whoever asks: methods, retrievers, tools, compilers of contexts.
+    """Watches the searches of a store by its methods, retrievers, tools and context compilers.
 
     It holds figures of the last searches, and the questions of those that found nothing or failed; no
     documents. Any number of threads and tasks may search. Where a figure passes its limit, a warning is
@@ -107,7 +107,7 @@ class Watch(Observation):
 
 
 def _figures(searched: Searched, type_field: str) -> Search:
-    """What is kept of a search."""
+    """The record of a search."""
     hits = searched.hits or ()
     types: Counter[str] = Counter()
     kinds: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""What a client has learned about equalities of filters. It affects how documents are found, not which."""
+"""What a client has learned about equalities of filters. It affects only how documents are found."""
 
 from __future__ import annotations
 

@@ -231,7 +231,7 @@ def _add(into: SavedIndex, keys: Ints, rows: Floats, threads: int) -> None:
 
 
 def _spare(size: int) -> None:
-    """Raise MemoryError if so many bytes are not there: usearch would end the process.
+    """Raise MemoryError if this many bytes are not available; usearch would end the process.
 
     They are asked of the system, as usearch does. The heap may have room where the system has none left.
     """

@@ -1,4 +1,4 @@
-"""A process that builds the index of a store while this one writes: the writer's side.
+"""The index process, from the side of the writer: it builds the index while the writer goes on.
 
 usearch takes the interpreter's lock for each vector that it adds, so it is slow beside a busy Python thread.
 The process opens the store like any other, and takes snapshots, which every process adopts. So a crash of it
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import subprocess
 
 BACKLOG: Final = 5_000
-"""So many documents that the index lacks are a reason to start the process; fewer are added by the writer."""
+"""Number of documents missing in the index from which the process starts; the writer itself adds fewer."""
 AHEAD: Final = 50_000
 """A writer waits while the index lacks more documents than this: each search compares them one by one."""
 STALL_SECONDS: Final = 60.0

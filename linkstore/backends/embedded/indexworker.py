@@ -1,4 +1,4 @@
-"""A process that builds the index of a store while another writes: see :mod:`.indexer`."""
+"""The index process: it builds the index of a store while another process writes. See :mod:`.indexer`."""
 
 from __future__ import annotations
 

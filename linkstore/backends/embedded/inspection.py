@@ -74,7 +74,7 @@ def _record(id: str, text: str, metadata: str, links: str | None, embedding: byt
 
 
 def findings(connection: apsw.Connection, damaged: list[str]) -> Iterator[Finding]:
-    """What is wrong with the store."""
+    """The problems of the store."""
     state = [row[0] for row in connection.execute("PRAGMA quick_check(5)")]
     if state != ["ok"]:
         yield Finding(problem="SQLite finds the database damaged", count=len(state), examples=tuple(state))

@@ -1,4 +1,4 @@
-"""A cache of which links pass a filter on their data, by the entries of a mirror.
+"""A cache of the links that pass a filter on their data, by the entries of a mirror.
 
 Neither the table of links nor the mirror contains link data. A search with such a filter reads them from the
 documents that it reaches; other searches cost nothing extra.

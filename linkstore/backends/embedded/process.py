@@ -79,7 +79,7 @@ class PerProcess:
         return self._state[0] == os.getpid()
 
     def get(self) -> Opened:
-        """What this process has open."""
+        """The open resources of this process."""
         pid, opened = self._state
         return opened if pid == os.getpid() else self._open_in_child()
 

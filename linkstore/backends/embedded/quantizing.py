@@ -13,7 +13,7 @@ from linkstore.vectors import Floats
 Codes = npt.NDArray[np.int8]
 _MOST: Final = 127
 _DEVIATIONS: Final = 8
-"""Components larger than so many times the root mean square of a unit vector's are cut off."""
+"""Components are cut off at this multiple of the root mean square of the components of a unit vector."""
 
 
 def quantized(vectors: Floats) -> Codes:

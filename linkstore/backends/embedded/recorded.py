@@ -43,7 +43,7 @@ def raw_settings(connection: apsw.Connection) -> dict[str, Any]:
 
 
 def counter_problems(connection: apsw.Connection) -> list[str]:
-    """What is wrong with the counters, by themselves and compared with the tables."""
+    """The problems of the counters, by themselves and compared with the tables."""
     settings = raw_settings(connection)
     return problems(settings) or [
         f"the setting {name!r} is {settings[name]}, and the tables have {highest}"
@@ -106,7 +106,7 @@ def decoding(what: str) -> Iterator[None]:
 
 
 def problems(settings: dict[str, Any]) -> list[str]:
-    """What is wrong with the settings by themselves."""
+    """The problems of the settings by themselves."""
     found = [
         f"the setting {name!r} is {settings.get(name)!r}"
         for name in COUNTERS

@@ -1,4 +1,4 @@
-"""What a reader sees within a scope: only the documents that pass a filter, as if nothing else were stored.
+"""A reader within a scope: it sees only the documents that pass a filter, as if there were no others.
 
 :mod:`.verdicts` caches which documents pass. This module caches totals over all of them, for the scopes that
 were used last.

@@ -29,7 +29,7 @@ class StaleStateError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a process has loaded; always replaced as a whole.
+    """The data that a process has loaded; always replaced as a whole.
 
     Args:
         mirror: The columns.

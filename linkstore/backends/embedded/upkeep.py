@@ -125,7 +125,7 @@ class Upkeep:
                 self.take_snapshot()
 
     def catch_up(self, *, settled: bool) -> bool:
-        """In the process that builds the index: do what is due; returns whether anything was.
+        """Do the work that is due, in the process that builds the index; return whether there was any.
 
         Args:
             settled: Whether nobody has written for a while. A smaller growth then suffices for a snapshot.
@@ -136,7 +136,7 @@ class Upkeep:
         return self._growing(settings) and self._alone(self._extend, wait=False) is not None
 
     def complete(self) -> None:
-        """In the process that builds the index: like :meth:`flush`, but an error is raised."""
+        """Flush like :meth:`flush` in the process that builds the index, but raise errors."""
         if self._due(self.database.read(settings_of), None):
             self._alone(lambda: self._write(afresh=False), wait=True)
 

@@ -1,4 +1,4 @@
-"""A cache of which documents pass a filter.
+"""A cache of the documents that pass a filter.
 
 The metadata of a mirror's row never change (an update makes a new row), so a verdict stays valid.
 """

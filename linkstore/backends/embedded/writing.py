@@ -30,7 +30,7 @@ FIND_GROUPS: Final = (
 _INSERT_LINKS: Final = "INSERT INTO link VALUES (?, ?, ?, ?, ?)"
 _ABSENT: Final = (0, b"")
 _LINKS_AT_ONCE: Final = 64
-"""Most rows are links: so many in one statement take two thirds of the time of one in each."""
+"""Rows in one statement. Most are links, which take two thirds of the time of single statements."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class Block(NamedTuple):
     ahead: bool = False
 
     def placed(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Where its anchors and its links stand; at its start if that is not known."""
+        """The places of its anchors and links; at its start if they are not known."""
         places = self.places or (0,) * (len(self.anchors) + len(self.links))
         return places[: len(self.anchors)], places[len(self.anchors) :]
 

@@ -72,8 +72,8 @@ class FolderSource:
     Args:
         path: The folder.
         settings: How pages are read.
-        prefix: Where the folder lies beside others in the store, such as ``"3.13"``: the ids and tags of
-            its pages begin with it.
+        prefix: Path below which the folder is stored, next to other sources, such as ``"3.13"``. The ids
+            and tags of its pages begin with it.
 
     Raises:
         SourceNotFoundError: If there is no such folder.
@@ -248,8 +248,8 @@ def index_folder(
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
         path: The folder.
         source: Names the folder within the store; default its absolute path.
-        prefix: Where the folder lies beside others in the store, such as ``"3.13"``: the ids and tags of
-            its pages begin with it, and ``metadata["site"]`` of its documents says it.
+        prefix: Path below which the folder is stored, next to other sources, such as ``"3.13"``. The ids
+            and tags of its pages begin with it, and ``metadata["site"]`` of its documents is the prefix.
         links: Names of link extractors, or extractors.
         settings: How pages are read.
         progress: Called after each page.
@@ -280,7 +280,7 @@ def heads_of(files: Iterable[PageFile]) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 def content_of(file: PageFile, most: int) -> bytes | BadInput:
-    """What a file holds, or why that cannot be said."""
+    """The content of a file, or the reason why it cannot be read."""
     try:
         return file.read(most)
     except UnreadablePageError as error:

@@ -1,4 +1,4 @@
-"""Sphinx's ``objects.inv``: which names a built site documents, and where.
+"""Sphinx's ``objects.inv``: the names that a built site documents, and their places.
 
 The format is that of Sphinx's ``InventoryFile``, version 2: four lines of text, then a zlib stream with a
 line ``name domain:role priority uri title`` for each object, where ``$`` at the end of the uri stands for

@@ -1,4 +1,4 @@
-"""From a file of HTML to a page's title, URLs and blocks."""
+"""Reads a page's title, URLs and blocks from a file of HTML."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from linkstore.ingest.html.blocks import Block
 from linkstore.ingest.html.reading import read_blocks
 
 _MAIN: Final = "main, [role=main], article, .body, .document"
-"""What site builders put the main content in."""
+"""Elements in which site builders put the main content."""
 _SURE: Final = 0.5
 _PROBABLE: Final = 0.75
 """How much of the page's text that is not in links it must hold: names are used for other things too."""
@@ -38,7 +38,7 @@ class UnreadablePageError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageContent:
-    """What a page says.
+    """The content of a page.
 
     Args:
         title: Its main heading, else its ``<title>``; may be empty.
@@ -85,7 +85,7 @@ def parsed(text: str) -> Tree:
 
 
 def page_content(tree: Tree, *, title: str = "", bare: bool = False) -> PageContent:
-    """What a parsed page says.
+    """The content of a parsed page.
 
     Args:
         tree: The page; changed while it is read.
@@ -160,7 +160,7 @@ def _is_bare(blocks: list[Block]) -> bool:
 
 
 def _main(tree: Tree) -> dict[int, float]:
-    """What may hold the main content, the surest first, and how much it must hold."""
+    """The elements that may be the main content, the most certain first, with their minimum share."""
     found: dict[str, list[Node]] = {"main": [], "role": [], "article": [], "body": [], "document": []}
     for node in tree.css(_MAIN):
         attributes = node.attributes

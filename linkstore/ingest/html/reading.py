@@ -42,7 +42,7 @@ _INLINE_NAMES: Final = (
 )
 _INLINE: Final = frozenset(_INLINE_NAMES.split())
 _APART: Final = SILENT | BLOCKS | {"br"}
-"""What keeps the parser from reading an element's text in one go."""
+"""Elements that prevent the parser from reading a text in one go."""
 _LEADS: Final = {"li": "- ", "dd": ""}
 _MAX_DEPTH: Final = 128
 """Elements nested deeper are read as one block of text; Python's stack would not hold them."""
@@ -56,7 +56,7 @@ _LONGEST_LEAD: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read of a page.
+    """The content read from a page.
 
     Args:
         blocks: In order, without link noise.

@@ -1,8 +1,8 @@
-"""Old URLs of a built site: pages that only send the reader on, and files of redirects.
+"""Old URLs of a built site: pages that only redirect, and files of redirects.
 
-A page sends its reader on by ``<meta http-equiv="refresh">`` (HTML Living Standard, section 4.2.5.3). A
-``_redirects`` file (Netlify, Cloudflare Pages) or ``redirects`` file has a line ``from to [status]`` each;
-those with wildcards, placeholders or conditions, which name no single page, are left out.
+A page redirects by ``<meta http-equiv="refresh">`` (HTML Living Standard, section 4.2.5.3). A ``_redirects``
+file (Netlify, Cloudflare Pages) or ``redirects`` file has one line ``from to [status]`` for each redirect.
+Lines with wildcards, placeholders or conditions are left out, because they do not name a single page.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from linkstore.ingest.sources import PageFile
 from linkstore.urls import Site, split_tag
 
 FILES: Final = ("_redirects", "redirects", "_redirects.txt", "redirects.txt")
-"""What files of redirects are called, at the root of the site."""
+"""The names of files of redirects, at the root of the site."""
 
 _REFRESH: Final = re.compile(rb"http-equiv\s*=\s*[\"']?refresh", re.IGNORECASE)
 _TARGET: Final = re.compile(
     r"\s*(\d{0,9})[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?([\"']?)(.*)\2\s*", re.IGNORECASE | re.DOTALL
 )
 _NOT_FOR_ALL: Final = "script, style, noscript, template"
-"""What is not text, or is only for browsers without scripts."""
+"""Elements that are not text, or are only for browsers without scripts."""
 _SENDING: Final = frozenset({"301", "302", "303", "307", "308"})
 _LOOKED_AT: Final = 4096
 _MOST_TEXT: Final = 400
@@ -42,7 +42,7 @@ _LONGEST_WAY: Final = 16
 
 
 def refresh_target(content: bytes) -> str | None:
-    """Where a page sends its reader on, if that is all it does.
+    """The target of a page that only redirects.
 
     Args:
         content: HTML.
@@ -98,7 +98,7 @@ def _redirect(line: str) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redirects:
-    """What leads to the pages of a site by old URLs.
+    """The old URLs of the pages of a site.
 
     Args:
         stubs: Those of the pages that only send the reader on to another one, by URL.
@@ -153,7 +153,7 @@ def _add(ways: dict[str, str], start: str | None, end: str | None) -> None:
 
 
 def _end(start: str, ways: Mapping[str, str], stays: AbstractSet[str]) -> str | None:
-    """Where a chain of redirects ends; None if that is not a page, or the chain is a circle or too long."""
+    """The end of a chain of redirects; None if it is not a page, or the chain is a circle or too long."""
     if start in stays:
         return None
     here = ways.get(start)
@@ -165,7 +165,7 @@ def _end(start: str, ways: Mapping[str, str], stays: AbstractSet[str]) -> str | 
 
 
 def _sent_on(file: PageFile) -> str | None:
-    """Where a page sends its reader on; None if it stays, or cannot be read."""
+    """The target of the redirect of a page; None if it has none, or cannot be read."""
     if file.is_markdown:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What a few pages of a folder tell of all of them: text that most share, and how links name pages."""
+"""Surveys a sample of the pages of a folder: text that most of them share, and how links name pages."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from linkstore.ingest.html.pages import PageContent
 from linkstore.urls import Site, split_tag
 
 SAMPLE: Final = 16
-"""How many pages are looked at."""
+"""Number of pages in the sample."""
 LARGEST: Final = 2**17
-"""Larger pages, in bytes, are not looked at."""
+"""Maximum size in bytes of a page in the sample."""
 
 _FEWEST: Final = 8
 _SHARE: Final = 0.6
@@ -28,7 +28,7 @@ _PLAIN: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Chrome:
-    """What most pages of a site begin and end with: menus, banners, notices.
+    """The common beginnings and ends of most pages of a site: menus, banners, notices.
 
     Args:
         heads: Blocks at the beginning, each as its level and text.
@@ -45,7 +45,7 @@ class Chrome:
 
     @classmethod
     def find(cls, pages: Sequence[PageContent]) -> Chrome:
-        """What most of some pages begin and end with; nothing if they are too few to tell."""
+        """The common beginnings and ends of pages; nothing if there are too few pages to tell."""
         if len(pages) < _FEWEST:
             return cls()
         heads = _shared([page.blocks[:_HEAD] for page in pages])
@@ -67,7 +67,7 @@ class Chrome:
         return replace(page, blocks=blocks, left_out=page.left_out + left_out)
 
     def _begin(self, blocks: Sequence[Block]) -> int:
-        """Where the page itself begins; a heading counts as chrome only if chrome follows it."""
+        """The position where the page itself begins; a heading counts as chrome only if chrome follows it."""
         start = plain = 0
         for number, block in enumerate(blocks):
             plain += not block.level and not _is_menu(block)
@@ -78,7 +78,7 @@ class Chrome:
         return start
 
     def _end(self, blocks: Sequence[Block]) -> int:
-        """Where the page itself ends: before menus, and before few other blocks below one heading at most."""
+        """The end of the page itself: before menus, or before a few blocks below one heading."""
         end, plain, headed = len(blocks), 0, False
         for number in range(len(blocks) - 1, -1, -1):
             block = blocks[number]

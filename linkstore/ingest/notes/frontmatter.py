@@ -1,4 +1,4 @@
-"""YAML front matter: what stands between ``---`` lines at the start of a page of Markdown."""
+"""YAML front matter: the text between ``---`` lines at the beginning of a page of Markdown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BETWEEN_TAGS: Final = re.compile(r"[,\s]+")
 _MOST_URLS: Final = 100
 _MERGES: Final = re.compile(r"<<\s*:|!!merge")
 _UNFIT: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What PyYAML raises, beside its own errors, for a value that its tag does not fit: ``!!timestamp soon``."""
+"""What PyYAML raises, besides its own errors, for a value that does not fit its tag: ``!!timestamp soon``."""
 LONGEST: Final = 64 * 2**10
 """Characters of front matter that are read."""
 

@@ -1,4 +1,4 @@
-"""From a file of Markdown to a page's title and blocks, by way of HTML."""
+"""Reads a page's title and blocks from a file of Markdown, by way of HTML."""
 
 from __future__ import annotations
 

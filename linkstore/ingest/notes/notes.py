@@ -1,4 +1,4 @@
-"""Which note of a vault a link means, by the rules of Obsidian and of sites built from Markdown.
+"""Resolves the links of a vault, by the rules of Obsidian and of sites built from Markdown.
 
 For ``[[Note]]`` Obsidian takes, in this order: the note at exactly this path in the vault, the one in the
 folder of the page with the link, and the one with the shortest path (as observed on Obsidian 1.13.7 by
@@ -17,7 +17,7 @@ from typing import Final
 from urllib.parse import unquote
 
 _MOST_FOLDERS: Final = 32
-"""A note is found by so many of the last parts of its path; by more only if that is all of it."""
+"""Number of last parts of its path by which a note is found; by more only if that is the whole path."""
 _INDEX_NAMES: Final = ("index", "readme")
 
 

@@ -1,4 +1,4 @@
-"""What a line of Markdown is made of, and what a dialect of Markdown makes of it."""
+"""The pieces of a line of Markdown, and how a dialect of Markdown changes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of any kind as plain JSON, which is all that metadata holds."""
+"""Converts values of any kind to plain JSON, the only form that metadata can have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the events of a Markdown parser to HTML whose headings have ids.
+"""Renders the events of a Markdown parser as HTML whose headings have ids.
 
 The parser is pulldown-cmark, by way of pyromark, whose time and memory grow with the length of any text. Its
 events, and the HTML, take time for each element, so that the number of elements is bounded.

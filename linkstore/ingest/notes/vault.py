@@ -59,7 +59,7 @@ class VaultSource:
     Args:
         path: The vault's folder.
         settings: How pages are read.
-        prefix: Where the vault lies beside other sources in the store; see :func:`index_folder`.
+        prefix: Path below which the vault is stored, next to other sources; see :func:`index_folder`.
 
     Raises:
         SourceNotFoundError: If there is no such folder.
@@ -180,7 +180,7 @@ def index_vault(
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
         path: The vault's folder.
         source: Names the vault within the store; default its absolute path.
-        prefix: Where the vault lies beside other sources in the store; see :func:`index_folder`.
+        prefix: Path below which the vault is stored, next to other sources; see :func:`index_folder`.
         links: Names of link extractors, or extractors.
         settings: How pages are read.
         progress: Called after each note.

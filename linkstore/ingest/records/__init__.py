@@ -1,1 +1,1 @@
-"""Documents that come ready: JSON lines and what other loaders made."""
+"""Sources of finished documents: JSON lines, and the documents of other loaders."""

@@ -1,4 +1,4 @@
-"""A file of JSON lines as a source: one document a line."""
+"""A file of JSON lines as a source: one document per line."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class JsonlSource:
 
     Args:
         path: The file.
-        prefix: Where the documents lie beside other sources in the store; see :func:`index_folder`.
+        prefix: Path below which the documents are stored, next to other sources; see :func:`index_folder`.
         claims: Which URLs a document may have; see :func:`index_jsonl`.
 
     Raises:
@@ -139,7 +139,7 @@ def index_jsonl(
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
         path: The file.
         source: Names the file within the store; default its absolute path.
-        prefix: Where the documents lie beside other sources in the store; see :func:`index_folder`.
+        prefix: Path below which the documents are stored, next to other sources; see :func:`index_folder`.
         links: Names of link extractors, or extractors; of these, those that read documents are asked.
         claims: Whether a document is believed that says to be a page of another site than the first
             document with a URL: see :mod:`linkstore.ingest.claims`. One that is not answers to its id.

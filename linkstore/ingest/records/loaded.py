@@ -26,7 +26,7 @@ from linkstore.text import without_surrogates
 from linkstore.urls import Site
 
 _ORIGINS: Final = ("source", "url", "file_path")
-"""Where loaders say what a document was loaded from, the most common first."""
+"""The metadata keys for the origin of a document, the most common first."""
 
 
 class DocumentsSource:
@@ -39,7 +39,7 @@ class DocumentsSource:
     Args:
         documents: Any iterable; read once.
         name: Names the source within the store.
-        prefix: Where the documents lie beside other sources in the store; see :func:`index_folder`.
+        prefix: Path below which the documents are stored, next to other sources; see :func:`index_folder`.
         claims: Which URLs a document may have; see :func:`index_documents`.
 
     Raises:
@@ -123,7 +123,7 @@ def index_documents(
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
         documents: Any iterable; read once, and not held.
         source: Names them within the store: the same name replaces what was there under it.
-        prefix: Where the documents lie beside other sources in the store; see :func:`index_folder`.
+        prefix: Path below which the documents are stored, next to other sources; see :func:`index_folder`.
         links: Names of link extractors, or extractors; of these, those that read documents are asked.
         claims: Whether a document is believed that says to be a page of another site than the first
             document with a URL: see :mod:`linkstore.ingest.claims`.
@@ -150,7 +150,7 @@ def _is_own(link: Mapping[str, Any], id: str, claims: Claims) -> bool:
 
 
 def _origin(document: Document) -> str:
-    """What a document was loaded from; empty if it does not say."""
+    """The origin of a document; empty if it is not known."""
     found = (document.metadata.get(key) for key in _ORIGINS)
     return next((str(one) for one in found if one), "")
 

@@ -1,4 +1,4 @@
-"""Websites as sources of pages: fetched politely, and only from where it is safe to fetch.
+"""Websites as sources of pages, fetched politely, and only from safe addresses.
 
 Needs the extra ``web``.
 """

@@ -1,4 +1,4 @@
-"""Asking politely: not too often, again where that may help, and not again where the server is gone."""
+"""Requests politely: at a limited rate, with retries only where they may help."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Client:
         self._failures = 0
 
     def slow_down(self, interval: float) -> None:
-        """Leave at least so many seconds between requests from now on.
+        """Leave at least this many seconds between requests from now on.
 
         Raises:
             FetchError: If that takes more patience than there is.

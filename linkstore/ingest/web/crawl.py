@@ -36,7 +36,7 @@ Offer = SourcePage | BadInput
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visitor:
-    """What it takes to ask a site.
+    """Everything that requests to a site need.
 
     Args:
         client: Makes the requests.

@@ -1,10 +1,10 @@
-"""Where the URLs of a site lead: to a page, to another URL, or nowhere."""
+"""What each URL of a site leads to: a page, another URL, or nothing."""
 
 from __future__ import annotations
 
 
 class Ends:
-    """What became of each URL that was visited; URLs go by their keys (:meth:`Scope.key`)."""
+    """The outcome of each URL that was visited; URLs are named by their keys (:meth:`Scope.key`)."""
 
     def __init__(self) -> None:
         self._ends: dict[str, str | None] = {}

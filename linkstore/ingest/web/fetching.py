@@ -1,4 +1,4 @@
-"""The one place where linkstore asks a web server: every request of a crawl goes through ``fetch``."""
+"""The only place where linkstore sends requests to a web server: all requests go through ``fetch``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """What a server answered.
+    """The answer of a server.
 
     Args:
         url: The URL that answered, after redirects.
@@ -88,7 +88,7 @@ class Fetcher:
         user_agent: What the requests say they come from.
         limits: How much a server may take.
         allow_private: Whether loopback and private addresses may be asked.
-        ports: Ports that may be asked beside 80 and 443.
+        ports: Allowed ports besides 80 and 443.
         network: How to resolve and connect.
     """
 

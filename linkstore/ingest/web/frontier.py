@@ -1,4 +1,4 @@
-"""The URLs of a site that are still to be asked."""
+"""The URLs of a site that are still to be requested."""
 
 from __future__ import annotations
 

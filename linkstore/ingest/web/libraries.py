@@ -1,4 +1,4 @@
-"""What indexing a website needs beyond the default install. Importing this needs the extra ``web``."""
+"""The libraries for websites, which the default install lacks. Importing this needs the extra ``web``."""
 
 from __future__ import annotations
 

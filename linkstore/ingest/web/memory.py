@@ -1,4 +1,4 @@
-"""What is remembered of a page from one run to the next: it is the page's digest in the store."""
+"""What one run records about a page for the next one, as the page's digest in the store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_NAMES: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """What is known of a page that was stored.
+    """The record of a stored page.
 
     Args:
         how: Hash of what else its documents depend on: how it was found and read.
@@ -58,7 +58,7 @@ class Memory:
 
 
 def recalled(digest: str) -> Memory | None:
-    """What a digest says; None if it was not written by this version."""
+    """The record in a digest; None if it was not written by this version."""
     try:
         found: Any = orjson.loads(digest)
         return Memory(**{**found, **{name: tuple(found[name]) for name in _LISTS}})
@@ -76,7 +76,7 @@ def remembered(
     aliases: tuple[str, ...] = (),
     children: tuple[str, ...] = (),
 ) -> Memory:
-    """What to remember of a page.
+    """The record of a page.
 
     Args:
         how: Hash of what else its documents depend on.

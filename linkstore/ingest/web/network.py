@@ -1,4 +1,4 @@
-"""Connections that lead where they were checked to lead, and end when their time is up."""
+"""Connections that lead only to checked addresses, and end when their time is up."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def resolve(host: str, port: int) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """What a crawler needs of its machine; tests give their own.
+    """The system functions that a crawler needs; tests replace them.
 
     Args:
         resolve: The IP addresses of a host, for a port.
         connect: Makes connections to IP addresses.
         ssl_context: What certificates are checked by; default the system's authorities.
         clock: Seconds that pass.
-        sleep: Waits so many seconds.
+        sleep: Waits this many seconds.
     """
 
     resolve: Callable[[str, int], Sequence[str]] = resolve

@@ -1,4 +1,4 @@
-"""From a response to what its page says, and where it leads."""
+"""Reads the content and the links of a page from a response."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FRAMES: Final = "frame[src], iframe[src]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPage:
-    """What a response says.
+    """The content of a response.
 
     Args:
         content: What it says, or why it cannot be read.
@@ -44,7 +44,7 @@ def is_html(headers: Mapping[str, str]) -> bool:
 
 
 def read_web_page(response: Response, *, encoding: str) -> WebPage:
-    """What a response says. Its links are read even if its text cannot be.
+    """The content of a response. Its links are read even if its text cannot be.
 
     Args:
         response: Holds HTML. A byte-order mark wins over the charset of its header, and that over what

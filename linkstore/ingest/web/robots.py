@@ -1,4 +1,4 @@
-"""What robots.txt files say (RFC 9309)."""
+"""Reads robots.txt files (RFC 9309)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linkstore.ingest.web.targets import read_target
 
 _SERVER_ERROR: Final = 500
 _READ: Final = 500 * 1024
-"""Crawlers must read at least so many bytes of a robots.txt; what follows is not read."""
+"""Crawlers must read at least this many bytes of a robots.txt; what follows is not read."""
 
 
 class Robots:
@@ -24,7 +24,7 @@ class Robots:
     Args:
         client: Asks for the files, and is slowed down as they wish.
         user_agent: The user agent that they apply to.
-        ports: Ports that may be asked beside 80 and 443.
+        ports: Allowed ports besides 80 and 443.
     """
 
     def __init__(self, client: Client, user_agent: str, ports: frozenset[int] = frozenset()) -> None:

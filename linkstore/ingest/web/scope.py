@@ -1,4 +1,4 @@
-"""Which URLs belong to a crawl, and under which name."""
+"""Decides which URLs belong to a crawl, and under which names."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Scope:
         self._allow = _any_of(settings.allow) if settings.allow else None
 
     def key(self, url: str) -> str | None:
-        """What a page is known by within the site: its tag, without fragment; None if it is not crawled.
+        """The key of a page within the site: its tag, without fragment; None if it is not crawled.
 
         Args:
             url: As it would be asked.

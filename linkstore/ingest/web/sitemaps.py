@@ -36,7 +36,7 @@ _LOOKED_AT: Final = 1024
 
 @dataclass(slots=True)
 class Sitemap:
-    """What a sitemap lists.
+    """The entries of a sitemap.
 
     Args:
         pages: URLs of pages.
@@ -61,7 +61,7 @@ def is_sitemap(body: bytes) -> bool:
 
 
 def read_sitemap(body: bytes) -> Sitemap:
-    """What a sitemap lists.
+    """The entries of a sitemap.
 
     A document type, by which entities could be defined, is refused: no sitemap has one.
 

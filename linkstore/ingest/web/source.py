@@ -72,7 +72,7 @@ class WebSource:
         return LatePages(self, self._visitor, self._late, self._bad) if self._late else None
 
     def _seeds(self) -> Iterator[str | BadInput]:
-        """What sitemaps list: the one that was given; else those that robots.txt names, or /sitemap.xml."""
+        """The entries of sitemaps: the one that was given; else those in robots.txt, or /sitemap.xml."""
         client, robots, url = self._visitor.client, self._visitor.robots, self._start.url
         if self._is_sitemap:
             yield from listed(client, (), allowed=robots.allows, given=self._start)
@@ -180,7 +180,7 @@ def _asked(name: str) -> str:
 
 
 def _in_letters(offered: SourcePage | BadInput) -> SourcePage | BadInput:
-    """What is offered, named in its own letters, as the pages of folders are."""
+    """The offered page, named in its own letters, like the pages of folders."""
     if isinstance(offered, SourcePage):
         return replace(offered, url=readable_url(offered.url))
     hidden = offered.hides and readable_url(offered.hides)

@@ -1,4 +1,4 @@
-"""A wiki page read: its blocks, categories and references."""
+"""A wiki page as it was read: its blocks, categories and references."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Citation templates as text, from which an extractor tells which work is cited."""
+"""Citation templates as text, from which an extractor recognizes the cited work."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class DumpPage:
 
 
 def read_siteinfo(path: Path) -> SiteInfo:
-    """What a dump says of its wiki, on its first lines.
+    """The information about the wiki in the first lines of a dump.
 
     Raises:
         SourceNotFoundError: If there is no such file, or it is not a dump.
@@ -157,7 +157,7 @@ class _Draft:
 
 @dataclass(slots=True)
 class _Site:
-    """What the dump says of its wiki, in the making."""
+    """The information about the wiki, while it is read."""
 
     language: str = ""
     said: dict[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The text of ``[[File:…]]``: its caption, if readers see it beside the text."""
+"""The text of ``[[File:…]]``: its caption, if readers see one."""
 
 from __future__ import annotations
 

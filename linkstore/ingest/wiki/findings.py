@@ -1,4 +1,4 @@
-"""What a scan of wikitext finds."""
+"""The findings of a scan of wikitext."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is open while wikitext is scanned: links, templates and tags that may still close."""
+"""The open constructs during a scan of wikitext: links, templates and tags that may still be closed."""
 
 from __future__ import annotations
 

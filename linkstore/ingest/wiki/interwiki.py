@@ -1,6 +1,6 @@
-"""Interwiki prefixes: where ``[[wikt:word]]`` and ``[[fr:Titre]]`` lead.
+"""Interwiki prefixes: the targets of ``[[wikt:word]]`` and ``[[fr:Titre]]``.
 
-Dumps do not hold a wiki's interwiki table. Known here are the prefixes of Wikimedia's projects
+Dumps do not contain a wiki's interwiki table. This module knows the prefixes of Wikimedia's projects
 (https://meta.wikimedia.org/wiki/Interwiki_map); settings add those of other wikis.
 """
 
@@ -79,7 +79,7 @@ class InterwikiMap:
 
     Args:
         site: The wiki.
-        further: Addresses with ``$1`` by prefix, beside those of Wikimedia.
+        further: Addresses with ``$1`` by prefix, besides those of Wikimedia.
     """
 
     def __init__(self, site: SiteInfo, further: Mapping[str, str]) -> None:

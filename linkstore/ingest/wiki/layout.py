@@ -1,4 +1,4 @@
-"""From marked text to blocks, line by line: headings, paragraphs, list items, table rows."""
+"""Makes blocks from marked text, line by line: headings, paragraphs, list items, table rows."""
 
 from __future__ import annotations
 

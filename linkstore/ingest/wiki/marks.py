@@ -1,7 +1,7 @@
-"""Characters that stand in scanned text for what is not text.
+"""Characters in scanned text that mark the places of links, templates and tags.
 
-No XML can hold them, so a page of a dump cannot either. A link and an anchor are kept in lists in the order
-of their marks; text may be dropped on the way, marks may not.
+XML cannot contain these characters, so no page of a dump does. Links and anchors are kept in lists, in the
+order of their marks; so text may be dropped during a scan, but marks may not.
 """
 
 from __future__ import annotations

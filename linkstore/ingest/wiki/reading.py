@@ -1,4 +1,4 @@
-"""From the wikitext of an article to chunks."""
+"""Makes chunks from the wikitext of an article."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from linkstore.links import Link
 from linkstore.urls import Site, quote_fragment
 
 WITH_SECTIONS: Final = 16
-"""Of so many redirects to a page, by title, ``[[Redirect#Section]]`` leads to the section too."""
+"""Number of redirects to a page, by title, for which ``[[Redirect#Section]]`` leads to the section too."""
 NAMED: Final = 64
 """So many redirects of a page are named in the metadata of its documents."""
 

@@ -1,4 +1,4 @@
-"""The works that the references of a page cite, told by the installed citation extractor."""
+"""The works that the references of a page cite, found by the installed citation extractor."""
 
 from __future__ import annotations
 

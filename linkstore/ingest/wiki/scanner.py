@@ -1,8 +1,9 @@
-"""Wikitext, read once from left to right: links, templates, tags and references become marked text.
+"""Scans wikitext once from left to right: links, templates, tags and references become marked text.
 
-The scanner keeps a stack of what is open. What closes is replaced by what it shows; what never closes was
-no markup and stays as it is written. So nothing is read twice, and any text takes time in proportion to its
-length. The rules are those of MediaWiki's preprocessor and parser, as far as readers see them.
+The scanner keeps a stack of open constructs. A construct that is closed is replaced by its visible text; one
+that is never closed is not markup and stays as it is written. So nothing is read twice, and the time is
+proportional to the length of the text. The rules are those of MediaWiki's preprocessor and parser, as far as
+readers see them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a wiki is called, where it lies, and its namespaces."""
+"""A wiki's name, address and namespaces."""
 
 from __future__ import annotations
 

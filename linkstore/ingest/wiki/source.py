@@ -63,7 +63,7 @@ class WikiSource:
     Args:
         path: The dump, ``.xml`` or ``.xml.bz2``.
         settings: How it is read.
-        prefix: Where the wiki lies beside others in the store, such as ``"en"``.
+        prefix: Path below which the wiki is stored, next to other sources, such as ``"en"``.
         cite: Whether to link to the works that references cite.
 
     Raises:
@@ -176,7 +176,7 @@ def index_wiki(
         path: The dump, ``.xml`` or ``.xml.bz2``.
         source: Names the wiki within the store; default the dump's absolute path. Give the same name to
             the next dump of the wiki, and only what changed is indexed.
-        prefix: Where the wiki lies beside others in the store, such as ``"en"``.
+        prefix: Path below which the wiki is stored, next to other sources, such as ``"en"``.
         links: Names of link extractors, or extractors; with ``"citation"`` also footnotes are read.
         settings: How the dump is read.
         namespaces: Numbers of the namespaces to index, in place of those of the settings.

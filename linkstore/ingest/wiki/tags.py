@@ -1,4 +1,4 @@
-"""HTML and extension tags of wikitext, by what becomes of them."""
+"""HTML and extension tags of wikitext, grouped by how they are treated."""
 
 from __future__ import annotations
 

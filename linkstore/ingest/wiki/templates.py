@@ -1,7 +1,7 @@
-"""What well-known templates show; of all others nothing is shown but what links to other pages.
+"""The text of well-known templates; other templates yield only their links to pages.
 
-Templates are programs of the wiki, and a dump of its articles does not even hold them. Those that stand in
-the middle of sentences on most wikis have rules here, each a row of a table.
+Templates are programs of the wiki, and a dump of its articles does not contain them. Those that most wikis
+use within sentences have rules here, each a row of a table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""MediaWiki's rules for titles: what ``[[…]]`` names.
+"""MediaWiki's rules for titles: the page that ``[[…]]`` names.
 
 They follow ``MediaWikiTitleCodec`` and https://www.mediawiki.org/wiki/Help:Links: entities and
 percent-encoding are decoded, underscores are spaces, the first letter is a capital where the namespace

@@ -41,7 +41,7 @@ class ZimSource:
     Args:
         path: The file.
         settings: How pages are read.
-        prefix: Where the pages lie beside other sources in the store; see :func:`index_folder`.
+        prefix: Path below which the pages are stored, next to other sources; see :func:`index_folder`.
 
     Raises:
         MissingLibzimError: If libzim is not installed.
@@ -138,7 +138,7 @@ def index_zim(
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
         path: The file.
         source: Names the file within the store; default its absolute path.
-        prefix: Where the pages lie beside other sources in the store; see :func:`index_folder`.
+        prefix: Path below which the pages are stored, next to other sources; see :func:`index_folder`.
         links: Names of link extractors, or extractors.
         settings: How pages are read.
         progress: Called after each page.

@@ -1,6 +1,6 @@
 """Which items of a LangGraph store have expired.
 
-An item with a time to live expires so many minutes after it was last put or read. Reads are recorded as
+An item with a time to live expires that many minutes after it was last put or read. Reads are recorded as
 accesses of its document, which rewrites nothing; so the time is derived and not stored.
 """
 

@@ -1,4 +1,4 @@
-"""Where an item of a LangGraph store is kept: ids of its documents, and the links of its namespaces.
+"""Where an item of a LangGraph store is stored: ids of its documents, and the links of its namespaces.
 
 Ids and tags are JSON arrays, so that labels and keys may have any characters: ``["users", "ann"]`` and
 ``["users/ann"]`` differ, and no label is the prefix of another.
