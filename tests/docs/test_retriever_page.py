@@ -15,6 +15,7 @@ from linkstore.searchoptions import SearchOptions
 from linkstore.store.options import TAKES
 from linkstore.store.retrieving import StoreRetriever
 from linkstore.strategies import DEFAULT_STRATEGY, AllPaths, Eager, Mmr, PageRank, Similarity, Words
+from linkstore.strategies.pagerank import TRUST
 
 PAGE = ROOT / "docs" / "reference" / "retriever.md"
 STRATEGIES = (PageRank, Eager, Mmr, AllPaths, Similarity, Words)
@@ -112,3 +113,10 @@ def test_a_row_that_is_missing_or_says_another_default_is_noticed() -> None:
     assert known["k", "search"] == known["k", "Words"] == "10"
     assert known["fetch_k", "mmr"] == "20"
     assert ("start_k", "traversal") not in known
+
+
+def test_the_weights_of_kinds_are_those_of_page_rank() -> None:
+    (meaning,) = (row[3] for row in rows("arguments") if row[0] == "`kinds`")
+    assert {
+        kind: float(weight) for kind, weight in re.findall(r"`(\w+)` links[^,]*? ([\d.]+\d)", meaning)
+    } == TRUST
