@@ -27,9 +27,9 @@ NAME_COUNTS: Final = 2
 POSTINGS: Final = 20_000
 """Maximum number of documents, in total, in which the words of a question are looked up."""
 QUESTION_WORDS: Final = 128
-"""So many different words of a question are looked up, the first ones."""
+"""Number of different words of a question that are looked up, the first ones."""
 QUESTION_CHARACTERS: Final = 16_384
-"""So much of a question is searched for words and names."""
+"""Number of characters of a question that are searched for words and names."""
 LONGEST_WORD: Final = 64
 """Longer words, in characters, are ignored."""
 Counts = TypeVar("Counts", float, npt.NDArray[np.float64])

@@ -34,7 +34,7 @@ def are_ordinary(kind: object, tag: object, direction: object, label: object, we
 
 
 def problem_of(kind: object, tag: object, direction: object, label: object, weight: object) -> str | None:
-    """What is wrong with a link's fields, or None."""
+    """The problem with a link's fields, or None."""
     for name, value in (("kind", kind), ("tag", tag)):
         problem = _name_problem(value)
         if problem:
@@ -51,7 +51,7 @@ def problem_of(kind: object, tag: object, direction: object, label: object, weig
 
 
 def _name_problem(value: object) -> str | None:
-    """What is wrong with a kind or tag, or None."""
+    """The problem with a kind or tag, or None."""
     if type(value) is not str or not value:
         return "must be a non-empty string"
     if "\0" in value:

@@ -42,7 +42,7 @@ def haystack(text: str) -> bytes:
 
 
 def needle(words: str) -> bytes:
-    """What to search for in a haystack to find these words, which are joined by single spaces."""
+    """The bytes to search for in a haystack to find these words, which are joined by single spaces."""
     return b" %b " % words.replace(" ", "  ").encode()
 
 
@@ -103,7 +103,7 @@ def _folded(character: str) -> str | None:
 
 
 def _places(text: str) -> tuple[Sequence[int], Sequence[int], bool]:
-    """Where each word of a text starts and ends, and whether these are surely the words of its haystack."""
+    """The start and end of each word of a text, and whether these are surely the words of its haystack."""
     words = _spaced(text)
     if words is None:
         spans = [match.span() for match in written_words(text)]

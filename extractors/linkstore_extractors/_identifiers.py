@@ -121,7 +121,7 @@ def _matches(rule: Identifier, text: str, lowered: str) -> Iterator[re.Match[str
 
 
 def _listed(text: str, lowered: str) -> Iterator[Mention]:
-    """What a list names, as in "RFCs 2616, 7230 and 9110"."""
+    """The identifiers in a list, such as "RFCs 2616, 7230 and 9110"."""
     if "rfcs" not in lowered and "peps" not in lowered:
         return
     for match in _LIST.finditer(text):
@@ -313,7 +313,7 @@ IDENTIFIERS: Final[tuple[Identifier, ...]] = (
         lead="draft-",
     ),
 )
-"""What is recognised, one row each."""
+"""The kinds of identifier, one row each."""
 _HINTS: Final = tuple((hint, at) for at, rule in enumerate(IDENTIFIERS) for hint in rule.hints)
 """Each hint, with the place of its rule."""
 

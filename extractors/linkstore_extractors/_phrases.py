@@ -12,7 +12,7 @@ from linkstore.text import STOP_WORDS, tokens
 MOST_WORDS: Final = 8
 """Longer phrases are headlines."""
 _CAPITAL: Final = "[A-Z\u00c0-\u00d6\u00d8-\u00de\u0386-\u038f\u0391-\u03ab\u0400-\u042f\u0531-\u0556]"
-"""Of Latin, Greek, Cyrillic and Armenian."""
+"""Capital letters of Latin, Greek, Cyrillic and Armenian."""
 _SMALL: Final = (
     "al|and|av|bin|da|de|del|della|den|der|des|di|do|dos|du|el|et|ibn|la|las|le|les|los|of|ten|ter|the"
     "|van|von|zu|zur"

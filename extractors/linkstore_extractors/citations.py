@@ -57,7 +57,7 @@ class CitationExtractor:
         self._kind = kind
 
     def extract(self, source: Document | str) -> tuple[Link, ...]:
-        """What the document is, then what it cites.
+        """The work that the document is, then the works that it cites.
 
         A string is a document without metadata.
         """

@@ -23,7 +23,7 @@ from linkstore_extractors._sharing import Sharing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntitySettings:
-    """What counts as an entity.
+    """The rules for entities.
 
     Args:
         most_documents: A phrase that more documents hold joins none of them.

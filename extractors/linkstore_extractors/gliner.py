@@ -24,7 +24,7 @@ _WINDOW: Final = 1200
 
 
 class GlinerModel(Protocol):
-    """What is used of ``gliner.GLiNER``."""
+    """The methods of ``gliner.GLiNER`` that are used."""
 
     def predict_entities(self, text: str, labels: list[str], **options: Any) -> list[dict[str, Any]]:
         """Dicts with ``text``, ``score``, ``start`` and ``end``."""

@@ -23,7 +23,7 @@ from linkstore.urls import (
 
 @runtime_checkable
 class Soup(Protocol):
-    """What a BeautifulSoup object looks like; the package itself is not needed."""
+    """The interface of BeautifulSoup objects; the package itself is not needed."""
 
     def find_all(self, name: str) -> object:
         """Elements by name."""
@@ -61,7 +61,7 @@ class HtmlInput:
 
 
 class HtmlInputLike(Protocol):
-    """What langchain-community's ``HtmlInput`` looks like; accepted wherever an HtmlSource is."""
+    """The interface of langchain-community's ``HtmlInput``, accepted wherever an HtmlSource is."""
 
     @property
     def content(self) -> str | bytes | Soup:

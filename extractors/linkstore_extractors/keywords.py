@@ -33,7 +33,7 @@ SINGLE_WORD: Final = 0.85
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeywordSettings:
-    """What counts as a keyword.
+    """The rules for keywords.
 
     Args:
         max_keywords: Most keywords of a document.
@@ -74,9 +74,9 @@ DEFAULTS: Final = KeywordSettings()
 @dataclass(slots=True)
 class _Keyword:
     label: str
-    """As first written."""
+    """The spelling of the first occurrence."""
     factor: float = 0.0
-    """What its place, its case and its length are worth: the best of its occurrences."""
+    """The value of its place, case and length: the best of its occurrences."""
     count: int = 0
 
 
@@ -153,7 +153,7 @@ class KeywordExtractor:
         )
 
     def _keywords(self, found: Sequence[Run]) -> dict[str, _Keyword]:
-        """What may be a keyword of a text, by tag, in order of appearance."""
+        """The possible keywords of a text, by tag, in order of appearance."""
         least, bound = self._settings.min_documents, self._bound()
         keywords: dict[str, _Keyword] = {}
         for run, start, end in self._segments(found):
@@ -180,7 +180,7 @@ class KeywordExtractor:
                 start = end
 
     def _phrase_end(self, words: Sequence[str], start: int) -> int:
-        """Where the longest phrase that begins at ``start`` ends; after one word if none does."""
+        """The end of the longest phrase that begins at ``start``; after one word if there is none."""
         end = start + 1
         for longer in range(start + 2, min(len(words), start + MAX_WORDS) + 1):
             phrase = words[start:longer]
@@ -195,13 +195,13 @@ class KeywordExtractor:
         return min(self._settings.max_documents, max(SMALLEST_BOUND, share))
 
     def _rarity(self, tag: str) -> float:
-        """From above 0, for a keyword of every document, to 1, for one of ``min_documents``."""
+        """The rarity of a keyword: just above 0 if every document has it, 1 for ``min_documents``."""
         total = self._frequencies.documents + 1
         return min(1.0, log(total / self._frequencies[tag]) / log(total / self._settings.min_documents))
 
 
 def _factor(run: Run, start: int, end: int) -> float:
-    """What the place, the case and the length of one occurrence are worth."""
+    """The value of the place, the case and the length of one occurrence."""
     place = 1.0 if run.start + start < START else LATE
     length = SINGLE_WORD if end == start + 1 else 1.0
     inside = start + 1 if run.opens and start == 0 else start

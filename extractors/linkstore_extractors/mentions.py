@@ -24,7 +24,7 @@ from linkstore_extractors._naming import bears_names, names_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MentionSettings:
-    """What counts as a mention.
+    """The rules for mentions.
 
     Args:
         shared: A name that more documents bear names none of them.

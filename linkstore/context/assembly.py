@@ -17,7 +17,7 @@ from linkstore.errors import BudgetError
 from linkstore.hits import Hits, Path, page_of
 
 _AGAIN = 2
-"""So often tokens that joining saved are spent on another selection."""
+"""Maximum number of further selections with the tokens that joining saved."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ class Search:
     scope: Condition = EVERYTHING
 
     def on(self, backend: Backend) -> Hits:
-        """What a backend gives."""
+        """The answer of a backend."""
         return backend.run(backend.answer(self.strategy.plan(self.question), self.scope))
 
 

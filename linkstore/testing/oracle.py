@@ -64,7 +64,7 @@ class OracleBackend(Backend):
 
     @immediate
     def manifest(self) -> Manifest:
-        """What was claimed."""
+        """The manifest that was claimed."""
         return self._open().manifest
 
     @immediate

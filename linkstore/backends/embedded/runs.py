@@ -41,7 +41,7 @@ class Run:
         return len(self.entries)
 
     def spans(self, groups: Ints) -> tuple[Ints, Ints]:
-        """Where the entries of each group begin, and how many it has."""
+        """The first entry of each group, and the number of its entries."""
         if not len(self.groups):
             return np.zeros(len(groups), np.int64), np.zeros(len(groups), np.int64)
         at = np.minimum(np.searchsorted(self.groups, groups), len(self.groups) - 1)

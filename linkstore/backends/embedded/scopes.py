@@ -23,7 +23,7 @@ REMEMBERED_BYTES: Final = 1 << 26
 """How much memory the cached scopes may take; the least recently used is dropped first."""
 _OVERHEAD: Final = 1024
 _FIRST: Final = 8
-"""Of a large link group, this many times the cap are read first; each further read is this factor larger."""
+"""Multiple of the cap that is read first of a large link group; each further read is this factor larger."""
 
 
 class Inside:

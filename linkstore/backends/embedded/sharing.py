@@ -122,7 +122,7 @@ class Shared:
         return held
 
     def _following(self, held: Held, snapshot: Snapshot, floor: int) -> Held:
-        """With the files of a snapshot; the mirror only if it can be caught up from there."""
+        """The state with the files of a snapshot; with the mirror only if it can be updated from there."""
         mirror = self._files.load_mirror(snapshot) if snapshot.change >= floor else None
         if mirror is not None and mirror.dimension == held.mirror.dimension:
             held = held.with_rows_of(mirror)

@@ -36,7 +36,7 @@ def without_comments(text: str) -> str:
 
 
 def _next_marks(lines: list[str]) -> list[int]:
-    """For each line, the next one after it that has a mark; the number of lines if none has."""
+    """The next line with a mark after each line; the number of lines if there is none."""
     found = [0] * len(lines)
     following = len(lines)
     for at in range(len(lines) - 1, -1, -1):

@@ -31,7 +31,7 @@ class FrontMatterError(LinkStoreError, ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontMatter:
-    """What a page says of itself.
+    """The front matter of a page.
 
     Args:
         fields: All of it, as plain JSON: dates as ISO 8601, keys as strings.

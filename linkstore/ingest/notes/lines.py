@@ -97,7 +97,7 @@ def _tags(href: str | None, title: str) -> tuple[str, str]:
 
 
 def _end(run: Sequence[Piece], at: int) -> int:
-    """Where the link or image ends that was opened before a place."""
+    """The end of the link or image that was opened before a place."""
     depth = 1
     for number in range(at, len(run)):
         depth += {"link": 1, "image": 1, "end": -1}.get(run[number].kind, 0)

@@ -35,7 +35,7 @@ def read_markdown_page(content: bytes, *, encoding: str = "utf-8") -> PageConten
 
 
 def markdown_content(page: Rendered, *, title: str, bare: bool = False) -> PageContent:
-    """What a page of Markdown says.
+    """The content of a page of Markdown.
 
     Args:
         page: As HTML.

@@ -37,7 +37,7 @@ _TARGETS: Final = re.compile(
     re.MULTILINE,
 )
 _CLINGING: Final = frozenset({b"*", b"_", b"~", b"\\"})
-"""What stands before the first word of a line and is not shown: after it, no tag begins."""
+"""Markup before the first word of a line; directly after it, no tag begins."""
 _MEDIA: Final = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".bmp", ".mp3", ".mp4", ".webm", ".wav")
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 _IMPORTS: Final = re.compile(r"^(?:import|export)\s[^\n]*(?:\n(?!\s*\n)[^\n]+)*$", re.MULTILINE)
@@ -80,7 +80,7 @@ def property_links(value: object, path: str, notes: Notes) -> Iterator[Hyperlink
 
 
 def targets(text: str) -> set[str]:
-    """What may be a link in the Markdown of a note, code included: a cheap look, not a parse."""
+    """Possible links in the Markdown of a note, including code: a cheap search, not a parse."""
     return {next(filter(None, found.groups()), "") for found in _TARGETS.finditer(text)}
 
 
@@ -131,7 +131,7 @@ class _NoteDialect(Dialect):
         return f"^{found[1]}"
 
     def text(self, piece: Piece, source: bytes, *, first: bool) -> str:
-        """With links for the tags."""
+        """The text with links for its tags."""
         if "#" not in piece.value:
             return super().text(piece, source, first=first)
         return "".join(_with_tags(piece, source, first=first))
@@ -156,7 +156,7 @@ class _NoteDialect(Dialect):
         return _mended(encoded(piece.value), self._path, self._notes)
 
     def label(self, piece: Piece) -> str | None:
-        """What a wikilink without label shows; brackets without a target stay as they are."""
+        """The visible text of a wikilink without label; brackets without a target stay as they are."""
         if not piece.type:
             return None
         target = _target(piece)
@@ -221,7 +221,7 @@ def _is_target(target: str) -> bool:
 
 
 def _shown(target: str) -> str:
-    """What a wikilink without label shows."""
+    """The visible text of a wikilink without label."""
     return " > ".join(filter(None, (part.strip() for part in target.split("#")))) or target.strip()
 
 

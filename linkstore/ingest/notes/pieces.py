@@ -20,11 +20,11 @@ class Piece(NamedTuple):
     value: str
     """Its text; of a link or image, where it leads."""
     start: int = 0
-    """Where a text begins in the source, in bytes."""
+    """The beginning of a text in the source, in bytes."""
     end: int = 0
-    """Where it ends."""
+    """The end of the text, in bytes."""
     type: str = ""
-    """Of a link or image: ``wiki``, ``labelled`` for a wikilink with a label, else empty."""
+    """The sort of a link or image: ``wiki``, ``labelled`` for a wikilink with a label, else empty."""
     title: str = ""
     """Of a link or image; may be empty."""
 
@@ -64,11 +64,11 @@ class Dialect:
         return 0
 
     def href(self, piece: Piece) -> str | None:
-        """Where a link leads; None if it does not."""
+        """The target of a link; None if it has none."""
         return encoded(piece.value)
 
     def label(self, piece: Piece) -> str | None:
-        """What a link shows in place of its own label; None for that."""
+        """The text that replaces the label of a link; None to keep the label."""
         del piece
         return None
 

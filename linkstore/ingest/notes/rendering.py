@@ -32,7 +32,7 @@ _COSTS: Final = {
     "TableHead": 4,
 }
 _COST: Final = 2
-"""Of any other element."""
+"""The cost of any other element."""
 _DEEPEST: Final = 60
 """Lists and quotations nested deeper are read as what is in them."""
 _DEEPEST_CODE: Final = 8
@@ -131,7 +131,7 @@ class _Writer:
         self._source = outer
 
     def _text_cost(self, text: str) -> int:
-        """What a text costs, up to the store."""
+        """The cost of a text, up to the store."""
         return 1 + _COSTS["Link"] * self._dialect.links_in(text)
 
     def _write_plain(self, rest: str) -> None:

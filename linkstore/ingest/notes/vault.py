@@ -128,7 +128,7 @@ class VaultSource:
         return found
 
     def _digest(self, file: PageFile, text: str, notes: Notes) -> str:
-        """Of the note, and of where its links lead: that changes as other notes come and go."""
+        """The digest of the note and of the targets of its links, which change as other notes come and go."""
         found = ((one, notes.named(one, file.page), notes.linked(one, file.page)) for one in targets(text))
         leads = sorted(map(str, found))
         shared = self._titles.shared(titles_in(text[:HEAD], markdown=True))

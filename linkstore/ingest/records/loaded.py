@@ -56,7 +56,7 @@ class DocumentsSource:
 
     @property
     def name(self) -> str:
-        """As given."""
+        """The name that was given."""
         return self._name
 
     @property

@@ -18,7 +18,7 @@ Resolve = Callable[[str], Target | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Article:
-    """What a page says.
+    """The content of a page.
 
     Args:
         blocks: Its text; among the links of a block, :class:`Cited` stands for a reference.

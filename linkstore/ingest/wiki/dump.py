@@ -28,7 +28,7 @@ _FREE: Final = 64 * 2**20
 _LONGEST_NAME: Final = 4096
 """Titles have 255 bytes at most; nothing but a text is longer than this."""
 _LONGEST_PLACE: Final = 2048
-"""So much of a text tells where it redirects."""
+"""Number of characters of a text in which a redirect is recognized."""
 
 _TEXT, _TITLE, _NS, _MODEL = "text", "title", "ns", "model"
 _SITE: Final = frozenset({"sitename", "dbname", "base", "case", "namespace"})
@@ -191,7 +191,7 @@ class _Reader:
 
     @property
     def place(self) -> str:
-        """Where reading is, for messages."""
+        """The place of reading, for messages."""
         last = f", in or after the page {self._page.title!r}" if self._page.title else ""
         return f"line {self._parser.CurrentLineNumber}{last}"
 
@@ -207,7 +207,7 @@ class _Reader:
         return pages
 
     def siteinfo(self) -> SiteInfo:
-        """What was read of the wiki."""
+        """The information about the wiki that was read."""
         said = self._site.said
         return SiteInfo(
             name=said.get("sitename", ""),

@@ -21,7 +21,7 @@ class Cited(Hyperlink):
 
 @dataclass(slots=True)
 class Scanned:
-    """What a page's wikitext holds.
+    """The content of a page's wikitext.
 
     Args:
         text: The text, with marks.

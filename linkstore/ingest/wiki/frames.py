@@ -41,7 +41,7 @@ _WEAKER: Final[dict[str, frozenset[str]]] = {
     OPEN_TEMPLATE: frozenset({OPEN_EXTERNAL, OPEN_LINK}),
     **dict.fromkeys(FRAMES, frozenset({OPEN_EXTERNAL, OPEN_LINK, OPEN_TEMPLATE})),
 }
-"""What was no markup after all if it is still open when something else closes."""
+"""Constructs that are not markup if they are still open when another one closes."""
 
 
 class Output:
@@ -77,12 +77,12 @@ class Output:
         return any(frame.kind == kind for frame in self.open)
 
     def parts(self, frame: Frame) -> list[str]:
-        """What an open link or template holds, divided at each ``|``."""
+        """The content of an open link or template, divided at each ``|``."""
         bounds = [frame.start, *frame.bars, len(self.pieces)]
         return ["".join(self.pieces[begin + 1 : end]) for begin, end in pairwise(bounds)]
 
     def content(self, frame: Frame) -> str:
-        """What an open frame holds."""
+        """The content of an open frame."""
         return "".join(self.pieces[frame.start + 1 :])
 
     def replace(self, frame: Frame, *pieces: str) -> None:

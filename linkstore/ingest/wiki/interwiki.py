@@ -62,7 +62,7 @@ _LANGUAGES: Final = frozenset(_CODES.split())
 
 @dataclass(frozen=True, slots=True)
 class Interwiki:
-    """Where a prefix leads.
+    """The target of a prefix.
 
     Args:
         url: An address with ``$1`` in place of the title.
@@ -91,7 +91,7 @@ class InterwikiMap:
         self._known |= {prefix.casefold(): Interwiki(url) for prefix, url in further.items()}
 
     def get(self, prefix: str) -> Interwiki | None:
-        """Where a folded prefix leads; None if it is not a prefix."""
+        """The target of a folded prefix; None if it is not a prefix."""
         known = self._known.get(prefix)
         if known is None and self._project and prefix in _LANGUAGES:
             return Interwiki(f"https://{prefix}.{self._project}.org/wiki/{PLACE}", is_language=True)

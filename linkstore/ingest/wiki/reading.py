@@ -22,7 +22,7 @@ from linkstore.urls import Site, quote_fragment
 WITH_SECTIONS: Final = 16
 """Number of redirects to a page, by title, for which ``[[Redirect#Section]]`` leads to the section too."""
 NAMED: Final = 64
-"""So many redirects of a page are named in the metadata of its documents."""
+"""Maximum number of redirects in the metadata of a page's documents."""
 
 HYPERLINK: Final = "hyperlink"
 CATEGORY_KIND: Final = "category"

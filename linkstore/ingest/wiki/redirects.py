@@ -11,7 +11,7 @@ from typing import Final
 from linkstore.ingest.wiki.anchors import anchor
 
 MOST_ALIASES: Final = 10_000
-"""Of one page; further redirects to it are left out."""
+"""Maximum number of redirects to one page; further ones are left out."""
 
 # $magicWords of MediaWiki's larger languages.
 _REDIRECT_WORDS: Final = """

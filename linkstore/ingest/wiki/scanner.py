@@ -147,7 +147,7 @@ class Scanner:
         self._add_link(hyperlink(unescape(frame.name), shown(label)))
 
     def _shown_link(self, written: str, labels: Sequence[str], trail: str) -> str:
-        """What ``[[…]]`` shows; keeps what it links to."""
+        """The visible text of ``[[…]]``; records its target."""
         target = self._resolve(written.replace(GONE, ""))
         if target is None and _ADDRESS.match(written):
             return self._in_brackets("|".join((written, *labels)))

@@ -85,7 +85,7 @@ class Namespace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteInfo:
-    """What a dump says of its wiki.
+    """The information about the wiki in a dump.
 
     Args:
         name: The wiki's name.

@@ -9,7 +9,7 @@ from typing import Final
 from linkstore.ingest.wiki.marks import BREAK
 
 LITERAL: Final = frozenset({"nowiki", "math", "chem", "ce"})
-"""What stands between them is text and no markup."""
+"""Tags whose content is text without markup."""
 
 CODE: Final = frozenset({"pre", "syntaxhighlight", "source"})
 """Likewise, line by line."""
@@ -19,13 +19,13 @@ _SILENT_NAMES: Final = """
     templatestyles dynamicpagelist
 """
 SILENT: Final = frozenset(_SILENT_NAMES.split())
-"""What stands between them is not for readers."""
+"""Tags whose content is not for readers."""
 
 RAW: Final = LITERAL | CODE | SILENT
-"""What stands between them is not wikitext."""
+"""Tags whose content is not wikitext."""
 
 FRAMES: Final = frozenset({"ref", "references", "gallery", "imagemap", "poem"})
-"""What stands between them is wikitext, with rules of its own."""
+"""Tags whose content is wikitext with rules of its own."""
 
 HEADINGS: Final = {f"h{level}": "=" * level for level in range(1, 7)}
 
@@ -43,7 +43,7 @@ SHOWN: Final = {
     **dict.fromkeys(("tr", "caption", "dd", "dt"), "\n"),
     **dict.fromkeys(("td", "th"), " "),
 }
-"""What stands in the text for other tags; any other name is not a tag."""
+"""The text that replaces other tags; any other name is not a tag."""
 
 _ID: Final = re.compile(r"\bid\s*=\s*(?:\"([^\"<>]*)\"|'([^'<>]*)'|([^\s\"'/<>]+))", re.IGNORECASE)
 _NAME: Final = re.compile(r"\bname\s*=\s*(?:\"([^\"<>]*)\"|'([^'<>]*)'|([^\s\"'/<>]+))", re.IGNORECASE)

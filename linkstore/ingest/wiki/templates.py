@@ -37,7 +37,7 @@ ANCHORS: Final = VISIBLE_ANCHORS | {"anchor", "anchors", "anker", "ancre", "ancl
 """Templates whose arguments are anchors; of some the first one is shown too."""
 
 Rendered = str | tuple[str | Mention, ...]
-"""What a template shows: text, or text and links in order."""
+"""The visible content of a template: text, or text and links in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def called(written: str) -> str:
 
 
 def render(parts: list[str], page: str) -> Rendered:
-    """What a template shows.
+    """The visible content of a template.
 
     Args:
         parts: What stands between its braces, divided at each ``|``.
@@ -102,7 +102,7 @@ def render(parts: list[str], page: str) -> Rendered:
 
 
 def kept(text: str, parts: list[str]) -> str:
-    """What a template shows, with all links and anchors of its arguments."""
+    """The visible content of a template, with all links and anchors of its arguments."""
     marks = marks_in("".join(parts))
     if not marks:
         return text

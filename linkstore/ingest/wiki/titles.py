@@ -39,7 +39,7 @@ _SUBPAGES: Final = frozenset({1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 15})
 
 
 class Role(Enum):
-    """What a link is to the page it stands in."""
+    """The relation of a link to its page."""
 
     LINK = auto()
     CATEGORY = auto()
@@ -50,7 +50,7 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a link names.
+    """The target that a link names.
 
     Args:
         role: What the link is to its page: to follow, a category the page is in, a file shown here, the
@@ -83,7 +83,7 @@ class Titles:
         """The page that the target of a link (before ``|``) names; None if it cannot name one."""
 
     def __reduce__(self) -> tuple[type[Titles], tuple[Any, ...]]:
-        """As it was made, without what it has resolved since: so it goes to the processes that read pages."""
+        """The state for pickling, without cached results, as it goes to the processes that read pages."""
         return type(self), self._given
 
     def path(self, title: str) -> str:
@@ -169,7 +169,7 @@ def _spaced(text: str) -> str:
 
 
 def _capitalised(name: str) -> str:
-    """With a capital first letter; one that becomes two, such as ß, stays."""
+    """A name with a capital first letter; a letter whose capital is two letters, such as ß, stays."""
     first = name[0].upper()
     return first + name[1:] if len(first) == 1 else name
 

@@ -28,7 +28,7 @@ from linkstore.ingest.summary import Progress, Summary
 from linkstore.urls import Site
 
 _SITE: Final = re.compile(r"\s*(?:[-\u2013\u2014|:·]\s|\Z)")
-"""What follows a heading in a title that also names the site."""
+"""The separators between a heading and the name of the site in a title."""
 
 
 class MissingLibzimError(MissingExtraError):
