@@ -38,13 +38,13 @@ ELEMENT_ID: Final = "element:"
 CHUNK_KEY: Final = "chunk"
 """The metadata key of a fact that holds the id of its chunk."""
 MOST_ELEMENTS: Final = 10
-"""So many key elements of a fact are kept, the first ones."""
+"""Maximum number of key elements of a fact, the first ones."""
 _ARTICLE: Final = re.compile(r"(?:the|an?)\s+(?=\S{2})", re.IGNORECASE)
 _POSSESSIVE: Final = re.compile(r"['\u2019]s?$", re.IGNORECASE)
 LONGEST_ELEMENT: Final = 80
 """Longer key elements, in characters, are phrases and left out."""
 _REMEMBERED: Final = 1 << 16
-"""So many spellings are looked up once."""
+"""Number of spellings that are cached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

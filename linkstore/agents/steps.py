@@ -25,7 +25,7 @@ from linkstore.twins import answered_by
 from linkstore.variants import normalized
 
 LIKELY: Final = 50
-"""So many key elements are shown to the model."""
+"""Number of key elements shown to the model."""
 CHOSEN: Final = 5
 """Number of them that are explored."""
 SHOWN_FACTS: Final = 50

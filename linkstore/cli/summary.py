@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from linkstore.ingest import Summary
 
 SHOWN: Final = 10
-"""So many of what was skipped are named; ``--report`` names all."""
+"""Number of skipped pages that are listed; ``--report`` lists all."""
 
 
 @contextmanager

@@ -64,12 +64,12 @@ _BREAKS_OUT: Final = _names(
 )
 _BREAKING_FONT: Final = _names("color face size")
 _ALIKE: Final = 3
-"""So many formatting elements that are alike are opened again, no more."""
+"""Maximum number of equal formatting elements that are reopened."""
 _FEW: Final = 8
 _SHORT: Final = 16
-"""So few elements, or so short attributes, are compared in no time."""
+"""Numbers of elements and attributes up to which comparing them takes no measurable time."""
 _STEPS: Final = 8
-"""So often a formatting element is moved when it is closed."""
+"""Maximum number of times that a formatting element is moved when it is closed."""
 
 
 class _Open:

@@ -19,7 +19,7 @@ _OVERLOADED: Final = frozenset({429, 503})
 _FIRST_WAIT: Final = 1.0
 _LONGEST_WAIT: Final = 60.0
 _FAILURES: Final = 10
-"""So many URLs in a row without an answer (or with 429 or 503), and the site counts as unavailable."""
+"""Number of URLs in a row without an answer (or with 429 or 503) after which the site is unavailable."""
 
 
 class Client:

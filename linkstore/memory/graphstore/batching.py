@@ -32,7 +32,7 @@ from linkstore.twins import Twin, answered_by, of_backend
 from linkstore.vectors import Floats, unit_vector
 
 _FIRST: Final = 32
-"""So many texts are looked at first, at least, and four times as many each time that too few items match."""
+"""Minimum number of texts that are read first; four times as many each time that too few items match."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
