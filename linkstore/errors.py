@@ -123,7 +123,16 @@ class SourceConflictError(LinkStoreError, ValueError):
 
 
 class EmbeddingError(LinkStoreError, ValueError):
-    """The embedding is missing, unknown, or not the one the store was built with."""
+    """The embedding is missing, unknown, or not the one the store was built with, or a text has no embedding.
+
+    Args:
+        message: The cause and the remedy.
+        position: For a text without an embedding, its position among the texts to embed.
+    """
+
+    def __init__(self, message: str, position: int | None = None) -> None:
+        super().__init__(message)
+        self.position = position
 
 
 class ExtractionError(LinkStoreError):

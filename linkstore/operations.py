@@ -326,7 +326,13 @@ def _embedded(
     if not drafts:
         return []
     if given is None:
-        given = yield EmbedDocuments([draft.text for draft in drafts])
+        try:
+            given = yield EmbedDocuments([draft.text for draft in drafts])
+        except EmbeddingError as error:
+            if error.position is None:
+                raise
+            named = f"document {drafts[error.position].id!r}: {error}"
+            raise EmbeddingError(named, error.position) from error
     manifest: Manifest = yield Engine(backend.manifest())
     vectors = unit_vectors(given, manifest.dimension, [draft.id for draft in drafts])
     _check_count(vectors, drafts)

@@ -48,7 +48,9 @@ class Encoder(ABC):
             EmbeddingError: If a text is blank or not valid Unicode; the message names it.
         """
         for position, text in enumerate(texts):
-            _refuse_unusable(text, f"text {position}")
+            problem = _problem(text)
+            if problem:
+                raise EmbeddingError(f"text {position} {problem}", position)
         vectors = self._vectors(texts)
         _normalize(vectors)
         return vectors
@@ -63,7 +65,9 @@ class Encoder(ABC):
 
     def embed_query(self, text: str) -> list[float]:
         """Embed one question, as a list of numbers; see ``embed_array``."""
-        _refuse_unusable(text, "the question")
+        problem = _problem(text)
+        if problem:
+            raise EmbeddingError(f"the question {problem}")
         return cast("list[float]", self.embed_array((text,))[0].tolist())
 
     def __repr__(self) -> str:
@@ -76,11 +80,13 @@ def package_folder(package: str) -> Path | None:
     return None if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
-def _refuse_unusable(text: str, name: str) -> None:
+def _problem(text: str) -> str | None:
+    """The reason why a text has no embedding, or None."""
     if not text or text.isspace():
-        raise EmbeddingError(f"{name} is blank and has no embedding; omit it")
+        return "is blank, so it has no embedding; give it a word or leave it out"
     if not is_unicode(text):
-        raise EmbeddingError(f"{name} is not valid Unicode (it has a lone surrogate): {text[:60]!a}")
+        return f"is not valid Unicode (it has a lone surrogate): {text[:60]!a}"
+    return None
 
 
 def _normalize(vectors: Matrix) -> None:

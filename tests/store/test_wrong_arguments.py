@@ -11,7 +11,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from linkstore import LinkRetriever, LinkStore
 from linkstore.embeddings import WordLlamaEmbeddings
-from linkstore.errors import DocumentError, EmbeddingError
+from linkstore.errors import DocumentError, EmbeddingError, StoreClosedError
 
 ONE = Document(id="one", page_content="one")
 
@@ -57,6 +57,23 @@ def test_a_vector_may_be_a_list_a_tuple_or_an_array(store) -> None:
 def test_a_blank_question_is_called_a_question() -> None:
     with LinkStore.from_texts(["tower"]) as store, pytest.raises(EmbeddingError, match="question is blank"):
         store.search("  ")
+
+
+def test_a_document_without_a_text_to_embed_is_named() -> None:
+    documents = [Document(id="full", page_content="tower"), Document(id="empty", page_content=" ")]
+    with LinkStore.from_texts(["market"]) as store:
+        with pytest.raises(EmbeddingError, match="document 'empty': text 1 is blank"):
+            store.add_documents(documents)
+        with pytest.raises(EmbeddingError, match="document 'empty': text 1 is blank"):
+            asyncio.run(store.aadd_documents(documents))
+        assert store.count() == 1
+
+
+def test_a_closed_store_in_memory_is_called_so() -> None:
+    store = LinkStore.open(":memory:")
+    store.close()
+    with pytest.raises(StoreClosedError, match="the store in memory is closed"):
+        store.search("tower")
 
 
 @pytest.mark.parametrize("given", [ONE, ["one"], [None], [{"page_content": "one"}], "one"])

@@ -145,7 +145,8 @@ class EmbeddedBackend(Backend):
     def _current(self) -> Database:
         """The database as opened by this process."""
         if self._closed:
-            raise StoreClosedError(f"the store at {self.folder} is closed; open it again")
+            place = "in memory" if self._temporary else f"at {self.folder}"
+            raise StoreClosedError(f"the store {place} is closed; open it again")
         return self._database
 
     @immediate
