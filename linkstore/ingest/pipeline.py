@@ -78,16 +78,16 @@ def index_source(
             ``"mention"`` and ``"entity"`` are linked once they are stored, see
             :class:`~linkstore.ingest.relink.Upkeep`.
         progress: Called after each page.
-        dry_run: Say what would be done, and write nothing. Pages are read, but nothing is embedded.
-        prune: Remove what is gone, even if that is more than half of what is stored, and what lay in a
-            folder that is empty now.
+        dry_run: Return what would be done, and write nothing. Pages are read, but nothing is embedded.
+        prune: Remove missing pages even if they are more than half of those stored, or if their folder is
+            empty now.
         jobs: How many processes read pages, once reading has shown that there is enough to do;
             1 reads in this process, None (default) has one for each core. The result is the same. With
             extractors that are not given by name, pages are read in this process. A page that takes one of
             the processes more than 10 s, or ends it, is reported and skipped.
 
     Returns:
-        What was done; counts of a dry run are of what would have been.
+        What was done, or for a dry run what would have been done.
 
     Raises:
         SourceNotFoundError: If there is no such source.

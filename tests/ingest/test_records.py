@@ -12,6 +12,7 @@ from langchain_core.documents import Document
 
 from linkstore import Link, LinkStore, add_links, get_links
 from linkstore.cli import exits
+from linkstore.errors import DocumentError
 from linkstore.ingest import (
     PageCounts,
     RemovalRefusedError,
@@ -218,6 +219,12 @@ def test_documents_of_loaders_are_indexed_as_they_are(store):
     assert arriving == ["One."], "the first of a page answers to links to it"
     assert index_documents(store, LOADED, source="loader").pages == PageCounts(unchanged=5)
     assert LOADED[0].metadata == {"source": "https://o.org/a", "page": 1}, "left as it was"
+
+
+@pytest.mark.parametrize("given", [["a text"], Document(page_content="a single one")])
+def test_what_is_no_document_is_refused_by_its_number(store, given):
+    with pytest.raises(DocumentError, match="document 1 must be a Document, not "):
+        index_documents(store, given, source="loader")
 
 
 def test_documents_that_do_not_come_again_go(store):

@@ -49,13 +49,13 @@ class IngestSettings:
     """How pages are read; a change makes the next run read all of them again.
 
     Args:
-        bases: Where the site lies in public; None (default) finds it by ``rel=canonical``.
+        bases: Public base URLs of the site; None (default) finds them by ``rel=canonical``.
         policy: For URLs that leave the site.
         limits: How long chunks are.
-        max_bytes: A larger file is skipped; default 16 MiB.
-        encoding: Of pages that declare none; default UTF-8.
-        claims: Whether a page is believed that says to be one of another site: see
-            :mod:`linkstore.ingest.claims`. Its own site is where ``bases`` says, or most pages agree.
+        max_bytes: Maximum size of a file; larger files are skipped; default 16 MiB.
+        encoding: Encoding of pages that declare none; default UTF-8.
+        claims: ``"any"`` also accepts pages that claim URLs of another site: see
+            :mod:`linkstore.ingest.claims`. Their own site is that of ``bases``, or that of most pages.
     """
 
     bases: tuple[str, ...] | None = None
@@ -253,8 +253,8 @@ def index_folder(
         links: Names of link extractors, or extractors.
         settings: How pages are read.
         progress: Called after each page.
-        dry_run: Say what would be done, and write nothing.
-        prune: Remove what is gone, even if that is more than half of what is stored.
+        dry_run: Return what would be done, and write nothing.
+        prune: Remove missing pages even if they are more than half of those stored.
         jobs: How many processes read; see :func:`~linkstore.ingest.index_source`.
 
     Raises:

@@ -141,11 +141,11 @@ def index_jsonl(
         source: Names the file within the store; default its absolute path.
         prefix: Path below which the documents are stored, next to other sources; see :func:`index_folder`.
         links: Names of link extractors, or extractors; of these, those that read documents are asked.
-        claims: Whether a document is believed that says to be a page of another site than the first
-            document with a URL: see :mod:`linkstore.ingest.claims`. One that is not answers to its id.
+        claims: ``"any"`` also accepts documents with URLs of another site than that of the first document
+            with a URL: see :mod:`linkstore.ingest.claims`.
         progress: Called after each line.
-        dry_run: Say what would be done, and write nothing.
-        prune: Remove what is gone, even if that is more than half of what is stored.
+        dry_run: Return what would be done, and write nothing.
+        prune: Remove missing pages even if they are more than half of those stored.
         jobs: How many processes read; see :func:`~linkstore.ingest.index_source`.
 
     Raises:

@@ -10,7 +10,7 @@ import orjson
 import xxhash
 from langchain_core.documents import Document
 
-from linkstore.errors import LinkError
+from linkstore.errors import DocumentError, LinkError
 from linkstore.extraction import LinkExtractor
 from linkstore.ingest.claims import ClaimPolicy, Claims
 from linkstore.ingest.html.pages import UnreadablePageError
@@ -74,6 +74,8 @@ class DocumentsSource:
         claims = Claims(self._policy, None)
         before = None
         for number, document in enumerate(self._documents, start=1):
+            if not isinstance(document, Document):
+                raise DocumentError(f"document {number} must be a Document, not {repr(document)[:200]}")
             origin = _origin(document)
             id = document.id or _made_id(document, origin)
             key = xxhash.xxh3_128_digest(id.encode(errors="replace"))
@@ -121,18 +123,19 @@ def index_documents(
 
     Args:
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
-        documents: Any iterable; read once, and not held.
-        source: Names them within the store: the same name replaces what was there under it.
+        documents: Any iterable; read once, and not held in memory.
+        source: Name of these documents in the store; a later run with the same name replaces them.
         prefix: Path below which the documents are stored, next to other sources; see :func:`index_folder`.
         links: Names of link extractors, or extractors; of these, those that read documents are asked.
-        claims: Whether a document is believed that says to be a page of another site than the first
-            document with a URL: see :mod:`linkstore.ingest.claims`.
+        claims: ``"any"`` also accepts documents with URLs of another site than that of the first document
+            with a URL: see :mod:`linkstore.ingest.claims`.
         progress: Called after each document.
-        dry_run: Say what would be done, and write nothing.
-        prune: Remove what is gone, even if that is more than half of what is stored.
+        dry_run: Return what would be done, and write nothing.
+        prune: Remove missing documents even if they are more than half of those stored.
         jobs: How many processes read; see :func:`~linkstore.ingest.index_source`.
 
     Raises:
+        DocumentError: If one is not a Document.
         NothingIndexedError: If none of the documents can be indexed, and none are stored.
         RemovalRefusedError: If more than half of the stored documents do not come again.
         SourceConflictError: If another source has a document of the same id.

@@ -87,8 +87,8 @@ def index_website(
         links: Names of link extractors, or extractors.
         settings: How it is crawled.
         progress: Called after each page.
-        dry_run: Say what would be done, and write nothing. The pages are fetched.
-        prune: Remove what is gone, even if that is more than half of what is stored.
+        dry_run: Return what would be done, and write nothing. The pages are fetched.
+        prune: Remove missing pages even if they are more than half of those stored.
         jobs: How many processes read; see :func:`~linkstore.ingest.index_source`.
         network: How to resolve names and connect; default the machine's.
 

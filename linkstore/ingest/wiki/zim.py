@@ -142,8 +142,8 @@ def index_zim(
         links: Names of link extractors, or extractors.
         settings: How pages are read.
         progress: Called after each page.
-        dry_run: Say what would be done, and write nothing.
-        prune: Remove what is gone, even if that is more than half of what is stored.
+        dry_run: Return what would be done, and write nothing.
+        prune: Remove missing pages even if they are more than half of those stored.
         jobs: How many processes read; see :func:`~linkstore.ingest.index_source`.
 
     Raises:
