@@ -38,7 +38,7 @@ def answered(plan: Plan[T], answer: Callable[[Fetch], Operation[Any]]) -> Operat
 
 async def in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """The result of a blocking call, made in a worker thread."""
-    import asyncio  # late: it takes 30 ms, which a command that waits for nobody need not spend
+    import asyncio  # late: importing it takes 30 ms, and sync commands do not need it
 
     return await asyncio.to_thread(call, *args, **kwargs)
 

@@ -68,7 +68,7 @@ def collection_paused(work: Callable[[], T]) -> T:
         _PAUSES.begin(token)
         return work()
     finally:
-        _PAUSES.tokens.discard(token)  # a call into C, which no signal can come before
+        _PAUSES.tokens.discard(token)  # a call into C, which no signal can precede
         _PAUSES.resume()
 
 

@@ -38,7 +38,7 @@ _NO_BASE: Final = "http://site.invalid/"
 _CACHED_URLS: Final = 65_536
 _CACHED_PAGES: Final = 1024
 
-# A URL that is normal already: what most links are once joined, and much cheaper to see than to make.
+# A URL that is already normal. Most joined links are, and checking is much cheaper than normalizing.
 _NORMAL: Final = re.compile(r"https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*(?:/[\w~-][\w.~-]*)*/?", re.ASCII)
 # A path that leaves a base normal if the base is: joining the two is joining strings.
 _PLAIN_PATH: Final = re.compile(r"(?:\.?/)?[\w~-][\w.~-]*(?:/[\w~-][\w.~-]*)*/?", re.ASCII)
@@ -311,7 +311,7 @@ def _canonical(url: str) -> str | None:
 
     canonical: str = canonicalize_url(urlunsplit((parts.scheme, authority, path, parts.query, "")))
     host = canonical.split("/", 3)[2]
-    if not host:  # of a file: more slashes would be another host's, or none's, when it is read again
+    if not host:  # of a file: with more slashes, it would be read as having a host
         canonical = f"file:///{canonical[7:].lstrip('/')}"
     return canonical if not _NOT_IN_HOSTS.search(host) and (host or parts.scheme == "file") else None
 

@@ -194,7 +194,7 @@ class ElementNames:
             return None
         try:
             return self._variants.name(spelling), spelling
-        except LinkError:  # nothing of it is visible
+        except LinkError:  # none of its characters is visible
             return None
 
 

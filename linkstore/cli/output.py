@@ -67,7 +67,7 @@ def write_json(value: Any) -> None:
         text = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode()
         if not text.isascii():
             text.encode(sys.stdout.encoding or "utf-8")
-    except (TypeError, UnicodeEncodeError):  # a lone surrogate, or a terminal that has not all letters
+    except (TypeError, UnicodeEncodeError):  # a lone surrogate, or a terminal that cannot show all letters
         import json
 
         text = json.dumps(value, indent=2, sort_keys=True)

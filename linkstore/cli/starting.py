@@ -26,7 +26,7 @@ class Terminated(KeyboardInterrupt):
 def _terminate(number: int, _: object) -> NoReturn:
     # A second SIGTERM ends the process at once. A terminal that is closed may send several SIGHUPs in a row.
     signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
-    drop_unread()  # else what is said at the end would fail
+    drop_unread()  # otherwise the last message would fail
     raise Terminated(number)
 
 

@@ -24,7 +24,7 @@ def _is_unread(stream: TextIO) -> bool:
     if not hasattr(select, "poll"):  # as on Windows
         return True
     poll = select.poll()
-    with suppress(OSError, ValueError):  # no file of the system, or closed
+    with suppress(OSError, ValueError):  # not a file of the operating system, or closed
         poll.register(stream.fileno(), 0)
         return any(event & _GONE for _, event in poll.poll(0))
     return False

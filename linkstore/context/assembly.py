@@ -100,7 +100,7 @@ class Assembly:
         candidates = list(self._candidates())
         capacity = settings.budget - alone.tokens
         if not self._always:
-            capacity += settings.separator_cost  # each cost has one, and the first text needs none
+            capacity += settings.separator_cost  # the first text needs no separator
         draft, step = alone, 1
         while capacity > 0:
             draft = self._draft(self._selected(candidates, capacity))

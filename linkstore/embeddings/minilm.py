@@ -120,7 +120,7 @@ def _session() -> Any:
             "usearch was imported before linkstore, which would make onnxruntime crash:"
             " import onnxruntime, or open a store, before usearch is imported"
         )
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read on import; it would use the network
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read on import; otherwise it would use the network
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

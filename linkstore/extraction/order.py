@@ -231,7 +231,7 @@ def _ended(opened: list[str], tag: str) -> bool:
     if tag in _IGNORED_ENDS:
         return True
     if tag == "/p":
-        return tag not in opened  # it stands for an empty paragraph
+        return tag not in opened  # </p> without <p> makes an empty paragraph
     if tag not in _BLOCK_ENDS:
         return False
     may_end = _LEFT_OUT_IN_TABLES if tag in _TABLE_ENDS else _LEFT_OUT

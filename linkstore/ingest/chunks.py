@@ -242,7 +242,7 @@ def _cut(block: Block, limits: ChunkLimits) -> Iterator[Block]:
         yield block
         return
     texts = split(block.text, limits.longest)
-    # A splitter drops nothing but white space, so that other characters say where a piece begins.
+    # A splitter drops only white space, so the other characters show where a piece begins.
     begins = list(accumulate((letters(text) for text in texts[:-1]), initial=0))
     places = block.places or _looked_for(block, texts, begins)
     owners = [bisect_right(begins, place) - 1 for place in places]

@@ -41,7 +41,7 @@ def write_message(pipe: IO[bytes], content: bytes) -> None:
     Raises:
         OSError: If the other side is gone.
     """
-    pipe.write(_LENGTH.pack(len(content)) + content)  # at once: each call gives the interpreter's lock away
+    pipe.write(_LENGTH.pack(len(content)) + content)  # in one call: each releases the lock
     pipe.flush()
 
 

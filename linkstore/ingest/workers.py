@@ -121,7 +121,7 @@ class _Process:
         """The reply to a message, or what happened to the process instead."""
         try:
             process = self._running or self._started()
-        except OSError:  # no more processes are allowed, say
+        except OSError:  # for example, no more processes are allowed
             return b""
         if process is None:
             return b""
@@ -152,7 +152,7 @@ class _Process:
         reply = self._sent(process, self._task, _SECONDS_TO_START, first=True)
         if isinstance(reply, bytes):
             return process
-        if not self._ended:  # no page is to blame: as where Python is embedded in another program
+        if not self._ended:  # not because of a page: for example, Python is embedded in another program
             self._ended = True
             _LOG.warning("a process that was to read pages did not start; its pages are read here")
         return None
@@ -174,7 +174,7 @@ class _Process:
             return f"the process that read it ended ({_said(status)})"
         with self._lock:
             self._due = None
-        if self._late:  # it was ended when it had just replied
+        if self._late:  # it was ended just after it replied
             self._drop(process)
         return reply
 
@@ -190,7 +190,7 @@ def _reap(process: subprocess.Popen[bytes]) -> int:
     status = process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
-            with suppress(OSError):  # what was not written is lost with the process
+            with suppress(OSError):  # messages that were not written are lost with the process
                 pipe.close()
     return status
 

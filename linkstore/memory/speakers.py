@@ -84,7 +84,7 @@ def _speakers_with(words: tuple[str, ...], k: int) -> Plan[list[str]]:
     try:
         found: Worded = yield Lexical(terms=words, k=k)
     except CapabilityError:
-        return []  # nor does the search look words up
+        return []  # the search does not look up words either
     turns: list[Stored] = yield Documents(refs=found.refs)
     return list(dict.fromkeys(filter(None, (turn.metadata.get(SPEAKER) for turn in turns))))
 

@@ -92,7 +92,7 @@ def spans_of(question: str, now: datetime) -> tuple[Span, ...]:
         spans = _named(text, today)
         for span in spans:
             _within([_around(span)])
-    except (OverflowError, ValueError):  # no day of the calendar, or one at an end of it
+    except (OverflowError, ValueError):  # not a valid date, or at the limit of the calendar
         return ()
     return spans
 

@@ -71,7 +71,7 @@ def _suggested(
     direction = unit_vector(np.ones(manifest.dimension or 1, dtype=np.float32))
     try:
         found: Vocabulary = yield Engine(backend.answer(_names_of_some(direction), scope))
-    except FilterError:  # too many documents to look through: there is nothing to suggest
+    except FilterError:  # too many documents to search: there is nothing to suggest
         return Vocabulary()
     return found
 

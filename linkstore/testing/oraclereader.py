@@ -44,7 +44,7 @@ class OracleReader(LexicalReader):
     """
 
     def __init__(self, records: Sequence[Record]) -> None:
-        # Refs run against the ids, so that a plan that takes refs for an order is found out.
+        # Refs are in the reverse order of ids, to expose plans that take refs for an order.
         self._records = sorted(records, key=lambda record: record.id, reverse=True)
         self._groups = sorted({tag_of(link) for record in records for link in record.links}, reverse=True)
         sides: tuple[Side, Side] = ("out", "in")

@@ -71,7 +71,7 @@ class Watch(Observation):
 
     def _ended(self, searched: Searched) -> None:
         if searched.error is not None and not isinstance(searched.error, Exception):
-            return  # interrupted: it says nothing of the store
+            return  # interrupted: it is no evidence about the store
         search = _figures(searched, self._type_field)
         with self._lock:
             if len(self._searches) == self._searches.maxlen:

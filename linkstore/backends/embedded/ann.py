@@ -227,7 +227,7 @@ def _add(into: SavedIndex, keys: Ints, rows: Floats, threads: int) -> None:
         index.add(keys, into.codes(rows), threads=threads)
     except RuntimeError as error:  # usearch raises no other
         _raise_if_interrupted(error)
-        raise MemoryError(f"usearch: {error}") from error  # keys are new, so it is memory that lacks
+        raise MemoryError(f"usearch: {error}") from error  # keys are new, so the cause is a lack of memory
 
 
 def _spare(size: int) -> None:
@@ -261,7 +261,7 @@ def _restored(path: Path, *, view: bool) -> tuple[Any, Floats] | None:
 
     _spare(0 if view else 2 * path.stat().st_size)
     index: Any = Index.restore(str(path), view=view)
-    if index is None or index.dtype != ScalarKind.I8:  # of other scalars it would answer, and wrongly
+    if index is None or index.dtype != ScalarKind.I8:  # with other scalars, it would give wrong answers
         return None
     centre = read_centre(path, index.ndim)
     if centre is None:

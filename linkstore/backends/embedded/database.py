@@ -138,7 +138,7 @@ class Database:
             FORKS.enter(turn, self)
             writer = self._open_writer()
             with self._translated("write"):
-                if writer.in_transaction:  # an earlier rollback failed for want of memory
+                if writer.in_transaction:  # an earlier rollback failed for lack of memory
                     writer.execute("ROLLBACK")
                 writer.set_busy_handler(patience(ends))
                 writer.execute("BEGIN IMMEDIATE")

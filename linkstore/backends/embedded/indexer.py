@@ -106,7 +106,7 @@ class Indexer:
                 return
             self._asked += 1
             asked = self._asked
-            with contextlib.suppress(OSError):  # it has ended, which the next look shows
+            with contextlib.suppress(OSError):  # it has ended, which the next check will show
                 os.write(self._process.stdin.fileno(), FLUSH)  # type: ignore[union-attr]
         told = self._heard_at = time.monotonic()
         while self._flushed < asked and self.running:
@@ -135,21 +135,21 @@ class Indexer:
 
     def _start(self, covered: int) -> None:
         self._unread, self._begun, self._covered, self._moved = b"", False, covered, time.monotonic()
-        self._flushed = self._asked  # whoever waits for the process before this one waits no longer
+        self._flushed = self._asked  # threads that wait for the previous process stop waiting
         task = {"folder": str(self._folder), "parent": os.getpid(), **self._settings}
         from linkstore.freshpython import fresh_python  # late, as below: most programs start no process
 
         process = fresh_python(_WORKER, orjson.dumps(task).decode())
         os.set_blocking(process.stdout.fileno(), False)  # type: ignore[union-attr]
         end = weakref.finalize(self, _end, process, os.getpid())
-        self._process, self._end = process, end  # last, and together: an interrupt leaves no half of it
+        self._process, self._end = process, end  # last, and at once: an interrupt cannot split it
 
     def _listen(self) -> bool:
         """Read what the process says; returns whether it is there. The caller holds the lock."""
         process = self._process
         if process is None:
             return False
-        ended = process.poll() is not None  # first, so that its last words are read
+        ended = process.poll() is not None  # first, so that its last messages are read
         with contextlib.suppress(BlockingIOError):
             while given := os.read(process.stdout.fileno(), 1 << 16):  # type: ignore[union-attr]
                 self._unread += given
@@ -177,7 +177,7 @@ class Indexer:
         if line == FLUSHED:
             self._flushed += 1
         elif line == ALIVE:
-            pass  # it was heard
+            pass  # its message was read
         elif line.isdigit():
             if int(line) != self._covered:
                 self._moved = time.monotonic()
@@ -214,7 +214,7 @@ def _end(process: subprocess.Popen[bytes], owner: int) -> None:
     process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
-            with contextlib.suppress(OSError):  # what it was not told is lost with it
+            with contextlib.suppress(OSError):  # messages that it did not get are lost with it
                 pipe.close()
 
 

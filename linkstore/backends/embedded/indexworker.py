@@ -38,7 +38,7 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001 - whatever it is, the writer reports it and goes on
         worker.say(f"stopped: {type(error).__name__}: {' '.join(str(error).split())}".encode())
         os._exit(1)
-    os._exit(0)  # without waiting for the thread that listens
+    os._exit(0)  # without waiting for the listening thread
 
 
 class _Worker:

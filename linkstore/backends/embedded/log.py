@@ -88,7 +88,7 @@ class WriteAheadLog:
             while self._is_asked():
                 with between() as connection:
                     self._fold(connection)
-        except BackendError as error:  # the store was closed or moved, which its users hear by themselves
+        except BackendError as error:  # the store was closed or moved, which its users get as an error anyway
             _LOG.debug("the log of %s was left as it is: %s", self._place.database, error)
 
     def _is_asked(self) -> bool:

@@ -142,7 +142,7 @@ def _content(tree: Tree, body: Node) -> tuple[list[Block], int]:
     main = _main(tree)
     noise = noise_ids(tree)
     reading = read_blocks(tree, body, noise, frozenset(main))
-    if noise and _is_bare(reading.blocks):  # a page that is only a table of contents, say
+    if noise and _is_bare(reading.blocks):  # for example, a page that is only a table of contents
         reading = read_blocks(tree, body, noise - contents_ids(tree), frozenset(main))
     if noise and _is_bare(reading.blocks):
         reading = read_blocks(tree, body, noise_ids(tree, certain=True), frozenset(main))

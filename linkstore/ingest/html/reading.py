@@ -266,7 +266,7 @@ class _Reader:
         self._note(node, "tr")
         start = len(self._blocks)
         simple, around = True, self._in_columns
-        # A cell beside others is data, even if it is only links; a table of contents is in a row of its own.
+        # A cell next to others is data, even if it has only links; a table of contents has its own row.
         children = list(node.iter())
         self._in_columns = around or len(children) > 1
         for cell in children:
@@ -383,7 +383,7 @@ def _marked(node: Node) -> Iterable[Node]:
     """The elements that may matter beside their text, from the node itself on."""
     if node.tag != "pre":
         return node.traverse()
-    # Highlighted code has a <span> for each token: the parser passes them by faster.
+    # Highlighted code has a <span> for each token, which the parser skips faster.
     return node.css(_IN_CODE)
 
 

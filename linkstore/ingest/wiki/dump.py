@@ -100,7 +100,7 @@ def _events(path: Path, reader: _Reader) -> Iterator[None]:
     with _file(path) as raw, closing(_unpacking(raw, path)) as file:
         taken = 0
         try:
-            while piece := file.read1(_READ):  # what comes before an error is not lost
+            while piece := file.read1(_READ):  # so that the pages before an error are not lost
                 reader.feed(piece)
                 yield
                 taken += len(piece)

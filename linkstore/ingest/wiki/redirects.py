@@ -25,7 +25,7 @@ _WORD: Final = re.compile(r"\s*#([^\W\d_]+)\s*:?\s*\[\[")
 _PLACE: Final = re.compile(r"\[\[([^\[\]|{}<>\n]{1,1000})")
 
 # Redirects to redirects are followed; a circle ends, as UNION keeps no row twice. What is nearest to the
-# page says which section is meant.
+# page determines the section.
 _ALIASES: Final = f"""
     WITH RECURSIVE alias (title, section) AS (
         SELECT title, section FROM redirect WHERE target = ?1

@@ -216,7 +216,7 @@ class Scanner:
 
     def _rendered(self, parts: list[str]) -> str:
         if self._out.is_within("ref"):
-            return marks_in("".join(parts))  # references are read when somebody asks for them
+            return marks_in("".join(parts))  # references are read only when they are needed
         name = called(parts[0])
         if name in ANCHORS:
             return self._anchors(parts, visible=name in VISIBLE_ANCHORS)
@@ -243,7 +243,7 @@ class Scanner:
 
     def _bar(self, token: re.Match[str]) -> int:
         if not self._out.open or self._out.open[-1].kind not in {OPEN_LINK, OPEN_TEMPLATE}:
-            return token.start()  # it is text like what follows
+            return token.start()  # it is text, as are the characters after it
         self._out.open[-1].bars.append(len(self._out.pieces))
         self._add("|")
         return token.end()

@@ -128,7 +128,7 @@ class WikiSource:
         return self._redirects
 
     def _found_redirects(self) -> Iterator[tuple[str, str, str]]:
-        # Where the dump ends early, it does so for the second reading too, which says so.
+        # If the dump ends early, the second reading finds it too, and reports it.
         with suppress(DumpCutShortError):
             for page in read_pages(self._path, limit=self._settings.longest, only_redirects=True):
                 if page.redirect is None:
