@@ -1,4 +1,9 @@
-"""A vector store for LangChain that stores the links between documents and follows them in searches."""
+"""A vector store for LangChain that stores the links between documents and follows them in searches.
+
+``LinkStore`` stores documents with their links (``Link``), and ``LinkRetriever`` retrieves them.
+:mod:`linkstore.strategies` has the ways to search, and :mod:`linkstore.ingest` indexes sites, notes, wikis
+and other sources.
+"""
 
 from __future__ import annotations
 
