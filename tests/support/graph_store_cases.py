@@ -15,8 +15,9 @@ from stores import times
 
 from linkstore.errors import DocumentError, EmbeddingError, FilterError, StrategyError
 from linkstore.memory import GraphStore
-from linkstore.memory.graphstore import batching, items, reading
+from linkstore.memory.graphstore import batching, expiry, items, reading
 from linkstore.memory.graphstore.items import Kept
+from linkstore.memory.graphstore.places import item_id
 
 HOSTILE = ["a", "a/b", 'a","b', "[]", "*", " ", "ä", "a" * 300, "%2F", "$", "İ", "a\u0301", "👩‍🚀"]
 FILTERS: list[dict[str, Any]] = [
@@ -355,6 +356,43 @@ class GraphStoreCases:
         graph._swept_at -= 60
         graph.put(("a",), "other", {"n": 2})
         assert store.count() == 1
+
+    def test_what_is_put_or_read_while_expired_items_are_removed_stays(self, store, clock, monkeypatch):
+        graph, other = GraphStore(store), GraphStore(store)
+        graph.batch([PutOp(("a",), str(n), {"n": n}, ttl=1) for n in range(9)])
+        clock.forward(minutes=2)
+        monkeypatch.setattr(expiry, "_DELETED_AT_ONCE", 4)
+        remove, calls = expiry.delete, []
+
+        def removed(store, ids):
+            calls.append(ids)
+            if len(calls) == 1:
+                clock.forward(seconds=1)
+                other.put(
+                    ("a",), next(key for key in "01234" if item_id(("a",), key) not in ids), {"n": "new"}
+                )
+            return remove(store, ids)
+
+        monkeypatch.setattr(expiry, "delete", removed)
+        assert graph.sweep_ttl() == 8
+        assert [item.value for item in graph.search(())] == [{"n": "new"}]
+        assert store.count() == 1
+
+    def test_a_clock_that_goes_back_neither_loses_items_nor_their_order(self, store, clock):
+        graph = GraphStore(store, ttl={"default_ttl": 10})
+        graph.put(("a",), "first", {"n": 1}, ttl=None)
+        graph.put(("a",), "soon", {"n": 2})
+        clock.forward(days=-2)
+        graph.put(("a",), "before", {"n": 3})
+        graph.put(("a",), "first", {"n": 4}, ttl=None)
+        assert graph.get(("a",), "soon").value == {"n": 2}
+        assert graph.sweep_ttl() == 0
+        assert [item.key for item in graph.search(("a",), refresh_ttl=False)] == ["before", "first", "soon"]
+        clock.forward(minutes=11)
+        assert [item.key for item in graph.search(("a",))] == ["first", "soon"]
+        assert graph.sweep_ttl() == 1
+        clock.forward(days=2)
+        assert [item.key for item in graph.search(("a",))] == ["first"]
 
     def test_writers_in_threads_lose_nothing(self, graph):
         with ThreadPoolExecutor(8) as pool:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from linkstore.memory.graphstore.items import Kept
-from linkstore.memory.graphstore.reading import expiring_items
+from linkstore.memory.graphstore.reading import expiring_items, kept_items
 from linkstore.memory.requests import delete
 from linkstore.plans import Operation
 from linkstore.store import LinkStore
@@ -35,13 +35,20 @@ def refreshed(store: LinkStore, items: Sequence[Kept], now: datetime) -> Operati
 
 
 def swept(store: LinkStore, dimension: int, now: datetime) -> Operation[int]:
-    """Remove all expired items; how many there were."""
+    """Remove all expired items; how many there were.
+
+    Items are looked at again just before they are removed: others may have put or read them meanwhile.
+    """
     candidates: list[Kept] = yield answered_by(store, expiring_items(dimension))
-    gone = yield from _expired(store, candidates, now)
-    for start in range(0, len(gone), _DELETED_AT_ONCE):
-        ids = [id for one in gone[start : start + _DELETED_AT_ONCE] for id in one.document_ids]
-        yield delete(store, ids)
-    return len(gone)
+    ids = [one.id for one in (yield from _expired(store, candidates, now))]
+    count = 0
+    for start in range(0, len(ids), _DELETED_AT_ONCE):
+        again: dict[str, Kept] = yield answered_by(store, kept_items(ids[start : start + _DELETED_AT_ONCE]))
+        gone = yield from _expired(store, list(again.values()), now)
+        if gone:
+            yield delete(store, [id for one in gone for id in one.document_ids])
+        count += len(gone)
+    return count
 
 
 def _expired(store: LinkStore, items: Sequence[Kept], now: datetime) -> Operation[list[Kept]]:
