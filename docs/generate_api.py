@@ -57,7 +57,7 @@ The public modules. These names can also be imported from `linkstore` itself:
 
 {facade}
 
-| module | what it holds |
+| module | description |
 |---|---|
 {modules}
 

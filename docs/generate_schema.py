@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Final
 
-from linkstore.backends.cassandra import cql
+from linkstore.backends.cassandra import cql, derived_cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.embedded import schema, words
 from linkstore.embeddings import get_embedding
 
 TABLES = Tables("ks", "kb")
+READ_OR_WRITTEN: Final = re.compile(r"(read|write|delete|count|scan|nearest|exchange|remove|settle)(_|\Z)")
+"""How the names of functions begin that make statements, other than those that create tables."""
 PAGE = """# Tables
 
-The tables as the code makes them; what they are for, and how they may be read, stands in
-[the file format](file-format.md) and [operating Cassandra](how-to/operate-cassandra.md).
+These are the tables as the code creates them. [The file format](file-format.md) and
+[Operate a store in Cassandra](how-to/operate-cassandra.md) describe what they are for.
 
 ## In a folder
 
@@ -33,9 +36,9 @@ For a store `kb` in a keyspace `ks`, with the default embedding, whose vectors h
 {cassandra}
 ```
 
-## What is asked of Cassandra
+## Statements for Cassandra
 
-Every statement that reads or writes a store. Each `?` is bound, never spliced.
+These are all statements that read or write a store. Values are always bound to the `?`.
 
 {statements}
 This page is written by `make docs`.
@@ -45,7 +48,7 @@ This page is written by `make docs`.
 def pages() -> dict[str, str]:
     """The page: name below docs/ → text."""
     dimension = len(get_embedding("wordllama").embed_query("dimension"))
-    made = _made(dimension)
+    made = dict.fromkeys(_made(dimension))  # the small tables include some that have a function of their own
     text = PAGE.format(
         version=schema.FORMAT_VERSION,
         sqlite=f"{_without_rows(schema.TABLES)}\n{words.TABLE.strip()}",
@@ -57,7 +60,7 @@ def pages() -> dict[str, str]:
 
 
 def _made(dimension: int) -> Iterator[str]:
-    """All that makes tables and indexes, as the module has it."""
+    """The statements that create tables and indexes, in the order of their functions."""
     for name, function in inspect.getmembers(cql, inspect.isfunction):
         if name.startswith("create_"):
             known = {"tables": TABLES, "dimension": dimension}
@@ -66,29 +69,36 @@ def _made(dimension: int) -> Iterator[str]:
 
 
 def _without_rows(tables: str) -> str:
-    """The statements that make tables, without those that fill them."""
+    """The statements that create tables, without those that fill them."""
     return "\n".join(line for line in tables.strip().splitlines() if not line.startswith(("INSERT", "-- ")))
 
 
 def _laid_out(statement: str) -> str:
-    """A CREATE statement as people write it: a line for each column."""
+    """A CREATE statement as people write it: a line for each column, and for each option."""
     head, opening, rest = statement.partition(" (")
     if not head.startswith("CREATE TABLE"):
         return statement.replace(" ON ", "\n  ON ").replace(" USING ", "\n  USING ")
-    columns = re.split(r", (?=(?:\w+ (?:text|map|frozen|blob|vector|int|float))|PRIMARY KEY)", rest[:-1])
-    return f"{head}{opening}\n" + ",\n".join(f"  {column}" for column in columns) + "\n)"
+    columns, closing, options = rest.partition(")) WITH ") if ")) WITH " in rest else (rest[:-1], "", "")
+    listed = re.split(r", (?=\w+ (?:text|map|set|frozen|blob|vector|int|bigint|float)|PRIMARY KEY)", columns)
+    text = f"{head}{opening}\n" + ",\n".join(f"  {column}" for column in listed)
+    return f"{text})\n) WITH {options.replace(' AND ', chr(10) + '  AND ')}" if closing else f"{text}\n)"
 
 
 def _statements() -> Iterator[str]:
-    for name, function in inspect.getmembers(cql, inspect.isfunction):
-        if name.startswith(("read", "write", "delete", "count", "scan", "nearest")):
-            says = re.sub(r":func:`(\w+)`", r"`\1`", " ".join((function.__doc__ or "").split()))
-            yield f"**{name}.** {says}\n\n```sql\n{_shown(function)}\n```\n"
+    for name, function in (*_functions(cql), *_functions(derived_cql)):
+        says = re.sub(
+            r":func:`(\w+)`", r"`\1`", " ".join((function.__doc__ or "").partition("Args:")[0].split())
+        )
+        yield f"**{name}.** {says}\n\n```sql\n{_shown(function)}\n```\n"
 
 
-def _shown(function: object) -> str:
-    """The text of a statement, with one of each thing that there may be several of."""
-    signature = inspect.signature(function)  # type: ignore[arg-type]
+def _functions(module: object) -> list[tuple[str, Callable[..., str]]]:
+    found = inspect.getmembers(module, inspect.isfunction)
+    return [(name, function) for name, function in found if READ_OR_WRITTEN.match(name)]
+
+
+def _shown(function: Callable[..., str]) -> str:
+    """The text of a statement, with one example of everything that can occur several times."""
     examples = {"equalities": 1, "whole": True, "count": 1, "lifetime": True, "replace": True}
-    given = {name: examples[name] for name in signature.parameters if name != "tables"}
-    return str(function(TABLES, **given))  # type: ignore[operator]
+    given = {name: examples[name] for name in inspect.signature(function).parameters if name != "tables"}
+    return function(TABLES, **given)
