@@ -155,7 +155,7 @@ def test_only_the_kinds_asked_for_are_replaced(store):
 
 def test_links_of_other_extractors_cannot_be_made_anew(store):
     for other in ("citation", "keyword"):
-        with pytest.raises(ExtractionError, match="mention and entity"):
+        with pytest.raises(ExtractionError, match="use mention or entity"):
             link_corpus(store, [other])
 
 
