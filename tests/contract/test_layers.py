@@ -133,6 +133,12 @@ def test_rooms_do_not_import_each_other_in_a_circle():
 ENGINES = {"backends.embedded", "backends.cassandra"}
 
 
+def test_the_page_of_architecture_names_every_room():
+    table = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rooms = {room for floor in FLOORS for room in floor if not room.startswith("_")}
+    assert {room for room in rooms if f"`{room}`" not in table} == set()
+
+
 def test_only_the_store_knows_which_backend_there_is():
     """Nothing else above the backends imports one of them, but what reads tables that are not ours."""
     users = {
