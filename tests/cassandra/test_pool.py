@@ -266,6 +266,27 @@ def ranking_of(reached, known, strength):
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
 
 
+def test_a_document_that_is_gone_gives_its_place_to_a_stronger_link() -> None:
+    """Documents 1 and 2 tie for the second place of group 0, and document 0, which is gone, has the first."""
+    cosines = np.array([0.9, 0.8, 0.8, 0.7, 0.69])
+    vectors = unit_vectors(np.stack((cosines, np.sqrt(1 - cosines**2)), axis=1))
+    weights = {(0, 0): 0.1, (0, 1): 1.0, (0, 2): 1.0, (1, 3): 1.0, (1, 4): 1.0}
+    packed = codes.encode(vectors)
+    members = {key: states.packed(state_of(weight, packed[key[1]])) for key, weight in weights.items()}
+    lying = {key: weight for key, weight in weights.items() if key != (0, 0)}
+    fetch = Members(
+        groups=np.arange(2),
+        side="in",
+        vector=np.array([1, 0], np.float32),
+        take=2,
+        cap=9,
+        exclude=np.empty(0, np.int64),
+        best=2,
+    )
+    known, reached, _ = decide(Graph(vectors, lying, members, {0}), 2, fetch)
+    assert [known.ids[ref] for ref in reached.refs[reached.group == 0]] == ["1", "2"]
+
+
 def test_few_are_read_where_few_are_asked_about() -> None:
     random = np.random.default_rng(5)
     groups, documents = 20, 2000

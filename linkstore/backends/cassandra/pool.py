@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from linkstore.arrays import contained
+from linkstore.arrays import contained, distinct
 from linkstore.backends.cassandra import codes
 from linkstore.backends.cassandra.groups import GroupRows
 from linkstore.backends.cassandra.members import WEIGHT, state_of
@@ -85,8 +85,8 @@ class Pool:
         if not len(self.refs):
             return []
         taken, open_ = self._taken()
-        wanted = ~self._settled & (open_ | self._among_best(taken, open_))
-        unread: list[int] = np.unique(self.refs[wanted]).tolist()
+        wanted = ~self._settled & (open_ | self._among_best(taken))
+        unread: list[int] = distinct(self.refs[wanted]).tolist()
         return unread
 
     def reached(self) -> Reached:
@@ -110,10 +110,10 @@ class Pool:
         taken = self._low > _nth_of_group(self._owner, self._high, take + 1)
         return taken, ~taken & (self._high >= _nth_of_group(self._owner, self._low, take))
 
-    def _among_best(self, taken: Bools, open_: Bools) -> Bools:
-        """Which entries may be among the ``best`` by score.
+    def _among_best(self, taken: Bools) -> Bools:
+        """Which of the entries that are taken may be among the ``best`` by score.
 
-        A link with a high weight may put an entry among the best that its group does not give. Then all
+        A link with a high weight may put an entry among the best that its group may not give. Then all
         entries that the group gives are included: if one of their documents is gone, that entry takes its
         place.
         """
@@ -124,7 +124,7 @@ class Pool:
             weight = self._fetch.strength[self._owner] * weight
         floor = _nth_of_documents(self.refs[taken], damped(self._low, weight)[taken], self._fetch.best)
         high = damped(self._high, weight) >= floor
-        shadowed = np.isin(self._owner, self._owner[high & ~taken & ~open_])
+        shadowed = contained(self._owner, self._owner[high & ~taken])
         return taken & (high | shadowed)
 
     def _learn(self) -> None:
