@@ -15,6 +15,7 @@ from linkstore.agents.answer import Answer, answer_of
 from linkstore.agents.asking import Asker
 from linkstore.agents.exploration import draw_reading
 from linkstore.agents.index import check_embeddings, fact_store
+from linkstore.agents.models import chat_model
 from linkstore.agents.passages import closing
 from linkstore.agents.sources import Sources
 from linkstore.agents.state import Budget, Reading, begun
@@ -181,7 +182,7 @@ def _explained(config: RunnableConfig | None) -> Iterator[None]:
 
 def graph_reader(
     store: LinkStore,
-    model: BaseChatModel,
+    model: BaseChatModel | str,
     *,
     facts: LinkStore | None = None,
     budget: Budget | None = None,
@@ -195,7 +196,7 @@ def graph_reader(
 
     Args:
         store: Holds the chunks.
-        model: A chat model with structured output.
+        model: A chat model with structured output, or its name, such as ``openai:gpt-4.1-mini``.
         facts: The store of facts; default that of :func:`index_facts`, if there is one.
         budget: What a question may cost; default 40 calls of the model.
         checkpointer: A checkpointer of LangGraph, so that readings can be interrupted and go on.
@@ -203,6 +204,7 @@ def graph_reader(
     Raises:
         MissingExtraError: If the extra ``agents`` is not installed.
         AgentError: If the model has no structured output.
+        ExtractionError: If a model of this name cannot be used.
         EmbeddingError: If the facts were embedded otherwise than the chunks.
 
     Source: S. Li et al., "GraphReader: Building Graph-based Agent to Enhance Long-Context Abilities of Large
@@ -210,6 +212,7 @@ def graph_reader(
     """
     from linkstore.agents.graph import compiled
 
+    model = chat_model(model) if isinstance(model, str) else model
     structured(model, FinalAnswer)  # refuses a model that has no structured output
     if facts is not None:
         check_embeddings(store, facts)

@@ -37,7 +37,7 @@ from linkstore import LinkStore, agents, get_links
 from linkstore.agents import Budget, GraphReader, actions, fact_store, graph_reader, passages
 from linkstore.agents.actions import CitedStatement, FinalAnswer
 from linkstore.agents.state import begun
-from linkstore.errors import AgentError, EmbeddingError, StrategyError
+from linkstore.errors import AgentError, EmbeddingError, ExtractionError, StrategyError
 from linkstore.testing import ScriptedChatModel
 
 ELEMENTS = ("joan of arc", "domrémy", "rouen", "orléans", "meuse", "seine", "France", "elba", "")
@@ -207,6 +207,19 @@ def test_a_reader_refuses_what_it_cannot_read_with(world):
             graph_reader(world, model, facts=other)
         with pytest.raises(AgentError, match="FakeListChatModel has no structured output"):
             graph_reader(world, FakeListChatModel(responses=["x"]))
+
+
+def test_a_model_may_be_named(monkeypatch):
+    named = scripted([PLAN, BORN])
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", lambda name, **_: {"made:up": named}[name])
+
+    with LinkStore() as store:
+        with graph_reader(store, "made:up") as reader:
+            assert reader.invoke(QUESTION).outcome == "unsupported"
+        with pytest.raises(ExtractionError, match="the chat model 'no:such' cannot be used"):
+            graph_reader(store, "no:such")
+
+    assert len(named.calls) == 2
 
 
 def test_an_answer_from_an_empty_store_is_unsupported():

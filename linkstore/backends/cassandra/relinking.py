@@ -12,7 +12,7 @@ the timestamp before, which does not affect what the other relink added.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
@@ -26,7 +26,7 @@ from linkstore.backends.cassandra.derived import DerivedRows, State
 from linkstore.backends.cassandra.members import DocumentMembers, MemberStatements
 from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.rows import LinkCell, link_cell, memberships
-from linkstore.backends.cassandra.transport.requests import Requests, Statement
+from linkstore.backends.cassandra.transport.requests import Statement, sent
 from linkstore.errors import StoreBusyError
 from linkstore.links import LINKS_KEY, Link, links_in
 from linkstore.plans import Operation
@@ -100,13 +100,13 @@ class Relinker:
         """Write the links; returns the ids of documents that another write changed meanwhile."""
         if not steps:
             return []
-        yield from _run("write members", chain.from_iterable(map(self._add, steps)))
-        yield from _run("write links", map(self._cell, steps))
+        yield from sent("write members", chain.from_iterable(map(self._add, steps)))
+        yield from sent("write links", map(self._cell, steps))
         now = yield from self._states.stored([step.members.id for step in steps], {})
         lost = [step for step in steps if not _has_won(step, now.get(step.members.id))]
         won = [step for step in steps if step not in lost]
         last = (*map(self._finish, won), *(self._withdraw(step, now.get(step.members.id)) for step in lost))
-        yield from _run("finish members", chain.from_iterable(last))
+        yield from sent("finish members", chain.from_iterable(last))
         return [step.members.id for step in lost]
 
     def _add(self, step: _Step) -> Iterator[Statement]:
@@ -153,9 +153,3 @@ def _coded(members: DocumentMembers) -> DocumentMembers:
 def _has_won(step: _Step, now: State | None) -> bool:
     """Whether the stored links are those that were written, in the version that was changed."""
     return now is not None and (now.written, now.links) == (step.at, step.cell[0])
-
-
-def _run(what: str, statements: Iterable[Statement]) -> Operation[None]:
-    all_of_them = tuple(statements)
-    if all_of_them:
-        yield Requests(statements=all_of_them, what=what)

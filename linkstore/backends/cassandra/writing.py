@@ -31,7 +31,7 @@ from linkstore.backends.cassandra.preparing import DocumentStatements, Prepared
 from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.rows import written_links
 from linkstore.backends.cassandra.settings import CassandraSettings
-from linkstore.backends.cassandra.transport.requests import Requests, Statement
+from linkstore.backends.cassandra.transport.requests import Statement, sent
 from linkstore.errors import StoreUnavailableError
 from linkstore.plans import Operation
 
@@ -104,7 +104,7 @@ class ChangeWriter:
         for ids in _parts(removals):
             counts += yield from self._remove_part(ids)
         self._at = self._clock.now()
-        yield from self._run("write page entries", self._pages(change))
+        yield from sent("write page entries", self._pages(change))
         return Written(**counts)
 
     def _put_part(self, prepared: Sequence[Prepared]) -> Operation[Counter[str]]:
@@ -121,7 +121,7 @@ class ChangeWriter:
 
     def _store(self, items: Sequence[Prepared]) -> Operation[None]:
         new = {item.record.id: self._derived.state(item.record, item.attributes, item.code) for item in items}
-        yield from self._run("write members and words", self._derived.add(new.values(), self._at))
+        yield from sent("write members and words", self._derived.add(new.values(), self._at))
         yield from self._finish((yield from self._put(items, new)))
 
     def _hidden(self, added: Sequence[Prepared]) -> Operation[list[Prepared]]:
@@ -147,7 +147,7 @@ class ChangeWriter:
         self._since = time.monotonic()
 
     def _finish(self, steps: Sequence[Step]) -> Operation[None]:
-        yield from self._run("finish members and words", self._derived.finish(steps, self._at))
+        yield from sent("finish members and words", self._derived.finish(steps, self._at))
         self._note(steps)
 
     def _digests(self, ids: Sequence[str]) -> Operation[dict[str, Known]]:
@@ -183,7 +183,7 @@ class ChangeWriter:
             before = yield from self._derived.stored([item.record.id for item in part], new)
             overtaken = {id for id, state in before.items() if state.written > self._at}
             written = [item for item in part if item.record.id not in overtaken]
-            yield from self._run("write documents", self._documents.write(written, self._at))
+            yield from sent("write documents", self._documents.write(written, self._at))
             steps += [Step(now=None, before=new[id]) for id in overtaken]
             ids = (item.record.id for item in written)
             steps += [Step(now=new[id], before=before.get(id)) for id in ids]
@@ -196,8 +196,8 @@ class ChangeWriter:
             before = yield from self._derived.stored(ids[start : start + AT_ONCE], {})
             gone = [state for state in before.values() if state.written < self._at]
             named = [state.id for state in gone]
-            yield from self._run("delete documents", self._documents.delete(named, self._at))
-            yield from self._run("delete accesses", self._forgetting(named))
+            yield from sent("delete documents", self._documents.delete(named, self._at))
+            yield from sent("delete accesses", self._forgetting(named))
             steps += [Step(now=None, before=state) for state in gone]
         return steps
 
@@ -237,11 +237,6 @@ class ChangeWriter:
         before = [step.before for step in steps if step.before and step.before.written]
         written, replaced = ([(state.attributes, state.length) for state in part] for part in (now, before))
         self._corpus.add(written, replaced)
-
-    def _run(self, what: str, statements: Iterable[Statement]) -> Operation[None]:
-        all_of_them = tuple(statements)
-        if all_of_them:
-            yield Requests(statements=all_of_them, what=what)
 
 
 def _parts(whole: Sequence[One]) -> Iterator[Sequence[One]]:

@@ -4,7 +4,7 @@ A list of items begins with the oldest. To sort them, all items of a namespace w
 weights of an item's links tell its age, and only the items of the page are read. The weight of its links
 :data:`~linkstore.memory.graphstore.places.ITEM_OF` falls with each tick of about a second, and that of its
 links :data:`~linkstore.memory.graphstore.places.TEXT_OF` falls within the tick. Both are numbers that float32
-holds exactly. Items of former versions have the weight 1, which is older than all ticks.
+holds exactly.
 """
 
 from __future__ import annotations

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Literal
+
+from linkstore.plans import Operation
 
 Level = Literal["read", "write", "one", "schema"]
 """Determines the consistency level: reads and writes use those of the settings; ``one`` is LOCAL_ONE, which
@@ -57,3 +59,10 @@ class Requests:
 
     statements: tuple[Statement, ...]
     what: str
+
+
+def sent(what: str, statements: Iterable[Statement]) -> Operation[None]:
+    """Run statements that write, if there are any; ``what`` as in :class:`Requests`."""
+    all_of_them = tuple(statements)
+    if all_of_them:
+        yield Requests(statements=all_of_them, what=what)
