@@ -24,6 +24,8 @@ from linkstore.vectors import Floats
 
 _BATCH: Final = 100
 """How many sessions are read at once."""
+_TURNS: Final = 50_000
+"""How many turns one document names, so that it does not become larger than a server accepts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,14 +104,15 @@ def finished(parts: Parts) -> Operation[None]:
 def _begun(parts: Parts, what: Forgettable, vector: Floats) -> Operation[list[Unfinished]]:
     """What is to be removed, written down."""
     sessions: list[SessionKey] = yield answered_by(parts.store, what.sessions(vector))
-    begun = []
+    begun: list[Unfinished] = []
     chosen = what.chooses()
     for at in range(0, len(sessions), _BATCH):
         some = sessions[at : at + _BATCH]
         documents: list[Stored] = yield answered_by(parts.store, belonging(some, vector))
         gone = [turn.id for turn in _turns(documents) if chosen(turn)]
         if documents:
-            begun.append(Unfinished.begun(some, gone))
+            starts = range(0, max(1, len(gone)), _TURNS)
+            begun += (Unfinished.begun(some, gone[start : start + _TURNS]) for start in starts)
     if begun:
         yield add(parts.store, [one.document() for one in begun])
     return begun

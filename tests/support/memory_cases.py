@@ -16,7 +16,7 @@ from stores import times
 from linkstore import LinkStore
 from linkstore.context import counter_of
 from linkstore.errors import BudgetError, DocumentError, StrategyError
-from linkstore.memory import ConversationMemory, SessionKey
+from linkstore.memory import ConversationMemory, SessionKey, forgetting
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 PAIRS = (("ada", "a"), ("ada", "b"), ("bob", "a"))
@@ -565,6 +565,20 @@ class MemoryCases:
         assert len(memory.turns("kept")) == 6
         left = store.backend.run(store.backend.scan(None, 1000))
         assert not [one for one in left if one.metadata["type"] == "forgetting" or "//gone" in one.id]
+
+    def test_turns_that_one_document_cannot_name_are_forgotten_in_portions(self, memory, store, monkeypatch):
+        monkeypatch.setattr(forgetting, "_TURNS", 2)
+        for number in range(5):
+            memory.add("gone", f"The passphrase is quetzalcoatl{number}.")
+            memory.add("kept", f"The weather is fine on day {number}.")
+
+        assert memory.forget(entity="quetzalcoatl3") == 1
+        assert memory.forget("gone") == 4
+
+        assert len(memory.turns("kept")) == 5
+        left = store.backend.run(store.backend.scan(None, 1000))
+        assert not [one for one in left if "quetzalcoatl" in one.text or "//gone" in one.id]
+        assert not [one for one in left if one.metadata["type"] == "forgetting"]
 
     def test_what_was_said_before_a_date_is_forgotten(self, memory):
         keys = self.fill(memory)
