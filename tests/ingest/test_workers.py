@@ -17,6 +17,7 @@ from langchain_core.documents import Document
 from stores import embedding
 
 from linkstore import LinkStore
+from linkstore.errors import StrategyError
 from linkstore.extraction import Chunk, Page
 from linkstore.ingest import (
     BadInput,
@@ -348,7 +349,10 @@ def test_processes_read_where_standard_streams_are_missing(tmp_path, closed):
 
 
 def test_fewer_than_one_process_is_refused(tmp_path):
-    with LinkStore(embedding()) as store, pytest.raises(ValueError, match="at least 1, not 0"):
+    with (
+        LinkStore(embedding()) as store,
+        pytest.raises(StrategyError, match="at least 1, not 0"),
+    ):
         index_folder(store, html_site(tmp_path / "site"), jobs=0)
 
 
