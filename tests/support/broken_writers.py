@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from linkstore.backends.cassandra import relinking
 from linkstore.backends.cassandra.derived import DerivedRows
+from linkstore.backends.cassandra.transport.requests import sent
 from linkstore.backends.cassandra.writing import ChangeWriter
 
 Patches = list[tuple[Any, str, Any]]
 """A class or module, the name of a function of it, and what is there instead."""
 _finish = DerivedRows.finish
 _put = ChangeWriter._put
-_run = ChangeWriter._run
 _put_part = ChangeWriter._put_part
 _add = DerivedRows.add
 
@@ -56,20 +56,12 @@ def relinks_with_later_timestamps() -> Patches:
 def adds_rows_after_the_document() -> Patches:
     """Whoever stops in between leaves a document without its members and words."""
 
-    kept: dict[int, tuple[Any, ...]] = {}
-
-    def run(self, what, statements):
-        if what == "write members and words":
-            kept[id(self)] = tuple(statements)
-        else:
-            yield from _run(self, what, statements)
-
     def put(self, changed, new):
         steps = yield from _put(self, changed, new)
-        yield from _run(self, "write members and words", kept.pop(id(self)))
+        yield from sent("write members and words", _add(self._derived, new.values(), self._at))
         return steps
 
-    return [(ChangeWriter, "_run", run), (ChangeWriter, "_put", put)]
+    return [(DerivedRows, "add", lambda self, states, at: ()), (ChangeWriter, "_put", put)]
 
 
 BROKEN: Final[Mapping[str, Callable[[], Patches]]] = {
