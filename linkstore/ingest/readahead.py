@@ -10,12 +10,12 @@ from time import perf_counter
 from typing import Any, Final
 
 from linkstore.cores import cores
+from linkstore.errors import StrategyError
 from linkstore.extraction import LinkExtractor
 from linkstore.ingest.documents import Linkers
 from linkstore.ingest.readpage import ReadPage, read_page
 from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.workers import Workers, found_by
-from linkstore.strategies.base import require_at_least
 
 PATIENCE: Final = 1.0
 """Seconds of reading after which processes are started; that takes each of them half a second."""
@@ -39,12 +39,12 @@ class ReadAhead:
         jobs: How many processes read; 1: none, pages are read here; None: as many as there are cores.
 
     Raises:
-        StrategyError: If ``jobs`` is not an integer of at least 1.
+        StrategyError: If there are to be fewer than one.
     """
 
     def __init__(self, linkers: Linkers, links: Sequence[str | LinkExtractor[Any]], jobs: int | None) -> None:
-        if jobs is not None:
-            require_at_least(1, jobs=jobs)
+        if jobs is not None and jobs < 1:
+            raise StrategyError(f"jobs must be at least 1, not {jobs}")
         self._linkers = linkers
         self._links = tuple(one for one in links if isinstance(one, str))
         able = len(self._links) == len(links) and bool(sys.executable) and not hasattr(sys, "frozen")
