@@ -82,7 +82,7 @@ class GraphReader(Runnable[str | None, Answer]):
     def stream(
         self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Answer]:
-        """The answer as it comes about: after each step what is known by then; the last is the answer.
+        """Yield the state of the answer after each step; the last one is the final answer.
 
         Raises:
             AgentError: As :meth:`invoke`; if ``stream_mode`` is not ``values``: use ``graph`` for others.
@@ -95,7 +95,7 @@ class GraphReader(Runnable[str | None, Answer]):
     async def astream(
         self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[Answer]:
-        """The answer as it comes about: see :meth:`stream`."""
+        """The async form of :meth:`stream`."""
         with _explained(config):
             options = _of_states(kwargs)
             async for state in self.graph.astream(_begin(input), self._config(config), **options):
@@ -145,7 +145,7 @@ class GraphReader(Runnable[str | None, Answer]):
 
 
 def _begin(question: str | None) -> Reading | None:
-    """The state in which a reading of a question begins; None to go on with one."""
+    """The initial state of a reading; None if there is no question, to continue a recorded one."""
     if question is None:
         return None
     if not isinstance(question, str):

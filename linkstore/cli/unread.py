@@ -12,7 +12,7 @@ _GONE: Final = getattr(select, "POLLERR", 0) | getattr(select, "POLLHUP", 0)
 
 
 def drop_unread() -> bool:
-    """Let what is written to stdout and stderr go nowhere if nobody reads it; whether that is so of one."""
+    """Discard further output to stdout and stderr if its reader is gone; whether one was gone."""
     unread = [stream for stream in (sys.stdout, sys.stderr) if _is_unread(stream)]
     for stream in unread:
         _discard(stream)
@@ -31,7 +31,7 @@ def _is_unread(stream: TextIO) -> bool:
 
 
 def _discard(stream: TextIO) -> None:
-    """Let what Python still writes to a stream go nowhere."""
+    """Discard what Python still writes to a stream."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

@@ -53,8 +53,8 @@ class Rules:
     """When a knapsack is preferred to filling by rank.
 
     Args:
-        least_gain: It must be worth so much more.
-        rank_bonus: In it, documents that filling by rank takes count so much more, as a share.
+        least_gain: Minimum gain in value for which the knapsack is preferred.
+        rank_bonus: Bonus in the knapsack, as a share, of documents that filling by rank takes.
         exact_classes: Maximum number of candidates for an exact solution.
     """
 

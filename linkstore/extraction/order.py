@@ -50,7 +50,7 @@ _TOKEN: Final = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 """Text, a small drawing or a list to choose from, as a whole; a comment; a declaration; a tag, whose name is
-the group. What is none of these takes the rest of the page with it."""
+the group. Any other tag matches together with the rest of the page."""
 _END: Final = "End-Of-Page"
 
 _MOST_OPTIONS: Final = 500

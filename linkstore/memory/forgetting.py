@@ -82,12 +82,12 @@ def forgotten(parts: Parts, what: Forgettable) -> Operation[int]:
     All that is to be removed is written down first, so that :func:`finished`, or the next call, finishes a
     call that was interrupted.
     """
+    yield from finished(parts)
     vector = yield from any_vector(parts.store)
     if vector is None:
         return 0
-    earlier: list[Unfinished] = yield answered_by(parts.store, unfinished(vector))
     begun = yield from _begun(parts, what, vector)
-    yield from _carried_out(parts, [*earlier, *begun], vector)
+    yield from _carried_out(parts, begun, vector)
     return sum(len(one.turns) for one in begun)
 
 

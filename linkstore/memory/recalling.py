@@ -128,7 +128,7 @@ def _summaries(parts: Parts, asked: Asked, head: Head) -> Operation[list[Summary
 
 
 def _turns_found(parts: Parts, views: Sequence[View], asked: Asked) -> Operation[tuple[Hit, ...]]:
-    """The turns for the views of a question, best first: by what it asks and whom it names."""
+    """The turns for the views of a question, best first, ranked by its words and the names in it."""
     scope = _scope(parts, asked)
     plan = speakers_named(asked.question)
     named: dict[str, str] = yield answered_by(parts.store, plan, parse_filter(scope))

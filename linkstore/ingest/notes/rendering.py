@@ -19,7 +19,7 @@ from linkstore.ingest.notes.pieces import Dialect, Piece
 
 _FREE: Final = 40_000
 _EACH: Final = 5
-"""A page may cost so much, and one more for so many of its characters; that is some 3 µs of work."""
+"""The budget of a page is _FREE, plus 1 for every _EACH characters. One unit is about 3 µs of work."""
 _COSTS: Final = {
     "Emphasis": 1,
     "Strong": 1,

@@ -26,7 +26,7 @@ _TICK: Final = 1 << 20
 _ONE: Final = 0x3F800000
 """The bits of 1 as float32. Of positive floats, the one with the next smaller bits is the next smaller."""
 _TICKS: Final = 1_000_000_000
-"""There are so many, until 2058; items put later or before the first one tie."""
+"""Number of ticks, which last until 2058. Items put later, or before the first tick, tie."""
 CROWDED: Final = 64
 """The order within a tick is looked up if the tick has more items; else they are read."""
 
