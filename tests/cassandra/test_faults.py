@@ -172,14 +172,38 @@ class TestASession:
 
     def test_what_the_server_refuses_is_an_error_at_once(self, cassandra_session, keyspace):
         executor = Executor(cassandra_session)
+        executor.run(schema(keyspace))
         began = time.monotonic()
-        for cql in (f'SELECT a FROM "{keyspace}".missing WHERE a = ?', "SELEC"):
+        for cql in (f'SELECT missing FROM "{keyspace}".t WHERE tag = ? AND bucket = 0', "SELEC"):
             statement = Statement(cql=cql, values=("x",))
             with pytest.raises(BackendError, match=r"could not look: Cassandra at 127\.0\.0\.1"):
                 executor.run(Requests(statements=(statement,), what="look"))
         with pytest.raises(BackendError, match=r"could not make it: Cassandra at 127\.0\.0\.1"):
             executor.run(Requests(statements=(Statement(cql="CREATE", level="schema"),), what="make it"))
         assert time.monotonic() - began < SLACK
+
+    @pytest.mark.parametrize("drive", ["run", "arun"])
+    def test_a_table_that_a_node_does_not_know_yet_is_looked_for_again(
+        self, cassandra_session, keyspace, drive
+    ):
+        executor = Executor(cassandra_session)
+        late = threading.Timer(1, executor.run, [schema(keyspace)])
+        late.start()
+        try:
+            found = getattr(executor, drive)(read(keyspace))
+            assert (asyncio.run(found) if drive == "arun" else found) == [[]]
+        finally:
+            late.join()
+
+    def test_a_dropped_table_is_an_error_with_what_to_look_at(self, cassandra_session, filled):
+        keyspace, _ = filled
+        executor = Executor(cassandra_session)
+        executor.run(one_row(keyspace))
+        cassandra_session.execute(f'DROP TABLE "{keyspace}".t')
+        began = time.monotonic()
+        with pytest.raises(BackendError, match=r"table t does not exist.*was dropped.*describecluster"):
+            executor.run(one_row(keyspace))
+        assert time.monotonic() - began < 6 + SLACK
 
     def test_a_closed_session_is_said(self, cassandra, filled):
         keyspace, _ = filled

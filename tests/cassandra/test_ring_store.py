@@ -93,6 +93,8 @@ def opened(ring: Ring) -> Iterator[Callable[..., LinkStore]]:
     from linkstore.backends.cassandra.settings import CassandraSettings
 
     clusters = []
+    with ring.connect() as session:
+        create_keyspace(session, KEYSPACE, replicas=3)
 
     def store(*only: str, deadline: float = 30, timeout: float = 10) -> LinkStore:
         policy = WhiteListRoundRobinPolicy(only) if only else RoundRobinPolicy()
@@ -106,7 +108,6 @@ def opened(ring: Ring) -> Iterator[Callable[..., LinkStore]]:
         )
         clusters.append(cluster)
         session = cluster.connect()
-        create_keyspace(session, KEYSPACE, replicas=3)
         settings = CassandraSettings(timeout=timeout, deadline=deadline, lexical=False)
         return LinkStore.cassandra(embedding(), session=session, keyspace=KEYSPACE, settings=settings)
 

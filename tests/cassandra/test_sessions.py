@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
 import cassio.config
+from cassandra.connection import ConnectionShutdown
 from cassandra.cqltypes import Int32Type, UTF8Type, lookup_casstype
 from cassandra.metadata import KeyspaceMetadata, Metadata
 from cassandra.policies import HostDistance
@@ -143,6 +144,25 @@ def test_a_missing_keyspace_is_an_error_that_says_how_to_create_it(no_cassio):
         resolve_session(session_with("mine"), 'o"ther')
     assert 'create it: CREATE KEYSPACE "o""ther"' in error.value.message
     assert "'NetworkTopologyStrategy', 'east': 3}" in error.value.message
+
+
+def test_a_keyspace_that_the_node_asked_does_not_know_yet_is_found_when_the_nodes_agree(no_cassio):
+    """The first node was not told of it; once they agree, it knows it too."""
+    agreed = []
+    session = FakeSession(lambda request: request.answer([("late",)] if agreed else []))
+    session.cluster.control_connection.wait_for_schema_agreement = lambda **given: agreed.append(given)
+    assert resolve_session(session, "late") == (session, "late")
+    assert agreed == [{"wait_time": 10}]
+
+
+def test_a_connection_lost_while_nodes_agree_is_an_error_of_the_store(no_cassio):
+    def lost(**given):
+        raise ConnectionShutdown("lost")
+
+    session = session_with("mine")
+    session.cluster.control_connection.wait_for_schema_agreement = lost
+    with pytest.raises(StoreUnavailableError, match=r"could not look for the keyspace: .*lost"):
+        resolve_session(session, "late")
 
 
 # --- placement ----------------------------------------------------------------------------------

@@ -91,6 +91,7 @@ class FakeSession:
         self.cluster = SimpleNamespace(
             _config_mode=_ConfigMode.LEGACY if legacy else _ConfigMode.UNCOMMITTED,
             metadata=SimpleNamespace(all_hosts=lambda: ["10.0.0.7:9042"], keyspaces={}, node=node),
+            control_connection=SimpleNamespace(wait_for_schema_agreement=lambda *, wait_time: True),
         )
         self._serve, self._delay = serve, delay
         self._lock = threading.Lock()

@@ -59,13 +59,14 @@ class Ring:
         """Start the nodes one after another, each when the one before is ready; it, for chaining.
 
         Args:
-            deadline: Seconds for each node.
+            deadline: Seconds for each node, and for all to meet.
 
         Raises:
-            ServerError: A node did not start.
+            ServerError: A node did not start, or they did not meet.
         """
         for node in self.nodes:
             node.start(deadline)
+        self._meet(deadline)
         return self
 
     def connect(self, keyspace: str | None = None) -> AbstractContextManager[Any]:
@@ -88,6 +89,10 @@ class Ring:
             node.resume()
         for node in down:
             node.wait(deadline)
+        self._meet(deadline)
+
+    def _meet(self, deadline: float) -> None:
+        """Wait until all nodes see each other; one that is not seen is not told of changes of the schema."""
         until = time.monotonic() + deadline
         while not all(self._meets_all(node) for node in self.nodes):
             if time.monotonic() > until:

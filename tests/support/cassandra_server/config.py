@@ -193,6 +193,7 @@ def java_command(java: Path, jars: Path, node: Node, *, alone: bool = True) -> l
         "cassandra.shutdown_announce_in_ms": "0",
         "cassandra.superuser_setup_delay_ms": "0",
         "cassandra.consistent.rangemovement": "false",
+        "cassandra.migration_delay_ms": "1000",  # until a node asks for a change of the schema that it missed
         "com.sun.management.jmxremote.authenticate": "false",
         "io.netty.tryReflectionSetAccessible": "true",
         "logback.configurationFile": node.logback.as_uri(),

@@ -15,6 +15,8 @@ from cassandra_server.machine import ServerError, jars, java_17
 NODETOOL_SECONDS = 120.0
 REQUEST_SECONDS = 60.0
 """For statements that prepare and inspect; the schema changes slowly on a busy machine."""
+AGREEMENT_SECONDS = 40.0
+"""For all nodes to know a change of the schema; less than a statement may take, which includes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,7 @@ def connect(hosts: Sequence[str], port: int, keyspace: str | None = None) -> Ite
         protocol_version=5,
         connect_timeout=10,
         control_connection_timeout=10,
+        max_schema_agreement_wait=AGREEMENT_SECONDS,
         execution_profiles={EXEC_PROFILE_DEFAULT: profile},
     )
     try:

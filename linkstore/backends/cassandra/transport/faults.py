@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
@@ -34,6 +35,10 @@ from linkstore.errors import BackendError, StoreUnavailableError
 _ONCE: Final = 1
 _NO_LIMIT: Final = 1_000_000
 _AFTER_A_SERVER_ERROR: Final = 3
+_UNTIL_TOLD: Final = 8
+"""About five seconds. A node that missed a change of the schema asks for it after up to a minute
+(``cassandra.migration_delay_ms``); until then other nodes can answer."""
+_UNKNOWN_NAME: Final = re.compile(r"\b(?:table|keyspace) '?\w+'? (?:does not|doesn't) exist", re.IGNORECASE)
 _LOOK_AT_SERVER: Final = (
     "Check that the server is up (nodetool status) and reachable from here, then try again."
 )
@@ -54,6 +59,10 @@ _LOOK_AT_TOMBSTONES: Final = (
     "Members and words that were deleted no longer count after gc_grace_seconds of their tables, which is a"
     " minute unless you changed it: try again then. If it lasts, compact the table (nodetool compact), or"
     " raise the threshold."
+)
+_LOOK_AT_SCHEMA: Final = (
+    "It was dropped, or a node has not been told of it yet: nodetool describecluster shows whether the nodes"
+    " agree on the schema."
 )
 _LOOK_AT_LOGIN: Final = "Check the user name and the password."
 
@@ -167,6 +176,8 @@ def _(error: Any) -> Fault:
 @diagnose.register(ErrorMessage)
 def _(error: Any) -> Fault:
     cause = f"the server refused the statement ({_said(error)})"
+    if _UNKNOWN_NAME.search(str(error)):
+        return Fault(cause=cause, advice=_LOOK_AT_SCHEMA, tries=_UNTIL_TOLD)
     return Fault(cause=cause, advice="Check that the tables were made by this version of linkstore.")
 
 

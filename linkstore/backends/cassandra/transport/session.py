@@ -32,6 +32,7 @@ _PORT: Final = 9042
 _PROTOCOL: Final = 5
 """The version of Cassandra 4 and later. By default the driver tries two versions of DataStax first."""
 _CONNECT_TIMEOUT: Final = 10.0
+_AGREEMENT: Final = 10.0
 _RECONNECT_EVERY: Final = 1.0
 _HOST: Final = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[^:@\[\]\s]+))(?::(?P<port>\d{1,5}))?")
 
@@ -182,13 +183,16 @@ def _login() -> PlainTextAuthProvider | None:
 
 
 def check_keyspace(session: Session, keyspace: str) -> None:
-    """Make sure that a keyspace exists.
+    """Make sure that a keyspace exists; if it seems not to, the nodes have ten seconds to agree.
 
     Raises:
         BackendError: If it does not; the message says how to create it.
     """
     metadata = session.cluster.metadata
     if keyspace in metadata.keyspaces or _is_in_schema(session, keyspace):
+        return
+    _wait_for_agreement(session)
+    if _is_in_schema(session, keyspace):
         return
     nodes: dict[str, int] = {}
     for host in metadata.all_hosts():
@@ -198,6 +202,15 @@ def check_keyspace(session: Session, keyspace: str) -> None:
         f"Cassandra has no keyspace {keyspace!r}; create it: CREATE KEYSPACE {_quoted(keyspace)}"
         f" WITH replication = {{'class': 'NetworkTopologyStrategy'{copies}}}"
     )
+
+
+def _wait_for_agreement(session: Session) -> None:
+    """Until all nodes have the same schema, or for ten seconds."""
+    try:
+        session.cluster.control_connection.wait_for_schema_agreement(wait_time=_AGREEMENT)
+    except DRIVER_ERRORS as error:
+        hosts = session.cluster.metadata.all_hosts()
+        raise failure(diagnose(error), "look for the keyspace", hosts) from error
 
 
 def _is_in_schema(session: Session, keyspace: str) -> bool:
