@@ -150,9 +150,16 @@ def test_a_keyspace_that_the_node_asked_does_not_know_yet_is_found_when_the_node
     """The first node was not told of it; once they agree, it knows it too."""
     agreed = []
     session = FakeSession(lambda request: request.answer([("late",)] if agreed else []))
-    session.cluster.control_connection.wait_for_schema_agreement = lambda **given: agreed.append(given)
+    session.cluster.control_connection.wait_for_schema_agreement = lambda **given: not agreed.append(given)
     assert resolve_session(session, "late") == (session, "late")
     assert agreed == [{"wait_time": 10}]
+
+
+def test_nodes_that_do_not_agree_are_named_as_the_cause(no_cassio):
+    session = session_with("mine")
+    session.cluster.control_connection.wait_for_schema_agreement = lambda **given: False
+    with pytest.raises(StoreUnavailableError, match=r"no keyspace 'late'.*do not agree.*describecluster"):
+        resolve_session(session, "late")
 
 
 def test_a_connection_lost_while_nodes_agree_is_an_error_of_the_store(no_cassio):

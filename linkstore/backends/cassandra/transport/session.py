@@ -187,13 +187,19 @@ def check_keyspace(session: Session, keyspace: str) -> None:
 
     Raises:
         BackendError: If it does not; the message says how to create it.
+        StoreUnavailableError: If it seems not to, but the nodes do not agree.
     """
     metadata = session.cluster.metadata
     if keyspace in metadata.keyspaces or _is_in_schema(session, keyspace):
         return
-    _wait_for_agreement(session)
+    agreed = _nodes_agree(session)
     if _is_in_schema(session, keyspace):
         return
+    if not agreed:
+        raise StoreUnavailableError(
+            f"a node of Cassandra has no keyspace {keyspace!r}, and after {_AGREEMENT:.0f} s the nodes do not"
+            " agree on the schema; look at nodetool describecluster, and try again"
+        )
     nodes: dict[str, int] = {}
     for host in metadata.all_hosts():
         nodes[host.datacenter] = nodes.get(host.datacenter, 0) + 1
@@ -204,10 +210,10 @@ def check_keyspace(session: Session, keyspace: str) -> None:
     )
 
 
-def _wait_for_agreement(session: Session) -> None:
-    """Until all nodes have the same schema, or for ten seconds."""
+def _nodes_agree(session: Session) -> bool:
+    """Whether all nodes have the same schema within ten seconds."""
     try:
-        session.cluster.control_connection.wait_for_schema_agreement(wait_time=_AGREEMENT)
+        return bool(session.cluster.control_connection.wait_for_schema_agreement(wait_time=_AGREEMENT))
     except DRIVER_ERRORS as error:
         hosts = session.cluster.metadata.all_hosts()
         raise failure(diagnose(error), "look for the keyspace", hosts) from error
