@@ -3,6 +3,7 @@
 ::
 
     LinkStoreError
+    ├── ArgumentError           an argument of the wrong type, such as a path instead of a store
     ├── LinkError               a link that cannot be stored
     ├── FilterError             an invalid metadata filter
     ├── UnknownNameError        a link kind, metadata field or field of link data that no document has
@@ -53,6 +54,10 @@ class LinkStoreError(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
+
+
+class ArgumentError(LinkStoreError, TypeError):
+    """An argument has the wrong type, such as the path of a store instead of the store."""
 
 
 class LinkError(LinkStoreError, ValueError):

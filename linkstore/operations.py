@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from langchain_core.documents import Document
 
+from linkstore.arguments import given, require, require_list
 from linkstore.backends.base import Backend, Change, Manifest, PageEntry, Record, Written
 from linkstore.errors import DocumentError, EmbeddingError, LinkError, SourceConflictError
 from linkstore.gc_pause import collection_paused
@@ -228,10 +229,12 @@ def replace_links(
     Raises:
         LinkError: If a new link has another kind; the message names the document and the link.
     """
+    require_list("kinds", kinds=kinds)
+    require(Mapping, "a dict of links by the ids of documents", links=links)
     wanted = frozenset(kinds)
-    merged = {id: merge_links(given) for id, given in links.items() if is_storable(id)}
-    for id, given in merged.items():
-        for link in given:
+    merged = {id: merge_links(listed) for id, listed in links.items() if is_storable(id)}
+    for id, listed in merged.items():
+        for link in listed:
             if link.kind not in wanted:
                 raise LinkError(
                     f"document {id!r}: the kind of {link} is not among the kinds to replace"
@@ -247,6 +250,8 @@ def touch(backend: Backend, ids: Sequence[str], at: datetime | None) -> Operatio
     Raises:
         DocumentError: If ``at`` has no time zone, or lies before 1970.
     """
+    require_list("ids", ids=ids)
+    require(datetime, "a datetime", **given(at=at))
     moment = datetime.now(UTC) if at is None else at
     if moment.tzinfo is None:
         raise DocumentError(f"the time of an access needs a time zone: {moment!r}; use datetime.now(UTC)")

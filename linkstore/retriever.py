@@ -13,6 +13,7 @@ from linkstore.filters import parse_filter
 from linkstore.hits import Hits
 from linkstore.links import without_links
 from linkstore.store import LinkStore
+from linkstore.store.checking import require_store
 from linkstore.store.options import DEFAULT_RETURNED, check_names, chosen_strategy
 from linkstore.strategies import Strategy
 from linkstore.tracing import atraced, traced
@@ -42,9 +43,11 @@ class LinkRetriever(BaseRetriever):
     @model_validator(mode="before")
     @classmethod
     def _known(cls, given: Any) -> Any:
-        """Raise TypeError if there is no such argument; the message says where it belongs."""
+        """Raise TypeError if there is no such argument, with where it belongs, or if the store is none."""
         if isinstance(given, dict):
             check_names(cls.__name__, given, cls.model_fields.keys())
+            require_store(store=given.get("store"))
+            chosen_strategy(given.get("strategy"), None)
         return given
 
     def model_post_init(self, context: Any, /) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from linkstore.arguments import require
 from linkstore.backends.base import Backend, Change, Record, Written
 from linkstore.errors import SchemaError
 from linkstore.links import LINKS_KEY, links_in
@@ -71,6 +72,7 @@ def check(
     backend: Backend, schema: Schema, kinds: Names | None = None, types: Names | None = None
 ) -> Operation[SchemaReport]:
     """Hold all documents against a schema, as they would be with other names of kinds and types."""
+    require(Schema, "a Schema", schema=schema)
     graph, problems = TypedGraph(schema.type_field), _Problems()
     records: list[Record] = yield Engine(backend.scan(None, BATCH))
     while records:

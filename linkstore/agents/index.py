@@ -8,11 +8,13 @@ from contextlib import ExitStack, contextmanager
 from linkstore.agents.facts import KEY_ELEMENT, FactExtractor
 from linkstore.agents.indexing import FactSummary, Indexing
 from linkstore.agents.rules import RuleExtractor
+from linkstore.arguments import given, require_having
 from linkstore.drivers import arun, in_thread, run
 from linkstore.embeddings import embedding_name
 from linkstore.errors import DocumentError, EmbeddingError, StoreNotFoundError
 from linkstore.store import LinkStore
 from linkstore.store.beside import FACTS, store_beside
+from linkstore.store.checking import require_store
 from linkstore.twins import awaited, wait
 from linkstore.variants import Variants
 
@@ -28,6 +30,7 @@ def fact_store(store: LinkStore, *, create: bool = False) -> LinkStore:
         StoreNotFoundError: If there is none and ``create`` is False.
         CapabilityError: If the backend cannot keep further stores next to its own.
     """
+    require_store(store=store)
     return store_beside(store, FACTS, create=create)
 
 
@@ -105,6 +108,8 @@ def _indexing(
     dry_run: bool,
 ) -> Iterator[Indexing]:
     """A run, with the store of facts closed in the end if it was opened here."""
+    require_store(store=store, **given(facts=facts))
+    require_having("aextract", "a FactExtractor, such as RuleExtractor()", **given(extractor=extractor))
     variants = Variants([KEY_ELEMENT], aliases)
     if facts is store:
         raise DocumentError("facts cannot be kept among their chunks; pass another store as facts, or none")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from langchain_core.language_models import BaseChatModel
 from langchain_core.rate_limiters import InMemoryRateLimiter
 
+from linkstore.arguments import given, require
 from linkstore.errors import ExtractionError, MissingExtraError
 
 
@@ -20,6 +21,8 @@ def chat_model(name: str, *, rate: float | None = None) -> BaseChatModel:
         ExtractionError: If there is no such provider, its package or key is missing, or ``rate`` is not
             positive.
     """
+    require(str, "a string, such as 'openai:gpt-4.1-mini'", name=name)
+    require((int, float), "a number", **given(rate=rate))
     if rate is not None and not rate > 0:
         raise ExtractionError(f"the rate of calls must be a number above 0, not {rate!r}")
     try:

@@ -20,11 +20,13 @@ from linkstore.agents.passages import closing
 from linkstore.agents.sources import Sources
 from linkstore.agents.state import Budget, Reading, begun
 from linkstore.agents.structured import structured
+from linkstore.arguments import given, require
 from linkstore.context import counter_of
 from linkstore.drawing import Drawing
 from linkstore.drivers import in_thread
 from linkstore.errors import AgentError, CapabilityError, StoreNotFoundError
 from linkstore.store import LinkStore
+from linkstore.store.checking import require_store
 
 if TYPE_CHECKING:
     from langgraph.types import Checkpointer
@@ -202,6 +204,7 @@ def graph_reader(
         checkpointer: A checkpointer of LangGraph, so that readings can be interrupted and go on.
 
     Raises:
+        ArgumentError: If an argument has the wrong type.
         MissingExtraError: If the extra ``agents`` is not installed.
         AgentError: If the model has no structured output.
         ExtractionError: If a model of this name cannot be used.
@@ -212,12 +215,14 @@ def graph_reader(
     """
     from linkstore.agents.graph import compiled
 
+    require_store(store=store, **given(facts=facts))
+    limits = Budget() if budget is None else budget
+    require(Budget, "a Budget", budget=limits)
     model = chat_model(model) if isinstance(model, str) else model
     structured(model, FinalAnswer)  # refuses a model that has no structured output
     if facts is not None:
         check_embeddings(store, facts)
     found = facts if facts is not None else _facts_of(store)
-    limits = budget or Budget()
     asker = Asker(model, limits, counter_of(None))
     sources = Sources(store=store, facts=found, asker=asker, closing=closing)
     return GraphReader(compiled(sources, checkpointer), found, limits, owned=facts is None)

@@ -14,6 +14,7 @@ from linkstore.agents.facts import ELEMENT_ID, KEY_ELEMENT, element_of_page
 from linkstore.links import get_links
 from linkstore.plans import Candidates, Find, Ids, Plan, Vectors
 from linkstore.store import LinkStore
+from linkstore.store.checking import require_store
 from linkstore.twins import answered_by, wait
 from linkstore.variants import SHOWN, NearMiss, VariantReport, Variants
 from linkstore.vectors import Floats
@@ -36,6 +37,7 @@ def element_report(facts: LinkStore, aliases: Mapping[str, Iterable[str]] | None
         facts: The store of facts, as :func:`fact_store` gives it.
         aliases: As given to :func:`index_facts`.
     """
+    require_store(facts=facts)
     counts: Counter[str] = Counter()
     found = Variants([KEY_ELEMENT], aliases).report(_counted(facts.scan(), counts))
     known = {miss.names for miss in found.near_misses}

@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
+from linkstore.arguments import require_model
 from linkstore.errors import AgentError
 
 Output = TypeVar("Output", bound=BaseModel)
@@ -49,7 +50,9 @@ def structured(model: BaseChatModel, schema: type[BaseModel]) -> Runnable[Langua
 
     Raises:
         AgentError: If the model has no structured output.
+        ArgumentError: If it is not a model.
     """
+    require_model("with_structured_output", model)
     try:
         return model.with_structured_output(schema, include_raw=True)
     except NotImplementedError as error:

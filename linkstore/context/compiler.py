@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from linkstore import operations
+from linkstore.arguments import given, require, require_list
 from linkstore.backends.base import Manifest
 from linkstore.context.assembly import Assembly
 from linkstore.context.compiled import Compiled
@@ -29,6 +30,7 @@ from linkstore.hits import Hits
 from linkstore.plans import Operation, Stored
 from linkstore.requests import Engine
 from linkstore.store import LinkStore
+from linkstore.store.checking import require_store
 from linkstore.strategies import DEFAULT_STRATEGY, Strategy
 from linkstore.vectors import some_vector
 
@@ -106,9 +108,9 @@ class ContextCompiler(Runnable[str, Compiled]):
             what :meth:`~linkstore.LinkStore.touch` recorded, else ``metadata["last_access"]``.
 
     Raises:
-        StrategyError: If a setting is out of range.
+        ArgumentError: If an argument has the wrong type, such as a path instead of a store.
+        StrategyError: If a setting is out of range, or ``strategy`` is not a strategy.
         FilterError: If a filter is invalid.
-        TypeError: If the tokenizer is not one.
     """
 
     def __init__(
@@ -131,13 +133,15 @@ class ContextCompiler(Runnable[str, Compiled]):
         header: Header | None = None,
         last_access: LastAccess | None = None,
     ) -> None:
+        require_store(store=store)
+        require_list("kinds", requires=requires)
         self.store = store
         self.settings = Settings(
             budget=budget,
             strategy=strategy,
             counter=counter_of(tokenizer),
-            value=value or Calibrated(),
-            decay=decay or Decay(),
+            value=Calibrated() if value is None else value,
+            decay=Decay() if decay is None else decay,
             order=order,
             precedence=precedence,
             requires=frozenset(requires),
@@ -207,6 +211,7 @@ class ContextCompiler(Runnable[str, Compiled]):
     def _compiling(self, question: str, now: datetime | None) -> Operation[Compiled]:
         """Search, look around, and assemble."""
         settings, backend = self.settings, self.store.backend
+        require(datetime, "a datetime", **given(now=now))
         hits: Hits = yield _Search(question, settings.strategy or DEFAULT_STRATEGY)
         wider: Strategy | None = yield _Wider(hits)
         if wider is not None:

@@ -13,6 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, Field, ValidationError
 
+from linkstore.arguments import require_having, require_list, require_model
 from linkstore.context.decay import HALF_LIFE_KEY, MEMORY_KEY, Memory
 from linkstore.drivers import arun, in_thread, run
 from linkstore.errors import ExtractionError
@@ -115,6 +116,10 @@ class Ingestor:
         kinds: Collection[str] = KINDS,
         pinning: bool = True,
     ) -> None:
+        if model is not None:
+            require_model("with_structured_output", model)
+        require_having("__call__", "a function of a document", rules=rules)
+        require_list("kinds", kinds=kinds)
         self._model = None if model is None else model.with_structured_output(Classified)
         self._rules = rules
         self._kinds = frozenset(kinds)

@@ -8,6 +8,7 @@ from typing import Final
 
 from langchain_core.documents import Document
 
+from linkstore.arguments import given, require, require_having
 from linkstore.context.decay import MEMORY_KEY, Decay, LastAccess
 from linkstore.context.knapsack import EXACT_CLASSES
 from linkstore.context.order import ORDERS, PRECEDENCE, First, Order
@@ -16,6 +17,7 @@ from linkstore.context.value import Calibrated, Value
 from linkstore.errors import StrategyError
 from linkstore.filters import Filter, parse_filter
 from linkstore.hits import Hits
+from linkstore.store.options import chosen_strategy
 from linkstore.strategies import DEFAULT_STRATEGY, PageRank, Strategy
 from linkstore.strategies.base import require_at_least
 
@@ -51,6 +53,7 @@ class Settings:
     last_access: LastAccess | None = None
 
     def __post_init__(self) -> None:
+        self._check_types()
         require_at_least(1, budget=self.budget, candidates=self.candidates)
         require_at_least(0, exact_candidates=self.exact_candidates)
         if self.order not in ORDERS:
@@ -60,6 +63,17 @@ class Settings:
                 raise StrategyError(f"precedence[{kind!r}] must be 'source' or 'target', not {first!r}")
         parse_filter(self.filter)
         parse_filter(self.pinned)
+
+    def _check_types(self) -> None:
+        if self.strategy is not None:
+            chosen_strategy(self.strategy, None)
+        require(Value, "a Value, such as Calibrated()", value=self.value)
+        require(Decay, "a Decay", decay=self.decay)
+        require(Mapping, "a dict of 'source' or 'target' by kind of link", precedence=self.precedence)
+        require(str, "a string", separator=self.separator)
+        require_having("__call__", "a function of a document", **given(header=self.header))
+        if self.last_access is not None and not isinstance(self.last_access, Mapping):
+            require_having("__call__", "a dict or a function of an id", last_access=self.last_access)
 
     @property
     def kinds(self) -> frozenset[str]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import xxhash
 
+from linkstore.errors import ArgumentError
 from linkstore.text import without_surrogates
 
 Tokenizer = Any
@@ -56,7 +57,7 @@ def counter_of(tokenizer: Tokenizer | None) -> TokenCounter:
             function of a text that returns its number of tokens.
 
     Raises:
-        TypeError: If it is none of these.
+        ArgumentError: If it is none of these.
     """
     if tokenizer is None:
         return _default_counter()
@@ -70,12 +71,12 @@ def counter_of(tokenizer: Tokenizer | None) -> TokenCounter:
         return TokenCounter(name, lambda texts: _batch_counts(tokenizer, texts))
     if hasattr(tokenizer, "encode_ordinary"):
         return TokenCounter(name, _one_by_one(lambda text: len(tokenizer.encode_ordinary(text))))
-    if hasattr(tokenizer, "encode"):
+    if hasattr(tokenizer, "encode") and not isinstance(tokenizer, str):
         return TokenCounter(name, _one_by_one(lambda text: len(tokenizer.encode(text))))
     if callable(tokenizer):
         return TokenCounter(getattr(tokenizer, "__name__", name), _one_by_one(tokenizer))
-    raise TypeError(
-        f"tokenizer must be a function of a text, a tokenizer or a chat model, not {type(tokenizer).__name__}"
+    raise ArgumentError(
+        f"tokenizer must be a function of a text, a tokenizer or a chat model, not {repr(tokenizer)[:200]}"
     )
 
 

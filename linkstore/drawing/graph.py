@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Final
 
+from linkstore.arguments import require
 from linkstore.drawing.svg import Box, Line, picture
 from linkstore.errors import LinkStoreError
 from linkstore.hits import Hit, Hits, Path
@@ -55,6 +56,7 @@ def draw(hits: Hits, question: str = "", *, to: str | None = None, most: int = 1
     Raises:
         LinkStoreError: If there is no hit to draw, or ``to`` is not one of them.
     """
+    require(Hits, "the Hits of a search", hits=hits)
     aim = _aim(hits, to)
     shown = _shown(hits, aim, most)
     marked = _pairs(aim.path)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
+from linkstore.arguments import require
 from linkstore.embeddings.encoder import Encoder
 from linkstore.embeddings.minilm import MiniLM
 from linkstore.embeddings.wordllama import WordLlama
@@ -48,6 +49,7 @@ def get_embedding(name: str) -> Embeddings:
         EmbeddingError: If the name is unknown, or OpenAI's client cannot be set up.
         MissingExtraError: If the extra it needs is not installed.
     """
+    require(str, "a string", name=name)
     if name in _BUILT_IN:
         return _of_langchain(_BUILT_IN[name])
     if name.startswith(_OPENAI) and name != _OPENAI:

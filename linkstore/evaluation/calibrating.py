@@ -11,6 +11,7 @@ import numpy.typing as npt
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
+from linkstore.arguments import require_list
 from linkstore.context.tokens import Tokenizer, counter_of
 from linkstore.context.value import FEATURES, Evidence
 from linkstore.errors import EvaluationError
@@ -84,6 +85,7 @@ def sampled(
         raise EvaluationError("no question is given; pass at least one")
     if isinstance(source, LinkStore):
         return _sampled(source, questions, strategy, gold, tokenizer)
+    require_list("documents, or a store", source=source)
     with LinkStore.open(":memory:", embedding) as store:
         store.add_documents(list(source))
         return _sampled(store, questions, strategy, gold, tokenizer)

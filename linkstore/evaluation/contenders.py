@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from linkstore.arguments import require_list
 from linkstore.errors import EvaluationError
 from linkstore.retriever import LinkRetriever
 from linkstore.store import LinkStore
@@ -44,7 +45,8 @@ def strategies_named(names: Sequence[str], store: LinkStore) -> dict[str, Strate
     Raises:
         EvaluationError: If a name is unknown, or none is given.
     """
-    unknown = [name for name in names if name not in STRATEGIES]
+    require_list("names, or a dict of strategies by names of your own", strategies=names)
+    unknown = [str(name) for name in names if name not in STRATEGIES]
     if unknown or not names:
         problem = f"unknown strategy {', '.join(unknown)}" if unknown else "no strategy is named"
         raise EvaluationError(f"{problem}; known: {', '.join(STRATEGIES)}")

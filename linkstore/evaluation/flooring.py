@@ -17,6 +17,7 @@ from linkstore.evaluation.rows import GoldQuestion
 from linkstore.evaluation.units import GoldKind, GoldUnits, gold_units
 from linkstore.plans import Candidates, Find, Ids, Plan
 from linkstore.store import LinkStore
+from linkstore.store.checking import require_store
 from linkstore.vectors import Floats, similarities, unit_vector
 
 NOISE: Final = 0.05
@@ -112,6 +113,7 @@ def calibrate_floor(
         EvaluationError: If the store has too few documents, a share is not from 0 to 1, or a gold answer is
             not in the store.
     """
+    require_store(store=store)
     for name, share in (("noise", noise), ("keep", keep)):
         if not 0 <= share <= 1:
             raise EvaluationError(f"{name} must be a share from 0 to 1, not {share!r}")

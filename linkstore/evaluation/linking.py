@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from langchain_core.documents import Document
 
+from linkstore.arguments import given, require, require_list
 from linkstore.errors import EvaluationError
 from linkstore.extraction import CorpusExtractor, LinkExtractor, extractor_names, load_extractor
 from linkstore.links import LINKS_KEY, copy_with_links
@@ -27,6 +28,10 @@ def with_links(documents: Sequence[Document], links: Sequence[str] | None = None
     Raises:
         EvaluationError: If a name is neither a kind that is carried nor an installed extractor.
     """
+    require_list("documents", documents=documents)
+    for document in documents:
+        require(Document, "a Document", document=document)
+    require_list("names", **given(links=links))
     carried = {link["kind"] for document in documents for link in document.metadata.get(LINKS_KEY, ())}
     if links is None and carried:
         return list(documents)

@@ -15,6 +15,7 @@ from linkstore.evaluation.running import evaluate
 from linkstore.evaluation.units import GoldKind, gold_units
 from linkstore.evaluation.verdict import verdict
 from linkstore.store import LinkStore
+from linkstore.store.checking import require_store
 
 
 def profile(
@@ -34,6 +35,7 @@ def profile(
     Raises:
         EvaluationError: If a gold answer is not in the store.
     """
+    require_store(store=store)
     survey = store.survey()
     counts = counted(store.backend, sum(survey.links.values()))
     dangling = Counter[str]()

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import orjson
 from langchain_core.documents import Document
 
+from linkstore.arguments import path_of
 from linkstore.errors import EvaluationError, LinkError
 from linkstore.links import LINKS_KEY, merge_links
 
@@ -47,7 +48,7 @@ def read_corpus(path: str | Path) -> list[Document]:
     """
     documents = []
     line_of: dict[str, int] = {}
-    for line, document in _rows(Path(path), _document):
+    for line, document in _rows(path_of("path", path), _document):
         id = str(document.id)
         if id in line_of:
             raise EvaluationError(f"{path}, line {line}: the id {id!r} is already on line {line_of[id]}")
@@ -65,7 +66,7 @@ def read_questions(path: str | Path) -> list[GoldQuestion]:
         EvaluationError: If a row cannot be used; the message names file and line.
         OSError: If the file cannot be read.
     """
-    questions = [question for _, question in _rows(Path(path), _question)]
+    questions = [question for _, question in _rows(path_of("path", path), _question)]
     if not questions:
         raise EvaluationError(f"{path} has no rows; an evaluation needs at least one question")
     return questions

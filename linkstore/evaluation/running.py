@@ -11,6 +11,7 @@ from typing import Protocol
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
+from linkstore.arguments import require_list
 from linkstore.errors import EvaluationError
 from linkstore.evaluation.contenders import STRATEGIES, strategies_named
 from linkstore.evaluation.metrics import Ranks
@@ -19,6 +20,7 @@ from linkstore.evaluation.rows import GoldQuestion
 from linkstore.evaluation.scoring import Run, outcomes_of
 from linkstore.evaluation.units import GoldKind, GoldUnits, gold_units
 from linkstore.store import LinkStore
+from linkstore.store.options import chosen_strategy
 from linkstore.strategies import Question, Similarity, Strategy
 from linkstore.vectors import unit_vector
 
@@ -65,6 +67,7 @@ def evaluate(
         if embedding is not None:
             raise EvaluationError("a store already has an embedding; pass one only with documents")
         return _evaluated(source, questions, strategies, gold, seed, progress)
+    require_list("documents, or a store", source=source)
     with LinkStore.open(":memory:", embedding) as store:
         store.add_documents(list(source))
         return _evaluated(store, questions, strategies, gold, seed, progress)
@@ -78,7 +81,10 @@ def _evaluated(
     seed: int,
     progress: Progress | None,
 ) -> Evaluation:
-    chosen = dict(strategies) if isinstance(strategies, Mapping) else strategies_named(strategies, store)
+    if isinstance(strategies, Mapping):
+        chosen = {name: chosen_strategy(strategy, None) for name, strategy in strategies.items()}
+    else:
+        chosen = strategies_named(strategies, store)
     if not chosen:
         raise EvaluationError("no strategy is given; pass at least one")
     if not questions:

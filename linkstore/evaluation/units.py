@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Literal, get_args
 
+from linkstore.arguments import require, require_list
 from linkstore.errors import EvaluationError
 from linkstore.evaluation.rows import GoldQuestion
 from linkstore.ids import is_storable
@@ -49,6 +50,9 @@ def gold_units(store: LinkStore, questions: Sequence[GoldQuestion], kind: GoldKi
     Raises:
         EvaluationError: If an answer is not in the store, or ``kind`` is unknown.
     """
+    require_list("questions", questions=questions)
+    for question in questions:
+        require(GoldQuestion, "a GoldQuestion", question=question)
     if kind is not None and kind not in GOLD_KINDS:
         raise EvaluationError(f"gold must be one of {', '.join(GOLD_KINDS)}, not {kind!r}")
     wanted = list(dict.fromkeys(answer for question in questions for answer in question.gold))

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from langchain_core.documents import Document
 
+from linkstore.arguments import require_list
 from linkstore.errors import ExtractionError, LinkError
 from linkstore.extraction import Chunk, CorpusExtractor, LinkExtractor, load_extractor
 from linkstore.extraction.upkeep import UpkeepExtractor
@@ -39,6 +40,7 @@ class Linkers:
         self._of_documents: list[LinkExtractor[Document]] = []
         self._of_corpus: list[CorpusExtractor[Document]] = []
         self.kept_up: list[UpkeepExtractor] = []
+        require_list("extractors", links=chosen)
         for one in chosen:
             self._sort(_loaded(one, site))
 

@@ -23,7 +23,7 @@ from linkstore.ingest.handover import handed_over, looked_over, with_corpus
 from linkstore.ingest.readahead import ReadAhead
 from linkstore.ingest.readpage import ReadPage
 from linkstore.ingest.relink import Upkeep
-from linkstore.ingest.sink import PageDocuments, PageStore
+from linkstore.ingest.sink import PageDocuments, PageStore, check_store
 from linkstore.ingest.source import BadInput, Source, SourcePage, name_of
 from linkstore.ingest.summary import (
     Dangling,
@@ -90,12 +90,14 @@ def index_source(
         What was done, or for a dry run what would have been done.
 
     Raises:
+        ArgumentError: If an argument has the wrong type, such as a path instead of a store or a source.
         SourceNotFoundError: If there is no such source.
         NothingIndexedError: If there is nothing in it that can be indexed, and nothing of it is stored.
         RemovalRefusedError: If more than half of its stored pages are gone; all else was done.
         SourceConflictError: If another source of the store has a page of the same name.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
+    check_store(store)
     run = _Run.begun(store, source, name_of(source, name), links, dry_run=dry_run, jobs=jobs)
     run.read(progress)
     return run.concluded(prune=prune)

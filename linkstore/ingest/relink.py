@@ -20,10 +20,11 @@ from typing import Any, Final, TypeVar
 
 from langchain_core.documents import Document
 
+from linkstore.arguments import require_list
 from linkstore.errors import ExtractionError
 from linkstore.extraction import LinkExtractor, load_extractor
 from linkstore.extraction.upkeep import UpkeepExtractor
-from linkstore.ingest.sink import PageDocuments, PageStore
+from linkstore.ingest.sink import PageDocuments, PageStore, check_store
 from linkstore.links import Link, get_links, merge_links
 
 T = TypeVar("T")
@@ -64,6 +65,8 @@ def link_corpus(store: PageStore, links: Sequence[str | LinkExtractor[Any]] = CO
     Raises:
         ExtractionError: If an extractor is not installed, or its links cannot be kept up to date.
     """
+    check_store(store)
+    require_list("extractors", links=links)
     extractors = [_loaded(one) for one in links]
     total = 0
     for document in store.scan():

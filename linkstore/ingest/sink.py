@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from langchain_core.documents import Document
 
+from linkstore.arguments import require_having
 from linkstore.links import Link
 from linkstore.pagedocuments import PageDocuments
 
@@ -33,6 +34,15 @@ class PageWriter(Protocol):
     def remove_pages(self, source: str, urls: Sequence[str]) -> object:
         """Remove pages with their documents, in one transaction."""
         ...
+
+
+def check_store(store: object) -> None:
+    """Raise unless this is a store.
+
+    Raises:
+        ArgumentError: If it is not.
+    """
+    require_having("check_pages", "a store, such as LinkStore.open('kb')", store=store)
 
 
 class PageStore(PageWriter, Protocol):

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from langchain_core.documents import Document
 
+from linkstore.arguments import require_having
 from linkstore.extraction import Chunk
 from linkstore.text import in_unicode
 from linkstore.urls import Site
@@ -89,5 +90,9 @@ def name_of(source: Source, given: str | None) -> str:
     Args:
         source: Whose own name it is by default.
         given: The name that the user gave, if any.
+
+    Raises:
+        ArgumentError: If this is not a source.
     """
+    require_having("pages", "a Source, such as FolderSource(path)", source=source)
     return in_unicode(source.name if given is None else given)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from linkstore.arguments import path_of
 from linkstore.errors import LinkStoreError
 from linkstore.extraction.bounds import UnboundedPageError
 from linkstore.extraction.markup import canonical_href, parse_html
@@ -109,7 +110,7 @@ def opened_folder(path: str | Path, wanted: str) -> Folder:
     Raises:
         SourceNotFoundError: If there is none.
     """
-    if not Path(path).is_dir():
+    if not path_of("path", path).is_dir():
         raise SourceNotFoundError(f"the folder {str(path)!r} does not exist; give {wanted}")
     return Folder(Path(path))
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from linkstore.errors import LinkError
 from linkstore.ingest.html.pages import UnreadablePageError
+from linkstore.ingest.sink import check_store
 from linkstore.ingest.source import BadInput, Source, SourcePage, name_of
 from linkstore.urls import Site
 
@@ -62,6 +63,7 @@ def staleness(store: Digests, source: Source, name: str | None = None) -> Stalen
     Raises:
         SourceNotFoundError: If there is no such source.
     """
+    check_store(store)
     name = name_of(source, name)
     stored = {page: digest.partition(":")[2] for page, digest in store.pages(name).items()}
     lead = source.site.placed("")

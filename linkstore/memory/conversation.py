@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.tools import BaseTool
 
+from linkstore.arguments import given, require, require_having, require_list, require_model
 from linkstore.drivers import in_thread
 from linkstore.errors import StrategyError
 from linkstore.memory.entities import EntityFinder, entities_in
@@ -23,6 +24,8 @@ from linkstore.memory.requests import adrive, drive
 from linkstore.memory.turns import Turn, written_time
 from linkstore.memory.writing import Said
 from linkstore.store import LinkStore
+from linkstore.store.checking import require_store
+from linkstore.store.options import chosen_strategy
 from linkstore.strategies import DEFAULT_STRATEGY, Reranker, Strategy
 from linkstore.strategies.base import require_at_least
 
@@ -58,7 +61,9 @@ class ConversationMemory(Keeping):
             are.
 
     Raises:
-        StrategyError: If ``window`` is not an integer of at least 1, or ``ttl`` is not positive.
+        ArgumentError: If an argument has the wrong type, such as a path instead of a store.
+        StrategyError: If ``window`` is not an integer of at least 1, ``ttl`` is not positive, or ``strategy``
+            is not a strategy.
     """
 
     def __init__(
@@ -73,9 +78,10 @@ class ConversationMemory(Keeping):
         strategy: Strategy = DEFAULT_STRATEGY,
         ttl: timedelta | None = None,
     ) -> None:
+        require_store(store=store, **given(knowledge=knowledge))
         require_at_least(1, window=window)
-        if ttl is not None and ttl <= timedelta(0):
-            raise StrategyError(f"ttl must be a positive time, not {ttl!r}")
+        _check_ttl(ttl)
+        _check_helpers(model, reranker, entities)
         self.store = store
         self.knowledge = knowledge
         parts = Parts(
@@ -85,7 +91,7 @@ class ConversationMemory(Keeping):
             model=model,
             reranker=reranker,
             entities=entities,
-            strategy=strategy,
+            strategy=chosen_strategy(strategy, None),
             ttl=ttl,
         )
         super().__init__(parts)
@@ -262,6 +268,9 @@ class ConversationMemory(Keeping):
         time: datetime | None,
     ) -> Said:
         """The values that a caller gave, with entities and time filled in."""
+        require(str, "a string", query=query, **given(response=response))
+        require_list("names", **given(entities=entities))
+        require_list("ids of chunks", sources=sources)
         texts = [query] if response is None else [query, response]
         found = [name for text in texts for name in self._parts.entities(text)]
         return Said(
@@ -282,6 +291,7 @@ class ConversationMemory(Keeping):
         now: datetime | None,
         budget: int | None,
     ) -> Asked:
+        require(str, "a string", question=question)
         require_at_least(1, k=k)
         if budget is not None:
             require_at_least(1, budget=budget)
@@ -289,3 +299,18 @@ class ConversationMemory(Keeping):
         written_time(moment)  # it needs a time zone
         key = SessionKey.of(session)
         return Asked(session=key, question=question, k=k, everywhere=everywhere, now=moment, budget=budget)
+
+
+def _check_ttl(ttl: timedelta | None) -> None:
+    """Raise unless this is a positive time, or None."""
+    if ttl is not None:
+        require(timedelta, "a timedelta, such as timedelta(days=30)", ttl=ttl)
+        if ttl <= timedelta(0):
+            raise StrategyError(f"ttl must be a positive time, not {ttl!r}")
+
+
+def _check_helpers(model: object, reranker: object, entities: object) -> None:
+    """Raise unless what a memory calls can be called."""
+    if model is not None:
+        require_model("invoke", model)
+    require_having("__call__", "a function", entities=entities, **given(reranker=reranker))

@@ -9,9 +9,11 @@ from typing import Final
 
 from langchain_core.documents import Document
 
+from linkstore.arguments import given, require
+from linkstore.errors import DocumentError
 from linkstore.links import LINKS_KEY
 from linkstore.memory.belonging import belonging, sessions_of
-from linkstore.memory.keys import SessionKey
+from linkstore.memory.keys import SessionKey, check_owner
 from linkstore.memory.parts import Parts
 from linkstore.memory.requests import add, delete
 from linkstore.memory.turns import RELATED_TO, Turn, turn_of, written_time
@@ -38,6 +40,10 @@ class Forgettable:
         agent_id: Turns with this agent.
         entity: Turns that mention this.
         before: Turns before this moment.
+
+    Raises:
+        ArgumentError: If ``entity`` or ``before`` has the wrong type.
+        DocumentError: If nothing is given, a user or agent cannot be stored, or ``before`` has no time zone.
     """
 
     session: SessionKey | None = None
@@ -46,11 +52,14 @@ class Forgettable:
     entity: str | None = None
     before: datetime | None = None
 
-    @property
-    def given(self) -> bool:
-        """Whether anything is."""
+    def __post_init__(self) -> None:
         fields = (self.session, self.user_id, self.agent_id, self.entity, self.before)
-        return any(field is not None for field in fields)
+        if all(field is None for field in fields):
+            raise DocumentError("forget() needs to know what: a session, user_id, agent_id, entity or before")
+        check_owner(self.user_id, self.agent_id)
+        require(str, "a string", **given(entity=self.entity))
+        if self.before is not None:
+            written_time(self.before)
 
     def sessions(self, vector: Floats) -> Plan[list[SessionKey]]:
         """The sessions that turns may be forgotten of."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from linkstore.errors import DocumentError
 from linkstore.memory.background import Background
 from linkstore.memory.forgetting import Forgettable, finished, forgotten
-from linkstore.memory.keys import SessionKey
+from linkstore.memory.keys import SessionKey, check_owner
 from linkstore.memory.listing import exported, listed_sessions, listed_turns
 from linkstore.memory.parts import Parts
 from linkstore.memory.requests import adrive, drive, written
-from linkstore.memory.turns import Turn, written_time
+from linkstore.memory.turns import Turn
 from linkstore.plans import Operation
 
 T = TypeVar("T")
@@ -53,10 +52,12 @@ class Keeping:
             user_id: Only those of this user; default those of all.
             agent_id: Only those with this agent; default those with any.
         """
+        check_owner(user_id, agent_id)
         return drive(self._settled(None, listed_sessions(self._parts, user_id, agent_id)))
 
     async def asessions(self, *, user_id: str | None = None, agent_id: str | None = None) -> list[SessionKey]:
         """The sessions that have turns: see :meth:`sessions`."""
+        check_owner(user_id, agent_id)
         return await adrive(self._settled(None, listed_sessions(self._parts, user_id, agent_id)))
 
     def export(self, session: SessionKey | str) -> dict[str, Any]:
@@ -150,10 +151,6 @@ class Keeping:
             entity=entity,
             before=before,
         )
-        if not what.given:
-            raise DocumentError("forget() needs to know what: a session, user_id, agent_id, entity or before")
-        if before is not None:
-            written_time(before)
         return self._settled(None, forgotten(self._parts, what))
 
     def _settled(self, session: SessionKey | None, operation: Operation[T]) -> Operation[T]:

@@ -39,9 +39,7 @@ class SessionKey:
 
     def __post_init__(self) -> None:
         check_part("run_id", self.run_id)
-        for name, part in (("user_id", self.user_id), ("agent_id", self.agent_id)):
-            if part is not None:
-                check_part(name, part)
+        check_owner(self.user_id, self.agent_id)
 
     @property
     def owner(self) -> str:
@@ -106,6 +104,17 @@ def group_of(user_id: str | None, agent_id: str | None) -> str:
     """The tag of the sessions of a user, with an agent; None is any, also none."""
     user, agent = (ANY if part is None else _quoted(part) for part in (user_id, agent_id))
     return f"{user}/{agent}"
+
+
+def check_owner(user_id: object, agent_id: object) -> None:
+    """Raise unless a user and an agent can be stored; None is no user, or no agent.
+
+    Raises:
+        DocumentError: Naming the one.
+    """
+    for name, part in (("user_id", user_id), ("agent_id", agent_id)):
+        if part is not None:
+            check_part(name, part)
 
 
 def check_part(name: str, part: object) -> None:

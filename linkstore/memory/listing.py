@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from linkstore.arguments import given
 from linkstore.memory.belonging import sessions_of, with_turns
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.parts import Parts
@@ -12,6 +13,7 @@ from linkstore.memory.recording import session_head
 from linkstore.memory.summaries import stored_summaries
 from linkstore.memory.turns import HAS_SEGMENT, Summary, Turn
 from linkstore.plans import Ids, Operation, Plan, Stored
+from linkstore.strategies.base import require_at_least
 from linkstore.twins import answered_by, any_vector
 from linkstore.vectors import Floats
 
@@ -19,7 +21,12 @@ from linkstore.vectors import Floats
 def listed_turns(
     parts: Parts, session: SessionKey, last: int | None = None, segment: int | None = None
 ) -> Operation[list[Turn]]:
-    """The turns of a session or of one of its segments, in order."""
+    """The turns of a session or of one of its segments, in order.
+
+    Raises:
+        StrategyError: If ``last`` or ``segment`` is not an integer of at least 0.
+    """
+    require_at_least(0, **given(last=last, segment=segment))
     if last is not None and segment is None:
         head = yield from session_head(parts, session, last)
         return list(head.recent)

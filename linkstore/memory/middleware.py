@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from pydantic_core import to_json
 
+from linkstore.arguments import given
 from linkstore.errors import MissingExtraError
 from linkstore.memory.recalled import Recall, prompt_of
 from linkstore.memory.turns import Turn
+from linkstore.strategies.base import require_at_least
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -61,6 +63,10 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         budget: The most tokens that the message and what is recalled for it may have; None, no budget. A run
             with a longer message raises BudgetError.
         introduction: Stands above what is recalled.
+
+    Raises:
+        DocumentError: If the session cannot be one.
+        StrategyError: If ``k`` or ``budget`` is not an integer of at least 1.
     """
 
     def __init__(
@@ -74,6 +80,9 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         introduction: str = INTRODUCTION,
     ) -> None:
         super().__init__()
+        if not callable(session):
+            SessionKey.of(session)
+        require_at_least(1, k=k, **given(budget=budget))
         self.memory = memory
         self.session = session
         self.k = k

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from langchain_core.documents import Document
 
+from linkstore.arguments import require
 from linkstore.errors import DocumentError
 from linkstore.links import LINKS_KEY, Link
 from linkstore.memory.keys import SessionKey
@@ -174,8 +175,10 @@ def written_time(time: datetime) -> str:
     """A moment as it is stored: UTC, to the microsecond, so that texts sort as the moments do.
 
     Raises:
+        ArgumentError: If it is not a datetime.
         DocumentError: If it has no time zone, or the calendar has no such time in UTC.
     """
+    require(datetime, "a datetime", time=time)
     if time.tzinfo is None:
         raise DocumentError(f"a time needs a time zone: {time!r}; use datetime.now(UTC)")
     try:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final, Protocol
 
+from linkstore.arguments import require, require_having
 from linkstore.backends.base import Backend, Change, Manifest, Record, Written
 from linkstore.errors import BackendError, DocumentError, EmbeddingError, LinkError, LinkStoreError
 from linkstore.migration.checkpoint import Journal
@@ -60,6 +61,8 @@ def migrate(
         BackendError: If source or target fails; what was written until then stays.
         LinkStoreError: If ``batch`` is less than 1.
     """
+    require(Backend, "a backend, such as LinkStore.open('kb').backend", target=target)
+    require_having("manifest", "a backend, such as LinkStore.open('kb').backend, or a Source", source=source)
     if batch < 1:
         raise LinkStoreError(f"batch must be at least 1, not {batch}")
     origin = BackendSource(source) if isinstance(source, Backend) else source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from linkstore.arguments import given, require_having
 from linkstore.backends.cassandra.backend import CassandraBackend
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.settings import CassandraSettings
@@ -32,6 +33,7 @@ def backend_on(
         StoreNotFoundError: If the store does not exist and ``create`` is False.
         StoreUnavailableError: If no server answers.
     """
+    require_having("execute_async", "a session, such as Cluster([...]).connect()", **given(session=session))
     found, chosen = resolve_session(session, keyspace)
     return CassandraBackend(found, chosen, table, create=create, settings=settings)
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStoreRetriever
 
+from linkstore.arguments import require
 from linkstore.backends.base import Backend
 from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.drivers import in_thread
 from linkstore.embeddings import MiniLMEmbeddings, WordLlamaEmbeddings, get_embedding
+from linkstore.errors import ArgumentError
 from linkstore.store.core import CoreStore
 from linkstore.store.opening import closed_on_failure
 from linkstore.store.options import check_names
@@ -43,6 +45,7 @@ class LinkStore(VectorSearching, CoreStore):
             any number. A search that would follow more raises StrategyError.
 
     Raises:
+        ArgumentError: If an argument has the wrong type, such as the name of an embedding.
         EmbeddingError: If the store was built with another embedding.
         StrategyError: If ``max_depth`` is negative or not an integer.
     """
@@ -56,11 +59,12 @@ class LinkStore(VectorSearching, CoreStore):
         max_depth: int | None = None,
     ) -> None:
         if isinstance(embedding, type) or (embedding is not None and not hasattr(embedding, "embed_query")):
-            raise TypeError(
+            raise ArgumentError(
                 f"an embedding must be an object such as get_embedding('wordllama'), not {embedding!r}:"
                 " LinkStore(embedding, path=...) or LinkStore.open(path, embedding)"
             )
         if backend is not None:
+            require(Backend, "a Backend; a folder is opened by LinkStore.open(path)", backend=backend)
             super().__init__(backend, embedding, max_depth)
             return
         own = EmbeddedBackend(path)

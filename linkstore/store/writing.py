@@ -217,20 +217,20 @@ class Writing(Driven):
         self, documents: Sequence[Document], ids: Sequence[str | None] | None, batch_size: int
     ) -> Operation[list[str]]:
         listed = _listed(documents)
-        _refuse_string("ids", ids)
+        _check_list("ids", [] if ids is None else ids)
         given = [document.id for document in listed] if ids is None else list(ids)
         return operations.add(self.backend, self._embedding_name, listed, given, batch_size)
 
     def _by_ids(self, ids: Sequence[str]) -> Operation[list[Document]]:
-        _refuse_string("ids", ids)
+        _check_list("ids", ids)
         return operations.answer(self.backend, _documents(tuple(ids)))
 
     def _delete(self, ids: Sequence[str] | None) -> Operation[bool]:
-        _refuse_string("ids", ids)
         if ids is None:
             raise DocumentError(
                 "delete() needs a list of ids; to delete everything, remove the store's folder or tables"
             )
+        _check_list("ids", ids)
         yield from operations.delete(self.backend, list(filter(is_storable, ids)))
         return True
 
@@ -243,19 +243,23 @@ def _filled(store: Made, given: Mapping[str, Any]) -> Iterator[Made]:
 
 
 def _urls(urls: Sequence[str]) -> list[str]:
-    _refuse_string("pages", urls)
+    _check_list("pages", urls)
     return list(filter(is_storable, urls))
 
 
-def _refuse_string(what: str, given: object) -> None:
-    """Raise for a string where a list of strings belongs: its letters would be taken for the strings."""
+def _check_list(what: str, given: object) -> None:
+    """Raise unless this is a list; a string is none, for its letters would be taken for the strings."""
     if isinstance(given, str):
         raise DocumentError(f"{what} must be a list, not the string {given[:200]!r}")
+    if not isinstance(given, Iterable):
+        raise DocumentError(f"{what} must be a list, not {given!r}")
 
 
 def _listed(documents: Iterable[Document] | Document) -> list[Document]:
     if isinstance(documents, Document):  # iterating over one gives its fields
         raise DocumentError("documents must be a list of documents, not a single document")
+    if not isinstance(documents, Iterable):
+        raise DocumentError(f"documents must be a list of documents, not {documents!r}")
     listed = list(documents)
     for one in listed:
         if not isinstance(one, Document):
@@ -270,8 +274,11 @@ def _documents(ids: tuple[str, ...]) -> Plan[list[Document]]:
 
 
 def _as_documents(texts: Iterable[str], metadatas: list[dict[str, Any]] | None) -> list[Document]:
-    _refuse_string("texts", texts)
+    _check_list("texts", texts)
     texts = list(texts)
+    for text in texts:
+        if not isinstance(text, str):
+            raise DocumentError(f"texts must be a list of strings; {repr(text)[:200]} is not one")
     given = metadatas if metadatas is not None else [{}] * len(texts)
     if len(given) != len(texts):
         raise DocumentError(f"got {len(texts)} texts and {len(given)} metadatas; pass one dict for each text")

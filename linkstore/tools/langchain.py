@@ -7,6 +7,7 @@ from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
+from linkstore.arguments import require
 from linkstore.errors import LinkStoreError
 from linkstore.filters import Filter
 from linkstore.store import LinkStore
@@ -41,8 +42,10 @@ def graph_tools(
         prefix: Goes before their names, so that an agent can have the tools of several stores.
 
     Raises:
+        ArgumentError: If an argument has the wrong type.
         FilterError: If the filter is invalid.
     """
+    require(str, "a string", about=about, prefix=prefix)
     toolbox = Toolbox(store, limits, filter)
     return [_tool(toolbox, spec) for spec in specs_of(toolbox, about, prefix)]
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+from linkstore.arguments import require
 from linkstore.drivers import arun, run
 from linkstore.errors import StrategyError
 from linkstore.filters import Filter, parse_filter
 from linkstore.plans import Operation
 from linkstore.requests import Engine
 from linkstore.store import LinkStore
+from linkstore.store.checking import require_store
 from linkstore.strategies.base import Walk
 from linkstore.tools import describing, linked, reading, searching, writing
 from linkstore.tools.answers import Answer
@@ -31,14 +33,17 @@ class Toolbox:
         filter: Only documents that pass it exist for the tools.
 
     Raises:
+        ArgumentError: If this is not a store, or these are not limits.
         FilterError: If the filter is invalid.
     """
 
     def __init__(
         self, store: LinkStore, limits: ToolLimits | None = None, filter: Filter | None = None
     ) -> None:
+        require_store(store=store)
         self.store = store
-        self.limits = limits or ToolLimits()
+        self.limits = ToolLimits() if limits is None else limits
+        require(ToolLimits, "a ToolLimits", limits=self.limits)
         parse_filter(filter)  # raise now, and not in a call
         self.view = View(store.backend, filter)
 

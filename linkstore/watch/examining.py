@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from linkstore.arguments import given, require, require_list
 from linkstore.backends.base import Survey
 from linkstore.drivers import in_thread
 from linkstore.ingest import Source, staleness
@@ -13,6 +14,7 @@ from linkstore.links import get_links
 from linkstore.operations import INCOMPLETE
 from linkstore.schema import Schema, TypedGraph
 from linkstore.schema.model import TYPE_FIELD
+from linkstore.store.checking import require_store
 from linkstore.urls import is_internal
 from linkstore.watch.checkup import Checkup, Finding, finding
 from linkstore.watch.naming import NAME_KINDS, Names
@@ -47,8 +49,10 @@ def examine(
             none of its searches found.
 
     Raises:
+        ArgumentError: If an argument has the wrong type.
         SourceNotFoundError: If a source does not exist.
     """
+    _check(store, sources, names, watch)
     schema = store.schema()
     graph = TypedGraph(schema.type_field if schema else TYPE_FIELD)
     named = Names(names)
@@ -88,6 +92,14 @@ async def aexamine(
 ) -> Checkup:
     """Check a store in a thread of its own: see :func:`examine`."""
     return await in_thread(examine, store, sources=sources, names=names, watch=watch)
+
+
+def _check(store: object, sources: object, names: object, watch: object) -> None:
+    """Raise ArgumentError unless the arguments of :func:`examine` have the right types."""
+    require_store(store=store)
+    require_list("kinds", names=names)
+    require(Mapping, "a dict of sources by their names", **given(sources=sources))
+    require(Watch, "a Watch", **given(watch=watch))
 
 
 def _of_schema(store: LinkStore, schema: Schema) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Self
 
 from linkstore.observing import Searched
+from linkstore.store.checking import require_store
 
 if TYPE_CHECKING:
     from linkstore.store import LinkStore
@@ -17,9 +18,13 @@ class Observation(ABC):
 
     Args:
         store: The store.
+
+    Raises:
+        ArgumentError: If it is not a store.
     """
 
     def __init__(self, store: LinkStore) -> None:
+        require_store(store=store)
         self._end: Final = store.observe(self)
 
     @abstractmethod

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from linkstore.errors import StrategyError
+from linkstore.arguments import require
 from linkstore.observing import Searched
 from linkstore.schema.model import TYPE_FIELD
+from linkstore.store.checking import require_store
+from linkstore.strategies.base import require_at_least
 from linkstore.watch.observation import Observation
 from linkstore.watch.vitals import Alarm, Limits, Search, Vitals, alarmed, alarms_of, past_limits, vitals_of
 
@@ -40,7 +42,8 @@ class Watch(Observation):
             else ``"type"``.
 
     Raises:
-        StrategyError: If ``window`` or ``kept`` is less than 1.
+        ArgumentError: If ``store`` or ``limits`` has the wrong type.
+        StrategyError: If ``window`` or ``kept`` is not an integer of at least 1.
     """
 
     def __init__(
@@ -52,10 +55,11 @@ class Watch(Observation):
         kept: int = KEPT,
         type_field: str | None = None,
     ) -> None:
-        if window < 1 or kept < 1:
-            raise StrategyError(f"window and kept must be at least 1, not {window} and {kept}")
+        require_store(store=store)
+        require_at_least(1, window=window, kept=kept)
         self.store: Final = store
-        self.limits: Final = limits or Limits()
+        self.limits: Final = Limits() if limits is None else limits
+        require(Limits, "a Limits", limits=self.limits)
         schema = store.schema() if type_field is None else None
         self._type_field = type_field or (schema.type_field if schema else TYPE_FIELD)
         self._searches: deque[Search] = deque(maxlen=window)

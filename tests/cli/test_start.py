@@ -51,6 +51,7 @@ LANGCHAIN = {"_api", "_import_utils", "documents", "load", "version"}
 """The parts of langchain-core that documents need; ``runnables`` would bring tracers, and those langsmith."""
 ROOMS = {
     "_version",
+    "arguments",
     "arrays",
     "backends",
     "cores",

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 FLOORS = (
     {
         "_version",
+        "arguments",
         "arrays",
         "cores",
         "display",

@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import re
+import signal
 import threading
 import time
 import traceback
@@ -35,6 +36,8 @@ from stores import (
 from linkstore import LinkStore
 from linkstore.backends.base import Change
 from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings, connecting, database
+from linkstore.backends.embedded.place import Place
+from linkstore.backends.embedded.process import Opened
 from linkstore.errors import StoreBusyError, StoreClosedError
 from linkstore.strategies import Eager, Similarity
 from linkstore.vectors import unit_vectors
@@ -55,7 +58,18 @@ def hold(told, folder) -> None:
     store.close()
 
 
-def holding(folder) -> Child:
+def hold_as_indexer(told, folder) -> None:
+    """The same in a process that builds the index."""
+    opened = Opened.at(Place(folder), durable=False, exact_below=10, grow_share=0.5, told=lambda _: None)
+
+    def wait(_) -> None:
+        told.send("held")
+        told.recv()
+
+    opened.database.write(wait)
+
+
+def holding(folder, hold=hold) -> Child:
     """A process that holds the store's write lock."""
     child = Child(hold, folder)
     assert child.connection.recv() == "held"
@@ -104,6 +118,22 @@ def test_writers_that_wait_in_vain_say_for_whom_after_5_seconds_each(tmp_path) -
     assert 4.5 < min(waited) <= max(waited) < 9
     released(child)
     put(store, 0, 1)
+    store.close()
+
+
+def test_a_writer_that_waits_for_the_process_that_builds_the_index_is_told_to_end_it(tmp_path) -> None:
+    store = backend(tmp_path / "kb")
+    put(store, 0, 10)
+    child = holding(tmp_path / "kb", hold_as_indexer)
+    os.kill(child.pid, signal.SIGSTOP)
+    says = (
+        f"by process {child.pid}, which builds the index of the store, for .* -9 {child.pid},"
+    )
+    with pytest.raises(StoreBusyError, match=says):
+        put(store, 10, 20)
+    os.kill(child.pid, signal.SIGKILL)
+    put(store, 10, 20)
+    assert store.run(store.survey()).documents == 20
     store.close()
 
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from stores import documents, embedding
 
 from linkstore import LinkRetriever, LinkStore
-from linkstore.errors import FilterError, StrategyError
+from linkstore.errors import ArgumentError, FilterError, StrategyError
 from linkstore.hits import HIT_KEY
 from linkstore.strategies import Eager, Mmr, Similarity
 
@@ -225,9 +225,9 @@ def test_k_counts_what_is_returned(store) -> None:
 
 
 def test_its_fields_are_typed(store) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(ArgumentError, match=r"such as LinkStore\.open\('not a store'\)"):
         LinkRetriever(store="not a store")
-    with pytest.raises(ValidationError):
+    with pytest.raises(ValidationError, match="strategy must be a Strategy such as"):
         LinkRetriever(store=store, strategy="eager")
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 
 import apsw
 
+from linkstore.arguments import given, require
 from linkstore.backends.base import (
     Backend,
     Change,
@@ -101,6 +102,7 @@ class EmbeddedBackend(Backend):
         self._temporary = str(path) == MEMORY
         place = Place(tempfile.mkdtemp(prefix="linkstore-") if self._temporary else path)
         self.folder = place.folder
+        require(EmbeddedSettings, "an EmbeddedSettings", **given(settings=settings))
         self._settings = settings or EmbeddedSettings(durable=not self._temporary)
         removal = weakref.finalize(self, _remove, self.folder, os.getpid()) if self._temporary else None
         self._remove_temporary = removal

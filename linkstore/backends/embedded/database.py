@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import apsw
 
@@ -26,6 +26,8 @@ from linkstore.backends.embedded.schema import check_format, create_or_migrate
 from linkstore.errors import StoreBusyError, StoreClosedError, StoreFormatError, StoreReadOnlyError
 
 T = TypeVar("T")
+_INDEXES: Final = "index"
+"""What a process that builds the index writes after its pid."""
 
 
 def rows_of(connection: apsw.Connection, query: str, bindings: Sequence[Any] = ()) -> list[Any]:
@@ -49,17 +51,19 @@ class Database:
     Args:
         place: Where the store lies; the file is created if missing.
         durable: Whether an acknowledged write survives a power cut (it always survives a crash).
+        indexes: Whether this process is one that builds the index for another.
 
     Attributes:
         read_only: Whether this process cannot write to the store.
         left_to_parent: Whether this is a forked child that has closed the connections it inherited.
     """
 
-    def __init__(self, place: Place, *, durable: bool) -> None:
+    def __init__(self, place: Place, *, durable: bool, indexes: bool = False) -> None:
         self.place = place
         self.path = place.database
         self._pid_file = place.folder / "writer.pid"
         self._durable = durable
+        self._indexes = indexes
         self._idle: list[apsw.Connection] = []
         self._lock = threading.Lock()
         self._turn: set[object] = set()
@@ -361,19 +365,22 @@ class Database:
             FORKS.under_way.pop(turn, None)
 
     def _announce(self) -> None:
-        """Write this process's pid to a file, for the error message of a writer that waits in vain."""
+        """Write to a file which process this is, for the error message of a writer that waits in vain."""
         with contextlib.suppress(OSError):
-            self._pid_file.write_text(str(os.getpid()), encoding="ascii")
+            said = f"{os.getpid()} {_INDEXES}" if self._indexes else str(os.getpid())
+            self._pid_file.write_text(said, encoding="ascii")
 
     def _busy_message(self) -> str:
         try:
-            holder = f"process {int(self._pid_file.read_text(encoding='ascii'))}"
+            pid, _, role = self._pid_file.read_text(encoding="ascii").partition(" ")
+            holder = f"process {int(pid)}"
         except (OSError, ValueError):
-            holder = "another process"
-        return (
-            f"{self.path} has been locked by {holder} for more than {BUSY_SECONDS:.0f} s;"
-            " wait until its write is done, or end it, and try again"
-        )
+            holder, role = "another process", ""
+        remedy = "wait until its write is done, or end it, and try again"
+        if role == _INDEXES:
+            holder += ", which builds the index of the store,"
+            remedy = f"it hangs or was stopped: end it with kill -9 {pid}, which loses nothing, and try again"
+        return f"{self.path} has been locked by {holder} for more than {BUSY_SECONDS:.0f} s; {remedy}"
 
     def _translated(self, operation: str) -> contextlib.AbstractContextManager[None]:
         return translated(operation, self.path, self._busy_message)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from pathlib import Path
 from typing import Final
 
+from linkstore.arguments import path_of
 from linkstore.backends.embedded.files import sync
 from linkstore.errors import (
     StoreFormatError,
@@ -34,12 +36,13 @@ class Place:
         path: The folder, as the user names it.
 
     Raises:
+        ArgumentError: If this is not a path.
         StoreFormatError: If the path cannot name a folder.
         StoreNotFoundError: If the path is relative and the working directory no longer exists.
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.folder = _resolved(Path(path))
+        self.folder = _resolved(path_of("path", path))
         self.database = self.folder / FILE_NAME
         self._pinned: Identity | None = None
 
@@ -162,6 +165,10 @@ class Place:
 
 
 def _resolved(path: Path) -> Path:
+    if re.match(r"[a-z]{2,}:/", str(path)):  # pathlib makes one slash of two
+        raise StoreFormatError(
+            f"{str(path)!r} is a URL and not a folder; for a store in Cassandra use LinkStore.cassandra()"
+        )
     try:
         folder = path.resolve()
     except FileNotFoundError as error:

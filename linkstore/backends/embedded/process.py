@@ -52,9 +52,11 @@ class Opened:
             durable: As in ``EmbeddedSettings``, like the next two.
             exact_below: See there.
             grow_share: See there.
-            told: See :class:`~linkstore.backends.embedded.ann.LiveIndex`.
+            told: See :class:`~linkstore.backends.embedded.ann.LiveIndex`; given in a process that only builds
+                the index.
         """
-        database, files = Database(place, durable=durable), SnapshotFiles(place.folder)
+        database = Database(place, durable=durable, indexes=told is not None)
+        files = SnapshotFiles(place.folder)
         builder = Builder(files, told)
         shared = Shared(files, builder.live)
         settings = {"durable": durable, "exact_below": exact_below, "grow_share": grow_share}

@@ -16,6 +16,7 @@ from typing import Any
 
 import xxhash
 
+from linkstore.arguments import given, require
 from linkstore.extraction import Chunk, LinkExtractor, Page
 from linkstore.extraction.decoding import decode_html
 from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, answering, make_chunks
@@ -82,6 +83,7 @@ class FolderSource:
 
     def __init__(self, path: str | Path, settings: IngestSettings | None = None, *, prefix: str = "") -> None:
         self._folder = folder = opened_folder(path, "the folder of the built site")
+        require(IngestSettings, "an IngestSettings", **given(settings=settings))
         self._settings = settings or IngestSettings()
         self._listing = list_pages(folder)
         files = self._listing.files

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 import xxhash
 
+from linkstore.arguments import given, require
 from linkstore.extraction import Chunk, Hyperlink, LinkExtractor, Page
 from linkstore.extraction.decoding import decode_html
 from linkstore.extraction.texts import squeezed
@@ -68,6 +69,7 @@ class VaultSource:
 
     def __init__(self, path: str | Path, settings: IngestSettings | None = None, *, prefix: str = "") -> None:
         folder = opened_folder(path, "the folder of a vault")
+        require(IngestSettings, "an IngestSettings", **given(settings=settings))
         self._settings = settings or IngestSettings()
         self._listing = list_pages(folder, _is_note, _SUFFIXES)
         self._files = self._listing.files

@@ -12,6 +12,7 @@ import orjson
 import xxhash
 from langchain_core.documents import Document
 
+from linkstore.arguments import path_of
 from linkstore.errors import LinkError
 from linkstore.extraction import LinkExtractor
 from linkstore.ingest.claims import ClaimPolicy, Claims
@@ -52,7 +53,7 @@ class JsonlSource:
     """
 
     def __init__(self, path: str | Path, *, prefix: str = "", claims: ClaimPolicy = "own") -> None:
-        self._path = Path(path)
+        self._path = path_of("path", path)
         if not self._path.is_file():
             raise SourceNotFoundError(f"the file {str(path)!r} does not exist; give a file of JSON lines")
         self._policy: ClaimPolicy = claims

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import xxhash
 
+from linkstore.arguments import given, path_of, require
 from linkstore.extraction import LinkExtractor
 from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
@@ -80,7 +81,8 @@ class WikiSource:
         prefix: str = "",
         cite: bool = True,
     ) -> None:
-        self._path = Path(path)
+        self._path = path_of("path", path)
+        require(WikiSettings, "a WikiSettings", **given(settings=settings))
         self._settings = settings = settings or WikiSettings()
         info = read_siteinfo(self._path)
         base = settings.base or info.folder

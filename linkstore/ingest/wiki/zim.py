@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import xxhash
 
+from linkstore.arguments import given, path_of, require
 from linkstore.errors import MissingExtraError
 from linkstore.extraction import Chunk, LinkExtractor, Page
 from linkstore.ingest.chunks import make_chunks
@@ -50,8 +51,9 @@ class ZimSource:
     """
 
     def __init__(self, path: str | Path, settings: IngestSettings | None = None, *, prefix: str = "") -> None:
-        self._path = Path(path)
+        self._path = path_of("path", path)
         self._archive = _opened(self._path)
+        require(IngestSettings, "an IngestSettings", **given(settings=settings))
         self._settings = settings or IngestSettings()
         self._site = Site(bases=self._settings.bases or (), policy=self._settings.policy, prefix=prefix)
         self._salt = repr((self._settings.limits, self._settings.encoding))

@@ -11,6 +11,7 @@ from typing import Any, Final
 from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, Result, SearchOp, validate_op_namespace
 
 from linkstore.backends.base import Manifest
+from linkstore.errors import ArgumentError
 from linkstore.memory.graphstore.expiry import alive, refreshed, swept
 from linkstore.memory.graphstore.filtering import matcher
 from linkstore.memory.graphstore.items import Kept, documents_of
@@ -53,7 +54,7 @@ class Batch:
         """The results, in the order of the operations.
 
         Raises:
-            TypeError: If one is not an operation of LangGraph.
+            ArgumentError: If one is not an operation of LangGraph.
         """
         for op in ops:
             validate_op_namespace(op)
@@ -87,7 +88,7 @@ class Batch:
                 return (yield from self._namespaces(op, dimension)) if dimension else []
             case PutOp():
                 return None
-        raise TypeError(f"not an operation of a LangGraph store: {op!r}")
+        raise ArgumentError(f"not an operation of a LangGraph store: {op!r}")
 
     def _got(self, op: GetOp) -> Operation[Result]:
         found: dict[str, Kept] = yield self._fetched(kept_items([item_id(op.namespace, op.key)]))

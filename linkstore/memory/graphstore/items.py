@@ -16,6 +16,7 @@ from typing import Any, Self
 from langchain_core.documents import Document
 from langgraph.store.base import Item, PutOp, SearchItem, get_text_at_path, tokenize_path
 
+from linkstore.arguments import require
 from linkstore.links import LINKS_KEY
 from linkstore.memory.graphstore.order import age_weights
 from linkstore.memory.graphstore.places import ITEM_OF, TEXT_OF, Namespace, item_id, links_of, part_id
@@ -111,6 +112,7 @@ def documents_of(op: PutOp, fields: Sequence[str], created: datetime, updated: d
         DocumentError: If the value is not JSON.
     """
     id = item_id(op.namespace, op.key)
+    require(Mapping, "a dict", value=op.value or {})
     value = dict(stored_metadata(op.value or {}, id))
     texts = indexed_texts(value, fields, op.index)
     writing = uuid.uuid4().hex

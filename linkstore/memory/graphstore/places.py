@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from linkstore.arguments import require_list
 from linkstore.links import Link
 
 ITEM_OF: Final = "item_of"
@@ -23,7 +24,12 @@ Namespace = tuple[str, ...]
 
 
 def item_id(namespace: Sequence[str], key: str) -> str:
-    """The id of an item's document."""
+    """The id of an item's document.
+
+    Raises:
+        ArgumentError: If the namespace is a string.
+    """
+    require_list("labels", namespace=namespace)
     return _json([*namespace, key])
 
 
@@ -34,6 +40,7 @@ def part_id(namespace: Sequence[str], key: str, number: int) -> str:
 
 def namespace_tag(namespace: Sequence[str]) -> str:
     """The tag of all items in a namespace and in those below it."""
+    require_list("labels", namespace=namespace)
     return _json(list(namespace))
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from langgraph.store.base import BaseStore, IndexConfig, Op, PutOp, Result, TTLConfig
 
+from linkstore.arguments import given, require
 from linkstore.errors import EmbeddingError
 from linkstore.memory.graphstore.batching import Batch, batch_now
 from linkstore.memory.graphstore.items import WHOLE
 from linkstore.memory.requests import adrive, drive
 from linkstore.plans import Operation
 from linkstore.store import LinkStore
+from linkstore.store.checking import require_store
 
 SWEEP_MINUTES: Final = 5
 """Minutes between two removals of expired items, by default."""
@@ -47,6 +49,8 @@ class GraphStore(BaseStore):
     def __init__(
         self, store: LinkStore, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None
     ) -> None:
+        require_store(store=store)
+        require(Mapping, "a dict", **given(index=index, ttl=ttl))
         embed = index.get("embed") if index else None
         if embed is not None and embed is not store.embeddings:
             raise EmbeddingError(

@@ -1,0 +1,308 @@
+"""An argument of a wrong type is refused where it is given: the message names it and what to pass."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+
+from linkstore import LinkRetriever, LinkStore
+from linkstore.agents import (
+    ModelExtractor,
+    aindex_facts,
+    chat_model,
+    element_report,
+    fact_store,
+    graph_reader,
+    index_facts,
+)
+from linkstore.arguments import given, path_of, require, require_having, require_list
+from linkstore.context import ContextCompiler, Ingestor, counter_of
+from linkstore.drawing import draw
+from linkstore.embeddings import get_embedding
+from linkstore.errors import ArgumentError, DocumentError, LinkStoreError, StoreFormatError, StrategyError
+from linkstore.evaluation import GoldQuestion, calibrate, calibrate_floor, evaluate, profile, with_links
+from linkstore.ingest import (
+    index_documents,
+    index_folder,
+    index_jsonl,
+    index_source,
+    index_vault,
+    index_wiki,
+    link_corpus,
+    staleness,
+)
+from linkstore.memory import ConversationMemory, GraphStore
+from linkstore.migration import migrate
+from linkstore.strategies import PageRank
+from linkstore.tools import graph_tools
+from linkstore.watch import Telemetry, Watch, aexamine, examine
+
+QUESTION = GoldQuestion(question="tower", gold=("t",))
+NO_STORES = ["kb", Path("kb"), None, LinkStore, 3]
+STORE_TAKERS = {
+    "graph_tools": graph_tools,
+    "ConversationMemory": ConversationMemory,
+    "GraphStore": GraphStore,
+    "ContextCompiler": lambda store: ContextCompiler(store, budget=100),
+    "graph_reader": lambda store: graph_reader(store, "openai:gpt-4.1-mini"),
+    "index_facts": index_facts,
+    "aindex_facts": lambda store: asyncio.run(aindex_facts(store)),
+    "fact_store": fact_store,
+    "Watch": Watch,
+    "Telemetry": Telemetry,
+    "examine": examine,
+    "aexamine": lambda store: asyncio.run(aexamine(store)),
+    "profile": profile,
+    "calibrate_floor": lambda store: calibrate_floor(store, []),
+    "LinkRetriever": lambda store: LinkRetriever(store=store),
+    "index_folder": lambda store: index_folder(store, "."),
+    "index_documents": lambda store: index_documents(store, [], source="x"),
+    "link_corpus": link_corpus,
+    "staleness": lambda store: staleness(store, None, "x"),
+}
+
+
+@pytest.fixture
+def store():
+    with LinkStore.from_texts(["tower", "bars"], DeterministicFakeEmbedding(size=16), ids=["t", "b"]) as made:
+        yield made
+
+
+@pytest.mark.parametrize("wrong", NO_STORES, ids=str)
+@pytest.mark.parametrize("taker", STORE_TAKERS)
+def test_what_is_not_an_open_store_is_refused_at_once(taker, wrong, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ArgumentError, match=r"^store must be .*LinkStore\.open\(") as error:
+        STORE_TAKERS[taker](wrong)
+    assert repr(wrong)[:200] in str(error.value)
+
+
+def test_the_message_says_how_to_open_the_path_that_was_given() -> None:
+    with pytest.raises(ArgumentError, match=r"such as LinkStore\.open\('notes/kb'\), not 'notes/kb'"):
+        graph_tools("notes/kb")
+
+
+ARGUMENTS = {
+    "limits": (ArgumentError, lambda store, wrong: graph_tools(store, limits=wrong), ["x", {}]),
+    "about": (ArgumentError, lambda store, wrong: graph_tools(store, about=wrong), [3, None]),
+    "prefix": (ArgumentError, lambda store, wrong: graph_tools(store, prefix=wrong), [3, None]),
+    "knowledge": (ArgumentError, ConversationMemory, ["kb", LinkStore]),
+    "ttl": (ArgumentError, lambda store, wrong: ConversationMemory(store, ttl=wrong), [30, "1 day"]),
+    "model": (ArgumentError, lambda store, wrong: ConversationMemory(store, model=wrong), ["openai:x", 3]),
+    "reranker": (ArgumentError, lambda store, wrong: ConversationMemory(store, reranker=wrong), ["x"]),
+    "entities": (ArgumentError, lambda store, wrong: ConversationMemory(store, entities=wrong), ["x", None]),
+    "index": (ArgumentError, lambda store, wrong: GraphStore(store, index=wrong), ["x", ["$"]]),
+    "value": (
+        ArgumentError,
+        lambda store, wrong: ContextCompiler(store, budget=9, value=wrong),
+        ["x", 0],
+    ),
+    "decay": (ArgumentError, lambda store, wrong: ContextCompiler(store, budget=9, decay=wrong), ["x", 0]),
+    "precedence": (
+        ArgumentError,
+        lambda store, wrong: ContextCompiler(store, budget=9, precedence=wrong),
+        ["next", None],
+    ),
+    "requires": (
+        ArgumentError,
+        lambda store, wrong: ContextCompiler(store, budget=9, requires=wrong),
+        ["requires", None],
+    ),
+    "separator": (
+        ArgumentError,
+        lambda store, wrong: ContextCompiler(store, budget=9, separator=wrong),
+        [None, 3],
+    ),
+    "header": (ArgumentError, lambda store, wrong: ContextCompiler(store, budget=9, header=wrong), ["x"]),
+    "last_access": (
+        ArgumentError,
+        lambda store, wrong: ContextCompiler(store, budget=9, last_access=wrong),
+        ["x"],
+    ),
+    "now": (
+        ArgumentError,
+        lambda store, wrong: ContextCompiler(store, budget=99).compile("x", now=wrong),
+        ["2024"],
+    ),
+    "tokenizer": (ArgumentError, lambda _, wrong: counter_of(wrong), ["llama", 3]),
+    "rules": (ArgumentError, lambda _, wrong: Ingestor(rules=wrong), ["x"]),
+    "model of a reader": (ArgumentError, graph_reader, [None, 3]),
+    "budget": (ArgumentError, lambda store, wrong: graph_reader(store, "x:y", budget=wrong), [40]),
+    "facts": (ArgumentError, lambda store, wrong: index_facts(store, facts=wrong), ["kb"]),
+    "facts of a report": (ArgumentError, lambda _, wrong: element_report(wrong), ["kb", None]),
+    "extractor": (ArgumentError, index_facts, ["rules"]),
+    "model of an extractor": (ArgumentError, lambda _, wrong: ModelExtractor(wrong), ["openai:x", None]),
+    "model of an ingestor": (ArgumentError, lambda _, wrong: Ingestor(wrong), ["openai:x"]),
+    "name": (ArgumentError, lambda _, wrong: chat_model(wrong), [None, 3]),
+    "name of an embedding": (ArgumentError, lambda _, wrong: get_embedding(wrong), [None, 3, ["wordllama"]]),
+    "rate": (ArgumentError, lambda _, wrong: chat_model("x:y", rate=wrong), ["fast"]),
+    "limits of a watch": (ArgumentError, lambda store, wrong: Watch(store, limits=wrong), [0, "x"]),
+    "window": (StrategyError, lambda store, wrong: Watch(store, window=wrong), [0, 1.5, "x", float("nan")]),
+    "sources": (ArgumentError, lambda store, wrong: examine(store, sources=wrong), [["x"], "x"]),
+    "names": (ArgumentError, lambda store, wrong: examine(store, names=wrong), ["entity", None]),
+    "watch": (ArgumentError, lambda store, wrong: examine(store, watch=wrong), ["x"]),
+    "source": (ArgumentError, index_source, ["docs", None]),
+    "source of a corpus": (ArgumentError, lambda _, wrong: evaluate(wrong, [QUESTION]), ["kb", None]),
+    "source of a calibration": (ArgumentError, lambda _, wrong: calibrate(wrong, [QUESTION]), ["kb", None]),
+    "source of a copy": (ArgumentError, lambda store, wrong: migrate(wrong, store.backend), ["kb", None]),
+    "target": (ArgumentError, lambda store, wrong: migrate(store.backend, wrong), ["kb", None]),
+    "path": (ArgumentError, index_folder, [None, 3, ""]),
+    "path of a vault": (ArgumentError, index_vault, [None, 3, ""]),
+    "path of rows": (ArgumentError, index_jsonl, [None, 3, ""]),
+    "path of a dump": (ArgumentError, index_wiki, [None, 3, ""]),
+    "path of a store": (ArgumentError, lambda _, wrong: LinkStore.open(wrong), [None, 3, "", LinkStore]),
+    "backend": (ArgumentError, lambda _, wrong: LinkStore(backend=wrong), ["kb", LinkStore]),
+    "session": (ArgumentError, lambda _, wrong: LinkStore.cassandra(session=wrong), ["127.0.0.1"]),
+    "settings": (ArgumentError, lambda _, wrong: LinkStore.open(":memory:", settings=wrong), ["x", {}]),
+    "settings of a folder": (
+        ArgumentError,
+        lambda store, wrong: index_folder(store, ".", settings=wrong),
+        ["x", {}],
+    ),
+    "links": (ArgumentError, lambda store, wrong: link_corpus(store, wrong), ["mention", None]),
+    "links of a corpus": (ArgumentError, lambda _, wrong: with_links([], wrong), ["keyword"]),
+    "documents": (DocumentError, lambda store, wrong: store.add_documents(wrong), [None, 3]),
+    "documents of a corpus": (ArgumentError, lambda _, wrong: with_links(wrong), ["x", None]),
+    "questions": (ArgumentError, evaluate, ["tower"]),
+    "question": (ArgumentError, lambda store, wrong: profile(store, [wrong]), ["tower", 3]),
+    "strategies": (ArgumentError, lambda store, wrong: evaluate(store, [QUESTION], wrong), ["dense"]),
+    "strategy": (
+        StrategyError,
+        lambda store, wrong: evaluate(store, [QUESTION], {"mine": wrong}),
+        ["pagerank", PageRank],
+    ),
+    "strategy of a memory": (
+        StrategyError,
+        lambda store, wrong: ConversationMemory(store, strategy=wrong),
+        ["pagerank", PageRank],
+    ),
+    "strategy of a compiler": (
+        StrategyError,
+        lambda store, wrong: ContextCompiler(store, budget=9, strategy=wrong),
+        ["pagerank", PageRank],
+    ),
+    "texts": (DocumentError, lambda store, wrong: store.add_texts(wrong), [None, 3]),
+    "ids": (DocumentError, lambda store, wrong: store.get_by_ids(wrong), [None, 3]),
+    "ids of an access": (ArgumentError, lambda store, wrong: store.touch(wrong), ["t", None]),
+    "kinds": (ArgumentError, lambda store, wrong: store.replace_links(wrong, {}), ["next", None]),
+    "links to replace": (ArgumentError, lambda store, wrong: store.replace_links(["k"], wrong), [None, []]),
+    "schema": (ArgumentError, lambda store, wrong: store.set_schema(wrong), ["x", {}]),
+    "hits": (ArgumentError, lambda _, wrong: draw(wrong), [None, [], "x"]),
+}
+"""By the name of the argument, which the words after it tell from others of its name."""
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [(name, wrong) for name, (_, _, values) in ARGUMENTS.items() for wrong in values],
+    ids=str,
+)
+def test_the_message_names_the_argument_and_the_value(store, name, wrong) -> None:
+    kind, call, _ = ARGUMENTS[name]
+    says = rf"^{name.split()[0]} must be .*not (the string )?{re.escape(repr(wrong)[:200])}"
+    with pytest.raises(kind, match=says):
+        call(store, wrong)
+
+
+SAID = {
+    "query": lambda memory, wrong: memory.add("s", wrong),
+    "response": lambda memory, wrong: memory.add_later("s", "q", wrong),
+    "entities": lambda memory, wrong: memory.add("s", "q", entities=wrong),
+    "sources": lambda memory, wrong: asyncio.run(memory.aadd("s", "q", sources=wrong)),
+    "time": lambda memory, wrong: memory.add("s", "q", time=wrong),
+    "question": lambda memory, wrong: memory.recall("s", wrong),
+    "last": lambda memory, wrong: memory.turns("s", last=wrong),
+    "segment": lambda memory, wrong: memory.turns("s", segment=wrong),
+    "user_id": lambda memory, wrong: memory.sessions(user_id=wrong),
+    "agent_id": lambda memory, wrong: memory.forget(agent_id=wrong),
+    "entity": lambda memory, wrong: memory.forget(entity=wrong),
+    "run_id": lambda memory, wrong: memory.middleware(wrong),
+    "k": lambda memory, wrong: memory.middleware("s", k=wrong),
+}
+WRONG = {
+    "query": None,
+    "entities": "Bob",
+    "sources": "c1",
+    "time": "2024-01-01",
+    "question": None,
+    "run_id": None,
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_a_memory_refuses_what_it_cannot_use_and_stores_nothing(store, name) -> None:
+    wrong = WRONG.get(name, 1.5)
+    with ConversationMemory(store) as memory:
+        with pytest.raises(LinkStoreError, match=rf"^{name} must be .*not '?{re.escape(str(wrong))}"):
+            SAID[name](memory, wrong)
+        assert memory.turns("s") == []
+
+
+def test_an_empty_user_is_not_taken_for_nobody(store) -> None:
+    """The group of sessions of no user would be forgotten."""
+    with ConversationMemory(store) as memory:
+        memory.add("s", "hello")
+        with pytest.raises(DocumentError, match="user_id must be a string of 1 to 500 characters"):
+            memory.forget(user_id="")
+        assert len(memory.turns("s")) == 1
+
+
+def test_a_namespace_is_no_string_and_a_value_is_a_dict(store) -> None:
+    items = GraphStore(store)
+    for call in (lambda: items.put("users", "k", {}), lambda: items.search("users")):
+        with pytest.raises(ArgumentError, match="namespace must be a list of labels, not 'users'"):
+            call()
+    with pytest.raises(ArgumentError, match="value must be a dict, not 'x'"):
+        items.put(("a",), "k", "x")
+    assert store.count() == 2
+
+
+@pytest.mark.parametrize("url", ["cassandra://localhost/ks/kb", "https://example.org/kb"])
+def test_a_url_is_not_taken_for_a_folder(url, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreFormatError, match=r"is a URL and not a folder; .*LinkStore\.cassandra"):
+        LinkStore.open(url)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_values_of_subclasses_and_other_objects_with_the_methods_are_taken() -> None:
+    class Text(str):
+        __slots__ = ()
+
+    require(str, "a string", one=Text("x"))
+    require((int, float), "a number", one=1, other=1.5, **given(third=None))
+    require_having("__call__", "a function", one=len, other=str)
+    require_having("total_seconds", "a time", one=timedelta(1))
+    require_list("names", one=[], two=(), three=iter("x"), four={"x": 1})
+    assert path_of("path", "x") == path_of("path", Path("x")) == Path("x")
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        lambda: require(int, "an integer", one="x"),
+        lambda: require_having("total_seconds", "a time", one=timedelta),
+        lambda: require_having("total_seconds", "a time", one=datetime.now(UTC)),
+        lambda: require_list("names", one="x"),
+        lambda: require_list("names", one=b"x"),
+        lambda: require_list("names", one=None),
+        lambda: path_of("one", ""),
+        lambda: path_of("one", None),
+    ],
+)
+def test_what_is_refused_is_a_type_error_too(refused) -> None:
+    with pytest.raises(TypeError, match=r"^one must be ") as error:
+        refused()
+    assert isinstance(error.value, LinkStoreError)
+
+
+def test_a_long_value_is_cut() -> None:
+    with pytest.raises(ArgumentError) as error:
+        require(int, "an integer", one=Document(page_content="x" * 9999))
+    assert len(str(error.value)) < 300
