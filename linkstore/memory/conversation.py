@@ -157,7 +157,8 @@ class ConversationMemory(Keeping):
         failed, that method raises its error, unless the future's result was asked for before.
         """
         said = self._said(session, query, response, entities, sources, time)
-        return self._background.submit(said.session.path, lambda: drive(recorded(self._parts, said)))
+        operation = self._after_looking(recorded(self._parts, said))
+        return self._background.submit(said.session.path, lambda: drive(operation))
 
     def recall(
         self,

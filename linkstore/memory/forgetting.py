@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -100,14 +100,24 @@ def forgotten(parts: Parts, what: Forgettable) -> Operation[int]:
     return sum(len(one.turns) for one in begun)
 
 
-def finished(parts: Parts) -> Operation[None]:
-    """Finish what calls of :func:`forgotten` that were interrupted have begun."""
+def finished(parts: Parts, among: Collection[str] | None = None) -> Operation[frozenset[str]]:
+    """Finish what calls of :func:`forgotten` that were interrupted have begun.
+
+    Args:
+        parts: Of the memory.
+        among: The ids of those to finish, if they are there; None: all.
+
+    Returns:
+        The ids of those that are there and were not to be finished.
+    """
     vector = yield from any_vector(parts.store)
     if vector is None:
-        return
+        return frozenset()
     begun: list[Unfinished] = yield answered_by(parts.store, unfinished(vector))
-    if begun:
-        yield from _carried_out(parts, begun, vector)
+    chosen = [one for one in begun if among is None or one.id in among]
+    if chosen:
+        yield from _carried_out(parts, chosen, vector)
+    return frozenset(one.id for one in begun if one not in chosen)
 
 
 def _begun(parts: Parts, what: Forgettable, vector: Floats) -> Operation[list[Unfinished]]:

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from linkstore.memory.background import Background
-from linkstore.memory.forgetting import Forgettable, finished, forgotten
+from linkstore.memory.finishing import Finisher
+from linkstore.memory.forgetting import Forgettable, forgotten
 from linkstore.memory.keys import SessionKey, check_owner
 from linkstore.memory.listing import exported, listed_sessions, listed_turns
 from linkstore.memory.parts import Parts
@@ -23,7 +24,7 @@ class Keeping:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._background = Background()
-        self._looked = False
+        self._finisher = Finisher(parts)
 
     def turns(
         self, session: SessionKey | str, last: int | None = None, *, segment: int | None = None
@@ -86,7 +87,8 @@ class Keeping:
         days by default) and the files have been compacted. Turns that others write meanwhile may stay.
 
         What is to be removed is written down first. If the process is killed, the next memory over the store
-        finishes it before its first operation, and so does the next call.
+        finishes it before its first operation, a memory that is open within two minutes, with its next
+        operation, and so does the next call. A memory over a store that cannot be written logs a warning.
 
         Only the sessions that are named are read: without a session, a user and an agent, all turns. An
         embedded store is then compacted, which costs what :meth:`~linkstore.LinkStore.compact` costs.
@@ -153,14 +155,14 @@ class Keeping:
         )
         return self._settled(None, forgotten(self._parts, what))
 
-    def _settled(self, session: SessionKey | None, operation: Operation[T]) -> Operation[T]:
-        """An operation after the writes in the background, of one session or of all.
+    def _after_looking(self, operation: Operation[T]) -> Operation[T]:
+        """An operation that does not wait for the writes in the background, being one of them."""
+        yield from self._finisher.look()
+        return (yield from operation)
 
-        The first one also finishes what a ``forget`` that was killed has begun.
-        """
-        if not self._looked:
-            yield from finished(self._parts)
-            self._looked = True
+    def _settled(self, session: SessionKey | None, operation: Operation[T]) -> Operation[T]:
+        """An operation after the writes in the background, of one session or of all."""
+        yield from self._finisher.look()
         waited_for = self._background.pending(session.path if session else None)
         if waited_for:
             try:

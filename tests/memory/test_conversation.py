@@ -4,6 +4,8 @@ import pytest
 from memory_cases import MemoryCases
 
 from linkstore import LinkStore
+from linkstore.backends.embedded.place import Place
+from linkstore.errors import StoreReadOnlyError
 from linkstore.memory import ConversationMemory
 
 
@@ -12,6 +14,33 @@ class TestEmbedded(MemoryCases):
     def store(self, tmp_path):
         with LinkStore.open(tmp_path / "memory") as store:
             yield store
+
+
+def test_a_memory_in_a_folder_that_cannot_be_written_opens_with_a_forgetting_that_was_killed(
+    tmp_path, monkeypatch, caplog
+):
+    folder = tmp_path / "memory"
+    with LinkStore.open(folder) as store, ConversationMemory(store) as memory:
+        memory.add("gone", "The passphrase is quetzalcoatl.")
+        memory.add("kept", "The weather is fine.")
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "delete", killed)
+            with pytest.raises(KeyboardInterrupt):
+                memory.forget("gone")
+    with monkeypatch.context() as patch:
+        patch.setattr(Place, "writable", property(lambda _: False))
+        with LinkStore.open(folder) as store, ConversationMemory(store) as memory:
+            assert memory.recall("kept", "How is the weather?").recent
+            assert "turns that are to be forgotten may be there for now" in caplog.text
+            with pytest.raises(StoreReadOnlyError):
+                memory.add("kept", "And now?")
+    with LinkStore.open(folder) as store, ConversationMemory(store) as memory:
+        assert len(memory.turns("kept")) == 1
+        assert not holds(folder, b"quetzalcoatl")
+
+
+def killed(*args, **kwargs):
+    raise KeyboardInterrupt
 
 
 def test_no_byte_of_what_was_forgotten_is_left_in_the_folder(tmp_path):

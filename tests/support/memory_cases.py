@@ -8,6 +8,7 @@ import random
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta, timezone
+from types import SimpleNamespace
 
 import pytest
 from langchain_core.language_models import FakeListChatModel
@@ -15,8 +16,14 @@ from stores import times
 
 from linkstore import LinkStore
 from linkstore.context import counter_of
-from linkstore.errors import BudgetError, DocumentError, StrategyError
-from linkstore.memory import ConversationMemory, SessionKey, forgetting
+from linkstore.errors import (
+    BudgetError,
+    DocumentError,
+    StoreBusyError,
+    StoreReadOnlyError,
+    StrategyError,
+)
+from linkstore.memory import ConversationMemory, SessionKey, finishing, forgetting
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 PAIRS = (("ada", "a"), ("ada", "b"), ("bob", "a"))
@@ -565,6 +572,70 @@ class MemoryCases:
         assert len(memory.turns("kept")) == 6
         left = store.backend.run(store.backend.scan(None, 1000))
         assert not [one for one in left if one.metadata["type"] == "forgetting" or "//gone" in one.id]
+
+    def _interrupted_forgetting(self, store, monkeypatch):
+        """A process that is killed while it forgets the session "gone"; "kept" has one turn."""
+        with ConversationMemory(store) as other:
+            for number in range(3):
+                other.add("gone", f"The passphrase is quetzalcoatl{number}.")
+            other.add("kept", "The weather is fine.")
+            with monkeypatch.context() as patch:
+                _interrupt_changes(store, patch, after=1)
+                with pytest.raises(KeyboardInterrupt):
+                    other.forget("gone")
+
+    def _begun(self, store):
+        """Whether a forgetting is written down."""
+        left = store.backend.run(store.backend.scan(None, 1000))
+        return "forgetting" in {one.metadata["type"] for one in left}
+
+    @pytest.mark.parametrize("how", ["read", "recalled", "added", "added later"])
+    def test_an_open_memory_finishes_a_forgetting_within_two_looks(self, memory, store, how, monkeypatch):
+        """One that it has not seen before may be under way in another process."""
+        clock = [1000.0]
+        monkeypatch.setattr(finishing, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+        use = {
+            "read": lambda: memory.turns("kept"),
+            "recalled": lambda: memory.recall("kept", "How is the weather?"),
+            "added": lambda: memory.add("kept", "And now?"),
+            "added later": lambda: memory.add_later("kept", "And now?").result(),
+        }[how]
+        memory.add("kept", "Is it fine?")
+        self._interrupted_forgetting(store, monkeypatch)
+        for seconds, begun in ((finishing.LOOK_SECONDS - 1, True), (2, True), (58, True), (2, False)):
+            clock[0] += seconds
+            use()
+            assert self._begun(store) is begun
+        left = store.backend.run(store.backend.scan(None, 1000))
+        assert not [one for one in left if "quetzalcoatl" in one.text or "//gone" in one.id]
+
+    def test_the_first_turn_that_is_added_later_finishes_a_forgetting(self, store, monkeypatch):
+        self._interrupted_forgetting(store, monkeypatch)
+        with ConversationMemory(store) as memory:
+            memory.add_later("kept", "And now?").result()
+            assert not self._begun(store)
+            assert [turn.query for turn in memory.turns("kept")] == ["The weather is fine.", "And now?"]
+
+    @pytest.mark.parametrize("error", [StoreBusyError, StoreReadOnlyError])
+    def test_a_memory_is_usable_where_a_forgetting_cannot_be_finished(
+        self, store, error, monkeypatch, caplog
+    ):
+        self._interrupted_forgetting(store, monkeypatch)
+
+        def refused(*args, **kwargs):
+            raise error("not now")
+
+        with ConversationMemory(store) as memory:
+            with monkeypatch.context() as patch:
+                for name in ("add_documents", "delete"):
+                    patch.setattr(store, name, refused)
+                assert len(memory.turns("kept")) == 1
+                assert "turns that are to be forgotten may be there for now: not now" in caplog.text
+                with pytest.raises(error):
+                    memory.add("kept", "And now?")
+            monkeypatch.setattr(memory._finisher, "_looks_at", 0.0)
+            assert len(memory.turns("kept")) == 1
+            assert not self._begun(store)
 
     def test_turns_that_one_document_cannot_name_are_forgotten_in_portions(self, memory, store, monkeypatch):
         monkeypatch.setattr(forgetting, "_TURNS", 2)
