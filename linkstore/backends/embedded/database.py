@@ -371,15 +371,15 @@ class Database:
             self._pid_file.write_text(said, encoding="ascii")
 
     def _busy_message(self) -> str:
-        try:
+        holder, remedy = "another process", "wait until its write is done, or end it, and try again"
+        with contextlib.suppress(OSError, ValueError):
             pid, _, role = self._pid_file.read_text(encoding="ascii").partition(" ")
             holder = f"process {int(pid)}"
-        except (OSError, ValueError):
-            holder, role = "another process", ""
-        remedy = "wait until its write is done, or end it, and try again"
-        if role == _INDEXES:
-            holder += ", which builds the index of the store,"
-            remedy = f"it hangs or was stopped: end it with kill -9 {pid}, which loses nothing, and try again"
+            if role == _INDEXES:
+                holder += ", which builds the index of the store,"
+                remedy = (
+                    f"it hangs or was stopped: end it with kill -9 {pid}, which loses nothing, and try again"
+                )
         return f"{self.path} has been locked by {holder} for more than {BUSY_SECONDS:.0f} s; {remedy}"
 
     def _translated(self, operation: str) -> contextlib.AbstractContextManager[None]:
