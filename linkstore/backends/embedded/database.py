@@ -378,7 +378,7 @@ class Database:
             if role == _INDEXES:
                 holder += ", which builds the index of the store,"
                 remedy = (
-                    f"it hangs or was stopped: end it with kill -9 {pid}, which loses nothing, and try again"
+                    f"it hangs or was stopped: end it (kill -9 {pid}), which loses nothing, and try again"
                 )
         return f"{self.path} has been locked by {holder} for more than {BUSY_SECONDS:.0f} s; {remedy}"
 
