@@ -20,6 +20,7 @@ from cassandra import (
     ConsistencyLevel,
     InvalidRequest,
     OperationTimedOut,
+    ReadFailure,
     ReadTimeout,
     Unavailable,
     WriteFailure,
@@ -282,6 +283,22 @@ def test_waits_double_to_two_seconds_and_are_never_the_same():
         assert longest / 2 <= min(waits) <= max(waits) <= longest
 
 
+UNTOLD = (
+    InvalidRequest('[Invalid query] message="table kb does not exist"'),
+    InvalidRequest('[Invalid query] message="keyspace k3 does not exist"'),
+    InvalidRequest("[Invalid query] message=\"Keyspace 'k3' doesn't exist\""),
+)
+"""What a node of Cassandra 5.0 says of what it has not been told of."""
+UNTOLD_REPLICA = ReadFailure(
+    "failed",
+    consistency=6,
+    required_responses=2,
+    received_responses=1,
+    failures=1,
+    error_code_map={"10.0.0.9": 3},
+)
+
+
 # --- trying again -----------------------------------------------------------------------------
 
 
@@ -296,8 +313,10 @@ def test_waits_double_to_two_seconds_and_are_never_the_same():
         ConnectionShutdown("gone"),
         NoHostAvailable("none", {"10.0.0.7:9042": ConnectionRefusedError("refused")}),
         ServerError(code=0, message="odd", info=None),
+        UNTOLD_REPLICA,
+        *UNTOLD,
     ],
-    ids=lambda error: type(error).__name__,
+    ids=lambda error: f"{type(error).__name__}: {error}"[:70],
 )
 def test_what_may_pass_is_tried_again(run, error):
     failures = [error, error]
@@ -352,6 +371,8 @@ def test_a_server_error_is_tried_three_times(run):
         ),
         (NoHostAvailable("none", ["10.0.0.9"]), "10.0.0.9: no node is reachable"),
         (OperationTimedOut(last_host="10.0.0.9:9042"), "10.0.0.9:9042: no answer came in time"),
+        (UNTOLD_REPLICA, "a replica does not know the table.*describecluster"),
+        (UNTOLD[0], "table kb does not exist.*describecluster"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )

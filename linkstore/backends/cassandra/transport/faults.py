@@ -55,14 +55,16 @@ _LOOK_AT_LOG: Final = (
 )
 _TOO_MANY_TOMBSTONES: Final = 1
 """The code READ_TOO_MANY_TOMBSTONES of the native protocol."""
+_OTHER_SCHEMA: Final = 3
+"""The code INCOMPATIBLE_SCHEMA of Cassandra."""
 _LOOK_AT_TOMBSTONES: Final = (
     "Members and words that were deleted no longer count after gc_grace_seconds of their tables, which is a"
     " minute unless you changed it: try again then. If it lasts, compact the table (nodetool compact), or"
     " raise the threshold."
 )
 _LOOK_AT_SCHEMA: Final = (
-    "It was dropped, or a node has not been told of it yet: nodetool describecluster shows whether the nodes"
-    " agree on the schema."
+    "It was dropped or changed, or a node has not been told of that yet: nodetool describecluster shows"
+    " whether the nodes agree on the schema."
 )
 _LOOK_AT_LOGIN: Final = "Check the user name and the password."
 
@@ -121,9 +123,13 @@ def _(error: Any) -> Fault:
 @diagnose.register(ReadFailure)
 @diagnose.register(WriteFailure)
 def _(error: Any) -> Fault:
-    if _TOO_MANY_TOMBSTONES in (getattr(error, "error_code_map", None) or {}).values():
+    codes = (getattr(error, "error_code_map", None) or {}).values()
+    if _TOO_MANY_TOMBSTONES in codes:
         cause = "the read met more deleted rows than tombstone_failure_threshold in cassandra.yaml allows"
         return Fault(cause=cause, advice=_LOOK_AT_TOMBSTONES)
+    if _OTHER_SCHEMA in codes:
+        cause = "a replica does not know the table or has another form of it"
+        return Fault(cause=cause, advice=_LOOK_AT_SCHEMA, tries=_NO_LIMIT)
     failed, needed = error.failures, error.required_responses
     cause = f"{failed} replicas failed on it, and {_level(error)} needs {needed} that succeed"
     return Fault(cause=cause, advice=_LOOK_AT_LOG, tries=_NO_LIMIT, overload=True)
