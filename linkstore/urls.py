@@ -41,7 +41,7 @@ _CACHED_PAGES: Final = 1024
 # A URL that is already normal. Most joined links are, and checking is much cheaper than normalizing.
 _NORMAL: Final = re.compile(r"https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*(?:/[\w~-][\w.~-]*)*/?", re.ASCII)
 # A path that leaves a base normal if the base is: joining the two is joining strings.
-_PLAIN_PATH: Final = re.compile(r"(?:\.?/)?[\w~-][\w.~-]*(?:/[\w~-][\w.~-]*)*/?", re.ASCII)
+_PLAIN_PATH: Final = re.compile(r"(/|\./|(?:\.\./)*)([\w~-][\w.~-]*(?:/[\w~-][\w.~-]*)*/?)", re.ASCII)
 _PLAIN_BASE: Final = re.compile(
     r"(https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*)(/(?:[\w~-][\w.~-]*/)*)[\w.~-]*", re.ASCII
 )
@@ -264,12 +264,23 @@ def _lead(prefix: str) -> str:
 
 def _page_url(url: str, base: str, policy: UrlPolicy) -> str | None:
     """The absolute URL without fragment, in its one spelling; None if no page lies behind it."""
-    if _PLAIN_PATH.fullmatch(url) and (places := _places(base)):
+    if _NORMAL.fullmatch(url):
+        return _under_policy(url, policy)
+    if (plain := _PLAIN_PATH.fullmatch(url)) and (places := _places(base)):
         root, folder = places
-        return _under_policy(
-            f"{root}{url}" if url[0] == "/" else f"{root}{folder}{url.removeprefix('./')}", policy
-        )
+        lead, path = plain.groups()
+        if lead == "/":
+            folder = lead
+        elif lead.startswith(".."):
+            folder = _above(folder, lead.count("/"))
+        return _under_policy(f"{root}{folder}{path}", policy)
     return _any_url(url, base, policy)
+
+
+def _above(folder: str, levels: int) -> str:
+    """The folder so many levels above another; the root has none above it."""
+    around = folder.split("/")[: -1 - levels] or [""]
+    return "/".join((*around, ""))
 
 
 @lru_cache(maxsize=_CACHED_PAGES)
