@@ -48,16 +48,16 @@ _PART_OF: Final = {
 }
 """The element around each part of a table."""
 _IMPLIED: Final = {"tr": ("tbody",), "td": ("tbody", "tr"), "th": ("tbody", "tr")}
+_IMPLIED_ENDS: Final = _names("dd dt li optgroup option p rb rp rt rtc")
 _ENDS_WHERE: Final = {
     "option": _names("option"),
     "optgroup": _names("option optgroup"),
-    **dict.fromkeys(("rb", "rtc"), _names("rb rp rt rtc")),
-    **dict.fromkeys(("rp", "rt"), _names("rb rp rt")),
+    **dict.fromkeys(("rb", "rtc"), _IMPLIED_ENDS),
+    **dict.fromkeys(("rp", "rt"), _IMPLIED_ENDS - {"rtc"}),
 }
 """Elements that end where the next one of the same group begins."""
 _WITHOUT_TEXT: Final = _names("rb rtc rp rt template")
 """Elements at whose beginning no formatting element is reopened."""
-_IMPLIED_ENDS: Final = _names("dd dt li optgroup option p rb rp rt rtc")
 _BREAKS_OUT: Final = _names(
     "b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i img li listing"
     " menu meta nobr ol p pre ruby s small span strong strike sub sup table tt u ul var"
@@ -179,6 +179,8 @@ class Nesting:
             self._end_scoped(max(map(self._last, _HEADINGS)))
         elif name == "form":
             self._end_form()
+        elif name == "li" and self._last(name) < max(self._last("ul"), self._last("ol")):
+            return  # an item around the list stays open
         elif name in _SCOPED_END or name == "p":
             self._end_scoped(self._last(name))
         elif name not in _NOT_OPENED:

@@ -38,6 +38,8 @@ DISTINCT = "".join(f"<b id={number}>" for number in range(400))
         ("<svg><font color=red/>" + "<x/>" * MANY, "deep"),
         ("<math><annotation-xml>" + "<input>" * MANY, "deep"),
         ("<ul><li>" * MANY, "deep"),
+        ("<ruby><p><rt>" * MANY, "deep"),
+        ("<ul></li><p><li>" * MANY, "deep"),
         ("<a href=q><table><td>" * MANY, "deep"),
         ("<select><title>" + "</select>" + "<div>" * MANY + "</title>" + "<div>" * MANY, "deep"),
         ("<script><!--<script></script>" + "<x>" * MANY + "</script>" + "<div>" * MANY, "deep"),
