@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -20,7 +19,7 @@ _BACKLINKS: Final = ":is(.toc-backref, [role=doc-backlink])"
 _LINKS: Final = "a[href], area[href]"
 """Also selects ``<a xlink:href>`` of SVG."""
 _ANCHORS: Final = "[id], a[name]:not([id])"
-_UNSEEN: Final = ("script", "style", "iframe")
+_UNSEEN: Final = "script, style, iframe"
 
 
 def parse_html(content: str | bytes) -> Tree:
@@ -38,7 +37,7 @@ def parse_html(content: str | bytes) -> Tree:
     """
     text = decode_html(content, errors="replace") if isinstance(content, bytes) else content
     tree = LexborHTMLParser(bounded(text))
-    for element in chain.from_iterable(map(tree.tags, _UNSEEN)):
+    for element in tree.css(_UNSEEN):
         if (inner := element.first_child) is not None:
             inner.decompose()
     return tree

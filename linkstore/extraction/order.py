@@ -23,10 +23,12 @@ _RAW: Final = "|".join(
     for name in ("script", "style", "title", "textarea", "iframe")
 )
 """Elements that hold text only, with the text."""
+_SPANS: Final = f"(?:<span{_ATTRIBUTES}>[^<]*+</span>[^<]*+)*+"
 _LEAVES: Final = "|".join(
-    f"{name}{_ATTRIBUTES}>[^<]*+</{name}>" for name in ("span", "code", "b", "em", "strong")
+    f"{name}{_ATTRIBUTES}>[^<]*+{spans}</{name}>"
+    for name, spans in (("span", ""), ("code", _SPANS), ("b", ""), ("em", ""), ("strong", ""))
 )
-"""Elements that change nothing around them, if they hold no other."""
+"""Elements that change nothing around them, if they hold no other, or only such."""
 _SHAPES: Final = "circle ellipse g line path polygon polyline rect use"
 _SHAPE: Final = rf"/?+(?:{_SHAPES.replace(' ', '|')}){_ATTRIBUTES}/?+|title>[^<]*+</title"
 _CLOSED_SHAPE: Final = "|".join(
