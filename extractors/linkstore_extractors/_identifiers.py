@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote
 
@@ -79,8 +80,12 @@ def find_identifiers(text: str) -> list[Mention]:
     return list(_apart(found))
 
 
+@lru_cache(maxsize=1)
 def in_lower_ascii(text: str) -> str:
-    """A text of the same length in lower case, with question marks for what is not ASCII."""
+    """A text of the same length in lower case, with question marks for what is not ASCII.
+
+    Citations ask for it twice, to look for identifiers and for a reference list.
+    """
     return text.encode("ascii", "replace").lower().decode("ascii")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from math import ceil
-from typing import Final
+from typing import Final, NamedTuple
 
 from linkstore.extraction import Chunk, Hyperlink, Page
 from linkstore.extraction.texts import letters
@@ -45,8 +45,7 @@ _NEAR: Final = 16
 """Number of pieces of a long block in which the label of the next link is searched."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
+class _Section(NamedTuple):
     """A heading (None before the first one) and the blocks below it."""
 
     heading: Block | None
@@ -55,8 +54,7 @@ class _Section:
     blocks: tuple[Block, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """The blocks that become a chunk."""
 
     section: int

@@ -354,8 +354,9 @@ class _Reader:
             if self._lead:
                 text, counts = f"{self._lead}{text}", [count + letters(self._lead) for count in counts]
             self._lead = None
-        block = Block(text, level, starts=waiting.starts, fragment=fragment, tight=tight)
-        self._blocks.append(waiting.given_to(block, counts))
+        starts = waiting.starts
+        anchors, links, places = waiting.given_away(counts)
+        self._blocks.append(Block(text, level, anchors, links, starts, fragment, tight, places))
 
 
 def _only_text(node: Node) -> str | None:

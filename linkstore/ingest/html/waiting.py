@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from linkstore.extraction import Hyperlink
-from linkstore.ingest.html.blocks import Block
 
 AT_START: Final = -1
 """Stands for the start of the block."""
@@ -44,24 +43,25 @@ class Waiting:
         """Forget those of the links from a position on that lead to a place on their own page."""
         self.links[start:] = [link for link in self.links[start:] if not link[0].href.startswith("#")]
 
-    def given_to(self, block: Block, counts: Sequence[int]) -> Block:
-        """The block they belong to, with them; none wait any more.
+    def given_away(
+        self, counts: Sequence[int]
+    ) -> tuple[tuple[str, ...], tuple[Hyperlink, ...], tuple[int, ...]]:
+        """The anchors, the links and the places of a block; none wait any more.
 
         Args:
-            block: Without anchors and links.
             counts: How many letters of its text stand before each mark; empty if that is not known.
         """
         if not self.anchors and not self.links:
-            return block
+            return (), (), ()
         anchors: dict[str, int] = {}
         for anchor, number in self.anchors:
             anchors.setdefault(anchor, number)
-        numbers = (*anchors.values(), *(number for _, number in self.links)) if counts else ()
-        links = tuple(link for link, _ in self.links)
-        places = tuple(0 if number < 0 else counts[number] for number in numbers)
+        links = tuple([link for link, _ in self.links])
+        numbers = (*anchors.values(), *[number for _, number in self.links]) if counts else ()
+        places = tuple([0 if number < 0 else counts[number] for number in numbers])
         self.anchors, self.links, self.starts = [], [], False
         self._settled = [0, 0]
-        return block._replace(anchors=tuple(anchors), links=links, places=places)
+        return tuple(anchors), links, places
 
     def is_contents(self, text: str) -> bool:
         """Whether a line is only links, several of them, and all to places on its own page."""
