@@ -78,7 +78,7 @@ def path_of(name: str, value: object) -> Path:
         ArgumentError: If it is none; an empty string is none, which is often a variable that was not set.
     """
     if not isinstance(value, str | os.PathLike) or not os.fspath(value):
-        raise ArgumentError(_refusal(name, "a path", value))
+        raise ArgumentError(_refusal(name, "the path of a file or folder", value))
     return Path(os.fsdecode(value))
 
 

@@ -33,4 +33,6 @@ def chat_model(name: str, *, rate: float | None = None) -> BaseChatModel:
     try:
         return init_chat_model(name, rate_limiter=limiter)
     except Exception as error:
-        raise ExtractionError(f"the chat model {name!r} cannot be used: {error}") from error
+        unnamed = ":" not in name and "provider" in str(error)
+        hint = "name its provider too, as in openai:gpt-4.1-mini; " if unnamed else ""
+        raise ExtractionError(f"the chat model {name!r} cannot be used: {hint}{error}") from error

@@ -58,7 +58,7 @@ def json_object(text: str | None, option: str) -> dict[str, Any] | None:
     try:
         value = orjson.loads(text)
     except ValueError as error:
-        raise UsageError(f"{option} is not valid JSON: {error}") from error
+        raise UsageError(f'{option} is not valid JSON, such as \'{{"lang": "en"}}\': {error}') from error
     if not isinstance(value, dict):
         raise UsageError(f'{option} must be a JSON object such as \'{{"lang": "en"}}\', not {text}')
     return value

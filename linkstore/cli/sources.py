@@ -191,6 +191,8 @@ def kind_of(place: str, named: str | None = None) -> SourceKind:
     Raises:
         UsageError: If it does not exist, or its kind is unknown.
     """
+    if not place.strip():
+        raise UsageError("SOURCE is empty; give a URL, a folder or a file")
     kind = _named(named) if named else next((kind for kind in KINDS if kind.fits(place)), None)
     if kind is None:
         known = "; ".join(f"{kind.title} ({kind.name})" for kind in KINDS)

@@ -15,7 +15,7 @@ from documented import ROOT, linkstore, run_markdown
 from langchain_core.embeddings import DeterministicFakeEmbedding, FakeEmbeddings
 from stores import DIMENSION, document, documents, embedding
 
-from linkstore import LinkRetriever, LinkStore
+from linkstore import Link, LinkRetriever, LinkStore
 from linkstore.backends.base import Manifest
 from linkstore.cli import exits
 from linkstore.demo import site
@@ -120,6 +120,8 @@ def test_a_store_that_is_not_there_is_made_only_where_asked_for(cassandra_sessio
     with LinkStore.cassandra(embedding(), create=False, **options) as store:
         assert store.backend.run(store.backend.manifest()) == Manifest(), "recorded with the first document"
         assert store.search("x").reason == "the store is empty"
+        start = [Link.outgoing(kind="hyperlink", tag="nowhere")]
+        assert store.search("x", initial_links=start).reason == "the store is empty"
         store.add_documents(documents(0, 2))
         recorded = store.backend.run(store.backend.manifest())
         assert recorded.dimension == DIMENSION

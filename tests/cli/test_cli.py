@@ -226,6 +226,12 @@ def test_no_hit_is_said_with_its_reason_and_is_no_error(store, tmp_path):
             exits.EMBEDDING,
             "unknown embedding",
         ),
+        (("index", " ", "--store", "STORE"), exits.USAGE, "SOURCE is empty"),
+        (
+            ("facts", "--store", "STORE", "--model", "such"),
+            exits.OTHER,
+            "name its provider too, as in openai:",
+        ),
         (("links", "nobody", "--store", "STORE"), exits.OTHER, "no document has the id or URL 'nobody'"),
         (
             ("delete", "tower", "nobody", "--store", "STORE"),
@@ -243,6 +249,15 @@ def test_an_error_is_one_line_with_a_fixed_exit_code(store, words, code, says):
     assert err.startswith("linkstore: ")
     assert says.replace("STORE", store) in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["links", "delete"])
+def test_a_store_that_never_had_a_document_has_none_of_any_name(command, tmp_path):
+    LinkStore.open(tmp_path / "empty").close()
+    code, out, err = linkstore(command, "tower", "--store", str(tmp_path / "empty"))
+
+    assert (code, out) == (exits.OTHER, "")
+    assert err.startswith("linkstore: no document has the id or URL 'tower'")
 
 
 @pytest.mark.parametrize(

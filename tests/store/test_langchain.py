@@ -297,6 +297,8 @@ def test_traversal_carries_score_depth_and_path_beside_the_metadata(store) -> No
 def test_no_hit_has_a_reason(store) -> None:
     assert store.search("x").reason == "the store is empty"
     assert store.search("x", strategy=Similarity(k=3)).reason == "the store is empty"
+    start = [Link.outgoing(kind="hyperlink", tag="nowhere")]
+    assert store.search("x", initial_links=start).reason == "the store is empty"
     store.add_documents(documents(0, 3))
     assert "filter" in str(store.search("x", filter={"c": 9}).reason)
 

@@ -138,7 +138,9 @@ class EmbeddedReader(LexicalReader):
         Without an index, a query compares the vector with every document anyway. The result is kept for
         the fetches that follow, so that they need not gather the same vectors again.
         """
-        if self._view.indexes or not len(rows):
+        if not len(rows):  # the vectors of a store that never had a document have no dimension
+            return np.empty(0, np.float32)
+        if self._view.indexes:
             return similarities(self._mirror.vectors.take(rows), vector)
         if self._compared is None or self._compared[0] is not vector:
             parts = self._mirror.vectors.parts(0, len(self._mirror.keys))

@@ -133,7 +133,7 @@ def decoded(content: bytes, encoding: str, *, declared: str | None = None) -> st
         if b"\0" in start:
             raise UnreadablePageError("it is binary") from error
         raise UnreadablePageError(
-            f"bad encoding: {error}; declare the right one with <meta charset>, or pass encoding="
+            f"bad encoding: {error}; declare it with <meta charset>, or pass IngestSettings(encoding=…)"
         ) from error
 
 
