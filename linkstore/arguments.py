@@ -6,11 +6,13 @@ import os
 from pathlib import Path
 from typing import Final, TypeVar
 
-from linkstore.errors import ArgumentError
+from linkstore.errors import ArgumentError, StrategyError
 
 T = TypeVar("T")
 _SHOWN: Final = 200
 """Characters of a value that a message quotes."""
+MOST: Final = 2**31 - 1
+"""Upper limit of integer settings."""
 
 
 def given(**arguments: T | None) -> dict[str, T]:
@@ -60,6 +62,38 @@ def require_list(what: str, /, **arguments: object) -> None:
             raise ArgumentError(_refusal(name, f"a list of {what}", value))
 
 
+def quoted(value: object) -> str:
+    """A setting as a message quotes it; Python does not spell out integers of more than 4,300 digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        return "an integer of too many digits"
+
+
+def require_at_least(least: int, /, **settings: int) -> None:
+    """Raise unless every setting is an integer from ``least`` to :data:`MOST`.
+
+    Raises:
+        StrategyError: If one is not; the message names it.
+    """
+    for name, value in settings.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise StrategyError(f"{name} must be an integer of at least {least}, not {quoted(value)}")
+        if value > MOST:
+            raise StrategyError(f"{name} must be at most {MOST}, not {quoted(value)}")
+
+
+def require_within(low: float, high: float, /, **settings: float) -> None:
+    """Raise unless every setting is a number from ``low`` to ``high``.
+
+    Raises:
+        StrategyError: If one is not; the message names it.
+    """
+    for name, value in settings.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            raise StrategyError(f"{name} must be a number from {low} to {high}, not {quoted(value)}")
+
+
 def require_model(method: str, model: object) -> None:
     """Raise unless this is a model of LangChain with a method; the name of a model is not one.
 
@@ -83,4 +117,4 @@ def path_of(name: str, value: object) -> Path:
 
 
 def _refusal(name: str, what: str, value: object) -> str:
-    return f"{name} must be {what}, not {repr(value)[:_SHOWN]}"
+    return f"{name} must be {what}, not {quoted(value)[:_SHOWN]}"

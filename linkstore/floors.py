@@ -6,11 +6,11 @@ from typing import Final
 
 import orjson
 
+from linkstore.arguments import require_within
 from linkstore.backends.base import Backend
 from linkstore.errors import StoreBusyError, StoreFormatError
 from linkstore.plans import Operation
 from linkstore.requests import Engine
-from linkstore.strategies.base import require_within
 
 FLOOR_NOTE: Final = "min_similarity"
 """The note that holds it."""

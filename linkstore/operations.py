@@ -264,6 +264,7 @@ def touch(backend: Backend, ids: Sequence[str], at: datetime | None) -> Operatio
 
 def accessed(backend: Backend, ids: Sequence[str]) -> Operation[dict[str, datetime]]:
     """When documents were last accessed, of those for which it is recorded."""
+    require_list("ids", ids=ids)
     asked = list(dict.fromkeys(filter(is_storable, ids)))
     times: dict[str, int] = yield Engine(backend.accessed(asked))
     return {id: _EPOCH + timedelta(microseconds=times[id]) for id in asked if id in times}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from linkstore.arguments import require_list
 from linkstore.filters import Condition, Filter, parse_filter
 from linkstore.ids import is_storable
 from linkstore.links import AnyLink, merge_links
@@ -46,6 +47,8 @@ class SearchOptions:
     conditions: Conditions = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        require_list("ids", initial_roots=self.initial_roots)
+        require_list("links", initial_links=self.initial_links)
         conditions = Conditions(
             scope=parse_filter(self.filter),
             seed=parse_filter(self.seed_filter),

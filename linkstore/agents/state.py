@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
+from linkstore.arguments import require_at_least
 from linkstore.errors import StrategyError
-from linkstore.strategies.base import require_at_least
 
 STEPS: Final = 40
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, Self, get_args
 
+from linkstore.arguments import require, require_within
 from linkstore.errors import StrategyError
 
 Memory = Literal["semantic", "episodic", "procedural"]
@@ -47,11 +48,11 @@ class Decay:
     resistance: float = 0.2
 
     def __post_init__(self) -> None:
+        require(Mapping, "a dict of timedeltas by kind of memory", half_life=self.half_life)
         for kind, value in self.half_life.items():
             if not isinstance(value, timedelta) or value <= timedelta(0):
                 raise StrategyError(f"the half-life of {kind!r} must be a timedelta above 0, not {value!r}")
-        if not 0 <= self.resistance <= 1:
-            raise StrategyError(f"resistance must be a number from 0 to 1, not {self.resistance!r}")
+        require_within(0, 1, resistance=self.resistance)
 
     @classmethod
     def published(cls) -> Self:

@@ -8,7 +8,7 @@ from typing import Final
 
 from langchain_core.documents import Document
 
-from linkstore.arguments import given, require, require_having
+from linkstore.arguments import given, require, require_at_least, require_having
 from linkstore.context.decay import MEMORY_KEY, Decay, LastAccess
 from linkstore.context.knapsack import EXACT_CLASSES
 from linkstore.context.order import ORDERS, PRECEDENCE, First, Order
@@ -19,7 +19,6 @@ from linkstore.filters import Filter, parse_filter
 from linkstore.hits import Hits
 from linkstore.store.options import chosen_strategy
 from linkstore.strategies import DEFAULT_STRATEGY, PageRank, Strategy
-from linkstore.strategies.base import require_at_least
 
 CANDIDATES: Final = 200
 """How many hits are candidates, by default."""

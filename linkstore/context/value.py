@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from linkstore.arguments import require, require_within
 from linkstore.errors import StrategyError
 
 Doubles = npt.NDArray[np.float64]
@@ -102,7 +104,9 @@ class Calibrated(Value):
     rank_bonus: float = 0.15
 
     def __post_init__(self) -> None:
+        _check_selection(self)
         given = OPEN_SETS if self.coefficients is None else self.coefficients
+        require(Mapping, "a dict of numbers", coefficients=given)
         if set(given) != set(FEATURES) or not all(np.isfinite(value) for value in given.values()):
             raise StrategyError(
                 f"coefficients must give a finite number for each of {', '.join(FEATURES)},"
@@ -136,7 +140,16 @@ class WeightedSum(Value):
     least_gain: float = 0.0
     rank_bonus: float = 0.0
 
+    def __post_init__(self) -> None:
+        _check_selection(self)
+        require_within(-math.inf, math.inf, alpha=self.alpha, beta=self.beta)
+
     def of(self, evidence: Evidence) -> Doubles:
         """(n,) of any size."""
         values: Doubles = self.alpha * evidence.similarity + self.beta * evidence.walk * evidence.strength
         return values
+
+
+def _check_selection(value: Value) -> None:
+    """Raise StrategyError unless the numbers of a selection are numbers."""
+    require_within(-math.inf, math.inf, least_gain=value.least_gain, rank_bonus=value.rank_bonus)

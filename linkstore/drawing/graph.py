@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Final
 
-from linkstore.arguments import require
+from linkstore.arguments import path_of, require
 from linkstore.drawing.svg import Box, Line, picture
 from linkstore.errors import LinkStoreError
 from linkstore.hits import Hit, Hits, Path
@@ -35,7 +35,7 @@ class Drawing:
 
     def save(self, path: str | FilePath) -> None:
         """Write the SVG to a file."""
-        FilePath(path).write_text(self.svg, encoding="utf-8")
+        path_of("path", path).write_text(self.svg, encoding="utf-8")
 
 
 def draw(hits: Hits, question: str = "", *, to: str | None = None, most: int = 12) -> Drawing:

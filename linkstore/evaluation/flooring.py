@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from linkstore.arguments import require
 from linkstore.backends.base import Record
 from linkstore.display import in_percent
 from linkstore.errors import EvaluationError
@@ -115,6 +116,7 @@ def calibrate_floor(
     """
     require_store(store=store)
     for name, share in (("noise", noise), ("keep", keep)):
+        require((int, float), "a share from 0 to 1", **{name: share})
         if not 0 <= share <= 1:
             raise EvaluationError(f"{name} must be a share from 0 to 1, not {share!r}")
     heard = _heard(store, questions, gold, seed)

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from linkstore.arguments import path_of, require
 from linkstore.errors import EvaluationError, MissingExtraError
 from linkstore.evaluation.profiles import Profile, size_labels
 
@@ -25,7 +26,7 @@ def require_picture(path: str | Path) -> None:
         EvaluationError: If the file's name says no known format.
         MissingExtraError: If matplotlib is not installed.
     """
-    if Path(path).suffix.lower() not in FORMATS:
+    if path_of("path", path).suffix.lower() not in FORMATS:
         raise EvaluationError(f"a picture must be {' or '.join(FORMATS)}, not {path}")
     if find_spec("matplotlib") is None:
         raise MissingExtraError("a picture of a profile", "plot")
@@ -43,6 +44,7 @@ def draw_profile(profile: Profile, path: str | Path) -> None:
         MissingExtraError: If matplotlib is not installed.
         OSError: If the file cannot be written.
     """
+    require(Profile, "the Profile of a store", profile=profile)
     require_picture(path)
     from matplotlib.figure import Figure
 

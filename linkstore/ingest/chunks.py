@@ -13,6 +13,7 @@ from itertools import accumulate, chain
 from math import ceil
 from typing import Final, NamedTuple
 
+from linkstore.arguments import require_at_least
 from linkstore.extraction import Chunk, Hyperlink, Page
 from linkstore.extraction.texts import letters
 from linkstore.ingest.html.blocks import Block
@@ -31,10 +32,17 @@ class ChunkLimits:
             400 tokens.
         shortest: A part is not ended at an anchor before it is this long; text of this length before
             the first heading is a chunk of its own, less belongs to the first section; default 200.
+
+    Raises:
+        StrategyError: If one is not an integer, or ``longest`` is less than 1.
     """
 
     longest: int = 1600
     shortest: int = 200
+
+    def __post_init__(self) -> None:
+        require_at_least(1, longest=self.longest)
+        require_at_least(0, shortest=self.shortest)
 
 
 DEFAULT_LIMITS: Final = ChunkLimits()

@@ -9,8 +9,9 @@ author of the source trusted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
+from linkstore.errors import ArgumentError
 from linkstore.ingest.source import BadInput
 from linkstore.urls import normalize_url
 
@@ -54,9 +55,14 @@ class Claims:
     Args:
         policy: Which claims are believed.
         urls: Where the source lies in public. None: its origin is that of the first claim.
+
+    Raises:
+        ArgumentError: If there is no such policy.
     """
 
     def __init__(self, policy: ClaimPolicy, urls: Iterable[str] | None = ()) -> None:
+        if policy not in get_args(ClaimPolicy):
+            raise ArgumentError(f"claims must be one of {', '.join(get_args(ClaimPolicy))}, not {policy!r}")
         self.policy: Final = policy
         self._own = None if urls is None else frozenset(filter(None, map(origin, urls)))
         self._refusals = Refusals()

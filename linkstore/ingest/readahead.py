@@ -9,8 +9,8 @@ from concurrent.futures import Future
 from time import perf_counter
 from typing import Any, Final
 
+from linkstore.arguments import given, require_at_least
 from linkstore.cores import cores
-from linkstore.errors import StrategyError
 from linkstore.extraction import LinkExtractor
 from linkstore.ingest.documents import Linkers
 from linkstore.ingest.readpage import ReadPage, read_page
@@ -43,8 +43,7 @@ class ReadAhead:
     """
 
     def __init__(self, linkers: Linkers, links: Sequence[str | LinkExtractor[Any]], jobs: int | None) -> None:
-        if jobs is not None and jobs < 1:
-            raise StrategyError(f"jobs must be at least 1, not {jobs}")
+        require_at_least(1, **given(jobs=jobs))
         self._linkers = linkers
         self._links = tuple(one for one in links if isinstance(one, str))
         able = len(self._links) == len(links) and bool(sys.executable) and not hasattr(sys, "frozen")

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from langchain_core.documents import Document
 
-from linkstore.arguments import require_having
+from linkstore.arguments import require, require_having
 from linkstore.extraction import Chunk
 from linkstore.text import in_unicode
 from linkstore.urls import Site
@@ -95,4 +95,6 @@ def name_of(source: Source, given: str | None) -> str:
         ArgumentError: If this is not a source.
     """
     require_having("pages", "a Source, such as FolderSource(path)", source=source)
+    if given is not None:
+        require(str, "a string", source=given)
     return in_unicode(source.name if given is None else given)

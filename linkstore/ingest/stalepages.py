@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from linkstore.arguments import require_having
 from linkstore.errors import LinkError
 from linkstore.ingest.html.pages import UnreadablePageError
-from linkstore.ingest.sink import check_store
 from linkstore.ingest.source import BadInput, Source, SourcePage, name_of
 from linkstore.urls import Site
 
@@ -63,7 +63,7 @@ def staleness(store: Digests, source: Source, name: str | None = None) -> Stalen
     Raises:
         SourceNotFoundError: If there is no such source.
     """
-    check_store(store)
+    require_having("pages", "a store, such as LinkStore.open('kb')", store=store)
     name = name_of(source, name)
     stored = {page: digest.partition(":")[2] for page, digest in store.pages(name).items()}
     lead = source.site.placed("")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.tools import BaseTool
 
-from linkstore.arguments import given, require, require_having, require_list, require_model
+from linkstore.arguments import given, require, require_at_least, require_having, require_list, require_model
 from linkstore.drivers import in_thread
 from linkstore.errors import StrategyError
 from linkstore.memory.entities import EntityFinder, entities_in
@@ -27,7 +27,6 @@ from linkstore.store import LinkStore
 from linkstore.store.checking import require_store
 from linkstore.store.options import chosen_strategy
 from linkstore.strategies import DEFAULT_STRATEGY, Reranker, Strategy
-from linkstore.strategies.base import require_at_least
 
 if TYPE_CHECKING:
     from linkstore.memory.middleware import MemoryMiddleware, Session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from linkstore.arguments import given
+from linkstore.arguments import given, require_at_least
 from linkstore.memory.belonging import sessions_of, with_turns
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.parts import Parts
@@ -13,7 +13,6 @@ from linkstore.memory.recording import session_head
 from linkstore.memory.summaries import stored_summaries
 from linkstore.memory.turns import HAS_SEGMENT, Summary, Turn
 from linkstore.plans import Ids, Operation, Plan, Stored
-from linkstore.strategies.base import require_at_least
 from linkstore.twins import answered_by, any_vector
 from linkstore.vectors import Floats
 

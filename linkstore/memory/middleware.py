@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from pydantic_core import to_json
 
-from linkstore.arguments import given
+from linkstore.arguments import given, require_at_least
 from linkstore.errors import MissingExtraError
 from linkstore.memory.recalled import Recall, prompt_of
 from linkstore.memory.turns import Turn
-from linkstore.strategies.base import require_at_least
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final, Protocol
 
-from linkstore.arguments import require, require_having
+from linkstore.arguments import path_of, require, require_at_least, require_having
 from linkstore.backends.base import Backend, Change, Manifest, Record, Written
 from linkstore.errors import BackendError, DocumentError, EmbeddingError, LinkError, LinkStoreError
 from linkstore.migration.checkpoint import Journal
@@ -59,16 +59,15 @@ def migrate(
         EmbeddingError: If the target was built with another embedding.
         CheckpointError: If ``checkpoint`` is something else.
         BackendError: If source or target fails; what was written until then stays.
-        LinkStoreError: If ``batch`` is less than 1.
+        StrategyError: If ``batch`` is not an integer of at least 1.
     """
     require(Backend, "a backend, such as LinkStore.open('kb').backend", target=target)
     require_having("manifest", "a backend, such as LinkStore.open('kb').backend, or a Source", source=source)
-    if batch < 1:
-        raise LinkStoreError(f"batch must be at least 1, not {batch}")
+    require_at_least(1, batch=batch)
     origin = BackendSource(source) if isinstance(source, Backend) else source
     manifest = origin.manifest()
     _claim(target, manifest)
-    journal = Journal(None if checkpoint is None else Path(checkpoint), manifest)
+    journal = Journal(None if checkpoint is None else path_of("checkpoint", checkpoint), manifest)
     tally = _resumed(journal, target)
     resumed = tally.steps > 0
     _copy_documents(_steps(origin, target, tally.cursor, batch), journal, tally, progress)

@@ -9,12 +9,13 @@ from typing import Final
 
 import numpy as np
 
+from linkstore.arguments import require_at_least, require_within
 from linkstore.arrays import contained
 from linkstore.filters import Condition
 from linkstore.hits import Chain, Hits, Triple
 from linkstore.order import ranked
 from linkstore.plans import Documents, Plan, Stored
-from linkstore.strategies.base import DEFAULT_SEEDS, Question, Traversing, require_at_least, require_within
+from linkstore.strategies.base import DEFAULT_SEEDS, Question, Traversing
 from linkstore.strategies.chains import MOST, Edge, Way, Ways, edges_of, independent, ways_of
 from linkstore.strategies.firststage import FirstStage, first_stage
 from linkstore.strategies.linkdata import data_in, labels_in

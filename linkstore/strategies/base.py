@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Final, Literal, Self
 
+from linkstore.arguments import require_at_least, require_within
 from linkstore.errors import StrategyError
 from linkstore.filters import EVERYTHING, Condition
 from linkstore.hits import Hits
@@ -191,42 +192,6 @@ class Traversing(Strategy):
     def weight_of(self, kind: str) -> float:
         """The weight of a kind of link, from 0 (not followed) to 1."""
         return self.kinds.get(kind, 0.0) if isinstance(self.kinds, Mapping) else 1.0
-
-
-MOST: Final = 2**31 - 1
-"""Upper limit of integer settings."""
-
-
-def quoted(value: object) -> str:
-    """A setting as a message quotes it; Python does not spell out integers of more than 4,300 digits."""
-    try:
-        return repr(value)
-    except ValueError:
-        return "an integer of too many digits"
-
-
-def require_at_least(least: int, **settings: int) -> None:
-    """Raise unless every setting is an integer from ``least`` to :data:`MOST`.
-
-    Raises:
-        StrategyError: If one is not; the message names it.
-    """
-    for name, value in settings.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise StrategyError(f"{name} must be an integer of at least {least}, not {quoted(value)}")
-        if value > MOST:
-            raise StrategyError(f"{name} must be at most {MOST}, not {quoted(value)}")
-
-
-def require_within(low: float, high: float, **settings: float) -> None:
-    """Raise unless every setting is a number from ``low`` to ``high``.
-
-    Raises:
-        StrategyError: If one is not; the message names it.
-    """
-    for name, value in settings.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            raise StrategyError(f"{name} must be a number from {low} to {high}, not {quoted(value)}")
 
 
 def _weights(kinds: Mapping[str, float] | Iterable[str]) -> dict[str, float]:

@@ -6,12 +6,13 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from linkstore.arguments import require_at_least
 from linkstore.arrays import located
 from linkstore.display import amount
 from linkstore.drivers import overheard
 from linkstore.errors import StrategyError
 from linkstore.plans import Fetch, Find, Groups, Lexical, Members, Nearest, Plan, Resolve
-from linkstore.strategies.base import Strategy, require_at_least
+from linkstore.strategies.base import Strategy
 from linkstore.vectors import Ints
 
 T = TypeVar("T")

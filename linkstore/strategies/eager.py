@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from linkstore.arguments import require_at_least
 from linkstore.hits import Hits
 from linkstore.plans import Plan
-from linkstore.strategies.base import DEFAULT_SEEDS, Question, Traversing, require_at_least
+from linkstore.strategies.base import DEFAULT_SEEDS, Question, Traversing
 from linkstore.strategies.paths import hits_of
 from linkstore.strategies.results import none_found, none_returned, returned
 from linkstore.strategies.trail import Trail

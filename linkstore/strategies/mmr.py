@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkstore.arguments import require_at_least, require_within
 from linkstore.arrays import contained, distinct
 from linkstore.hits import Hits
 from linkstore.order import ranked
 from linkstore.plans import Plan, Vectors
-from linkstore.strategies.base import Question, Traversing, require_at_least, require_within
+from linkstore.strategies.base import Question, Traversing
 from linkstore.strategies.pages import pages_of
 from linkstore.strategies.paths import hits_of
 from linkstore.strategies.pool import Pool

@@ -9,18 +9,13 @@ from typing import Final
 
 import numpy as np
 
+from linkstore.arguments import require_at_least, require_within
 from linkstore.arrays import contained
 from linkstore.hits import Hits
 from linkstore.order import ranked
 from linkstore.plans import Plan
 from linkstore.strategies.asked import asked
-from linkstore.strategies.base import (
-    Question,
-    Traversing,
-    Walk,
-    require_at_least,
-    require_within,
-)
+from linkstore.strategies.base import Question, Traversing, Walk
 from linkstore.strategies.firststage import FirstStage, first_stage
 from linkstore.strategies.named import NAMES, Asked
 from linkstore.strategies.pages import evidence, faded, pages_of, standing

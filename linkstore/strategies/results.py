@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from linkstore.arguments import MOST
 from linkstore.display import amount
 from linkstore.hits import Cut, Hits
 from linkstore.order import ranked
 from linkstore.plans import Fetch, Matching, Plan
-from linkstore.strategies.base import MOST, Question, Traversing
+from linkstore.strategies.base import Question, Traversing
 from linkstore.strategies.pages import SPREAD, spread
 from linkstore.strategies.trail import Trail
 from linkstore.vectors import Bools, Floats, Ints

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from linkstore.strategies.base import require_at_least, require_within
+from linkstore.arguments import require_at_least, require_within
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

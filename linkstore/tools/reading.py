@@ -7,6 +7,7 @@ from typing import Final
 
 from langchain_core.documents import Document
 
+from linkstore.arguments import quoted
 from linkstore.backends.base import PageEntry
 from linkstore.display import printable
 from linkstore.errors import DocumentError, StrategyError
@@ -15,7 +16,6 @@ from linkstore.ids import is_storable
 from linkstore.neighbours import Neighbour, Neighbours, neighbours
 from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
 from linkstore.requests import Engine
-from linkstore.strategies.base import quoted
 from linkstore.tools.answers import Answer, cited, identified
 from linkstore.tools.limits import ToolLimits
 from linkstore.tools.view import View

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
+from linkstore.arguments import quoted
 from linkstore.display import printable
 from linkstore.errors import StrategyError
 from linkstore.hits import Chain, Hit, Hits, Triple
 from linkstore.links import get_links
 from linkstore.plans import Operation
 from linkstore.strategies import AllPaths, PageRank, Strategy
-from linkstore.strategies.base import quoted
 from linkstore.text import is_unicode
 from linkstore.tools.answers import Answer, Result, nothing, shown
 from linkstore.tools.limits import ToolLimits

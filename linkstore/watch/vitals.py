@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
+from linkstore.arguments import given, require_at_least, require_within
 from linkstore.display import in_percent
-from linkstore.errors import StrategyError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +66,9 @@ class Limits:
     least: int = 20
 
     def __post_init__(self) -> None:
-        if not (0 <= self.empty <= 1 and 0 <= self.failed <= 1):
-            raise StrategyError(f"limits of shares must be from 0 to 1, not {self.empty} and {self.failed}")
-        if min(self.reached or 0, self.seconds or 0, self.least) < 0:
-            raise StrategyError("limits must not be negative")
+        require_within(0, 1, empty=self.empty, failed=self.failed)
+        require_at_least(0, least=self.least, **given(reached=self.reached))
+        require_within(0, math.inf, **given(seconds=self.seconds))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

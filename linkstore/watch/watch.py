@@ -8,11 +8,10 @@ from collections.abc import Callable
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from linkstore.arguments import require
+from linkstore.arguments import require, require_at_least
 from linkstore.observing import Searched
 from linkstore.schema.model import TYPE_FIELD
 from linkstore.store.checking import require_store
-from linkstore.strategies.base import require_at_least
 from linkstore.watch.observation import Observation
 from linkstore.watch.vitals import Alarm, Limits, Search, Vitals, alarmed, alarms_of, past_limits, vitals_of
 

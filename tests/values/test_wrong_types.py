@@ -22,12 +22,24 @@ from linkstore.agents import (
     index_facts,
 )
 from linkstore.arguments import given, path_of, require, require_having, require_list
-from linkstore.context import ContextCompiler, Ingestor, counter_of
+from linkstore.backends.cassandra.settings import CassandraSettings
+from linkstore.backends.embedded import EmbeddedSettings
+from linkstore.context import Calibrated, ContextCompiler, Decay, Ingestor, WeightedSum, counter_of
 from linkstore.drawing import draw
 from linkstore.embeddings import get_embedding
 from linkstore.errors import ArgumentError, DocumentError, LinkStoreError, StoreFormatError, StrategyError
-from linkstore.evaluation import GoldQuestion, calibrate, calibrate_floor, evaluate, profile, with_links
+from linkstore.evaluation import (
+    GoldQuestion,
+    calibrate,
+    calibrate_floor,
+    draw_profile,
+    evaluate,
+    profile,
+    with_links,
+)
 from linkstore.ingest import (
+    ChunkLimits,
+    IngestSettings,
     index_documents,
     index_folder,
     index_jsonl,
@@ -37,11 +49,13 @@ from linkstore.ingest import (
     link_corpus,
     staleness,
 )
+from linkstore.ingest.web import WebSettings, index_website
 from linkstore.memory import ConversationMemory, GraphStore
 from linkstore.migration import migrate
+from linkstore.schema import Schema
 from linkstore.strategies import PageRank
 from linkstore.tools import graph_tools
-from linkstore.watch import Telemetry, Watch, aexamine, examine
+from linkstore.watch import Limits, Telemetry, Watch, aexamine, examine
 
 QUESTION = GoldQuestion(question="tower", gold=("t",))
 NO_STORES = ["kb", Path("kb"), None, LinkStore, 3]
@@ -193,6 +207,51 @@ ARGUMENTS = {
     "kinds": (ArgumentError, lambda store, wrong: store.replace_links(wrong, {}), ["next", None]),
     "links to replace": (ArgumentError, lambda store, wrong: store.replace_links(["k"], wrong), [None, []]),
     "schema": (ArgumentError, lambda store, wrong: store.set_schema(wrong), ["x", {}]),
+    "initial_roots": (
+        ArgumentError,
+        lambda store, wrong: store.search("x", initial_roots=wrong),
+        ["t", None],
+    ),
+    "initial_links": (ArgumentError, lambda store, wrong: store.search("x", initial_links=wrong), ["t", 3]),
+    "ids of accesses": (ArgumentError, lambda store, wrong: store.accessed(wrong), ["t", None]),
+    "documents to index": (
+        ArgumentError,
+        lambda store, wrong: index_documents(store, wrong, source="x"),
+        ["text", None],
+    ),
+    "source of documents": (
+        ArgumentError,
+        lambda store, wrong: index_documents(store, [], source=wrong),
+        [None, 3],
+    ),
+    "claims": (
+        ArgumentError,
+        lambda store, wrong: index_documents(store, [Document(page_content="x")], source="x", claims=wrong),
+        ["all", None],
+    ),
+    "jobs": (
+        StrategyError,
+        lambda store, wrong: index_documents(store, [], source="x", jobs=wrong),
+        [0, "x", 1.5],
+    ),
+    "url": (ArgumentError, index_website, [None, 3]),
+    "batch": (
+        StrategyError,
+        lambda store, wrong: migrate(store.backend, store.backend, batch=wrong),
+        [0, "x", 1.5],
+    ),
+    "checkpoint": (
+        ArgumentError,
+        lambda store, wrong: migrate(store.backend, store.backend, checkpoint=wrong),
+        ["", 3],
+    ),
+    "source of a schema": (ArgumentError, lambda _, wrong: Schema.infer(wrong), ["kb", None]),
+    "profile": (ArgumentError, lambda _, wrong: draw_profile(wrong, "x.png"), ["kb", None]),
+    "path of a picture": (
+        ArgumentError,
+        lambda store, wrong: draw_profile(profile(store), wrong),
+        [None, ""],
+    ),
     "hits": (ArgumentError, lambda _, wrong: draw(wrong), [None, [], "x"]),
 }
 """By the name of the argument, which the words after it tell from others of its name."""
@@ -208,6 +267,45 @@ def test_the_message_names_the_argument_and_the_value(store, name, wrong) -> Non
     says = rf"^{name.split()[0]} must be .*not (the string )?{re.escape(repr(wrong)[:200])}"
     with pytest.raises(kind, match=says):
         call(store, wrong)
+
+
+SETTINGS = {
+    "longest": (ChunkLimits, [0, "x", float("nan")]),
+    "shortest": (ChunkLimits, [-1, 1.5]),
+    "bases": (IngestSettings, ["https://example.org/", 3]),
+    "policy": (IngestSettings, ["keep"]),
+    "limits": (IngestSettings, [1600]),
+    "encoding": (IngestSettings, [None]),
+    "max_bytes": (IngestSettings, ["x", -1, 1.5]),
+    "allow": (WebSettings, ["/docs/"]),
+    "deny": (WebSettings, [3]),
+    "rate": (WebSettings, ["x", None]),
+    "max_pages": (WebSettings, ["x"]),
+    "max_depth": (WebSettings, ["x", 1.5]),
+    "exact_below": (EmbeddedSettings, [-1, "x", 1.5]),
+    "grow_share": (EmbeddedSettings, [-1, "x", float("nan")]),
+    "timeout": (CassandraSettings, ["x", None]),
+    "ttl": (CassandraSettings, ["1 day"]),
+    "empty": (Limits, ["x", 2, float("nan")]),
+    "least": (Limits, [-1, "x"]),
+    "reached": (Limits, [-1, "x"]),
+    "seconds": (Limits, [-1, "x", float("nan")]),
+    "half_life": (Decay, [3, "x"]),
+    "resistance": (Decay, ["x", 2, float("nan")]),
+    "coefficients": (Calibrated, ["x", 3]),
+    "least_gain": (Calibrated, ["x", float("nan")]),
+    "rank_bonus": (WeightedSum, ["x", float("nan")]),
+    "alpha": (WeightedSum, ["x", float("nan")]),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"), [(name, wrong) for name, (_, values) in SETTINGS.items() for wrong in values], ids=str
+)
+def test_settings_are_checked_when_they_are_made(name, wrong) -> None:
+    kind, _ = SETTINGS[name]
+    with pytest.raises(LinkStoreError, match=rf"^{name} must be .*not {re.escape(repr(wrong))}$"):
+        kind(**{name: wrong})
 
 
 SAID = {

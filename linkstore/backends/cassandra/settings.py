@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Final
 
+from linkstore.arguments import given, require
 from linkstore.errors import BackendError
 
 READ_LEVELS: Final = ("LOCAL_QUORUM", "QUORUM", "LOCAL_ONE", "ONE", "TWO", "THREE", "ALL")
@@ -75,8 +76,11 @@ class CassandraSettings:
     def __post_init__(self) -> None:
         _check_level("read_consistency", self.read_consistency, READ_LEVELS)
         _check_level("write_consistency", self.write_consistency, WRITE_LEVELS)
+        require(int, "a number of seconds", **given(ttl=self.ttl))
         for field in fields(self):
             value = getattr(self, field.name)
+            if isinstance(field.default, int | float):
+                require((int, float), "a number", **{field.name: value})
             if isinstance(value, int | float) and not isinstance(value, bool) and not value > 0:
                 raise BackendError(f"{field.name} is {value!r}; it must be more than 0")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import tempfile
@@ -14,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 import apsw
 
-from linkstore.arguments import given, require
+from linkstore.arguments import given, require, require_at_least, require_within
 from linkstore.backends.base import (
     Backend,
     Change,
@@ -72,11 +73,18 @@ class EmbeddedSettings:
         durable: Whether an acknowledged write survives a power cut, at the cost of one disk flush per
             write; default True. A write survives a crash of the process either way. If False, a power cut
             may lose the last writes, each one as a whole, but never what was stored before.
+
+    Raises:
+        StrategyError: If a number is negative or none.
     """
 
     exact_below: int = 20_000
     grow_share: float = 0.5
     durable: bool = True
+
+    def __post_init__(self) -> None:
+        require_at_least(0, exact_below=self.exact_below)
+        require_within(0, math.inf, grow_share=self.grow_share)
 
 
 class EmbeddedBackend(Backend):

@@ -16,7 +16,7 @@ from typing import Any
 
 import xxhash
 
-from linkstore.arguments import given, require
+from linkstore.arguments import given, require, require_at_least, require_list
 from linkstore.extraction import Chunk, LinkExtractor, Page
 from linkstore.extraction.decoding import decode_html
 from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, answering, make_chunks
@@ -57,6 +57,10 @@ class IngestSettings:
         encoding: Encoding of pages that declare none; default UTF-8.
         claims: ``"any"`` also accepts pages that claim URLs of another site: see
             :mod:`linkstore.ingest.claims`. Their own site is that of ``bases``, or that of most pages.
+
+    Raises:
+        ArgumentError: If a setting has the wrong type, such as one URL instead of a tuple of them.
+        StrategyError: If ``max_bytes`` is not an integer of at least 1.
     """
 
     bases: tuple[str, ...] | None = None
@@ -65,6 +69,13 @@ class IngestSettings:
     max_bytes: int = 16 * 2**20
     encoding: str = "utf-8"
     claims: ClaimPolicy = "own"
+
+    def __post_init__(self) -> None:
+        require_list("URLs", **given(bases=self.bases))
+        require(UrlPolicy, "a UrlPolicy", policy=self.policy)
+        require(ChunkLimits, "a ChunkLimits", limits=self.limits)
+        require(str, "the name of an encoding", encoding=self.encoding)
+        require_at_least(1, max_bytes=self.max_bytes)
 
 
 class FolderSource:

@@ -10,6 +10,7 @@ import orjson
 import xxhash
 from langchain_core.documents import Document
 
+from linkstore.arguments import require, require_list
 from linkstore.errors import DocumentError, LinkError
 from linkstore.extraction import LinkExtractor
 from linkstore.ingest.claims import ClaimPolicy, Claims
@@ -49,6 +50,8 @@ class DocumentsSource:
     def __init__(
         self, documents: Iterable[Document], name: str, *, prefix: str = "", claims: ClaimPolicy = "own"
     ) -> None:
+        require_list("documents", documents=documents)
+        require(str, "a string", source=name)
         self._documents = documents
         self._name = name
         self._policy: ClaimPolicy = claims

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from linkstore._version import __version__
+from linkstore.arguments import given, require, require_list
 from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits
 from linkstore.ingest.web.errors import WebSettingsError
 from linkstore.urls import DEFAULT_POLICY, UrlPolicy
@@ -74,6 +75,11 @@ class WebSettings:
     max_redirects: int = 10
 
     def __post_init__(self) -> None:
+        require_list("patterns", allow=self.allow, deny=self.deny)
+        require_list("URLs", bases=self.bases)
+        for name in ("max_pages", "max_bytes", "rate", "timeout", "retries", "patience", "max_redirects"):
+            require((int, float), "a number", **{name: getattr(self, name)})
+        require(int, "an integer", **given(max_depth=self.max_depth))
         for pattern in (*self.allow, *self.deny):
             if not pattern.startswith(_PATTERN_STARTS):
                 raise WebSettingsError(

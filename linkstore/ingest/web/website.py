@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from linkstore.arguments import given, require
 from linkstore.extraction import LinkExtractor
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_again, index_source
 from linkstore.ingest.sink import PageStore
@@ -44,6 +45,8 @@ def open_website(
         FetchError: If it does not answer.
         WebSettingsError: If the settings contradict each other.
     """
+    require(str, "a URL", url=url)
+    require(WebSettings, "a WebSettings", **given(settings=settings))
     settings = settings or WebSettings()
     start = _start_url(url)
     ports = frozenset({_port(one) for one in (start, *settings.allow) if "://" in one} - {0})

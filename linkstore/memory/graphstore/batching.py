@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, Result, SearchOp, validate_op_namespace
 
+from linkstore.arguments import require_at_least
 from linkstore.backends.base import Manifest
 from linkstore.errors import ArgumentError
 from linkstore.memory.graphstore.expiry import alive, refreshed, swept
@@ -28,7 +29,6 @@ from linkstore.memory.graphstore.reading import (
 from linkstore.memory.requests import add, delete, embed
 from linkstore.plans import Operation, Stored
 from linkstore.store import LinkStore
-from linkstore.strategies.base import require_at_least
 from linkstore.twins import Twin, answered_by, of_backend
 from linkstore.vectors import Floats, unit_vector
 

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 
 from langgraph.store.base import ListNamespacesOp, MatchCondition
 
+from linkstore.arguments import require_at_least
 from linkstore.errors import FilterError
 from linkstore.memory.graphstore.places import Namespace
-from linkstore.strategies.base import require_at_least
 
 WILDCARD = "*"
 """Stands for any one label."""
