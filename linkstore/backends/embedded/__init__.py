@@ -1,5 +1,6 @@
 """The embedded engine: SQLite stores the documents; numpy and usearch answer from data derived from them."""
 
-from linkstore.backends.embedded.backend import EmbeddedBackend, EmbeddedSettings
+from linkstore.backends.embedded.backend import EmbeddedBackend
+from linkstore.backends.embedded.settings import EmbeddedSettings
 
 __all__ = ["EmbeddedBackend", "EmbeddedSettings"]

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import apsw
 
-from linkstore.arguments import given, require, require_at_least, require_within
+from linkstore.arguments import given, require
 from linkstore.backends.base import (
     Backend,
     Change,
@@ -37,6 +36,7 @@ from linkstore.backends.embedded.process import Opened, PerProcess
 from linkstore.backends.embedded.reader import EmbeddedReader, View
 from linkstore.backends.embedded.recorded import decoding, raw_settings, settings_of
 from linkstore.backends.embedded.relinking import relinked
+from linkstore.backends.embedded.settings import EmbeddedSettings
 from linkstore.backends.embedded.sharing import Shared
 from linkstore.backends.embedded.snapshot import Snapshot, snapshot_of
 from linkstore.backends.embedded.upkeep import Upkeep
@@ -59,32 +59,6 @@ from linkstore.vocabulary import Vocabulary
 
 T = TypeVar("T")
 MEMORY: Final = ":memory:"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddedSettings:
-    """How an embedded store behaves.
-
-    Args:
-        exact_below: A store of at most this many documents has no index, and a search compares the query
-            with all of them; default 20,000. That takes about half a millisecond at 256 dimensions.
-        grow_share: A new snapshot is taken when the documents added since the last one are at least this
-            share of those in it, and at least a quarter of ``exact_below``; default 1/2.
-        durable: Whether an acknowledged write survives a power cut, at the cost of one disk flush per
-            write; default True. A write survives a crash of the process either way. If False, a power cut
-            may lose the last writes, each one as a whole, but never what was stored before.
-
-    Raises:
-        StrategyError: If a number is negative or none.
-    """
-
-    exact_below: int = 20_000
-    grow_share: float = 0.5
-    durable: bool = True
-
-    def __post_init__(self) -> None:
-        require_at_least(0, exact_below=self.exact_below)
-        require_within(0, math.inf, grow_share=self.grow_share)
 
 
 class EmbeddedBackend(Backend):
