@@ -23,11 +23,14 @@ def require_picture(path: str | Path) -> None:
     """Make sure that a picture can be drawn there.
 
     Raises:
-        EvaluationError: If the file's name says no known format.
+        EvaluationError: If the file's name says no known format, or its folder does not exist.
         MissingExtraError: If matplotlib is not installed.
     """
-    if path_of("path", path).suffix.lower() not in FORMATS:
+    file = path_of("path", path)
+    if file.suffix.lower() not in FORMATS:
         raise EvaluationError(f"a picture must be {' or '.join(FORMATS)}, not {path}")
+    if not file.parent.is_dir():
+        raise EvaluationError(f"{path} cannot be drawn: the folder {file.parent} does not exist")
     if find_spec("matplotlib") is None:
         raise MissingExtraError("a picture of a profile", "plot")
 
@@ -40,7 +43,7 @@ def draw_profile(profile: Profile, path: str | Path) -> None:
         path: A .png or .svg file; replaced if it is there.
 
     Raises:
-        EvaluationError: If the file's name says no known format.
+        EvaluationError: If the file's name says no known format, or its folder does not exist.
         MissingExtraError: If matplotlib is not installed.
         OSError: If the file cannot be written.
     """

@@ -318,6 +318,8 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _names(what: str, names: str | Iterable[str]) -> frozenset[str]:
+    if not isinstance(names, Iterable):
+        raise SchemaError(f"{what}: name one type or several, not {names!r}")
     given = [names] if isinstance(names, str) else list(names)
     if not given:
         raise SchemaError(f"{what}: name at least one type")

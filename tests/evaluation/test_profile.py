@@ -257,6 +257,7 @@ class TestCommand:
         ("words", "says"),
         [
             (("--plot", "p.bmp"), ".png or .svg, not p.bmp"),
+            (("--plot", "nowhere/p.png"), "the folder nowhere does not exist"),
             (("--questions", "nowhere"), "the file nowhere does not exist"),
         ],
     )

@@ -27,7 +27,14 @@ from linkstore.backends.embedded import EmbeddedSettings
 from linkstore.context import Calibrated, ContextCompiler, Decay, Ingestor, WeightedSum, counter_of
 from linkstore.drawing import draw
 from linkstore.embeddings import get_embedding
-from linkstore.errors import ArgumentError, DocumentError, LinkStoreError, StoreFormatError, StrategyError
+from linkstore.errors import (
+    ArgumentError,
+    DocumentError,
+    LinkStoreError,
+    SchemaError,
+    StoreFormatError,
+    StrategyError,
+)
 from linkstore.evaluation import (
     GoldQuestion,
     calibrate,
@@ -52,7 +59,7 @@ from linkstore.ingest import (
 from linkstore.ingest.web import WebSettings, index_website
 from linkstore.memory import ConversationMemory, GraphStore
 from linkstore.migration import migrate
-from linkstore.schema import Schema
+from linkstore.schema import Relation, Schema
 from linkstore.strategies import PageRank
 from linkstore.tools import graph_tools
 from linkstore.watch import Limits, Telemetry, Watch, aexamine, examine
@@ -359,6 +366,11 @@ def test_a_namespace_is_no_string_and_a_value_is_a_dict(store) -> None:
     with pytest.raises(ArgumentError, match="value must be a dict, not 'x'"):
         items.put(("a",), "k", "x")
     assert store.count() == 2
+
+
+def test_types_that_are_no_list_are_named_with_their_relation() -> None:
+    with pytest.raises(SchemaError, match="governs: name one type or several, not 3"):
+        Relation("governs", 3, "class")
 
 
 @pytest.mark.parametrize("url", ["cassandra://localhost/ks/kb", "https://example.org/kb"])
