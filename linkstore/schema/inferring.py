@@ -7,7 +7,7 @@ from typing import Protocol
 
 from langchain_core.documents import Document
 
-from linkstore.arguments import require_having
+from linkstore.arguments import require_list
 from linkstore.errors import SchemaError
 from linkstore.links import links_in
 from linkstore.schema.graph import TypedGraph
@@ -24,8 +24,8 @@ class Scanned(Protocol):
 
 def infer(source: Scanned | Iterable[Document], type_field: str = TYPE_FIELD) -> Schema:
     """Draft a schema from documents; see :meth:`~linkstore.schema.Schema.infer`."""
-    if isinstance(source, str) or not isinstance(source, Iterable):
-        require_having("scan", "a store, such as LinkStore.open('kb'), or a list of documents", source=source)
+    if not hasattr(source, "scan"):
+        require_list("documents, or a store", source=source)
     documents = source if isinstance(source, Iterable) else source.scan()
     graph = TypedGraph(type_field)
     for document in documents:
