@@ -124,7 +124,7 @@ def test_a_target_of_another_embedding_is_refused_before_anything_is_written(sou
 
 
 def test_a_batch_of_nothing_is_refused(source, target):
-    with pytest.raises(LinkStoreError, match="batch must be at least 1, not 0"):
+    with pytest.raises(LinkStoreError, match="batch must be an integer of at least 1, not 0"):
         migrate(source, target, batch=0)
 
 
