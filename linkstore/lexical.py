@@ -45,7 +45,7 @@ def terms(text: str) -> tuple[str, ...]:
     found = tuple(filterfalse(STOP_WORDS.__contains__, tokens(text)))
     if max(map(len, found), default=0) > LONGEST_WORD:
         found = tuple(word for word in found if len(word) <= LONGEST_WORD)
-    if text.isascii() and "'" not in text:
+    if "'" not in "".join(found):
         return found
     return tuple(word.removesuffix("'s").replace("'", "") if "'" in word else word for word in found)
 

@@ -11,12 +11,15 @@ from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import chain
+from operator import itemgetter
 from typing import Any, Final
 
 import xxhash
 
 from linkstore.display import amount
 from linkstore.extraction import LinkExtractor
+from linkstore.gc_pause import collections_rare
 from linkstore.ingest.claims import Refusals
 from linkstore.ingest.documents import Linkers, extractor_name
 from linkstore.ingest.handover import handed_over, looked_over, with_corpus
@@ -98,9 +101,10 @@ def index_source(
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
     check_store(store)
-    run = _Run.begun(store, source, name_of(source, name), links, dry_run=dry_run, jobs=jobs)
-    run.read(progress)
-    return run.concluded(prune=prune)
+    with collections_rare():
+        run = _Run.begun(store, source, name_of(source, name), links, dry_run=dry_run, jobs=jobs)
+        run.read(progress)
+        return run.concluded(prune=prune)
 
 
 def index_again(
@@ -112,9 +116,10 @@ def index_again(
     jobs: int | None = None,
 ) -> Summary:
     """Take up pages that are to be read once more, after :func:`index_source`; removes nothing."""
-    run = _Run.begun(store, source, name_of(source, name), links, dry_run=False, jobs=jobs)
-    run.read(None)
-    return run.ended([])
+    with collections_rare():
+        run = _Run.begun(store, source, name_of(source, name), links, dry_run=False, jobs=jobs)
+        run.read(None)
+        return run.ended([])
 
 
 def _why(summary: Summary) -> str:
@@ -364,9 +369,8 @@ class _Tally:
         self.updated += before
         self.added += not before
         self.chunks += len(page.documents)
-        self.links.update(
-            link["kind"] for document in page.documents for link in document.metadata[LINKS_KEY]
-        )
+        links = chain.from_iterable(document.metadata[LINKS_KEY] for document in page.documents)
+        self.links.update(map(itemgetter("kind"), links))
 
     def summary(self, store: PageStore | None, *, removed: int, unseen: tuple[str, ...]) -> Summary:
         """The summary; without a store nothing was written."""

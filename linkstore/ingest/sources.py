@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from posixpath import splitext
 from typing import Final
 
 from linkstore.arguments import path_of
@@ -59,7 +60,7 @@ class PageFile:
     @property
     def is_markdown(self) -> bool:
         """Whether it holds Markdown rather than HTML."""
-        return PurePosixPath(self.page).suffix.lower() in MARKDOWN_SUFFIXES
+        return splitext(self.page)[1].lower() in MARKDOWN_SUFFIXES  # asked often; a path object takes 5 µs
 
     def read(self, most: int) -> bytes:
         """Its content, of this many bytes at most: see :meth:`Folder.read`."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 import threading
+from dataclasses import replace
 
 import pytest
 from stores import backend, put, record, records, settled
 
-from linkstore.backends.base import Change
+from linkstore.backends.base import Change, Record
 from linkstore.backends.embedded.alone import alone
 from linkstore.backends.embedded.forks import FORKS
 from linkstore.errors import StoreFullError
+from linkstore.links import Link
 from linkstore.plans import Ids, Members, Plan, Reached, Resolve
 
 
@@ -89,6 +91,37 @@ def test_link_groups_of_a_change_that_was_rolled_back_are_forgotten_at_once(tmp_
     assert store.run(store.answer(group_of("hyperlink", "u300"))) == ["d300"]
     assert store.run(store.verify()).sound
     store.close()
+
+
+def test_two_that_write_in_turns_share_link_groups_though_each_knows_all_of_its_own(tmp_path) -> None:
+    """Each knows every link group when it writes first; what the other adds, it must look up."""
+
+    def tagged(number: int, *tags: str) -> Record:
+        links = tuple(Link.incoming(kind="k", tag=tag) for tag in tags)
+        return replace(record(number), links=links, metadata={"links": [link.to_dict() for link in links]})
+
+    first, second = backend(tmp_path / "kb"), backend(tmp_path / "kb")
+    first.run(first.write(Change(put=[tagged(0, "a", "b")])))
+    first.run(first.write(Change(put=[tagged(1, "a", "c")])))
+    second.run(second.write(Change(put=[tagged(2, "b", "d")])))
+    first.run(first.write(Change(put=[tagged(3, "d", "e", "a")])))
+    second.run(second.write(Change(put=[tagged(4, "e", "c", "f")])))
+    first.run(first.write(Change(put=[tagged(5, "f", "g", "b")])))
+    found = {tag: first.run(first.answer(group_of("k", tag))) for tag in "abcdefg"}
+    assert found == {
+        "a": ["d0", "d1", "d3"],
+        "b": ["d0", "d2", "d5"],
+        "c": ["d1", "d4"],
+        "d": ["d2", "d3"],
+        "e": ["d3", "d4"],
+        "f": ["d4", "d5"],
+        "g": ["d5"],
+    }
+    count = "SELECT count(*) FROM link_group"
+    assert first._database.read(lambda connection: connection.execute(count).get) == 7
+    assert first.run(first.verify()).sound
+    first.close()
+    second.close()
 
 
 def test_an_interrupt_on_entry_to_any_function_of_a_write_leaves_the_store_usable(tmp_path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections import Counter
 
@@ -205,6 +206,14 @@ def test_progress_hears_of_every_page(store, site):
     assert [done for done, _, _ in heard] == [1, 2, 3, 4, 5]
     assert {total for _, total, _ in heard} == {5}
     assert [name for _, _, name in heard] == [file.page for file in list_pages(Folder(site)).files]
+
+
+def test_the_garbage_collector_runs_rarely_during_a_run_and_as_before_afterwards(store):
+    before = gc.get_threshold()
+    heard = []
+    index_source(store, offering(("a",)), links=(), progress=lambda *_: heard.append(gc.get_threshold()[0]))
+    assert heard == [20_000]
+    assert gc.get_threshold() == before
 
 
 def test_pages_are_handed_over_in_batches(store, tmp_path):

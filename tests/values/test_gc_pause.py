@@ -11,15 +11,17 @@ import threading
 import pytest
 from interrupting import signals
 
-from linkstore.gc_pause import collection_paused
+from linkstore.gc_pause import collection_paused, collections_rare
 
 
 @pytest.fixture(autouse=True)
 def collected():
     """The collector is on before and after, whatever a test did."""
     assert gc.isenabled()
+    before = gc.get_threshold()
     yield
     gc.enable()
+    gc.set_threshold(*before)
 
 
 def test_it_is_off_inside_and_on_after() -> None:
@@ -77,3 +79,46 @@ def test_an_interrupt_anywhere_leaves_no_pause_behind() -> None:
             collection_paused(lambda: None)
             assert gc.isenabled()
     assert interrupts == 300
+
+
+def test_collections_are_rare_inside_and_as_before_afterwards() -> None:
+    gc.set_threshold(700, 9, 8)
+    with collections_rare():
+        with collections_rare():
+            assert gc.get_threshold() == (20_000, 9, 8)
+        assert gc.get_threshold() == (20_000, 9, 8)
+    assert gc.get_threshold() == (700, 9, 8)
+
+
+def test_they_are_as_before_after_an_error() -> None:
+    before = gc.get_threshold()
+    with pytest.raises(ZeroDivisionError), collections_rare():
+        raise ZeroDivisionError
+    assert gc.get_threshold() == before
+
+
+@pytest.mark.parametrize("own", [(0, 10, 10), (50_000, 10, 10)], ids=["none", "rarer"])
+def test_whoever_has_them_rarer_keeps_that(own) -> None:
+    gc.set_threshold(*own)
+    with collections_rare():
+        assert gc.get_threshold() == own
+    assert gc.get_threshold() == own
+
+
+def test_collections_stay_rare_until_the_last_of_two_threads_is_done() -> None:
+    before = gc.get_threshold()
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with collections_rare():
+            entered.set()
+            leave.wait(5)
+
+    thread = threading.Thread(target=hold)
+    with collections_rare():
+        thread.start()
+        assert entered.wait(5)
+    assert gc.get_threshold()[0] == 20_000
+    leave.set()
+    thread.join()
+    assert gc.get_threshold() == before

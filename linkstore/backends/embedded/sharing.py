@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import apsw
@@ -18,6 +19,7 @@ from linkstore.backends.embedded.recorded import decoding, settings_of
 from linkstore.backends.embedded.scopes import Scopes
 from linkstore.backends.embedded.snapshot import Snapshot, SnapshotFiles, snapshot_of
 from linkstore.backends.embedded.verdicts import Verdicts
+from linkstore.gc_pause import collection_paused
 
 FLOOR: Final = "floor"
 """The setting with the last change whose removals are no longer listed."""
@@ -114,7 +116,8 @@ class Shared:
         if held.mirror.change < min(floor, stamp.change):
             held = held.with_rows_of(empty(dimension))
         with decoding("documents and links"):
-            held = self._held = replace(held, mirror=advanced(held.mirror, connection, stamp))
+            mirror = collection_paused(partial(advanced, held.mirror, connection, stamp))
+            held = self._held = replace(held, mirror=mirror)
             if held.mirror.change == stamp.change and (
                 sparse(held.mirror) or held.mirror.epoch != stamp.epoch
             ):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import chain, count, islice, repeat
+from operator import attrgetter
 from typing import Any, Final
 
 import apsw
@@ -28,6 +29,7 @@ FIND_GROUPS: Final = (
     " ON kind = json_extract(wanted.value, '$[0]') AND tag = json_extract(wanted.value, '$[1]')"
 )
 _INSERT_LINKS: Final = "INSERT INTO link VALUES (?, ?, ?, ?, ?)"
+_KIND, _TAG, _DIRECTION, _LABEL, _WEIGHT = map(attrgetter, ("kind", "tag", "direction", "label", "weight"))
 _ABSENT: Final = (0, b"")
 _LINKS_AT_ONCE: Final = 64
 """Rows in one statement. Most are links, which take two thirds of the time of single statements."""
@@ -221,28 +223,37 @@ class ChangeWriter:
         self._last_key += len(changed)
 
     def _put_links(self, keys: Sequence[int], linked: Sequence[tuple[Link, ...]]) -> None:
-        groups = self._group_keys({(link.kind, link.tag): None for own in linked for link in own})
-        rows = [
-            (key, groups[link.kind, link.tag], link.direction, link.label, link.weight)
-            for key, own in zip(keys, linked, strict=True)
-            for link in own
-        ]
-        whole = len(rows) - len(rows) % _LINKS_AT_ONCE
-        self._connection.executemany(
-            _INSERT_LINKS + ", (?, ?, ?, ?, ?)" * (_LINKS_AT_ONCE - 1),
-            (
-                tuple(chain.from_iterable(rows[at : at + _LINKS_AT_ONCE]))
-                for at in range(0, whole, _LINKS_AT_ONCE)
-            ),
-        )
-        self._connection.executemany(_INSERT_LINKS, rows[whole:])
+        links = list(chain.from_iterable(linked))
+        documents = chain.from_iterable(map(repeat, keys, map(len, linked)))
+        groups = self._group_keys(list(zip(map(_KIND, links), map(_TAG, links), strict=True)))
+        others = (map(field, links) for field in (_DIRECTION, _LABEL, _WEIGHT))
+        values = chain.from_iterable(zip(documents, groups, *others, strict=True))
+        whole, rest = divmod(len(links), _LINKS_AT_ONCE)
+        self._insert_links(values, _LINKS_AT_ONCE, whole)
+        self._insert_links(values, 1, rest)
 
-    def _group_keys(self, wanted: Collection[tuple[str, str]]) -> dict[tuple[str, str], int]:
-        """Keys of link groups, by kind and tag; inserts new link groups."""
-        before = self._groups.at(self.epoch)
-        known = {pair: key for pair in wanted if (key := before.get(pair)) is not None}
-        missing = [pair for pair in wanted if pair not in known]
-        if missing and self._last_group:
+    def _insert_links(self, values: Iterator[Any], rows: int, times: int) -> None:
+        """Insert links from the values of their columns, this many rows at once."""
+        statement = _INSERT_LINKS + ", (?, ?, ?, ?, ?)" * (rows - 1)
+        self._connection.executemany(statement, (tuple(islice(values, 5 * rows)) for _ in range(times)))
+
+    def _group_keys(self, wanted: Sequence[tuple[str, str]]) -> list[int]:
+        """The key of each link group, given by kind and tag; inserts new link groups."""
+        known = self._groups.at(self.epoch)
+        found = list(map(known.get, wanted))
+        missing = {pair: None for pair, key in zip(wanted, found, strict=True) if key is None}
+        if missing:
+            self._learn(list(missing), all_known=len(known) == self._last_group)
+        return [self.learned[pair] if key is None else key for pair, key in zip(wanted, found, strict=True)]
+
+    def _learn(self, missing: list[tuple[str, str]], *, all_known: bool) -> None:
+        """Find the keys of link groups that are not in the cache; insert those that are new.
+
+        Args:
+            missing: Each once.
+            all_known: Whether the cache has all link groups of the table, so that all of these are new.
+        """
+        if not all_known:
             rows = rows_of(self._connection, FIND_GROUPS, (orjson.dumps(missing).decode(),))
             self.learned.update({(kind, tag): key for kind, tag, key in rows})
             missing = [pair for pair in missing if pair not in self.learned]
@@ -251,8 +262,6 @@ class ChangeWriter:
         self._connection.executemany(_INSERT_GROUP, [(key, *pair) for pair, key in made.items()])
         self.learned.update(made)
         self._last_group += len(made)
-        known.update(self.learned)
-        return known
 
     def _pages(self, put: Sequence[PageEntry], remove: Sequence[tuple[str, str]]) -> None:
         self._connection.executemany("DELETE FROM page WHERE source = ? AND url = ?", list(remove))
