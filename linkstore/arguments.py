@@ -1,4 +1,4 @@
-"""Checks of arguments: one of a wrong type is refused where it is given, not where it is first used."""
+"""Checks of the types and ranges of arguments, where they are given and not where they are first used."""
 
 from __future__ import annotations
 
@@ -37,10 +37,17 @@ def require(kind: type | tuple[type, ...], what: str, /, **arguments: object) ->
 
 
 def require_having(method: str, what: str, /, **arguments: object) -> None:
-    """Raise unless every argument is an object with a method; a class is none, a function has ``__call__``.
+    """Raise unless every argument is an object that has a method.
+
+    A class has the methods of its objects, so it is refused, except where it is to be called itself.
+
+    Args:
+        method: Its name; ``"__call__"`` for functions and classes that are called.
+        what: What to pass, as the message says it.
+        arguments: By their names.
 
     Raises:
-        ArgumentError: If one has not; the message names it.
+        ArgumentError: If one does not have the method; the message names it.
     """
     for name, value in arguments.items():
         if not callable(getattr(value, method, None)) or (isinstance(value, type) and method != "__call__"):
@@ -48,7 +55,7 @@ def require_having(method: str, what: str, /, **arguments: object) -> None:
 
 
 def require_list(what: str, /, **arguments: object) -> None:
-    """Raise unless every argument can be iterated over, and is not a string, whose letters would be taken.
+    """Raise unless every argument can be iterated over; strings are refused, since they give their letters.
 
     Args:
         what: What it is a list of, such as ``"names"``.
@@ -95,10 +102,10 @@ def require_within(low: float, high: float, /, **settings: float) -> None:
 
 
 def require_model(method: str, model: object) -> None:
-    """Raise unless this is a model of LangChain with a method; the name of a model is not one.
+    """Raise unless this is a model of LangChain that has a method; the name of a model is refused.
 
     Raises:
-        ArgumentError: If it is not.
+        ArgumentError: If it is not such a model.
     """
     require_having(
         method, "a model of LangChain, such as init_chat_model('openai:gpt-4.1-mini')", model=model
@@ -109,7 +116,7 @@ def path_of(name: str, value: object) -> Path:
     """An argument as a path.
 
     Raises:
-        ArgumentError: If it is none; an empty string is none, which is often a variable that was not set.
+        ArgumentError: If it is not a path, or is an empty string, as from a variable that was not set.
     """
     if not isinstance(value, str | os.PathLike) or not os.fspath(value):
         raise ArgumentError(_refusal(name, "the path of a file or folder", value))

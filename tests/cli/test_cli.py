@@ -252,7 +252,7 @@ def test_an_error_is_one_line_with_a_fixed_exit_code(store, words, code, says):
 
 
 @pytest.mark.parametrize("command", ["links", "delete"])
-def test_a_store_that_never_had_a_document_has_none_of_any_name(command, tmp_path):
+def test_a_name_is_not_found_in_a_store_that_never_had_a_document(command, tmp_path):
     LinkStore.open(tmp_path / "empty").close()
     code, out, err = linkstore(command, "tower", "--store", str(tmp_path / "empty"))
 

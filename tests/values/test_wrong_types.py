@@ -349,8 +349,8 @@ def test_a_memory_refuses_what_it_cannot_use_and_stores_nothing(store, name) -> 
         assert memory.turns("s") == []
 
 
-def test_an_empty_user_is_not_taken_for_nobody(store) -> None:
-    """The group of sessions of no user would be forgotten."""
+def test_an_empty_user_is_refused(store) -> None:
+    """It would forget the sessions that have no user."""
     with ConversationMemory(store) as memory:
         memory.add("s", "hello")
         with pytest.raises(DocumentError, match="user_id must be a string of 1 to 500 characters"):
@@ -358,7 +358,7 @@ def test_an_empty_user_is_not_taken_for_nobody(store) -> None:
         assert len(memory.turns("s")) == 1
 
 
-def test_a_namespace_is_no_string_and_a_value_is_a_dict(store) -> None:
+def test_a_string_is_refused_as_a_namespace_and_as_a_value(store) -> None:
     items = GraphStore(store)
     for call in (lambda: items.put("users", "k", {}), lambda: items.search("users")):
         with pytest.raises(ArgumentError, match="namespace must be a list of labels, not 'users'"):
@@ -368,7 +368,7 @@ def test_a_namespace_is_no_string_and_a_value_is_a_dict(store) -> None:
     assert store.count() == 2
 
 
-def test_types_that_are_no_list_are_named_with_their_relation() -> None:
+def test_wrong_types_of_a_relation_are_refused_with_its_kind() -> None:
     with pytest.raises(SchemaError, match="governs: name one type or several, not 3"):
         Relation("governs", 3, "class")
 
@@ -381,7 +381,7 @@ def test_a_url_is_not_taken_for_a_folder(url, tmp_path, monkeypatch) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_values_of_subclasses_and_other_objects_with_the_methods_are_taken() -> None:
+def test_subclasses_and_other_objects_with_the_methods_are_accepted() -> None:
     class Text(str):
         __slots__ = ()
 
@@ -406,7 +406,7 @@ def test_values_of_subclasses_and_other_objects_with_the_methods_are_taken() -> 
         lambda: path_of("one", None),
     ],
 )
-def test_what_is_refused_is_a_type_error_too(refused) -> None:
+def test_an_argument_error_is_also_a_type_error(refused) -> None:
     with pytest.raises(TypeError, match=r"^one must be ") as error:
         refused()
     assert isinstance(error.value, LinkStoreError)
