@@ -129,3 +129,12 @@ def test_a_file_is_read_up_to_its_limit(folder):
     with pytest.raises(UnreadablePageError, match="24 bytes, more than the 5 allowed"):
         found.read("a.html", 5)
     assert found.head("a.html", 4) == b"<h1>"
+
+
+def test_a_file_that_grows_while_it_is_read_is_read_up_to_its_limit(folder, monkeypatch):
+    whole, fstat = (folder / "a.html").read_bytes(), os.fstat
+    monkeypatch.setattr(os, "fstat", lambda file: os.stat_result((*fstat(file)[:6], 3, *fstat(file)[7:])))
+    found = Folder(folder)
+    assert found.read("a.html", len(whole)) == whole
+    with pytest.raises(UnreadablePageError, match="6 bytes, more than the 5 allowed"):
+        found.read("a.html", 5)
