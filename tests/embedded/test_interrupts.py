@@ -76,8 +76,8 @@ def test_cancelled_tasks(tmp_path, seed) -> None:
 
 def interrupted(chance: random.Random, work) -> bool:
     """Whether the timer's signal came while ``work`` was done, again and again."""
-    signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.0001, 0.003))
     try:
+        signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.0001, 0.003))  # may come before it returns
         for _ in range(10_000):
             work()
     except KeyboardInterrupt:
