@@ -22,18 +22,15 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Literal
-from urllib.parse import quote, unquote_to_bytes, urljoin, urlsplit, urlunsplit
+from urllib.parse import quote, unquote_to_bytes, urljoin
 
+from linkstore.canonical import SCHEMES as SCHEMES
+from linkstore.canonical import canonical_url
 from linkstore.errors import LinkError
 from linkstore.letters import readable_url
 from linkstore.links import MAX_TAG_BYTES
 from linkstore.text import without_surrogates
 
-SCHEMES: Final = frozenset({"http", "https", "ftp", "file"})
-"""Schemes with pages behind them; every other, such as ``mailto:``, is skipped."""
-
-_DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ftp": 21}
-_LONGEST_HOST: Final = 253
 _NO_BASE: Final = "http://site.invalid/"
 _CACHED_URLS: Final = 65_536
 _CACHED_PAGES: Final = 1024
@@ -50,11 +47,7 @@ _UNSAFE_IN_FRAGMENT: Final = re.compile(
     r'[\x00-\x20"#%<>\\^`{|}\x7f-\x9f\s\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]'
 )
 _ABSOLUTE: Final = re.compile(r"\s*[a-z][a-z0-9+.-]*:", re.IGNORECASE | re.ASCII)
-_NOT_IN_HOSTS: Final = re.compile(r'[\x00-\x20"#%/<>?@\\^`{|}\x7f-\xa0]')
 _FROM_ROOT: Final = re.compile(r"[/\\](?![/\\])")
-_MORE_SLASHES: Final = re.compile(r"^(https?:)/{3,}", re.IGNORECASE)
-"""Browsers take any number of slashes for two."""
-_STRAY_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NOT_IN_URLS: Final = re.compile(r"[\t\r\n]")
 
 
@@ -297,50 +290,10 @@ def _any_url(url: str, base: str, policy: UrlPolicy) -> str | None:
         joined = join_url(base, url.replace("\\", "/")) if base else url
         if _NORMAL.fullmatch(joined):
             return _under_policy(joined, policy)
-        canonical = _canonical(joined)
+        canonical = canonical_url(joined)
         return None if canonical is None else _under_policy(canonical, policy)
     except ValueError:
         return None
-
-
-def _canonical(url: str) -> str | None:
-    parts = urlsplit(_MORE_SLASHES.sub(r"\1//", url))
-    host = parts.hostname or ""
-    if parts.scheme not in SCHEMES:
-        return None
-    if not host.isascii():
-        host = _punycode(host)
-    if not host and parts.scheme != "file":
-        return None
-    authority = f"[{host}]" if ":" in host else host
-    if parts.port not in (None, _DEFAULT_PORTS.get(parts.scheme)):
-        authority += f":{parts.port}"
-    # A percent sign that encodes nothing could do so once what follows it is decoded; and w3lib treats
-    # what follows a semicolon unlike the rest of the path.
-    path = _STRAY_PERCENT.sub("%25", parts.path).replace(";", "%3B")
-    from w3lib.url import canonicalize_url  # late: it imports an HTTP client, which takes 20 ms
-
-    canonical: str = canonicalize_url(urlunsplit((parts.scheme, authority, path, parts.query, "")))
-    host = canonical.split("/", 3)[2]
-    if not host:  # of a file: with more slashes, it would be read as having a host
-        canonical = f"file:///{canonical[7:].lstrip('/')}"
-    return canonical if not _NOT_IN_HOSTS.search(host) and (host or parts.scheme == "file") else None
-
-
-def _punycode(host: str) -> str:
-    """A host name in ASCII, as browsers write it: ``faß.example`` is not ``fass.example``.
-
-    By UTS #46, not transitional; which characters registries allow is not checked.
-
-    Raises:
-        ValueError: If it is not the name of a host.
-    """
-    if len(host) > _LONGEST_HOST:
-        raise ValueError("a host name has 253 characters at most")
-    import idna
-
-    labels = idna.uts46_remap(host, std3_rules=False, transitional=False).split(".")
-    return ".".join(one if one.isascii() else f"xn--{one.encode('punycode').decode()}" for one in labels)
 
 
 def _under_policy(url: str, policy: UrlPolicy) -> str:

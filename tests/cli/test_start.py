@@ -54,6 +54,7 @@ ROOMS = {
     "arguments",
     "arrays",
     "backends",
+    "canonical",
     "cores",
     "cli",
     "display",

@@ -16,6 +16,7 @@ FLOORS = (
         "_version",
         "arguments",
         "arrays",
+        "canonical",
         "cores",
         "display",
         "freshpython",
