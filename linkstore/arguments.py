@@ -33,7 +33,7 @@ def require(kind: type | tuple[type, ...], what: str, /, **arguments: object) ->
     """
     for name, value in arguments.items():
         if not isinstance(value, kind):
-            raise ArgumentError(_refusal(name, what, value))
+            raise refusal(name, what, value)
 
 
 def require_having(method: str, what: str, /, **arguments: object) -> None:
@@ -51,7 +51,7 @@ def require_having(method: str, what: str, /, **arguments: object) -> None:
     """
     for name, value in arguments.items():
         if not callable(getattr(value, method, None)) or (isinstance(value, type) and method != "__call__"):
-            raise ArgumentError(_refusal(name, what, value))
+            raise refusal(name, what, value)
 
 
 def require_list(what: str, /, **arguments: object) -> None:
@@ -66,7 +66,7 @@ def require_list(what: str, /, **arguments: object) -> None:
     """
     for name, value in arguments.items():
         if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
-            raise ArgumentError(_refusal(name, f"a list of {what}", value))
+            raise refusal(name, f"a list of {what}", value)
 
 
 def quoted(value: object) -> str:
@@ -119,9 +119,10 @@ def path_of(name: str, value: object) -> Path:
         ArgumentError: If it is not a path, or is an empty string, as from a variable that was not set.
     """
     if not isinstance(value, str | os.PathLike) or not os.fspath(value):
-        raise ArgumentError(_refusal(name, "the path of a file or folder", value))
+        raise refusal(name, "the path of a file or folder", value)
     return Path(os.fsdecode(value))
 
 
-def _refusal(name: str, what: str, value: object) -> str:
-    return f"{name} must be {what}, not {quoted(value)[:_SHOWN]}"
+def refusal(name: str, what: str, value: object) -> ArgumentError:
+    """The exception for an argument; ``what`` says what to pass, as in :func:`require`."""
+    return ArgumentError(f"{name} must be {what}, not {quoted(value)[:_SHOWN]}")

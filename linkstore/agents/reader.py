@@ -58,10 +58,10 @@ class GraphReader(Runnable[str | None, Answer]):
         self._limit = _NODES_PER_CALL * budget.steps + _SLACK
 
     def invoke(self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any) -> Answer:
-        """Answer a question, or go on with a reading that was interrupted.
+        """Answer a question, or continue a reading that was interrupted.
 
         Args:
-            input: The question; None to go on where the thread of ``config`` stopped.
+            input: The question; None to continue where the thread of ``config`` stopped.
             config: With ``{"configurable": {"thread_id": ...}}`` if there is a checkpointer.
             kwargs: Of the graph, such as ``interrupt_before="*"``; the answer is then not at its end.
 

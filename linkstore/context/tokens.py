@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import xxhash
 
-from linkstore.errors import ArgumentError
+from linkstore.arguments import refusal
 from linkstore.text import without_surrogates
 
 Tokenizer = Any
@@ -75,9 +75,7 @@ def counter_of(tokenizer: Tokenizer | None) -> TokenCounter:
         return TokenCounter(name, _one_by_one(lambda text: len(tokenizer.encode(text))))
     if callable(tokenizer):
         return TokenCounter(getattr(tokenizer, "__name__", name), _one_by_one(tokenizer))
-    raise ArgumentError(
-        f"tokenizer must be a function of a text, a tokenizer or a chat model, not {repr(tokenizer)[:200]}"
-    )
+    raise refusal("tokenizer", "a function of a text, a tokenizer or a chat model", tokenizer)
 
 
 @cache

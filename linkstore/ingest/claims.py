@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal, get_args
 
-from linkstore.errors import ArgumentError
+from linkstore.arguments import refusal
 from linkstore.ingest.source import BadInput
 from linkstore.urls import normalize_url
 
@@ -62,7 +62,7 @@ class Claims:
 
     def __init__(self, policy: ClaimPolicy, urls: Iterable[str] | None = ()) -> None:
         if policy not in get_args(ClaimPolicy):
-            raise ArgumentError(f"claims must be one of {', '.join(get_args(ClaimPolicy))}, not {policy!r}")
+            raise refusal("claims", f"one of {', '.join(get_args(ClaimPolicy))}", policy)
         self.policy: Final = policy
         self._own = None if urls is None else frozenset(filter(None, map(origin, urls)))
         self._refusals = Refusals()

@@ -51,6 +51,7 @@ _REMOVED_AT_ONCE: Final = 512
 _LOG: Final = logging.getLogger("linkstore.ingest")
 
 
+@collections_rare()
 def index_source(
     store: PageStore,
     source: Source,
@@ -101,12 +102,12 @@ def index_source(
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
     check_store(store)
-    with collections_rare():
-        run = _Run.begun(store, source, name_of(source, name), links, dry_run=dry_run, jobs=jobs)
-        run.read(progress)
-        return run.concluded(prune=prune)
+    run = _Run.begun(store, source, name_of(source, name), links, dry_run=dry_run, jobs=jobs)
+    run.read(progress)
+    return run.concluded(prune=prune)
 
 
+@collections_rare()
 def index_again(
     store: PageStore,
     source: Source,
@@ -116,10 +117,9 @@ def index_again(
     jobs: int | None = None,
 ) -> Summary:
     """Take up pages that are to be read once more, after :func:`index_source`; removes nothing."""
-    with collections_rare():
-        run = _Run.begun(store, source, name_of(source, name), links, dry_run=False, jobs=jobs)
-        run.read(None)
-        return run.ended([])
+    run = _Run.begun(store, source, name_of(source, name), links, dry_run=False, jobs=jobs)
+    run.read(None)
+    return run.ended([])
 
 
 def _why(summary: Summary) -> str:

@@ -2,7 +2,7 @@
 
 Numbers with stops have the day first: "5.6.2024" is in June. With slashes or hyphens people write the day or
 the month first. Both readings count if both are dates: "5/6/2024" is 5 June or 6 May, "25/6/2024" is 25 June.
-Numbers with the year first go on with the month.
+If the year comes first, the month follows it.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def finished(parts: Parts, among: Collection[str] | None = None) -> Operation[fr
     chosen = [one for one in begun if among is None or one.id in among]
     if chosen:
         yield from _carried_out(parts, chosen, vector)
-    return frozenset(one.id for one in begun if one not in chosen)
+    return frozenset(one.id for one in begun) - {one.id for one in chosen}
 
 
 def _begun(parts: Parts, what: Forgettable, vector: Floats) -> Operation[list[Unfinished]]:
