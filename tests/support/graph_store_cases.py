@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -153,18 +155,8 @@ class GraphStoreCases:
             some = chance.sample(addresses, chance.choice([1, 3, 150]))
             graph.batch([_random_put(chance, *address) for address in some])
             clock.forward(seconds=chance.choice([0, 0, 0.3, 2, 50, -3]))
-            found = graph.batch([GetOp(*address, refresh_ttl=False) for address in addresses])
-            items = sorted(filter(None, found), key=lambda one: (one.created_at, *one.namespace, one.key))
-            for prefix in [(), ("a",), ("a", "b"), ("d",)]:
-                filter_, limit, offset = (
-                    chance.choice(few) for few in ([None, {"n": 1}], [0, 1, 10, 1000], [0, 7, 100, 400])
-                )
-                wanted = [one for one in items if one.namespace[: len(prefix)] == prefix]
-                wanted = [one for one in wanted if filter_ is None or one.value["n"] == 1]
-                page = graph.search(prefix, filter=filter_, limit=limit, offset=offset, refresh_ttl=False)
-                assert [(one.namespace, one.key, one.value) for one in page] == [
-                    (one.namespace, one.key, one.value) for one in wanted[offset : offset + limit]
-                ]
+            with clock.stopped():  # nothing expires between the items and their pages
+                _assert_pages_of_all(graph, addresses, chance)
 
     def test_a_list_reads_the_items_of_its_page_and_no_others(self, graph, clock, read):
         for batch in range(4):
@@ -438,17 +430,43 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._ahead = timedelta(0)
+        self._stands: datetime | None = None
         real = batching.datetime
 
         class Shifted:
             @staticmethod
             def now(zone: Any) -> Any:
-                return real.now(zone) + self._ahead
+                return self._stands or real.now(zone) + self._ahead
 
         monkeypatch.setattr(batching, "datetime", Shifted)
 
     def forward(self, **by: float) -> None:
         self._ahead += timedelta(**by)
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """The time stands still: what comes first does not expire before what comes last."""
+        self._stands = batching.datetime.now(UTC)
+        try:
+            yield
+        finally:
+            self._stands = None
+
+
+def _assert_pages_of_all(graph: GraphStore, addresses: list[Any], chance: random.Random) -> None:
+    """Pages are slices of the items that are read one by one."""
+    found = graph.batch([GetOp(*address, refresh_ttl=False) for address in addresses])
+    items = sorted(filter(None, found), key=lambda one: (one.created_at, *one.namespace, one.key))
+    for prefix in [(), ("a",), ("a", "b"), ("d",)]:
+        filter_, limit, offset = (
+            chance.choice(few) for few in ([None, {"n": 1}], [0, 1, 10, 1000], [0, 7, 100, 400])
+        )
+        wanted = [one for one in items if one.namespace[: len(prefix)] == prefix]
+        wanted = [one for one in wanted if filter_ is None or one.value["n"] == 1]
+        page = graph.search(prefix, filter=filter_, limit=limit, offset=offset, refresh_ttl=False)
+        assert [(one.namespace, one.key, one.value) for one in page] == [
+            (one.namespace, one.key, one.value) for one in wanted[offset : offset + limit]
+        ]
 
 
 def _random_put(chance: random.Random, namespace: tuple[str, ...], key: str) -> PutOp:
