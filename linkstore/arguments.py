@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -13,6 +14,10 @@ _SHOWN: Final = 200
 """Characters of a value that a message quotes."""
 MOST: Final = 2**31 - 1
 """Upper limit of integer settings."""
+NESTED: Final = 100
+"""How many levels of lists and dicts metadata, the data of links and filters may have."""
+_MAPPING: Final = (dict, Mapping)  # the first is tested quickly
+_NESTING: Final = (dict, list, tuple, set, frozenset, Mapping)
 
 
 def given(**arguments: T | None) -> dict[str, T]:
@@ -70,11 +75,27 @@ def require_list(what: str, /, **arguments: object) -> None:
 
 
 def quoted(value: object) -> str:
-    """A setting as a message quotes it; Python does not spell out integers of more than 4,300 digits."""
+    """A value as a message quotes it; Python spells out no integers of 4,301 digits and no deep nesting."""
     try:
         return repr(value)
     except ValueError:
         return "an integer of too many digits"
+    except RecursionError:
+        return "a value that is nested too deeply to show"
+
+
+def is_too_deep(value: object) -> bool:
+    """Whether lists and dicts are nested in more than :data:`NESTED` levels.
+
+    It is asked once where values come in, and looks at them level by level, so that all else may recurse.
+    """
+    level = [value]
+    for _ in range(NESTED + 1):
+        held = [one for one in level if isinstance(one, _NESTING)]
+        if not held:
+            return False
+        level = [item for one in held for item in (one.values() if isinstance(one, _MAPPING) else one)]
+    return True
 
 
 def require_at_least(least: int, /, **settings: int) -> None:

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 import orjson
 
+from linkstore.arguments import NESTED, is_too_deep, quoted
 from linkstore.errors import FilterError
 
 Test = Callable[[Mapping[str, Any]], bool]
@@ -81,14 +82,16 @@ def parse_filter(filter: Filter | Condition | None) -> Condition:
         filter: A dict in the language of this module; None or an empty dict matches every document.
 
     Raises:
-        FilterError: If an operator is unknown or a value cannot be compared.
+        FilterError: If an operator is unknown, a value cannot be compared, or it is nested too deeply.
     """
     if filter is None:
         return EVERYTHING
     if isinstance(filter, Condition):
         return filter
     if not isinstance(filter, Mapping):
-        raise FilterError(f"a filter must be a dict such as {{'lang': 'en'}}, not {filter!r}")
+        raise FilterError(f"a filter must be a dict such as {{'lang': 'en'}}, not {quoted(filter)}")
+    if is_too_deep(filter):
+        raise FilterError(f"a filter may have {NESTED} levels of lists and dicts; this one has more")
     if not filter:
         return EVERYTHING
     key = _canonical(filter)

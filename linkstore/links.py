@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from langchain_core.documents import Document
 
+from linkstore.arguments import quoted, require
 from linkstore.errors import LinkError
 from linkstore.linkfields import MAX_TAG_BYTES as MAX_TAG_BYTES
 from linkstore.linkfields import are_ordinary, problem_of
@@ -138,6 +139,7 @@ class Link:
 
         Raises:
             LinkError: If a field is missing, unknown or invalid.
+            ArgumentError: If it is not a dict.
         """
         try:
             if len(data) == 3:
@@ -147,7 +149,8 @@ class Link:
             return _read_quickly(data) or cls(**data)
         except KeyError as error:
             raise LinkError(f"invalid link {_shown(data)}: the field {error} is missing") from error
-        except TypeError as error:
+        except (TypeError, AttributeError) as error:
+            require(Mapping, "a dict with kind, tag and direction", data=data)
             raise LinkError(f"invalid link {_shown(data)}: {error}") from error
 
 
@@ -214,7 +217,9 @@ def get_links(document: Document) -> tuple[Link, ...]:
 
     Raises:
         LinkError: If a link is invalid; the message names the document and the link.
+        ArgumentError: If it is not a document.
     """
+    require(Document, "a Document of LangChain", document=document)
     return links_in(document.metadata, document.id)
 
 
@@ -258,6 +263,7 @@ def add_links(document: Document, *links: AnyLink | Iterable[AnyLink]) -> None:
 
 def copy_with_links(document: Document, *links: AnyLink | Iterable[AnyLink]) -> Document:
     """A copy of the document with links added; the original is unchanged."""
+    require(Document, "a Document of LangChain", document=document)
     copy = document.model_copy(update={"metadata": dict(document.metadata)})
     add_links(copy, *links)
     return copy
@@ -265,6 +271,7 @@ def copy_with_links(document: Document, *links: AnyLink | Iterable[AnyLink]) -> 
 
 def without_links(document: Document) -> Document:
     """A copy of the document whose metadata has no links; the document itself if there are none."""
+    require(Document, "a Document of LangChain", document=document)
     if LINKS_KEY not in document.metadata:
         return document
     kept = {name: value for name, value in document.metadata.items() if name != LINKS_KEY}
@@ -344,7 +351,7 @@ def _naming(document: Document, error: LinkError) -> str:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    text = quoted(value)
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 

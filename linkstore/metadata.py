@@ -7,15 +7,13 @@ import uuid
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import PurePath
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import orjson
 
+from linkstore.arguments import NESTED, is_too_deep, quoted
 from linkstore.errors import DocumentError
-
-_DEEPEST: Final = 200
-"""Levels of lists and dicts that are looked into; orjson refuses deeper ones."""
 
 
 def stored_metadata(metadata: Mapping[str, Any], id: str) -> Mapping[str, Any]:
@@ -42,8 +40,14 @@ def as_json(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """A JSON object as it is stored, by the rules of :func:`stored_metadata`; itself if it is plain.
 
     Raises:
-        ValueError: For the first key whose value has no such form; the message begins with ``['key']``.
+        ValueError: For the first key whose value has no such form, or is nested too deeply; the message
+            begins with ``['key']``.
     """
+    if is_too_deep(fields):
+        key = next(key for key, value in fields.items() if is_too_deep([value]))
+        raise ValueError(
+            f"[{key!r}] has more than {NESTED} levels of lists and dicts; store it flat, or as a string"
+        )
     if _is_plain(fields):
         return fields
     converted = {key: _plain(value) for key, value in fields.items()}
@@ -61,7 +65,7 @@ def json_copy(data: object) -> dict[str, Any]:
         ValueError: If it is none; the message follows the name of what was given.
     """
     if not isinstance(data, Mapping):
-        raise ValueError(f" must be a dict with string keys or None, not {data!r}")  # noqa: TRY004
+        raise ValueError(f" must be a dict with string keys or None, not {quoted(data)}")  # noqa: TRY004
     copy: dict[str, Any] = orjson.loads(orjson.dumps(as_json(data)))
     return copy
 
@@ -87,13 +91,11 @@ def _problem(key: object, value: Any) -> str | None:
     return None
 
 
-def _plain(value: Any, level: int = 0) -> Any:
+def _plain(value: Any) -> Any:
     """The value in plain JSON where there is a usual form; any other as it is."""
-    if level > _DEEPEST:
-        return value
     match value:
         case Enum():
-            return _plain(value.value, level + 1)
+            return _plain(value.value)
         case dt.date() | dt.time():
             return value.isoformat()
         case uuid.UUID() | PurePath() | np.datetime64():
@@ -101,11 +103,11 @@ def _plain(value: Any, level: int = 0) -> Any:
         case np.generic():
             return value.item()
         case list() | tuple():
-            return [_plain(item, level + 1) for item in value]
+            return [_plain(item) for item in value]
         case set() | frozenset():
-            return sorted((_plain(item, level + 1) for item in value), key=_order)
+            return sorted((_plain(item) for item in value), key=_order)
         case Mapping():
-            return {key: _plain(item, level + 1) for key, item in value.items()}
+            return {key: _plain(item) for key, item in value.items()}
     return value
 
 

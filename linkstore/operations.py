@@ -21,7 +21,7 @@ from linkstore.backends.base import Backend, Change, Manifest, PageEntry, Record
 from linkstore.errors import DocumentError, EmbeddingError, LinkError, SourceConflictError
 from linkstore.gc_pause import collection_paused
 from linkstore.hits import Hits
-from linkstore.ids import check_id, is_storable
+from linkstore.ids import check_id, is_storable, storable
 from linkstore.links import LINKS_KEY, Link, links_in, merge_links
 from linkstore.metadata import stored_metadata
 from linkstore.observing import counting_reached
@@ -192,6 +192,7 @@ def remove_pages(backend: Backend, source: str, urls: Sequence[str]) -> Operatio
 
 def delete(backend: Backend, ids: Sequence[str]) -> Operation[Written]:
     """Remove documents; mark their pages so that the next run of the source restores them."""
+    ids = storable("ids", ids)
     pages: list[str] = yield from answer(backend, _pages_of(tuple(ids)))
     entries: list[PageEntry] = (yield Engine(backend.pages(None, pages))) if pages else []
     gone = frozenset(ids)
@@ -200,7 +201,7 @@ def delete(backend: Backend, ids: Sequence[str]) -> Operation[Written]:
         for entry in entries
         if not gone.isdisjoint(entry.ids)
     ]
-    return (yield Engine(backend.write(Change(remove=list(ids), put_pages=marked))))  # type: ignore[no-any-return]
+    return (yield Engine(backend.write(Change(remove=ids, put_pages=marked))))  # type: ignore[no-any-return]
 
 
 def _pages_of(ids: tuple[str, ...]) -> Plan[list[str]]:
@@ -213,7 +214,7 @@ def _pages_of(ids: tuple[str, ...]) -> Plan[list[str]]:
 
 def delete_pages(backend: Backend, urls: Sequence[str]) -> Operation[Written]:
     """Remove pages of any source, with their documents, in one change."""
-    gone: list[PageEntry] = yield Engine(backend.pages(None, urls))
+    gone: list[PageEntry] = yield Engine(backend.pages(None, storable("urls", urls)))
     change = Change(
         remove=[id for entry in gone for id in entry.ids],
         remove_pages=[(entry.source, entry.url) for entry in gone],
@@ -232,7 +233,7 @@ def replace_links(
     require_list("kinds", kinds=kinds)
     require(Mapping, "a dict of links by the ids of documents", links=links)
     wanted = frozenset(kinds)
-    merged = {id: merge_links(listed) for id, listed in links.items() if is_storable(id)}
+    merged = {id: merge_links(links[id]) for id in storable("ids", links)}
     for id, listed in merged.items():
         for link in listed:
             if link.kind not in wanted:
@@ -248,24 +249,28 @@ def touch(backend: Backend, ids: Sequence[str], at: datetime | None) -> Operatio
     """Record when documents were last accessed; how many of them there are.
 
     Raises:
-        DocumentError: If ``at`` has no time zone, or lies before 1970.
+        DocumentError: If ``at`` has no time zone, or lies before 1970 or in the future.
     """
-    require_list("ids", ids=ids)
     require(datetime, "a datetime", **given(at=at))
-    moment = datetime.now(UTC) if at is None else at
+    now = datetime.now(UTC)
+    moment = now if at is None else at
     if moment.tzinfo is None:
         raise DocumentError(f"the time of an access needs a time zone: {moment!r}; use datetime.now(UTC)")
     micros = (moment - _EPOCH) // timedelta(microseconds=1)
     if micros < 0:
         raise DocumentError(f"the time of an access must not lie before 1970: {moment!r}")
-    times = dict.fromkeys(filter(is_storable, ids), micros)
+    if moment > now + _AHEAD:
+        raise DocumentError(
+            f"the time of an access must not lie in the future: {moment!r}, and it is {now!r}; the latest"
+            " access stays, so this one would hide those to come"
+        )
+    times = dict.fromkeys(storable("ids", ids), micros)
     return (yield Engine(backend.touch(times)))  # type: ignore[no-any-return]
 
 
 def accessed(backend: Backend, ids: Sequence[str]) -> Operation[dict[str, datetime]]:
     """When documents were last accessed, of those for which it is recorded."""
-    require_list("ids", ids=ids)
-    asked = list(dict.fromkeys(filter(is_storable, ids)))
+    asked = list(dict.fromkeys(storable("ids", ids)))
     times: dict[str, int] = yield Engine(backend.accessed(asked))
     return {id: _EPOCH + timedelta(microseconds=times[id]) for id in asked if id in times}
 
@@ -343,8 +348,14 @@ def _embedded(
     vectors = unit_vectors(given, manifest.dimension, [draft.id for draft in drafts])
     _check_count(vectors, drafts)
     if manifest.dimension is None:
-        claimed = yield Engine(backend.claim(Manifest(embedding=embedding, dimension=vectors.shape[1])))
-        check_embedding(claimed, embedding)
+        mine = Manifest(embedding=embedding, dimension=vectors.shape[1])
+        claimed: Manifest = yield Engine(backend.claim(mine))
+        if claimed != mine:
+            raise EmbeddingError(
+                f"another client began to fill the store at the same time, with the embedding"
+                f" {claimed.embedding!r} of dimension {claimed.dimension}, not {embedding!r} of dimension"
+                f" {mine.dimension}; repeat the call, which then compares both"
+            )
     return [
         Record(id=draft.id, text=draft.text, metadata=draft.metadata, vector=vector, links=draft.links)
         for draft, vector in zip(drafts, vectors, strict=True)
@@ -354,19 +365,6 @@ def _embedded(
 def _check_count(vectors: Floats, texts: Sequence[object]) -> None:
     if len(vectors) != len(texts):
         raise EmbeddingError(f"the embedding returned {len(vectors)} vectors for {len(texts)} texts")
-
-
-def check_embedding(manifest: Manifest, embedding: str) -> None:
-    """Raise unless the embedding is the one that the store was built with.
-
-    Raises:
-        EmbeddingError: Naming both.
-    """
-    if manifest.embedding is not None and manifest.embedding != embedding:
-        raise EmbeddingError(
-            f"the store was built with the embedding {manifest.embedding!r}, not {embedding!r};"
-            " open it with the recorded embedding, or build a new store"
-        )
 
 
 def scan(backend: Backend, after: str | None, batch: int = 500) -> Operation[list[Record]]:
@@ -381,4 +379,6 @@ def as_document(record: Record) -> Document:
 
 _DATA: Final = attrgetter("data")
 _UNASKED: Final = unit_vector([1.0])
+_AHEAD: Final = timedelta(minutes=1)
+"""How far the clock of whoever says when an access was may be ahead of this machine's."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

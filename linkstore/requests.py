@@ -23,6 +23,13 @@ class EmbedDocuments:
 
 
 @dataclass(frozen=True, slots=True)
+class EmbedProbe:
+    """Asks for the embedding of a text that is stored with its vector, to compare both: (1, d) vectors."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Engine:
     """Asks the backend to carry out one of its operations: its result."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from linkstore.arguments import require_list
 from linkstore.filters import Condition, Filter, parse_filter
-from linkstore.ids import is_storable
+from linkstore.ids import storable
 from linkstore.links import AnyLink, merge_links
 from linkstore.strategies import Question
 from linkstore.vectors import Floats
@@ -35,6 +35,7 @@ class SearchOptions:
 
     Raises:
         FilterError: If a filter is invalid.
+        ArgumentError: If the roots or links are not a list.
     """
 
     filter: Filter | None = None
@@ -47,7 +48,6 @@ class SearchOptions:
     conditions: Conditions = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        require_list("ids", initial_roots=self.initial_roots)
         require_list("links", initial_links=self.initial_links)
         conditions = Conditions(
             scope=parse_filter(self.filter),
@@ -57,6 +57,7 @@ class SearchOptions:
             result=parse_filter(self.result_filter),
         )
         object.__setattr__(self, "conditions", conditions)
+        object.__setattr__(self, "initial_roots", storable("initial_roots", self.initial_roots))
 
     @property
     def fields_needed(self) -> frozenset[str]:
@@ -78,6 +79,6 @@ class SearchOptions:
             hop_filter=self.conditions.hop,
             link_filter=self.conditions.link,
             result_filter=self.conditions.result,
-            roots=tuple(filter(is_storable, dict.fromkeys(self.initial_roots))),
+            roots=tuple(dict.fromkeys(self.initial_roots)),
             links=merge_links(self.initial_links),
         )

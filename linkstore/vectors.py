@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from linkstore.arguments import quoted
 from linkstore.errors import DocumentError, EmbeddingError
 
 Floats = npt.NDArray[np.float32]
@@ -26,12 +27,30 @@ def as_matrix(vectors: Any) -> Floats:
         EmbeddingError: If they are none.
     """
     try:
-        found = np.ascontiguousarray(vectors, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise EmbeddingError(f"the embedding did not return vectors of one dimension: {error}") from error
-    if found.ndim != 2 or (len(found) and not found.shape[1]):
-        raise EmbeddingError(f"expected vectors of shape (n, dimension), got {found.shape}")
-    return found
+        found = _numbers(vectors)
+        if found.ndim == 2 and (found.shape[1] or not len(found)):
+            return found
+        cause = None
+    except (TypeError, ValueError, OverflowError) as error:
+        cause = error
+    raise EmbeddingError(
+        "the embedding must give a list of numbers for each text, all of one length; it gave"
+        f" {quoted(vectors)[:200]}"
+    ) from cause
+
+
+def _numbers(given: Any) -> Floats:
+    """Numbers in lists of one length, as float32; those that are too large for it become infinite.
+
+    Raises:
+        TypeError: If they are something else, such as strings; NumPy would read numbers from strings.
+        ValueError: If the lists differ in length.
+    """
+    found = np.asarray(given)
+    if found.dtype.kind not in "biufO":
+        raise TypeError(f"an array of type {found.dtype} does not hold numbers")
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(found, dtype=np.float32).reshape(found.shape)
 
 
 def unit_vectors(vectors: Any, dimension: int | None = None, ids: Sequence[str] | None = None) -> Floats:
@@ -40,14 +59,15 @@ def unit_vectors(vectors: Any, dimension: int | None = None, ids: Sequence[str] 
     Args:
         vectors: ``n`` vectors of one dimension: anything numpy reads as shape ``(n, dimension)``.
         dimension: What the store holds; None accepts any.
-        ids: The documents that the vectors belong to, for the message.
+        ids: The documents that the vectors belong to; None if they are of questions.
 
     Returns:
         float32 of shape ``(n, dimension)``.
 
     Raises:
-        EmbeddingError: If the shape or dimension is wrong.
-        DocumentError: If a vector is zero or not finite; the message names it.
+        EmbeddingError: If the shape or dimension is wrong, or the vector of a question has no direction.
+        DocumentError: If the vector of a document has none: if it is zero, or a number in it is not finite in
+            float32. The message names the document.
     """
     given = as_matrix(vectors)
     if dimension is not None and len(given) and given.shape[1] != dimension:
@@ -59,17 +79,19 @@ def unit_vectors(vectors: Any, dimension: int | None = None, ids: Sequence[str] 
     bad = ~np.isfinite(norms) | (norms == 0)
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
-        raise DocumentError(
-            f"the vector of {ids[at] if ids else at!r} is zero or not finite; cosine needs a direction"
-            " (an empty text often embeds to zero)"
+        problem = "is zero" if norms[at] == 0 else "has a number that is not finite in float32"
+        whose = f"document {ids[at]!r}" if ids else "the question"
+        raise (DocumentError if ids else EmbeddingError)(
+            f"the vector of {whose} {problem}, so it has no direction to compare; see what the embedding"
+            " gives (for an empty text often zeros)"
         )
     units: Floats = (given / norms[:, None]).astype(np.float32)
     return units
 
 
 def unit_vector(vector: Any, dimension: int | None = None) -> Floats:
-    """Scale one vector to unit length: see :func:`unit_vectors`."""
-    unit: Floats = unit_vectors(np.asarray(vector, dtype=np.float32)[None], dimension)[0]
+    """Scale the vector of a question to unit length: see :func:`unit_vectors`."""
+    unit: Floats = unit_vectors([vector], dimension)[0]
     return unit
 
 
@@ -87,11 +109,11 @@ def question_vector(given: Any) -> Floats:
         EmbeddingError: If it is not a sequence of numbers, such as the input of a whole chain.
     """
     try:
-        vector: Floats = np.asarray(given, dtype=np.float32)
-    except (TypeError, ValueError):
+        vector = _numbers(given)
+    except (TypeError, ValueError, OverflowError):
         vector = np.empty(0, np.float32)
     if vector.ndim != 1 or not vector.size:
-        raise EmbeddingError(f"a question must be a string or a list of numbers, not {repr(given)[:200]}")
+        raise EmbeddingError(f"a question must be a string or a list of numbers, not {quoted(given)[:200]}")
     return vector
 
 

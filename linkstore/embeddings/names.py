@@ -66,19 +66,32 @@ def embedding_name(embedding: Encoder | Embeddings) -> str:
     Embeddings that :func:`get_embedding` makes have the name that makes them again. Any other is
     named by its class, as ``module.Class``, followed by ``:MODEL`` if it has a string attribute
     ``model``, ``model_name`` or ``model_id``, and ``/DIMENSION`` if ``dimensions`` is set.
+
+    A store compares vectors where the names differ, or where :func:`has_model` is false.
     """
     if isinstance(embedding, Encoder):
         return embedding.name
     cls = type(embedding)
     qualified = f"{cls.__module__}.{cls.__qualname__}"
     name = "openai" if qualified == "langchain_openai.embeddings.base.OpenAIEmbeddings" else qualified
-    for attribute in ("model", "model_name", "model_id"):
-        model = getattr(embedding, attribute, None)
-        if isinstance(model, str) and model:
-            name = f"{name}:{model}"
-            break
+    model = _model(embedding)
     dimensions = getattr(embedding, "dimensions", None)
+    name = f"{name}:{model}" if model else name
     return f"{name}/{dimensions}" if isinstance(dimensions, int) else name
+
+
+def has_model(embedding: Encoder | Embeddings) -> bool:
+    """Whether the name of an embedding says what it computes: if it is built in, or names a model.
+
+    A class alone does not, such as that of a cache, which wraps one embedding or another.
+    """
+    return isinstance(embedding, Encoder) or _model(embedding) is not None
+
+
+def _model(embedding: Embeddings) -> str | None:
+    """The model that an embedding names."""
+    named = (getattr(embedding, attribute, None) for attribute in ("model", "model_name", "model_id"))
+    return next((model for model in named if isinstance(model, str) and model), None)
 
 
 def _of_langchain(encoder: Callable[[], Encoder]) -> Embeddings:

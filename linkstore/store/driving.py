@@ -6,15 +6,15 @@ from collections.abc import Callable
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from linkstore import operations
-from linkstore.backends.base import Backend
+from linkstore.backends.base import Backend, Manifest
 from linkstore.drivers import arun, in_thread, run
 from linkstore.embeddings.encoder import Encoder
 from linkstore.embeddings.names import embedding_name, get_encoder
 from linkstore.floors import record_floor, recorded_floor
+from linkstore.identity import check_opened, check_probe, is_told_by_name
 from linkstore.observing import Guarded, Observer
 from linkstore.plans import Operation
-from linkstore.requests import EmbedDocuments, EmbedQuery, Engine
+from linkstore.requests import EmbedDocuments, EmbedProbe, EmbedQuery, Engine
 from linkstore.strategies.ceiling import check_ceiling
 from linkstore.strategies.reranking import Judge
 
@@ -51,7 +51,9 @@ class Driven:
         manifest = backend.run(backend.manifest())
         self._embedding = embedding or self._embedding_by_name(manifest.embedding or DEFAULT_EMBEDDING)
         self._embedding_name = embedding_name(self._embedding)
-        operations.check_embedding(manifest, self._embedding_name)
+        check_opened(manifest, self._embedding)
+        self._is_recorded = is_told_by_name(manifest, self._embedding)
+        self._found_empty = False
         self._floor = self._run(recorded_floor(backend))
 
     @staticmethod
@@ -122,14 +124,33 @@ class Driven:
     def _wait(self, request: object) -> Any:
         match request:
             case EmbedQuery(text):
+                self._run(self._checked())
                 return self._embedding.embed_query(text)
             case EmbedDocuments(texts):
+                self._run(self._checked())
                 return self._embed_documents(texts)
+            case EmbedProbe(text):
+                return self._embed_documents([text])
             case Engine(operation):
                 return self.backend.run(operation)
             case Judge():
                 return request.reranker(request.question, request.texts)
         raise TypeError(f"no way to answer {request!r}")
+
+    def _checked(self) -> Operation[None]:
+        """Before this object first embeds something, make sure that the store was built with its embedding.
+
+        It need not be compared with itself: where the store had no embedding before, and now has this name.
+        """
+        if self._is_recorded:
+            return
+        manifest: Manifest = yield Engine(self.backend.manifest())
+        if manifest.dimension is None:
+            self._found_empty = True
+        elif self._found_empty and manifest.embedding == self._embedding_name:
+            self._is_recorded = True
+        else:
+            self._is_recorded = yield from check_probe(self.backend, manifest, self._embedding)
 
     def _embed_documents(self, texts: list[str]) -> Any:
         """Vectors of texts, as an array where the embedding can give one."""
@@ -139,7 +160,10 @@ class Driven:
     async def _await(self, request: object) -> Any:
         match request:
             case EmbedQuery() | EmbedDocuments():
+                await self._arun(self._checked())
                 return await self._embed(request)
+            case EmbedProbe(text):
+                return await self._embed(EmbedDocuments([text]))
             case Engine(operation):
                 return await self.backend.arun(operation)
             case Judge():
@@ -148,10 +172,10 @@ class Driven:
 
     async def _embed(self, request: EmbedQuery | EmbedDocuments) -> Any:
         embedding = self._embedding
-        if isinstance(embedding, Encoder) or (
-            isinstance(request, EmbedDocuments) and hasattr(embedding, "embed_array")
-        ):
-            return await in_thread(self._wait, request)
         if isinstance(request, EmbedQuery):
+            if isinstance(embedding, Encoder):
+                return await in_thread(embedding.embed_query, request.text)
             return await embedding.aembed_query(request.text)
+        if isinstance(embedding, Encoder) or hasattr(embedding, "embed_array"):
+            return await in_thread(self._embed_documents, request.texts)
         return await embedding.aembed_documents(request.texts)

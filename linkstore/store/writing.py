@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from langchain_core.documents import Document
 
 from linkstore import operations
+from linkstore.arguments import given, quoted, refusal, require_list
 from linkstore.backends.base import Written
 from linkstore.drivers import in_thread
-from linkstore.errors import DocumentError
-from linkstore.ids import is_storable
+from linkstore.errors import ArgumentError, DocumentError
+from linkstore.ids import storable
 from linkstore.operations import BATCH_SIZE
 from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
 from linkstore.store.driving import Driven
@@ -104,7 +105,7 @@ class Writing(Driven):
         :meth:`delete_pages` to remove whole pages.
 
         Raises:
-            DocumentError: If no ids are given.
+            ArgumentError: If no ids are given, or one is not a string.
         """
         _refuse("delete", kwargs)
         return self._run(self._delete(ids))
@@ -117,11 +118,11 @@ class Writing(Driven):
         Args:
             urls: Pages, as in ``metadata["page"]`` of their documents.
         """
-        return self._run(operations.delete_pages(self.backend, _urls(urls)))
+        return self._run(operations.delete_pages(self.backend, urls))
 
     async def adelete_pages(self, urls: Sequence[str]) -> Written:
         """Remove indexed pages: see :meth:`delete_pages`."""
-        return await self._arun(operations.delete_pages(self.backend, _urls(urls)))
+        return await self._arun(operations.delete_pages(self.backend, urls))
 
     async def adelete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
         """Remove documents and their links: see :meth:`delete`."""
@@ -129,7 +130,11 @@ class Writing(Driven):
         return await self._arun(self._delete(ids))
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """The documents with these ids, in the order of ``ids``; unknown ids are omitted."""
+        """The documents with these ids, in the order of ``ids``; unknown ids are omitted.
+
+        Raises:
+            ArgumentError: If the ids are not a list of strings.
+        """
         return self._run(self._by_ids(ids))
 
     async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
@@ -217,77 +222,66 @@ class Writing(Driven):
         self, documents: Sequence[Document], ids: Sequence[str | None] | None, batch_size: int
     ) -> Operation[list[str]]:
         listed = _listed(documents)
-        _check_list("ids", [] if ids is None else ids)
-        given = [document.id for document in listed] if ids is None else list(ids)
-        return operations.add(self.backend, self._embedding_name, listed, given, batch_size)
+        require_list("strings", **given(ids=ids))
+        named = [document.id for document in listed] if ids is None else list(ids)
+        return operations.add(self.backend, self._embedding_name, listed, named, batch_size)
 
     def _by_ids(self, ids: Sequence[str]) -> Operation[list[Document]]:
-        _check_list("ids", ids)
-        return operations.answer(self.backend, _documents(tuple(ids)))
+        return operations.answer(self.backend, _documents(tuple(storable("ids", ids))))
 
     def _delete(self, ids: Sequence[str] | None) -> Operation[bool]:
         if ids is None:
-            raise DocumentError(
+            raise ArgumentError(
                 "delete() needs a list of ids; to delete everything, remove the store's folder or tables"
             )
-        _check_list("ids", ids)
-        yield from operations.delete(self.backend, list(filter(is_storable, ids)))
+        yield from operations.delete(self.backend, ids)
         return True
 
 
 @contextmanager
-def _filled(store: Made, given: Mapping[str, Any]) -> Iterator[Made]:
+def _filled(store: Made, arguments: Mapping[str, Any]) -> Iterator[Made]:
     """Close a store that could not be filled, unless its backend is the caller's."""
-    with nullcontext() if "backend" in given else closed_on_failure(store.backend):
+    with nullcontext() if "backend" in arguments else closed_on_failure(store.backend):
         yield store
-
-
-def _urls(urls: Sequence[str]) -> list[str]:
-    _check_list("pages", urls)
-    return list(filter(is_storable, urls))
-
-
-def _check_list(what: str, given: object) -> None:
-    """Raise unless this is a list; a string is none, for its letters would be taken for the strings."""
-    if isinstance(given, str):
-        raise DocumentError(f"{what} must be a list, not the string {given[:200]!r}")
-    if not isinstance(given, Iterable):
-        raise DocumentError(f"{what} must be a list, not {given!r}")
 
 
 def _listed(documents: Iterable[Document] | Document) -> list[Document]:
     if isinstance(documents, Document):  # iterating over one gives its fields
-        raise DocumentError("documents must be a list of documents, not a single document")
-    if not isinstance(documents, Iterable):
-        raise DocumentError(f"documents must be a list of documents, not {documents!r}")
-    listed = list(documents)
+        raise ArgumentError("documents must be a list of documents, not a single document")
+    return _all(Document, "documents", "a list of documents", documents)
+
+
+def _all(kind: type, name: str, what: str, given: Iterable[Any]) -> list[Any]:
+    """The items of an argument, all of one class.
+
+    Raises:
+        ArgumentError: If it is not a list, or an item is something else.
+    """
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise refusal(name, what, given)
+    listed = list(given)
     for one in listed:
-        if not isinstance(one, Document):
-            raise DocumentError(f"documents must be a list of documents; {repr(one)[:200]} is not one")
+        if not isinstance(one, kind):
+            raise ArgumentError(f"{name} must be {what}; {quoted(one)[:200]} is not one")
     return listed
 
 
 def _documents(ids: tuple[str, ...]) -> Plan[list[Document]]:
-    found: Candidates = yield Find(ids=tuple(filter(is_storable, ids)))
+    found: Candidates = yield Find(ids=ids)
     stored: list[Stored] = yield Documents(refs=found.refs)
     return [Document(id=one.id, page_content=one.text, metadata=one.metadata) for one in stored]
 
 
 def _as_documents(texts: Iterable[str], metadatas: list[dict[str, Any]] | None) -> list[Document]:
-    _check_list("texts", texts)
-    texts = list(texts)
-    for text in texts:
-        if not isinstance(text, str):
-            raise DocumentError(f"texts must be a list of strings; {repr(text)[:200]} is not one")
-    given = metadatas if metadatas is not None else [{}] * len(texts)
-    if len(given) != len(texts):
-        raise DocumentError(f"got {len(texts)} texts and {len(given)} metadatas; pass one dict for each text")
-    for fields in given:
-        if not isinstance(fields, Mapping):
-            raise DocumentError(f"metadatas must be a list of dicts; {repr(fields)[:200]} is not one")
-    return [
-        Document(page_content=text, metadata=dict(fields)) for text, fields in zip(texts, given, strict=True)
-    ]
+    listed: list[str] = _all(str, "texts", "a list of strings", texts)
+    fields: list[dict[str, Any]] = [{}] * len(listed)
+    if metadatas is not None:
+        fields = _all(Mapping, "metadatas", "a list of dicts", metadatas)
+    if len(fields) != len(listed):
+        raise DocumentError(
+            f"got {len(listed)} texts and {len(fields)} metadatas; pass one dict for each text"
+        )
+    return [Document(page_content=text, metadata=dict(own)) for text, own in zip(listed, fields, strict=True)]
 
 
 def _refuse(method: str, unknown: dict[str, Any]) -> None:

@@ -117,7 +117,8 @@ class AllPaths(Traversing):
         met = {position: independent(to) for position, to in ways.to.items()}
         parts = _parts(trail, stage, starts, met)
         scores = functools.reduce(np.add, parts.values())
-        chosen = yield from returned(trail, scores, self.k, question, self.per_page)
+        # Twice the part of chains: the other parts add up to at most 1, so they only decide among equals.
+        chosen = yield from returned(trail, scores + parts["meeting"], self.k, question, self.per_page)
         if not len(chosen):
             return none_returned(trail, self)
         shown = self._shown(trail, chosen, ways, met)

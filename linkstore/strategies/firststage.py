@@ -36,8 +36,13 @@ class FirstStage:
     highest: float | None
 
     def scores(self, refs: Ints, similarity: Floats) -> Floats:
-        """(m,) scores of any documents in [0, 1]: meaning and words."""
-        raw = similarity / np.float32(self.best) + np.float32(self.lexical) * self._words_of(refs)
+        """(m,) scores of any documents in [0, 1]: meaning and words.
+
+        A document that links led to may be more similar than ``best``, if a filter keeps it from being a
+        start; it then counts as the best one.
+        """
+        meaning = np.minimum(similarity, np.float32(self.best)) / np.float32(self.best)
+        raw = meaning + np.float32(self.lexical) * self._words_of(refs)
         return (np.maximum(raw, 0) / self._most).astype(np.float32)
 
     def scores_of(self, found: Found) -> Floats:

@@ -22,7 +22,7 @@ from linkstore.strategies.pages import evidence, faded, pages_of, standing
 from linkstore.strategies.paths import hits_of
 from linkstore.strategies.reranking import Judge, Reranker, reranked
 from linkstore.strategies.results import none_found, none_returned, returned
-from linkstore.strategies.surroundings import Surroundings, surroundings
+from linkstore.strategies.surroundings import surroundings
 from linkstore.strategies.trail import Trail
 from linkstore.strategies.walk import within_nodes
 from linkstore.strategies.walkrank import Doubles, walked
@@ -142,7 +142,7 @@ class PageRank(Traversing):
         trail.add((yield from within_nodes(trail, fresh, 1, self)))
         rest = known.take(~contained(known.refs, trail.refs))
         trail.add((yield from within_nodes(trail, rest, 0, self)), 0)
-        teleport = self._teleport(trail, stage, seeds, own, around)
+        teleport = self._teleport(trail, stage, seeds, own)
         time = yield from walked(
             trail.refs, around.source, around.target, around.weight, teleport, self.damping
         )
@@ -154,15 +154,12 @@ class PageRank(Traversing):
             return hits
         return (yield from reranked(hits, question.text, self.reranker, self.rerank, self.rerank_k, self.k))
 
-    def _teleport(
-        self, trail: Trail, stage: FirstStage, seeds: Ints, own: Asked, around: Surroundings
-    ) -> Doubles:
-        """(n,) the share of jumps to each document: by match, by rank of seeds, by names in the query."""
+    def _teleport(self, trail: Trail, stage: FirstStage, seeds: Ints, own: Asked) -> Doubles:
+        """(n,) the share of jumps to each start: of seeds by match and rank, of others as surely as named."""
         teleport = stage.scores(trail.refs, trail.similarity).astype(np.float64) ** self.sharpness
         for rank, ref in enumerate(seeds.tolist()):
             teleport[trail.refs == ref] *= self.decay**rank
-        walked_on = (seeds, own.found.refs, around.source, around.target)
-        teleport[~contained(trail.refs, np.concatenate(walked_on))] = 0
+        teleport[~contained(trail.refs, np.concatenate((seeds, own.found.refs)))] = 0
         teleport += (teleport.max(initial=0) or 1.0) * own.shares(trail.refs)
         if not teleport.any():
             teleport[:] = 1.0  # nothing matches at all

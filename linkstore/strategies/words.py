@@ -48,9 +48,9 @@ class Words(Strategy):
         left = ", ".join(found.left_out)
         trail.cut("lexical", len(found.left_out), 0, f"words in too many documents: {left}")
         if not len(found.refs):
-            reason = "no document contains a word of the query" + (
-                " and passes the filter" if question.filtered or not condition.always else ""
-            )
+            # The filter of the whole search hides documents from all that is said, this reason included.
+            passing = "" if condition.always else " and passes the filter"
+            reason = f"no document contains a word of the query{passing}"
             return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
         refs, score = found.refs[kept], found.score[kept]
         vectors: Floats = yield Vectors(refs=refs)
