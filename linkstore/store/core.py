@@ -27,7 +27,8 @@ class CoreStore(Searching, Writing, Pages, Schemas, Upkeep):
         max_depth: How many links in a row a search may follow; None, any number.
 
     Raises:
-        EmbeddingError: If the store was built with another embedding.
+        EmbeddingError: If the store was built with an embedding of another dimension. Another one of the
+            same dimension is refused when it first embeds something.
         StrategyError: If ``max_depth`` is negative or not an integer.
     """
 

@@ -46,7 +46,8 @@ class LinkStore(VectorSearching, CoreStore):
 
     Raises:
         ArgumentError: If an argument has the wrong type, such as the name of an embedding.
-        EmbeddingError: If the store was built with another embedding.
+        EmbeddingError: If the store was built with an embedding of another dimension. Another one of the
+            same dimension is refused when it first embeds something.
         StrategyError: If ``max_depth`` is negative or not an integer.
     """
 
@@ -93,7 +94,8 @@ class LinkStore(VectorSearching, CoreStore):
         Raises:
             StoreNotFoundError: If the store does not exist and ``create`` is False.
             StoreFormatError: If the folder contains something else, or a store of a newer version.
-            EmbeddingError: If the store was built with another embedding.
+            EmbeddingError: If the store was built with an embedding of another dimension. Another one of the
+                same dimension is refused when it first embeds something.
         """
         return cls._over(EmbeddedBackend(path, create=create, settings=settings), embedding, max_depth)
 
@@ -144,7 +146,8 @@ class LinkStore(VectorSearching, CoreStore):
             StoreNotFoundError: If the store does not exist and ``create`` is False.
             StoreFormatError: If this version of linkstore cannot read the store.
             StoreUnavailableError: If no server answers.
-            EmbeddingError: If the store was built with another embedding.
+            EmbeddingError: If the store was built with an embedding of another dimension. Another one of the
+                same dimension is refused when it first embeds something.
         """
         from linkstore.store.cassandra import backend_on
 

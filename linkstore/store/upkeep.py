@@ -79,7 +79,9 @@ class Upkeep(Driven):
             How many of the documents exist.
 
         Raises:
-            DocumentError: If ``at`` has no time zone, or lies before 1970.
+            DocumentError: If ``at`` has no time zone, or lies before 1970 or more than a
+                minute in the future.
+            ArgumentError: If the ids are not a list of strings.
         """
         return self._run(operations.touch(self.backend, ids, at))
 

@@ -44,6 +44,7 @@ FLOORS = (
         "backends.cassandra",
         "backends.embedded",
         "floors",
+        "identity",
         "operations",
         "requests",
         "schemachange",

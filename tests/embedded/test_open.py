@@ -89,11 +89,12 @@ def test_the_file_says_whose_it_is_and_reads_well(tmp_path) -> None:
     connection.close()
 
 
-def test_another_embedding_is_refused_by_name(tmp_path) -> None:
+def test_another_embedding_is_refused_and_named(tmp_path) -> None:
     with LinkStore.open(tmp_path / "kb", embedding()) as store:
         store.add_documents(documents(0, 2))
-    with pytest.raises(EmbeddingError, match=r"DeterministicFakeEmbedding.*not .*FakeEmbeddings"):
-        LinkStore.open(tmp_path / "kb", FakeEmbeddings(size=DIMENSION))
+    named = pytest.raises(EmbeddingError, match=r"DeterministicFakeEmbedding.*not .*FakeEmbeddings")
+    with LinkStore.open(tmp_path / "kb", FakeEmbeddings(size=DIMENSION)) as store, named:
+        store.search("x")
     with LinkStore.open(tmp_path / "kb", embedding()) as store:
         assert len(store.similarity_search("x", k=5)) == 2
 

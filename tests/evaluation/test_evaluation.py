@@ -268,7 +268,11 @@ class TestWords:
 
     def test_an_empty_result_has_a_reason(self, store):
         assert store.search("unheard", strategy=Words()).reason == "no document contains a word of the query"
-        assert "passes the filter" in str(store.search("fair", strategy=Words(), filter={"n": 1}).reason)
+        for name in ("seed_filter", "result_filter"):
+            passing = store.search("fair", strategy=Words(), **{name: {"n": 1}})
+            assert "passes the filter" in str(passing.reason)
+        within = store.search("fair", strategy=Words(), filter={"n": 1}).reason
+        assert within == "no document contains a word of the query"  # as in a store of what passes
         assert "stop words" in str(store.search("what is it", strategy=Words()).reason)
 
     def test_links_and_settings_that_cannot_work_are_refused(self, store):

@@ -56,6 +56,22 @@ def test_times_that_make_no_sense_are_refused(store):
     assert store.accessed(["d0"]) == {}
 
 
+def test_an_access_in_the_future_is_refused(store):
+    """The latest access stays: one typed with the wrong year would hide all that follow."""
+    now = datetime.now(UTC)
+    for late in (
+        now + timedelta(minutes=5),
+        datetime(2999, 1, 1, tzinfo=UTC),
+        datetime.max.replace(tzinfo=UTC),
+    ):
+        with pytest.raises(DocumentError, match="must not lie in the future"):
+            store.touch(["d0"], at=late)
+        with pytest.raises(DocumentError, match="must not lie in the future"):
+            asyncio.run(store.atouch(["d0"], at=late))
+    assert store.accessed(["d0"]) == {}
+    assert store.touch(["d0"], at=now + timedelta(seconds=30)) == 1  # a clock that is a little ahead
+
+
 def test_hostile_ids_are_ids_that_do_not_exist(store):
     hostile = ["", "\0", "\ud800", "d0\0", "'; DROP TABLE access; --", "%", "D0"]
     assert store.touch(hostile, at=NOON) == 0

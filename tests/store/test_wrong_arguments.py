@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from uuid import UUID
 
 import numpy as np
 import pytest
 from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
-from linkstore import LinkRetriever, LinkStore
+from linkstore import Link, LinkRetriever, LinkStore, add_links, copy_with_links, get_links
 from linkstore.embeddings import WordLlamaEmbeddings
-from linkstore.errors import DocumentError, EmbeddingError, StoreClosedError
+from linkstore.errors import ArgumentError, DocumentError, EmbeddingError, LinkStoreError, StoreClosedError
+from linkstore.links import without_links
 
 ONE = Document(id="one", page_content="one")
 
@@ -78,7 +80,7 @@ def test_a_closed_store_in_memory_is_called_so() -> None:
 
 @pytest.mark.parametrize("given", [ONE, ["one"], [None], [{"page_content": "one"}], "one"])
 def test_what_is_not_a_list_of_documents_is_refused(store, given) -> None:
-    with pytest.raises(DocumentError, match="must be a list of documents"):
+    with pytest.raises(ArgumentError, match="must be a list of documents"):
         store.add_documents(given)
     assert store.survey().documents == 2
 
@@ -96,17 +98,118 @@ def test_a_string_is_not_taken_for_a_list_of_its_letters(store) -> None:
         lambda: asyncio.run(store.aget_by_ids("tb")),
         lambda: store.delete("tb"),
         lambda: store.delete_pages("tb"),
+        lambda: store.touch("tb"),
+        lambda: store.accessed("tb"),
+        lambda: store.search("x", initial_roots="tb"),
         lambda: LinkStore.from_texts("tb"),
     ):
-        with pytest.raises(DocumentError, match=r"must be a list, not the string '(tb|t)'"):
+        with pytest.raises(ArgumentError, match=r"must be a list of strings, not '(tb|t)'"):
             act()
     assert store.survey().documents == 2
 
 
-@pytest.mark.parametrize("metadatas", [{"a": 1}, [None], ["a"]])
+@pytest.mark.parametrize("wrong", [3, None, b"t", UUID(int=0), ["t"]])
+def test_an_id_that_is_not_a_string_is_refused(store, wrong) -> None:
+    """It was ignored like an id that no document has: a document that was to be deleted stayed."""
+    for act in (
+        lambda: store.get_by_ids(["t", wrong]),
+        lambda: store.delete(["t", wrong]),
+        lambda: asyncio.run(store.adelete(["t", wrong])),
+        lambda: store.delete_pages(["t", wrong]),
+        lambda: store.touch(["t", wrong]),
+        lambda: store.accessed(["t", wrong]),
+        lambda: store.replace_links(["k"], {"t": [], 3: []}),
+        lambda: store.search("x", initial_roots=["t", wrong]),
+    ):
+        with pytest.raises(ArgumentError, match=r"must be a string, not "):
+            act()
+    assert store.count() == 2
+    assert store.accessed(["t"]) == {}
+
+
+def test_what_is_no_document_and_no_link_is_named() -> None:
+    for act in (get_links, add_links, copy_with_links, without_links):
+        with pytest.raises(ArgumentError, match="document must be a Document of LangChain, not 'x'"):
+            act("x")
+    for given in ("x", "abc", None, 3, ["k", "t", "out"]):
+        with pytest.raises(ArgumentError, match="must be a dict with kind, tag and direction, not "):
+            Link.from_dict(given)
+
+
+@pytest.mark.parametrize("metadatas", [{"a": 1}, [None], ["a"], "a", 3])
 def test_metadata_that_is_not_a_dict_is_refused(store, metadatas) -> None:
-    with pytest.raises(DocumentError, match="metadatas must be a list of dicts"):
+    with pytest.raises(ArgumentError, match="metadatas must be a list of dicts"):
         store.add_texts(["x"], metadatas)
+
+
+def test_metadata_may_come_from_a_generator(store) -> None:
+    store.add_texts((text for text in "xy"), ({"n": n} for n in range(2)), ids=iter(["x", "y"]))
+    assert [one.metadata for one in store.get_by_ids(["x", "y"])] == [{"n": 0}, {"n": 1}]
+    with pytest.raises(DocumentError, match="got 1 texts and 2 metadatas"):
+        asyncio.run(store.aadd_texts(["z"], ({"n": n} for n in range(2))))
+    assert LinkStore.from_texts(["z"], store.embeddings, ({"n": n} for n in range(1))).count() == 1
+
+
+class Faulty(Embeddings):
+    """Gives what it is told to."""
+
+    gives: object = None
+
+    def embed_documents(self, texts):
+        return [[1.0, 2.0, 3.0] for _ in texts] if self.gives is None else [self.gives for _ in texts]
+
+    def embed_query(self, text):
+        return self.gives
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "gives",
+    [
+        "abc",
+        "123",
+        ["a", "b", "c"],
+        ["1", "2", "3"],
+        [[1, 2], [3]],
+        {"vector": [1, 2, 3]},
+        [float("nan"), 1, 2],
+        [1e300, 1, 2],
+        [10**400, 1, 2],
+        [0, 0, 0],
+        [1, None, 2],
+        [1j, 2, 3],
+        [],
+        5,
+    ],
+    ids=repr,
+)
+def test_what_is_no_vector_is_refused_for_questions_and_for_documents(gives) -> None:
+    embedding = Faulty()
+    with LinkStore.open(":memory:", embedding) as store:
+        store.add_texts(["a"])
+        embedding.gives = gives
+        for ask in (
+            lambda: store.search("a"),
+            lambda: asyncio.run(store.asearch("a")),
+            lambda: store.similarity_search("a"),
+        ):
+            with pytest.raises(EmbeddingError, match=r"must give a list of numbers|vector of the question"):
+                ask()
+        for add in (lambda: store.add_texts(["b"]), lambda: asyncio.run(store.aadd_texts(["b"]))):
+            with pytest.raises(LinkStoreError, match=r"must give a list of numbers|vector of document '"):
+                add()
+        assert store.count() == 1
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "given", [[float("nan")] * 16, [1e300] * 16, [0.0] * 16, [float("inf")] * 16], ids=repr
+)
+def test_a_question_without_a_direction_is_called_a_question(store, given) -> None:
+    with pytest.raises(
+        EmbeddingError, match=r"vector of the question (is zero|has a number that is not finite)"
+    ):
+        store.search(given)
 
 
 @pytest.mark.parametrize("name", ["persist_directory", "collection_name"])

@@ -195,3 +195,29 @@ def test_documents_are_those_of_the_store(pharmacy):
     (hit,) = pharmacy.search(drugs.question(drugs.drugs()[9]), strategy=AllPaths(k=1))
     assert isinstance(hit.document, Document)
     assert hit.document.metadata["type"] == "regulation"
+
+
+def test_two_chains_come_before_one_also_where_a_filter_keeps_better_documents_from_being_starts():
+    """The one that a single chain leads to is five times as similar as the only start."""
+    search = store(
+        record("seed", 0.2, to("1", kind="a"), to("2", kind="a"), to("3", kind="b"), role="seed"),
+        record("middle", 0.0, at("3", kind="b"), to("4", kind="c")),
+        record("two chains", 0.0, at("1", kind="a"), at("4", kind="c")),
+        record("one chain", 1.0, at("2", kind="a")),
+    )
+    hits = search(AllPaths(lexical=0), seed_filter=parse_filter({"role": "seed"}))
+    assert ids(hits)[:2] == ["two chains", "one chain"]
+    assert hits[1].score == 1
+
+
+def test_two_chains_come_before_one_also_where_nothing_else_speaks_for_them():
+    """Scores are equal here: 1 for the second chain, and 1 for a perfect start and a perfect match."""
+    search = store(
+        record("a perfect one", 1.0, at("2", kind="a")),
+        record("seed", 1.0, to("2", kind="a")),
+        record("unlike", -0.5, to("1", kind="a"), to("3", kind="b")),
+        record("where two meet", -0.6, at("1", kind="a"), at("3", kind="b")),
+    )
+    hits = search(AllPaths(lexical=0, depth=1, start_k=3))
+    assert [hit.score for hit in hits][:2] == [1, 1]
+    assert ids(hits)[:2] == ["where two meet", "a perfect one"]

@@ -15,7 +15,7 @@ from linkstore.errors import StrategyError
 from linkstore.filters import parse_filter
 from linkstore.links import Link
 from linkstore.plans import Candidates, Lexical, Nearest
-from linkstore.strategies import PageRank, Question
+from linkstore.strategies import AllPaths, PageRank, Question
 from linkstore.strategies.pagerank import TRUST
 from linkstore.strategies.walkrank import personalised
 from linkstore.testing.conformance.probe import ASKED, at, on, record, to
@@ -110,6 +110,29 @@ class TestWalk:
         assert ids(hits) == ["seed", "linked", "similar"]
         assert [hit.depth for hit in hits] == [0, 1, 0]
         assert paths(hits)["linked"] == "seed —[k x]→ linked"
+
+    def test_it_jumps_to_starts_alone(self) -> None:
+        """Of 40 documents that match almost equally, one is no start, and is linked with the last start."""
+        others = [record(f"d{n:02}", 1 - n * 1e-4) for n in range(1, 41) if n not in (16, 17)]
+        search = store(*others, record("d16", 1 - 16e-4, to("x")), record("d17", 1 - 17e-4, at("x")))
+        for start_k in (15, 16, 17, 18):
+            ranked = ids(search(PageRank(start_k=start_k, k=40)))
+            assert ranked[:5] == ["d01", "d02", "d03", "d04", "d05"]
+            assert ranked.index("d17") >= 15
+
+    @pytest.mark.parametrize("best", [0.2, 1e-6, 0.0, -0.5])
+    @pytest.mark.parametrize("strategy", [PageRank(), PageRank(sharpness=100), AllPaths()], ids=repr)
+    def test_scores_are_from_0_to_1_whatever_filters_keep_from_being_starts(self, best, strategy) -> None:
+        search = store(
+            record("seed", best, to("x"), to("y"), role="seed"),
+            record("better", 1.0, at("x")),
+            record("worse", -0.9, at("y")),
+        )
+        hits = search(strategy, seed_filter=parse_filter({"role": "seed"}))
+        assert set(ids(hits)) == {"seed", "better", "worse"}
+        for hit in hits:
+            assert 0 <= hit.score <= 1
+            assert all(0 <= part <= 1 for name, part in hit.contributions.items() if name != "page")
 
     def test_it_also_walks_backward_and_then_less(self) -> None:
         search = store(

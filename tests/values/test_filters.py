@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
+import functools
 import json
 import operator
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from linkstore.arguments import NESTED
 from linkstore.errors import FilterError
 from linkstore.filters import EVERYTHING, OPERATORS, parse_filter
 
@@ -287,6 +289,23 @@ BAD = [
 def test_a_filter_that_cannot_be_understood_is_refused(filter: Any, words: str) -> None:
     with pytest.raises(FilterError, match=words):
         parse_filter(filter)
+
+
+@pytest.mark.parametrize("key", ["$not", "a", "$and"])
+def test_a_filter_has_at_most_100_levels(key: str) -> None:
+    wrap = (lambda one: {"$and": [one]}) if key == "$and" else (lambda one: {key: one})
+    steps = NESTED // 2 - 1 if key == "$and" else NESTED - 1
+    deepest = functools.reduce(lambda one, _: wrap(one), range(steps), {"a": 1})
+    assert isinstance(parse_filter(deepest).matches({"a": 1}), bool)
+    circle: dict[str, Any] = {}
+    circle[key] = circle
+    for deeper in (
+        wrap(wrap(deepest)),
+        functools.reduce(lambda one, _: wrap(one), range(10_000), {}),
+        circle,
+    ):
+        with pytest.raises(FilterError, match="may have 100 levels"):
+            parse_filter(deeper)
 
 
 def test_every_operator_is_known_to_the_reference() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import json
 import uuid
 from pathlib import PurePosixPath
@@ -75,6 +76,20 @@ def test_what_is_no_json_object_is_refused(data, message):
     with pytest.raises(LinkError, match="document 'd'"):
         add_links(document, {"kind": "k", "tag": "t", "direction": "out", "data": data})
     assert document.metadata == {}
+
+
+def test_data_have_at_most_100_levels():
+    """Any deeper, Python could neither copy nor show them."""
+    deepest = functools.reduce(lambda one, _: [one], range(98), 1)
+    link = Link.outgoing(kind="k", tag="t", data={"a": deepest, "when": dt.date(2020, 1, 1)})
+    assert Link.from_dict(link.to_dict()).data == {"a": deepest, "when": "2020-01-01"}
+    document = Document(id="d", page_content="")
+    for levels in (100, 250, 2_000, 100_000):
+        deeper = {"a": functools.reduce(lambda one, _: {"b": one}, range(levels), 1)}
+        with pytest.raises(LinkError, match=r"data\['a'\] has more than 100 levels"):
+            Link.outgoing(kind="k", tag="t", data=deeper)
+        with pytest.raises(LinkError, match="document 'd'"):
+            add_links(document, {"kind": "k", "tag": "t", "direction": "out", "data": deeper})
 
 
 def test_equal_links_keep_the_first_data_whole():
