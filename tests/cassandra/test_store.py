@@ -141,10 +141,13 @@ def test_the_recorded_embedding_is_used_where_none_is_given(cassandra_session, s
         assert store.similarity_search("a high tower", k=1)[0].id == "tower"
 
 
-def test_another_embedding_is_refused_by_name(cassandra_session, space, filled):
+def test_another_embedding_is_refused_and_named(cassandra_session, space, filled):
     options = {"table": filled, "session": cassandra_session, "keyspace": space}
-    with pytest.raises(EmbeddingError, match=r"DeterministicFakeEmbedding.*not .*FakeEmbeddings"):
-        LinkStore.cassandra(FakeEmbeddings(size=DIMENSION), **options)
+    with LinkStore.cassandra(FakeEmbeddings(size=DIMENSION), **options) as store:
+        for use in (lambda: store.search("x"), lambda: store.add_documents(documents(20, 21))):
+            with pytest.raises(EmbeddingError, match=r"DeterministicFakeEmbedding.*not .*FakeEmbeddings"):
+                use()
+        assert store.survey().documents == 10
 
 
 def test_another_dimension_is_refused(cassandra_session, space, filled):

@@ -108,7 +108,7 @@ def test_what_cannot_be_stored_is_named_and_embedded_once():
         assert store._embedding.texts == [1, 1, 1]
     assert outcomes["a"] is outcomes["d"] is None
     assert "'b#0' cannot be stored" in outcomes["b"]
-    assert "the vector of 'c#0' is zero" in outcomes["c"]
+    assert "the vector of document 'c#0' is zero" in outcomes["c"]
 
 
 def test_a_page_without_direction_does_not_have_others_embedded_again():
