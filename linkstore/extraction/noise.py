@@ -61,8 +61,8 @@ _KINDS: Final = (
     (HIDDEN, frozenset({"visually-hidden", "sr-only"})),
 )
 """What an element is called by its tag, role, class or id."""
-_IN_TEXT: Final = frozenset({"aside", "sidebar", "related", "complementary", "toc", "TOC", "contents"})
-"""Names of boxes in the text; labels in others are the frame of the page."""
+_IN_TEXT: Final = frozenset({"aside", "sidebar", "related", "complementary", "toc", "contents"})
+"""Tags, roles and classes of boxes in the text; labels in others are the frame of the page."""
 _NAV_WORD: Final = re.compile(
     r"(?:^|[\s_-])nav(?:bar|igation|header|footer|path|panel|list|links|menu|tree)?(?:[\s_-]|$)",
     re.IGNORECASE,
@@ -235,7 +235,7 @@ class _Finder:
         """
         name, called = node.mem_id, _names(node)
         kind = next((kind for kind, names in _KINDS if not names.isdisjoint(called)), NAVIGATION)
-        certain = kind == HIDDEN or node.tag == "nav" or "navigation" in called
+        certain = kind == HIDDEN or node.tag == "nav" or node.attributes.get("role") == "navigation"
         if self._budget < 0:
             if certain:
                 self.kinds[name] = kind
@@ -257,7 +257,8 @@ class _Finder:
             if (certain or linked > beside) and not led:
                 self._leave_out_menus(node, kind)
             return
-        label = framed and labels <= _FEW_LETTERS and not (called & _IN_TEXT or _begins_with_heading(node))
+        boxed = not _IN_TEXT.isdisjoint(called - {node.id}) or _begins_with_heading(node)
+        label = framed and labels <= _FEW_LETTERS and not boxed
         menu = linked >= beside or (letters(text) <= _LONGEST_BAR and 0 < beside <= 2 * linked)
         if certain or menu or label:
             self.kinds[name] = kind
