@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from linkstore.ingest import Summary
+    from linkstore.ingest.summary import LeftOut
 
 SHOWN: Final = 10
 """Number of skipped pages that are listed; ``--report`` lists all."""
@@ -104,12 +105,17 @@ def show_summary(summary: Summary) -> None:
     if not summary.dry_run:
         console.print(f"dangling  {dangling.internal:,} internal, {dangling.external:,} external")
     if summary.left_out.letters:
-        letters, on = amount(summary.left_out.letters, "letter"), amount(summary.left_out.pages, "page")
-        console.print(f"left out  {letters} of navigation on {on}")
+        console.print(f"left out  {_left_out(summary.left_out)}")
     for number, page in enumerate(summary.linked):
         title = "linked  " if number == 0 else " " * 8
         console.print(printable(f"{title}{page.links:>6,}  {page.url}"))
     _show_skipped(console, summary.skipped)
+
+
+def _left_out(found: LeftOut) -> str:
+    (kind, count), *others = found.kinds.items()
+    parts = [f"{amount(count, 'letter')} of {kind}", *(f"{count:,} of {kind}" for kind, count in others)]
+    return f"{', '.join(parts)} on {amount(found.pages, 'page')}"
 
 
 def _show_skipped(console: Console, skipped: Mapping[str, str]) -> None:

@@ -48,7 +48,7 @@ class Page:
         base: What ``<base href>`` says, if anything.
         aliases: Further URLs of the same page: its canonical URL, redirects that end here.
         metadata: What else its documents carry; plain JSON.
-        left_out: How many of its letters are in no chunk, for they are navigation or not its main content.
+        left_out: How many of its letters are in no chunk, by what they are taken for: ``"navigation"``.
         plain: How many characters of its source were read as plain text, for there was too much markup.
         disbelieved: URLs of other sites that it says are its own; links to them do not lead to it.
     """
@@ -58,7 +58,7 @@ class Page:
     base: str | None = None
     aliases: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    left_out: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
     plain: int = 0
     disbelieved: tuple[str, ...] = ()
 

@@ -9,7 +9,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from linkstore.extraction.bounds import bounded
 from linkstore.extraction.decoding import decode_html
-from linkstore.extraction.noise import inside, noise_ids, permalinks
+from linkstore.extraction.noise import find_noise, inside, permalinks
 from linkstore.extraction.texts import link_label, squeezed
 
 Tree = LexborHTMLParser
@@ -81,7 +81,7 @@ def page_links(tree: Tree, *, noise: bool = False) -> dict[str, str]:
 
     Without link noise, unless asked for.
     """
-    skipped = set() if noise else noise_ids(tree)
+    skipped = set() if noise else set(find_noise(tree).kinds)
     if not noise:
         skipped.update(link.mem_id for link, _ in permalinks(tree))
         skipped.update(link.mem_id for link in tree.css(_BACKLINKS))

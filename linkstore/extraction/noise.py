@@ -1,27 +1,42 @@
 """The surroundings of a page's content: navigation, banners, footers, tables of contents, permalinks.
 
-Landmarks and roles are reliable. Class names are only a hint: an element with such a name is noise only if it
-looks like navigation, and never if it contains most of the page's text.
+A landmark, a role, a class or an id makes an element suspect, and no more: sections are called "Footer" or
+"TOC", and boxes in the text are sidebars and asides. A suspect is noise if it is mostly links, or only a
+label at the frame of the page. It never is if it has paragraphs or code, or if a link leads to a heading in
+it; of one that has them beside a menu, the menu goes. What is kept of it is noise only if it repeats from
+page to page, which one page does not tell: see :class:`~linkstore.ingest.html.survey.Chrome`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import unquote
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from linkstore.extraction.texts import letters
+from linkstore.extraction.texts import BLOCKS, SILENT, letters, squeezed
 
-# Landmarks (HTML Living Standard, section 4.3; WAI-ARIA 1.2, section 5.3.4). docutils writes footnotes
-# and admonitions as <aside>, which are content.
+NAVIGATION: Final = "navigation"
+SIDEBARS: Final = "sidebars"
+CONTENTS: Final = "tables of contents"
+HEADERS: Final = "headers"
+FOOTERS: Final = "footers"
+SEARCH: Final = "search forms"
+HIDDEN: Final = "hidden text"
+
 _CERTAIN: Final = "nav, :is(div, section, ul, ol, dl, table, form, details, p)[role=navigation]"
+# Landmarks (HTML Living Standard, section 4.3; WAI-ARIA 1.2, section 5.3.4); a header within a section is
+# that section's. A note or a source that is only a link is content all the same.
 _LANDMARKS: Final = (
     "nav",
     "footer",
-    "header:not(main header, article header)",
-    "aside:not(.footnote, .footnote-list, .citation, .citation-list, .admonition, .topic, .system-message)",
+    "header:not(main header, article header, section header)",
+    "aside:not(.footnote, .footnote-list, .footnotes, .citation, .citation-list, .admonition, .topic,"
+    " .system-message, [role=note], [role=doc-endnotes], [role=doc-footnote])",
 )
 _ROLES: Final = "[role=navigation], [role=banner], [role=contentinfo], [role=complementary], [role=search]"
 # Sidebars, link bars and tables of contents of well-known site builders.
@@ -30,13 +45,24 @@ _WIDGETS: Final = (
     " .toc, .table-of-contents, .contents.topic, .contents.local, .mw-editsection, .mw-jump-link,"
     " .nav, .footer, #hd, #ft, #sidebar, #toc, #TOC, #footer, #contents:has(> details)"
 )
-_CONTENTS: Final = ".toc, .table-of-contents, .contents, #toc, #TOC, #contents"
 _UNSEEN: Final = "span.visually-hidden, span.sr-only, a.visually-hidden, a.sr-only"
 # Naming the elements keeps the parser from trying every selector on every <span> of a code block.
 _BOXES: Final = "div, section, ul, ol, dl, table, form, details, p"
 _AROUND: Final = f":is({', '.join(_LANDMARKS)}, :is({_BOXES}):is({_ROLES}, {_WIDGETS}), {_UNSEEN})"
 _NAMED: Final = f":is([class*=nav i], [id*=nav i]):is({_BOXES})"
 """The attributes come first because few elements have them, and comparing names takes longer."""
+_KINDS: Final = (
+    (CONTENTS, frozenset({"toc", "TOC", "table-of-contents", "contents", "doc-toc"})),
+    (NAVIGATION, frozenset({"nav", "navigation"})),
+    (SIDEBARS, frozenset({"aside", "complementary", "sidebar", "sphinxsidebar"})),
+    (FOOTERS, frozenset({"footer", "contentinfo", "ft"})),
+    (HEADERS, frozenset({"header", "banner", "hd"})),
+    (SEARCH, frozenset({"search", "nosearch"})),
+    (HIDDEN, frozenset({"visually-hidden", "sr-only"})),
+)
+"""What an element is called by its tag, role, class or id."""
+_IN_TEXT: Final = frozenset({"aside", "sidebar", "related", "complementary", "toc", "contents"})
+"""Tags, roles and classes of boxes in the text; labels in others are the frame of the page."""
 _NAV_WORD: Final = re.compile(
     r"(?:^|[\s_-])nav(?:bar|igation|header|footer|path|panel|list|links|menu|tree)?(?:[\s_-]|$)",
     re.IGNORECASE,
@@ -55,6 +81,15 @@ _LONGEST_BAR: Final = 600
 _MOST_BESIDE_LINKS: Final = 300
 _FEW_LETTERS: Final = 40
 _HIGHEST_BAR: Final = 12
+_LEAST_SENTENCE: Final = 12
+_LEAST_PARAGRAPH: Final = 25
+_LEAST_TEXT: Final = 40
+"""Letters of a paragraph: with a full stop, in a <p> without one, and elsewhere without one."""
+_LINES: Final = frozenset({"p", "pre", "li", "dd", "dt", "td", "th", "blockquote", "figure"})
+_ENTRIES: Final = frozenset({"nav", "li", "dt", "td", "th", "caption", "summary", "figcaption"})
+_HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_SENTENCE: Final = re.compile(r"[.!?\u2026\u3002\uff01\uff1f\u061f\u06d4\u0964][^\w.]{0,3}$")
+_RIGHTS: Final = re.compile(r"\W{0,3}(?:\u00a9|\(c\)|copyright\b)", re.IGNORECASE)
 _TIMES: Final = 16
 _LEAST_BUDGET: Final = 2**16
 
@@ -64,52 +99,81 @@ _PERMALINKS: Final = (
 _PERMALINK_CLASSES: Final = frozenset(
     {"headerlink", "hash-link", "anchorjs-link", "header-anchor", "copiable-link", "anchor-link"}
 )
-_NO_PERMALINKS: Final = frozenset("*†‡↑↩^")
-"""Signs of links to footnotes and back."""
-_LONGEST_SIGN: Final = 3
+_SIGNS: Final = frozenset("¶#§🔗⚓∞☍◆⛓⌗")
+"""Other signs are names of operators."""
 _NEAR: Final = 4
 _HEADING_LIKE: Final = frozenset(
     {"h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary", "caption", "figcaption"}
 )
 
 
-def noise_ids(tree: LexborHTMLParser, *, certain: bool = False) -> set[int]:
-    """The identities (``mem_id``) of the elements that hold link noise.
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What of a page is noise, by the identities (``mem_id``) of its elements.
+
+    Args:
+        kinds: What is noise, and what it is called: ``"navigation"``, ``"sidebars"``.
+        suspects: What is named like noise but is not, unless other pages of the site say the same; called
+            likewise.
+        titles: Those of the suspects that hold the page's title.
+    """
+
+    kinds: Mapping[int, str] = field(default_factory=dict)
+    suspects: Mapping[int, str] = field(default_factory=dict)
+    titles: frozenset[int] = frozenset()
+
+    def without_contents(self) -> Noise:
+        """The same, with tables of contents for content."""
+        kinds = {name: kind for name, kind in self.kinds.items() if kind != CONTENTS}
+        return Noise(kinds, self.suspects, self.titles)
+
+
+def find_noise(tree: LexborHTMLParser, *, certain: bool = False) -> Noise:
+    """Find the noise on a page.
 
     Args:
         tree: The page.
-        certain: Only what says itself that it is navigation.
+        certain: Only what says itself that it is navigation, whatever is in it.
     """
     if certain or tree.body is None:
-        return {node.mem_id for node in tree.css(_CERTAIN)}
-    page = _Scale(tree.body)
-    found = {node.mem_id for node in tree.css(_AROUND) if _is_certain(node) or not page.is_most(node)}
+        return Noise({node.mem_id: NAVIGATION for node in tree.css(_CERTAIN)})
+    found = _Finder(tree, tree.body)
+    for node in tree.css(_AROUND):
+        found.judge(node)
     for node in tree.css(_NAMED):
-        if node.mem_id not in found and page.is_named_navigation(node) and not page.is_most(node):
-            found.add(node.mem_id)
-    _add_bars(tree, page, found)
-    return found
+        found.judge_name(node)
+    found.add_bars()
+    return Noise(found.kinds, found.suspects, frozenset(found.titles))
 
 
-def contents_ids(tree: LexborHTMLParser) -> set[int]:
-    """The identities of tables of contents, by name."""
-    return {node.mem_id for node in tree.css(_CONTENTS)}
+def is_prose(text: str, linked: int, tag: str = "li") -> bool:
+    """Whether a line is a paragraph rather than a label, an entry of a menu or a notice of rights.
 
-
-def _is_certain(node: LexborNode) -> bool:
-    return node.tag == "nav" or node.attributes.get("role") == "navigation"
+    Args:
+        text: The line, without its links.
+        linked: How many letters its links have.
+        tag: What it is in.
+    """
+    size = letters(text)
+    if size < max(_LEAST_SENTENCE, linked) or tag in _HEADINGS or _RIGHTS.match(text):
+        return False
+    if _SENTENCE.search(text.rstrip()):
+        return True
+    return tag not in _ENTRIES and size >= (_LEAST_PARAGRAPH if tag == "p" else _LEAST_TEXT)
 
 
 def permalinks(tree: LexborHTMLParser) -> Iterator[tuple[LexborNode, LexborNode | None]]:
     """The small links that lead to the very place they stand at, each with the heading it stands in, if any.
 
     They are known by their class, or by a text that is only a sign (``¶``, ``#``, ``§``) and a target that
-    is the heading they stand in or an element around them.
+    is the heading they stand in or an element around them. A link that is all that its heading says is none.
     """
     for link in tree.css(_PERMALINKS):
         attributes = link.attributes
         href = attributes.get("href") or ""
         heading = _heading_of(link)
+        if heading is not None and (text := squeezed(link.text())) and text == squeezed(heading.text()):
+            continue
         if not _PERMALINK_CLASSES.isdisjoint((attributes.get("class") or "").split()) or (
             _is_sign(link) and (heading is not None or _is_around(link, href[1:]))
         ):
@@ -141,21 +205,118 @@ def inside(node: LexborNode, found: set[int], known: dict[int, bool]) -> bool:
     return answer
 
 
-class _Scale:
-    """Tells what an element is by how much of its text are links, at a cost linear in the page."""
+class _Finder:
+    """Judges the suspects of a page by how much of their text is links, at a cost linear in the page."""
 
-    def __init__(self, body: LexborNode) -> None:
+    def __init__(self, tree: LexborHTMLParser, body: LexborNode) -> None:
+        self.kinds: dict[int, str] = {}
+        self.suspects: dict[int, str] = {}
+        self.titles: set[int] = set()
+        self._tree = tree
         self._body = body
         self._length = len(body.text())
         self._weight: int | None = None
         self._budget = _TIMES * self._length + _LEAST_BUDGET
+        self._targets: Counter[str] | None = None
 
-    def is_most(self, node: LexborNode) -> bool:
-        """Whether an element holds most of the page's text outside of links."""
+    def judge_name(self, node: LexborNode) -> None:
+        """Judge an element that may have a word for navigation in its class or id."""
+        attributes = node.attributes
+        known = node.mem_id in self.kinds or node.mem_id in self.suspects
+        if not known and _NAV_WORD.search(f"{attributes.get('class') or ''} {attributes.get('id') or ''}"):
+            self.judge(node, framed=False)
+
+    def judge(self, node: LexborNode, *, framed: bool = True) -> None:
+        """Decide whether a suspect is noise, as a whole or in part.
+
+        Args:
+            node: The suspect.
+            framed: Whether a mere label in it is the frame of the page.
+        """
+        name, called = node.mem_id, _names(node)
+        kind = next((kind for kind, names in _KINDS if not names.isdisjoint(called)), NAVIGATION)
+        certain = kind == HIDDEN or node.tag == "nav" or node.attributes.get("role") == "navigation"
         if self._budget < 0:
-            return True
+            if certain:
+                self.kinds[name] = kind
+            return
         text = node.text()
-        self._budget -= len(text)
+        self._budget -= 3 * len(text)
+        if not certain and self._is_most(node, text):
+            return
+        linked = _in_links(node)
+        beside = _beside_links(node)
+        known = kind == HIDDEN or beside < _LEAST_SENTENCE
+        prose, labels = (False, beside) if known else _read_lines(node)
+        led = not certain and self._is_led_to(node)
+        titled = kind == HEADERS and self._is_title(node)
+        if prose or led or titled or node.css_first("pre") is not None:
+            self.suspects[name] = kind
+            if titled:
+                self.titles.add(name)
+            if (certain or linked > beside) and not led:
+                self._leave_out_menus(node, kind)
+            return
+        boxed = not _IN_TEXT.isdisjoint(called - {node.id}) or _begins_with_heading(node)
+        label = framed and labels <= _FEW_LETTERS and not boxed
+        menu = linked >= beside or (letters(text) <= _LONGEST_BAR and 0 < beside <= 2 * linked)
+        if certain or menu or label:
+            self.kinds[name] = kind
+        else:
+            self.suspects[name] = kind
+
+    def _leave_out_menus(self, menu: LexborNode, kind: str) -> None:
+        """Of a menu with paragraphs, leave out the parts without any, and the headings of these."""
+        parts = [menu]
+        while parts:
+            headings: list[LexborNode] = []
+            for child in parts.pop().iter():
+                if child.tag in _HEADINGS:
+                    headings.append(child)
+                elif child.tag in BLOCKS:
+                    self._budget -= 2 * len(child.text())
+                    if self._budget < 0 or child.css_first("pre") is not None or _read_lines(child)[0]:
+                        headings = headings[:-1]
+                        if child.tag not in _LINES:
+                            parts.append(child)
+                    else:
+                        self.kinds[child.mem_id] = kind
+                    self.kinds.update((heading.mem_id, kind) for heading in headings)
+                    headings = []
+            self.kinds.update((heading.mem_id, kind) for heading in headings)
+
+    def _is_led_to(self, node: LexborNode) -> bool:
+        """Whether a link elsewhere on the page leads to a heading in an element, or to its section."""
+        headings = node.css(", ".join(_HEADINGS))
+        if not headings:
+            return False
+        if self._targets is None:
+            self._targets = _targets(self._body)
+        anchors: set[str] = set()
+        for heading in headings:
+            anchors.update(name for one in heading.css("[id], a[name]") for name in _anchors(one))
+            around = heading.parent
+            first = None if around is None else next(around.iter(), None)
+            if around is not None and first is not None and first.mem_id == heading.mem_id:
+                anchors.update(_anchors(around))
+        outside = self._targets
+        if not any(outside[anchor] for anchor in anchors):
+            return False
+        inside = _targets(node)
+        return any(outside[anchor] > inside[anchor] for anchor in anchors)
+
+    def _is_title(self, node: LexborNode) -> bool:
+        """Whether a header holds the page's main heading: one that its <title>, if any, begins with."""
+        head = None if self._tree.head is None else self._tree.head.css_first("title")
+        named = "" if head is None else squeezed(head.text())
+        for heading in node.css("h1"):
+            text = squeezed(heading.text())
+            if text and heading.css_first("a[href]") is None and (not named or named.startswith(text)):
+                return True
+        return False
+
+    def _is_most(self, node: LexborNode, text: str) -> bool:
+        """Whether an element holds most of the page's text outside of links."""
         if len(text) * 4 < self._length:
             return False
         if self._weight is None:
@@ -163,18 +324,20 @@ class _Scale:
         self._budget -= len(text)
         return _beside_links(node) * 2 > self._weight
 
-    def is_named_navigation(self, node: LexborNode) -> bool:
-        """Whether an element is named navigation by its class or id, and looks like it."""
-        attributes = node.attributes
-        names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
-        if _NAV_WORD.search(names) is None or self._budget < 0:
-            return False
-        size = letters(node.text())
-        self._budget -= 2 * size
-        beside = _beside_links(node)
-        return beside * 2 <= size or (size <= _LONGEST_BAR and beside <= 2 * (size - beside))
+    def add_bars(self) -> None:
+        """Find the bars of links to the pages before, after and above."""
+        seen: set[int] = set()
+        for link in self._tree.css(_SEQUENCE_LINKS):
+            around = link.parent
+            if around is None or around.mem_id in seen or not _in_sequence(link):
+                continue
+            seen.add(around.mem_id)
+            if not any(one.mem_id in self.kinds for one in _ancestors(link)):
+                bar = self._bar_around(link)
+                if bar is not None:
+                    self.kinds[bar.mem_id] = NAVIGATION
 
-    def bar_around(self, link: LexborNode) -> LexborNode | None:
+    def _bar_around(self, link: LexborNode) -> LexborNode | None:
         """The largest element around a link that is only a bar; it grows by no text but within a table."""
         best: LexborNode | None = None
         beside = 0
@@ -202,18 +365,72 @@ def _beside_links(node: LexborNode) -> int:
     return max(0, letters(node.text()) - other)
 
 
-def _add_bars(tree: LexborHTMLParser, page: _Scale, found: set[int]) -> None:
-    """Find the bars of links to the pages before, after and above."""
-    seen: set[int] = set()
-    for link in tree.css(_SEQUENCE_LINKS):
-        around = link.parent
-        if around is None or around.mem_id in seen or not _in_sequence(link):
+def _in_links(node: LexborNode) -> int:
+    """How many letters of an element are in links."""
+    return sum(letters(link.text()) for link in node.css("a[href]"))
+
+
+def _names(node: LexborNode) -> set[str]:
+    """The names by which an element may be suspect: its tag, role, classes and id."""
+    attributes = node.attributes
+    return {
+        node.tag or "",
+        attributes.get("role") or "",
+        node.id or "",
+        *(attributes.get("class") or "").split(),
+    }
+
+
+def _begins_with_heading(node: LexborNode) -> bool:
+    """Whether an element without a role is a section, whose id may be its heading's."""
+    first = next(node.iter(), None)
+    return first is not None and first.tag in _HEADINGS and "role" not in node.attributes
+
+
+def _anchors(node: LexborNode) -> list[str]:
+    return [name for name in (node.id, node.attributes.get("name")) if name]
+
+
+def _targets(node: LexborNode) -> Counter[str]:
+    """How many links lead to each fragment of their own page."""
+    return Counter(unquote((link.attributes.get("href") or "")[1:]) for link in node.css("a[href^='#']"))
+
+
+def _read_lines(node: LexborNode) -> tuple[bool, int]:
+    """Whether an element has a paragraph; how many letters beside links and notices of rights it has."""
+    prose, count = False, 0
+    parts: list[str] = []
+    linked = 0
+    around: list[tuple[str, Iterator[LexborNode]]] = [(node.tag or "", node.iter(include_text=True))]
+    blocks = [node.tag or ""]
+    while around:
+        tag, inner = around[-1]
+        child = next(inner, None)
+        if child is not None and child.tag == "-text":
+            parts.append(child.text_content or "")
             continue
-        seen.add(around.mem_id)
-        if not any(one.mem_id in found for one in _ancestors(link)):
-            bar = page.bar_around(link)
-            if bar is not None:
-                found.add(bar.mem_id)
+        if child is not None and child.tag == "a" and "href" in child.attributes:
+            linked += letters(child.text())
+            parts.append(" ")
+            continue
+        if child is not None and child.tag in SILENT:
+            continue
+        if (tag if child is None else child.tag) in BLOCKS or (child is None and len(around) == 1):
+            text = squeezed("".join(parts))
+            if text:
+                prose = prose or is_prose(text, linked, blocks[-1])
+                count += 0 if _RIGHTS.match(text) else letters(text)
+            parts.clear()
+            linked = 0
+        if child is None:
+            around.pop()
+            if tag in BLOCKS:
+                blocks.pop()
+        else:
+            around.append((child.tag or "", child.iter(include_text=True)))
+            if child.tag in BLOCKS:
+                blocks.append(child.tag or "")
+    return prose, count
 
 
 def _ancestors(node: LexborNode) -> Iterator[LexborNode]:
@@ -241,16 +458,8 @@ def _is_bar(node: LexborNode, size: int, beside: int) -> bool:
 
 
 def _is_sign(link: LexborNode) -> bool:
-    text = link.text()
-    if len(text) > 4 * _LONGEST_SIGN:
-        return False
-    sign = "".join(text.split())
-    return (
-        0 < len(sign) <= _LONGEST_SIGN
-        and not any(map(str.isalnum, sign))
-        and sign[0] not in "[("
-        and _NO_PERMALINKS.isdisjoint(sign)
-    )
+    """Whether a link is only a sign of a permalink; a second character may choose its colours."""
+    return "".join(link.text().split()).rstrip("\ufe0e\ufe0f") in _SIGNS
 
 
 def _heading_of(link: LexborNode) -> LexborNode | None:

@@ -41,7 +41,7 @@ from linkstore.ingest.summary import (
 from linkstore.links import LINKS_KEY
 from linkstore.urls import Site
 
-PIPELINE_VERSION: Final = 9
+PIPELINE_VERSION: Final = 10
 """Raised whenever the same page would give other documents, so that all are read again."""
 
 DEFAULT_LINKS: Final = ("hyperlink", "section", "citation")
@@ -363,7 +363,7 @@ class _Tally:
     chunks: int = 0
     links: Counter[str] = field(default_factory=Counter)
     skipped: dict[str, str] = field(default_factory=dict)
-    left_out: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
     def stored(self, page: PageDocuments, *, before: bool) -> None:
         self.updated += before

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from langchain_core.documents import Document
 
@@ -32,7 +32,7 @@ class ReadPage:
     """
 
     documents: tuple[Document, ...] = ()
-    left_out: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
     plain: int = 0
     disbelieved: tuple[str, ...] = ()
     problem: str | None = None
@@ -64,7 +64,7 @@ def read_page(url: str, read: Read, linkers: Linkers) -> ReadPage:
     page = found[0].page if found and isinstance(found[0], Chunk) else None
     return ReadPage(
         documents=documents,
-        left_out=page.left_out if page else 0,
+        left_out=page.left_out if page else {},
         plain=page.plain if page else 0,
         disbelieved=page.disbelieved if page else (),
         problem=None if documents else "it has no text",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
@@ -56,23 +57,39 @@ class Dangling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """Text of pages that is in none of their chunks, for it is navigation or not the main content.
+    """Text of pages that is in none of their chunks, for it was taken for navigation or the like.
 
     Args:
         letters: How many characters there are of it, white space not counted.
         pages: On how many of the pages that were read.
+        kinds: How many by what they were taken for, most first: ``"navigation"``, ``"sidebars"``,
+            ``"tables of contents"``, ``"headers"``, ``"footers"``, ``"search forms"``, ``"hidden text"``,
+            ``"text of most pages"``, ``"text outside the main content"``.
         most: The ten pages with most of it, most first.
     """
 
     letters: int = 0
     pages: int = 0
+    kinds: Mapping[str, int] = field(default_factory=dict)
     most: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, found: Mapping[str, int]) -> LeftOut:
-        """What there is, by how many letters each page has of it."""
-        most = sorted(found.items(), key=lambda one: (-one[1], one[0]))[:_MOST]
-        return cls(letters=sum(found.values()), pages=len(found), most=dict(most))
+    def of(cls, found: Mapping[str, Mapping[str, int]]) -> LeftOut:
+        """What there is, by how many letters of each kind each page has of it."""
+        pages = Counter({page: sum(kinds.values()) for page, kinds in found.items()})
+        kinds: Counter[str] = Counter()
+        for of_page in found.values():
+            kinds.update(of_page)
+        return cls(
+            letters=pages.total(),
+            pages=len(pages),
+            kinds=dict(sorted(kinds.items(), key=_most_first)),
+            most=dict(sorted(pages.items(), key=_most_first)[:_MOST]),
+        )
+
+
+def _most_first(one: tuple[str, int]) -> tuple[int, str]:
+    return -one[1], one[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

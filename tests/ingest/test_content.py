@@ -57,7 +57,7 @@ def test_what_holds_little_of_the_page_is_not_its_main_content(small):
     html = f"<body><h1>Title</h1><div><p>{WORDS}</p><p>{WORDS}</p></div>{small}</body>"
     assert texts(html).count(WORDS.strip()) == 2
     assert len(texts(html)) == 4
-    assert read_html_page(html.encode()).left_out == 0
+    assert read_html_page(html.encode()).left_out == {}
 
 
 @pytest.mark.parametrize("box", ["<main>{}</main>", "<article>{}</article>", "<div class=body>{}</div>"])
@@ -67,8 +67,9 @@ def test_what_holds_most_of_the_page_is_its_main_content_whatever_links_stand_ar
     html = f"<nav>menu</nav><ul>{links}</ul>{main}<p>© us"
     found = read_html_page(html.encode())
     assert [block.text for block in found.blocks] == ["T", WORDS.strip()]
-    assert found.left_out > 2500
-    assert read_html_page(f"<nav>a menu</nav><p>{WORDS}".encode()).left_out == 5
+    assert found.left_out["navigation"] == 4
+    assert found.left_out["text outside the main content"] > 2500
+    assert read_html_page(f"<nav>a menu</nav><p>{WORDS}".encode()).left_out == {"navigation": 5}
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_a_line_of_links_to_the_own_page_is_a_table_of_contents():
     found = read_html_page(f"{line}<h1>T</h1><p>See <a href='#a'>a</a> and <a href='#b'>b</a>.".encode())
     assert [block.text for block in found.blocks] == ["T", "See a and b."]
     assert found.blocks[0].anchors == ("top",)
-    assert found.left_out == len("Types|Functions")
+    assert found.left_out == {"tables of contents": len("Types|Functions")}
     assert texts("<ul><li><a href='#a'>a</a>, <a href='#b'>b</a></ul>") == ["- a, b"]
 
 
@@ -302,7 +303,7 @@ def test_a_cell_of_links_to_the_own_page_is_data_beside_others():
         b"<td><a href=#w>write()</a>, <a href=#v>writev()</a></tr></table>"
     )
     assert "Writing only | write(), writev()" in [block.text for block in read.blocks]
-    assert read.left_out == 0
+    assert read.left_out == {}
 
 
 def test_a_row_that_is_only_links_to_the_own_page_is_contents():
@@ -311,4 +312,4 @@ def test_a_row_that_is_only_links_to_the_own_page_is_contents():
         b"<p>Text.</p>"
     )
     assert [block.text for block in read.blocks] == ["Streams", "Text."]
-    assert read.left_out > 0
+    assert read.left_out == {"tables of contents": len("WritingReading")}

@@ -23,6 +23,7 @@ class Block(NamedTuple):
         places: Where the anchors and then the links stand: after how many characters of the text that are
             not white space. Empty where that is not known, or where all stand at the start.
         ahead: Whether it stands before the heading of the section it belongs to.
+        suspect: The number of the element it is in that is noise if it repeats from page to page; else 0.
     """
 
     text: str
@@ -34,6 +35,7 @@ class Block(NamedTuple):
     tight: bool = False
     places: tuple[int, ...] = ()
     ahead: bool = False
+    suspect: int = 0
 
     def placed(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The places of its anchors and links; at its start if they are not known."""
@@ -56,7 +58,7 @@ def joined(cells: Sequence[Block]) -> Block:
     text = " | ".join([cell.text for cell in cells])
     starts = cells[0].starts
     if not any(cell.anchors or cell.links for cell in cells):
-        return Block(text, starts=starts, tight=True)
+        return Block(text, starts=starts, tight=True, suspect=cells[0].suspect)
     anchors: list[int] = []
     links: list[int] = []
     before = 0
@@ -72,4 +74,5 @@ def joined(cells: Sequence[Block]) -> Block:
         starts=starts,
         tight=True,
         places=(*anchors, *links),
+        suspect=cells[0].suspect,
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from linkstore.extraction.bounds import UnboundedPageError
@@ -15,7 +16,7 @@ from linkstore.extraction.markup import (
     head_title,
     parse_html,
 )
-from linkstore.extraction.noise import contents_ids, noise_ids
+from linkstore.extraction.noise import find_noise, is_prose
 from linkstore.extraction.texts import letters
 from linkstore.ingest.html.blocks import Block
 from linkstore.ingest.html.reading import read_blocks
@@ -25,6 +26,7 @@ _MAIN: Final = "main, [role=main], article, .body, .document"
 _SURE: Final = 0.5
 _PROBABLE: Final = 0.75
 """How much of the page's text that is not in links it must hold: names are used for other things too."""
+OUTSIDE: Final = "text outside the main content"
 _MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 _WIDE: Final = ("utf-16", "utf16", "utf_16", "utf-32", "utf32", "utf_32")
 _LOOKED_AT: Final = 8192
@@ -45,8 +47,8 @@ class PageContent:
         blocks: Its main content; at least one block.
         base: What ``<base href>`` says, if anything.
         canonical: What ``<link rel=canonical>`` says, if anything.
-        left_out: How many letters of the page are in no block, for they are navigation or stand outside of
-            the main content.
+        left_out: How many letters of the page are in no block, by what they are taken for: "navigation",
+            "sidebars", "text outside the main content".
         plain: How many characters of its source are plain text in it, for there was too much markup.
     """
 
@@ -54,7 +56,7 @@ class PageContent:
     blocks: tuple[Block, ...]
     base: str | None = None
     canonical: str | None = None
-    left_out: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
     plain: int = 0
 
 
@@ -137,26 +139,53 @@ def decoded(content: bytes, encoding: str, *, declared: str | None = None) -> st
         ) from error
 
 
-def _content(tree: Tree, body: Node) -> tuple[list[Block], int]:
-    """The blocks of the content, and how many letters are left out."""
+def _content(tree: Tree, body: Node) -> tuple[list[Block], Mapping[str, int]]:
+    """The blocks of the content, and how many letters are left out, by what they are taken for."""
     main = _main(tree)
-    noise = noise_ids(tree)
-    reading = read_blocks(tree, body, noise, frozenset(main))
-    if noise and _is_bare(reading.blocks):  # for example, a page that is only a table of contents
-        reading = read_blocks(tree, body, noise - contents_ids(tree), frozenset(main))
-    if noise and _is_bare(reading.blocks):
-        reading = read_blocks(tree, body, noise_ids(tree, certain=True), frozenset(main))
+    noise = find_noise(tree)
+    watched = frozenset(main) | noise.titles
+    reading = read_blocks(tree, body, noise, watched)
+    if noise.kinds and _is_bare(reading.blocks):  # for example, a page that is only a table of contents
+        reading = read_blocks(tree, body, noise.without_contents(), watched)
+    if noise.kinds and _is_bare(reading.blocks):
+        reading = read_blocks(tree, body, find_noise(tree, certain=True), watched)
     weights = [_weight(block) for block in reading.blocks]
     for name, share in main.items():
         start, end = reading.ranges.get(name, (0, 0))
         if start < end and sum(weights[start:end]) >= share * sum(weights):
-            outside = (*reading.blocks[:start], *reading.blocks[end:])
-            return reading.blocks[start:end], reading.left_out + sum(letters(block.text) for block in outside)
-    return reading.blocks, reading.left_out
+            titled = {at for one in noise.titles for at in range(*reading.ranges.get(one, (0, 0)))}
+            kept = titled.union(range(start, end))
+            if share == _PROBABLE:
+                kept |= _paragraphs(reading.blocks, kept)
+            for at, block in enumerate(reading.blocks):
+                if at not in kept:
+                    reading.left_out[reading.suspects.get(block.suspect, OUTSIDE)] += letters(block.text)
+            return [block for at, block in enumerate(reading.blocks) if at in kept], +reading.left_out
+    return reading.blocks, +reading.left_out
+
+
+def _paragraphs(blocks: list[Block], inside: set[int]) -> set[int]:
+    """Where the paragraphs outside of the main content stand, with their headings.
+
+    An element is called an article or a body for other reasons too, so that what stands beside it may belong
+    to it.
+    """
+    found: set[int] = set()
+    for at, block in enumerate(blocks):
+        if at in inside or block.level:
+            continue
+        linked = sum(letters(link.label) for link in block.links)
+        code = "\n" in block.text and not block.tight and not linked
+        if code or (linked * 2 < letters(block.text) and is_prose(block.text, linked)):
+            found.add(at)
+            if at and blocks[at - 1].level:
+                found.add(at - 1)
+    return found - inside
 
 
 def _is_bare(blocks: list[Block]) -> bool:
-    return all(block.level for block in blocks)
+    """Whether there is nothing but headings, and what may be the frame of the page."""
+    return all(block.level or block.suspect for block in blocks)
 
 
 def _main(tree: Tree) -> dict[int, float]:
@@ -182,9 +211,14 @@ def _weight(block: Block) -> int:
 
 
 def _title(tree: Tree, blocks: list[Block]) -> str:
-    """The main heading: of several, the one that the page's <title> begins with."""
+    """The main heading: of several, the one that the page's <title> begins with; not that of a banner."""
     named = head_title(tree)
-    tops = [block.text for block in blocks if block.level == 1]
-    if tops:
-        return next((top for top in tops if named.startswith(top)), tops[0])
-    return named or next((block.text for block in blocks if block.level), "")
+    tops = [block for block in blocks if block.level == 1]
+    begun = (block.text for block in tops if named.startswith(block.text))
+    sure = (block.text for block in tops if not block.suspect)
+    return (
+        next(begun, "")
+        or next(sure, "")
+        or named
+        or next((block.text for block in blocks if block.level), "")
+    )

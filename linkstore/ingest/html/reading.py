@@ -7,13 +7,14 @@ one go.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from linkstore.extraction import Hyperlink
 from linkstore.extraction.markup import Node, Tree, is_backlink, link_target, node_anchors
-from linkstore.extraction.noise import permalinks
+from linkstore.extraction.noise import CONTENTS, Noise, permalinks
 from linkstore.extraction.texts import (
     BLOCKS,
     BREAK,
@@ -61,26 +62,28 @@ class Reading:
     Args:
         blocks: In order, without link noise.
         ranges: Of the elements to look out for, by identity: where their blocks begin and end.
-        left_out: How many letters there were in noise.
+        left_out: How many letters there were in noise, by what it is called.
+        suspects: What the suspects are called, by the numbers that blocks name.
     """
 
     blocks: list[Block]
     ranges: Mapping[int, tuple[int, int]]
-    left_out: int
+    left_out: Counter[str]
+    suspects: Mapping[int, str]
 
 
-def read_blocks(tree: Tree, content: Node, noise: set[int], watched: frozenset[int] = frozenset()) -> Reading:
+def read_blocks(tree: Tree, content: Node, noise: Noise, watched: frozenset[int] = frozenset()) -> Reading:
     """The blocks of a page, in order, without link noise.
 
     Args:
         tree: The page; its permalinks (``¶``) are removed.
         content: The element to read.
-        noise: Identities (``mem_id``) of the elements to leave out.
+        noise: The elements to leave out, and those to mark.
         watched: Identities of elements of which to note where their blocks begin and end.
     """
     reader = _Reader(noise, _without_permalinks(tree), watched)
     reader.walk(content, 0)
-    return Reading(reader.finished(), reader.ranges, reader.left_out)
+    return Reading(reader.finished(), reader.ranges, reader.left_out, reader.suspects)
 
 
 def _without_permalinks(tree: Tree) -> dict[int, str]:
@@ -107,8 +110,10 @@ class _Reader:
     What waits has a number: its mark in the text of the block, or AT_START.
     """
 
-    def __init__(self, noise: set[int], permalinks: dict[int, str], watched: frozenset[int]) -> None:
-        self._noise = noise
+    def __init__(self, noise: Noise, permalinks: dict[int, str], watched: frozenset[int]) -> None:
+        self._noise = noise.kinds
+        self._named = noise.suspects
+        self._suspect = 0
         self._permalinks = permalinks
         self._watched = watched
         self._blocks: list[Block] = []
@@ -120,7 +125,8 @@ class _Reader:
         self._headed: list[int | None] = []
         self._in_columns = False
         self.ranges: dict[int, tuple[int, int]] = {}
-        self.left_out = 0
+        self.left_out: Counter[str] = Counter()
+        self.suspects: dict[int, str] = {}
 
     def finished(self) -> list[Block]:
         """All blocks; what still waits belongs to the last one."""
@@ -182,13 +188,23 @@ class _Reader:
 
     def _leave_out(self, node: Node) -> None:
         """Count what noise says; anchors on it, and empty ones in it, lead to what follows."""
-        self.left_out += letters(node.text())
+        self.left_out[self._noise[node.mem_id]] += letters(node.text())
         if node.id:
             self._waiting.anchors.append((node.id, AT_START))
         for element in node.css(_EMPTY_ANCHORS)[:_MOST_IN_NOISE]:
             self._waiting.anchors.extend((anchor, AT_START) for anchor in node_anchors(element))
 
     def _block(self, node: Node, tag: str, depth: int) -> None:
+        kind = self._named.get(node.mem_id)
+        if kind is None:
+            self._read(node, tag, depth)
+            return
+        around, self._suspect = self._suspect, len(self.suspects) + 1
+        self.suspects[self._suspect] = kind
+        self._read(node, tag, depth)
+        self._suspect = around
+
+    def _read(self, node: Node, tag: str, depth: int) -> None:
         if tag in _HEADINGS and not _names_a_box(node):
             self._heading(node, _HEADINGS[tag])
         elif depth > _MAX_DEPTH or ((tag in _LEAVES or tag in _HEADINGS) and not _holds_blocks(node, tag)):
@@ -343,9 +359,11 @@ class _Reader:
         if not text:
             waiting.settle()
             return
-        line = not level and self._lead is None and not self._in_columns
+        # Contents stand at the top, below the title at most; further down such a line is of cross-references.
+        top = not self._blocks or (len(self._blocks) == 1 and self._blocks[0].level == 1)
+        line = top and not level and self._lead is None and not self._in_columns
         if line and len(text) <= _LONGEST_LEAD and waiting.is_contents(text):
-            self.left_out += letters(text)
+            self.left_out[CONTENTS] += letters(text)
             waiting.settle()
             waiting.drop_links()
             return
@@ -356,7 +374,9 @@ class _Reader:
             self._lead = None
         starts = waiting.starts
         anchors, links, places = waiting.given_away(counts)
-        self._blocks.append(Block(text, level, anchors, links, starts, fragment, tight, places))
+        self._blocks.append(
+            Block(text, level, anchors, links, starts, fragment, tight, places, False, self._suspect)
+        )
 
 
 def _only_text(node: Node) -> str | None:

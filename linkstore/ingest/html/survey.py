@@ -17,7 +17,11 @@ SAMPLE: Final = 16
 LARGEST: Final = 2**17
 """Maximum size in bytes of a page in the sample."""
 
+REPEATED: Final = "text of most pages"
+
 _FEWEST: Final = 8
+_FEWEST_ALIKE: Final = 3
+"""Pages that say the same in an element that is named like noise."""
 _SHARE: Final = 0.6
 _HEAD: Final = 200
 _TAIL: Final = 60
@@ -33,38 +37,42 @@ class Chrome:
     Args:
         heads: Blocks at the beginning, each as its level and text.
         tails: Blocks at the end.
+        boxes: Blocks anywhere, in elements that are named like noise but have content.
     """
 
     heads: frozenset[tuple[int, str]] = frozenset()
     tails: frozenset[tuple[int, str]] = frozenset()
+    boxes: frozenset[tuple[int, str]] = frozenset()
 
     @property
     def said(self) -> str:
         """The same for the same blocks, in every process."""
-        return repr((sorted(self.heads), sorted(self.tails))) if self.heads or self.tails else ""
+        found = (sorted(self.heads), sorted(self.tails), sorted(self.boxes))
+        return repr(found) if any(found) else ""
 
     @classmethod
     def find(cls, pages: Sequence[PageContent]) -> Chrome:
-        """The common beginnings and ends of pages; nothing if there are too few pages to tell."""
+        """What most pages share; nothing if there are too few pages to tell."""
+        boxes = _shared([[block for block in page.blocks if block.suspect] for page in pages], _FEWEST_ALIKE)
         if len(pages) < _FEWEST:
-            return cls()
+            return cls(boxes=boxes)
         heads = _shared([page.blocks[:_HEAD] for page in pages])
         tails = _shared([page.blocks[-_TAIL:] for page in pages])
-        return cls(heads=heads, tails=tails)
+        return cls(heads=heads, tails=tails, boxes=boxes)
 
     def without(self, page: PageContent) -> PageContent:
         """A page without it; its anchors go to what remains. The page itself, if nothing would remain."""
-        start, end = self._begin(page.blocks), self._end(page.blocks)
-        if start >= end:
+        blocks = page.blocks
+        start, end = self._begin(blocks), self._end(blocks)
+        own = {block.suspect for block in blocks if _key(block) not in self.boxes}
+        left = {at for at, block in enumerate(blocks) if block.suspect and block.suspect not in own}
+        left.update(range(start), range(end, len(blocks)))
+        kept = [at for at in range(len(blocks)) if at not in left]
+        if not left or all(blocks[at].level for at in kept):
             return page
-        kept = page.blocks[start:end]
-        if len(kept) == len(page.blocks) or all(block.level for block in kept):
-            return page
-        before = tuple(anchor for block in page.blocks[:start] for anchor in block.anchors)
-        after = tuple(anchor for block in page.blocks[end:] for anchor in block.anchors)
-        left_out = sum(letters(block.text) for block in (*page.blocks[:start], *page.blocks[end:]))
-        blocks = _with_anchors(kept, before, after)
-        return replace(page, blocks=blocks, left_out=page.left_out + left_out)
+        letters_left = sum(letters(blocks[at].text) for at in left)
+        left_out = Counter(page.left_out) + Counter({REPEATED: letters_left})
+        return replace(page, blocks=_with_anchors(blocks, kept), left_out=left_out)
 
     def _begin(self, blocks: Sequence[Block]) -> int:
         """The position where the page itself begins; a heading counts as chrome only if chrome follows it."""
@@ -99,25 +107,30 @@ def _key(block: Block) -> tuple[int, str]:
     return (block.level, block.text)
 
 
-def _shared(runs: Iterable[Sequence[Block]]) -> frozenset[tuple[int, str]]:
+def _shared(runs: Iterable[Sequence[Block]], least: int = 1) -> frozenset[tuple[int, str]]:
     counts: Counter[tuple[int, str]] = Counter()
     pages = 0
     for run in runs:
         pages += 1
         counts.update({_key(block) for block in run if len(block.text) <= _LONGEST})
-    return frozenset(key for key, count in counts.items() if count >= _SHARE * pages)
+    return frozenset(key for key, count in counts.items() if count >= max(least, _SHARE * pages))
 
 
-def _with_anchors(
-    blocks: tuple[Block, ...], before: tuple[str, ...], after: tuple[str, ...]
-) -> tuple[Block, ...]:
-    first = blocks[0]
-    if before:
-        places = (0,) * len(before) + first.places if first.places else ()
-        first = first._replace(anchors=(*before, *first.anchors), places=places)
-    blocks = (first, *blocks[1:])
-    last = blocks[-1].with_at_end(after) if after else blocks[-1]
-    return (*blocks[:-1], last)
+def _with_anchors(blocks: Sequence[Block], kept: Sequence[int]) -> tuple[Block, ...]:
+    """The blocks that are kept; the anchors of the others go to the next one, or to the end of the last."""
+    found: list[Block] = []
+    at = 0
+    for number in kept:
+        before = tuple(anchor for block in blocks[at:number] for anchor in block.anchors)
+        block, at = blocks[number], number + 1
+        if before:
+            places = (0,) * len(before) + block.places if block.places else ()
+            block = block._replace(anchors=(*before, *block.anchors), places=places)
+        found.append(block)
+    after = tuple(anchor for block in blocks[at:] for anchor in block.anchors)
+    if after:
+        found[-1] = found[-1].with_at_end(after)
+    return tuple(found)
 
 
 def names_without_suffix(
