@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -60,6 +61,10 @@ TrustClaimsOption = Annotated[
     bool, typer.Option("--trust-claims", help="The sources were indexed with --trust-claims.")
 ]
 
+EncodingOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The sources were indexed with this --encoding.")
+]
+
 
 def doctor(
     place: PlaceArgument = None,
@@ -68,6 +73,7 @@ def doctor(
     questions: QuestionsOption = None,
     names: NamesOption = None,
     trust_claims: TrustClaimsOption = False,
+    encoding: EncodingOption = None,
     json: JsonOption = False,
 ) -> None:
     """Check what a store holds, and say what needs attention.
@@ -80,7 +86,8 @@ def doctor(
     if chosen is None:
         raise UsageError("give the store: linkstore doctor STORE")
     with opened(chosen) as opened_store:
-        sources = dict(_source(opened_store, one, trust_claims=trust_claims) for one in source or ())
+        given = {"claims": "any" if trust_claims else None, "encoding": encoding}
+        sources = dict(_source(opened_store, one, given) for one in source or ())
         watch = _asked(opened_store, questions) if questions is not None else None
         from linkstore.watch import examine
         from linkstore.watch.naming import NAME_KINDS
@@ -95,8 +102,8 @@ def doctor(
         raise typer.Exit(ALARMED)
 
 
-def _source(store: LinkStore, given: str, *, trust_claims: bool) -> tuple[str, Source]:
-    """A source by its name in the store, opened."""
+def _source(store: LinkStore, given: str, read: Mapping[str, str | None]) -> tuple[str, Source]:
+    """A source by its name in the store, opened as it was indexed."""
     stored = store.sources()
     name, equals, path = given.partition("=")
     if not equals or given in stored:
@@ -104,7 +111,7 @@ def _source(store: LinkStore, given: str, *, trust_claims: bool) -> tuple[str, S
     kind = kind_of(path)
     if kind.source is None:
         raise UsageError(f"--source {given}: compare {kind.title} with linkstore index {path} --dry-run")
-    options = {"claims": "any"} if trust_claims and "claims" in kind.options else {}
+    options: dict[str, Any] = {key: value for key, value in read.items() if value and key in kind.options}
     named = name if equals or name in stored else in_unicode(Path(path).resolve().as_posix())
     if named not in stored:
         known = ", ".join(stored) or "none"

@@ -94,6 +94,12 @@ Prune = Annotated[
 TrustClaims = Annotated[
     bool, typer.Option("--trust-claims", help="Accept canonical URLs that name other sites.")
 ]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Read all pages in this encoding, such as shift_jis, whatever they declare."
+    ),
+]
 Jobs = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="Processes that read pages; default one for each core."),
@@ -121,6 +127,7 @@ def index(
     dry_run: DryRun = False,
     prune: Prune = False,
     trust_claims: TrustClaims = False,
+    encoding: Encoding = None,
     jobs: Jobs = None,
     report: Report = None,
     json: JsonOption = False,
@@ -135,6 +142,7 @@ def index(
     of_kind = {
         "prefix": prefix,
         "claims": "any" if trust_claims else None,
+        "encoding": encoding,
         "allow": tuple(allow or ()),
         "deny": tuple(deny or ()),
         "max_pages": max_pages,

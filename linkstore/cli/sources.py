@@ -66,9 +66,10 @@ def _with_settings(
     settings: Callable[..., Any],
     *place: Any,
     claims: str = "own",
+    encoding: str | None = None,
     **options: Any,
 ) -> Any:
-    return run(*place, settings=settings(claims=claims), **options)
+    return run(*place, settings=settings(claims=claims, encoding=encoding), **options)
 
 
 def _website() -> Callable[..., Summary]:
@@ -134,6 +135,7 @@ KINDS: Final = (
             "max_depth": "--max-depth",
             "rate": "--rate",
             "allow_private": "--allow-private",
+            "encoding": "--encoding",
         },
         there=False,
     ),
@@ -142,7 +144,7 @@ KINDS: Final = (
         title="a file of JSON lines",
         fits=_ends(".jsonl", ".ndjson"),
         index=_load("index_jsonl"),
-        options={"prefix": "--prefix", "claims": "--trust-claims"},
+        options={"prefix": "--prefix", "claims": "--trust-claims", "encoding": "--encoding"},
         source=_load("JsonlSource"),
     ),
     SourceKind(
@@ -166,7 +168,7 @@ KINDS: Final = (
         title="a vault of Markdown notes",
         fits=_is_vault,
         index=_folder("index_vault"),
-        options={"prefix": "--prefix", "claims": "--trust-claims"},
+        options={"prefix": "--prefix", "claims": "--trust-claims", "encoding": "--encoding"},
         source=_folder("VaultSource"),
     ),
     SourceKind(
@@ -174,7 +176,7 @@ KINDS: Final = (
         title="a folder of built HTML or Markdown",
         fits=lambda place: Path(place).is_dir(),
         index=_folder("index_folder"),
-        options={"prefix": "--prefix", "claims": "--trust-claims"},
+        options={"prefix": "--prefix", "claims": "--trust-claims", "encoding": "--encoding"},
         source=_folder("FolderSource"),
     ),
 )
@@ -195,6 +197,11 @@ def kind_of(place: str, named: str | None = None) -> SourceKind:
         raise UsageError("SOURCE is empty; give a URL, a folder or a file")
     kind = _named(named) if named else next((kind for kind in KINDS if kind.fits(place)), None)
     if kind is None:
+        if Path(place).is_file():
+            from linkstore.ingest.sources import instead_of
+
+            if instead := instead_of(place):
+                raise UsageError(f"{place}: {instead}")
         known = "; ".join(f"{kind.title} ({kind.name})" for kind in KINDS)
         found = "the kind of source is not recognized" if Path(place).exists() else "it does not exist"
         raise UsageError(f"{place}: {found}; give one of: {known}")

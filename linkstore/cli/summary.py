@@ -18,11 +18,12 @@ from linkstore.text import in_unicode
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from linkstore.ingest import Summary
+    from linkstore.ingest import Encodings, Summary
     from linkstore.ingest.summary import LeftOut
 
 SHOWN: Final = 10
 """Number of skipped pages that are listed; ``--report`` lists all."""
+_NAMED: Final = 3
 
 
 @contextmanager
@@ -106,6 +107,11 @@ def show_summary(summary: Summary) -> None:
         console.print(f"dangling  {dangling.internal:,} internal, {dangling.external:,} external")
     if summary.left_out.letters:
         console.print(f"left out  {_left_out(summary.left_out)}")
+    if summary.unread:
+        from linkstore.ingest.sources import unread_text
+
+        console.print(printable(f"left out  {unread_text(summary.unread)}"))
+    _show_encodings(console, summary.encodings)
     for number, page in enumerate(summary.linked):
         title = "linked  " if number == 0 else " " * 8
         console.print(printable(f"{title}{page.links:>6,}  {page.url}"))
@@ -116,6 +122,19 @@ def _left_out(found: LeftOut) -> str:
     (kind, count), *others = found.kinds.items()
     parts = [f"{amount(count, 'letter')} of {kind}", *(f"{count:,} of {kind}" for kind, count in others)]
     return f"{', '.join(parts)} on {amount(found.pages, 'page')}"
+
+
+def _show_encodings(console: Console, found: Encodings) -> None:
+    if found.replaced:
+        lost, on = amount(found.replaced, "character"), amount(found.pages, "page")
+        most = ", ".join(list(found.most)[:_NAMED]) + (", …" if found.pages > _NAMED else "")
+        console.print(printable(f"encoding  {lost} replaced by U+FFFD on {on} ({most})"), style="yellow")
+    if found.guessed:
+        on = amount(found.guessed, "page")
+        console.print(
+            f"encoding  {on} without a declaration read as windows-1252; --encoding names another",
+            style="yellow",
+        )
 
 
 def _show_skipped(console: Console, skipped: Mapping[str, str]) -> None:

@@ -51,6 +51,8 @@ class Page:
         left_out: How many of its letters are in no chunk, by what they are taken for: ``"navigation"``.
         plain: How many characters of its source were read as plain text, for there was too much markup.
         disbelieved: URLs of other sites that it says are its own; links to them do not lead to it.
+        replaced: How many characters stand for bytes that are not in its encoding, as U+FFFD.
+        guessed: Whether it declares no encoding, and was read as windows-1252.
     """
 
     url: str
@@ -61,6 +63,8 @@ class Page:
     left_out: Mapping[str, int] = field(default_factory=dict)
     plain: int = 0
     disbelieved: tuple[str, ...] = ()
+    replaced: int = 0
+    guessed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,18 @@
-"""Decodes a page by the encoding that it declares (HTML Living Standard, section 13.2.3)."""
+"""Decodes a page as browsers do (HTML Living Standard, section 13.2.3)."""
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from typing import Final, NamedTuple
 
-from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom
+from w3lib.encoding import (
+    html_body_declared_encoding,
+    http_content_type_encoding,
+    read_bom,
+    resolve_encoding,
+)
+
+from linkstore.errors import StrategyError
 
 _NAMES: Final = """
     utf-8 utf-8-sig utf-16 utf-16-le utf-16-be utf-32 utf-32-le utf-32-be
@@ -17,38 +25,91 @@ _OF_TEXT: Final = frozenset(name.replace("-", "").replace("_", "") for name in _
 """What pages are written in. Python knows more names, some of no encodings of text (``zlib``), and decodes
 some in quadratic time (``punycode``)."""
 _LOOKED_AT: Final = 1024
+_LOST: Final = "\ufffd"
+_RIGHT: Final = re.compile(f"[^\0-\x7f{_LOST}]")
+UTF_8: Final = "utf-8"
+WESTERN: Final = "cp1252"
+"""What browsers read a page in that declares nothing."""
 
 
-def decode_html(
-    content: bytes, *, declared: str | None = None, fallback: str = "utf-8", errors: str = "strict"
-) -> str:
-    """Decode a page by its byte-order mark, else as its server says, its ``<meta charset>`` or ``fallback``.
+class Decoded(NamedTuple):
+    """The text of a page, and how sure it is."""
 
-    A declared encoding that is unknown, or none that pages are written in, counts for nothing; nor does
-    UTF-16 where the declaration can be read as ASCII.
+    text: str
+    encoding: str
+    """The name that Python has for what it was read in."""
+    guessed: bool = False
+    """Whether nothing declares an encoding, and it is not UTF-8."""
+    replaced: int = 0
+    """How many characters stand for bytes that are not in the encoding, as U+FFFD."""
+
+
+def known_encoding(name: str) -> str:
+    """The name that Python has for an encoding of text; that of Latin-1 means windows-1252, as on the web.
+
+    Raises:
+        StrategyError: If pages are not written in it.
+    """
+    found = resolve_encoding(name.strip())
+    if found is None or not _is_of_text(found):
+        raise StrategyError(
+            f"no encoding {name!r}; give one such as utf-8, windows-1252, koi8-r or shift_jis"
+        )
+    return str(found)
+
+
+def decode_html(content: bytes, *, declared: str | None = None, encoding: str | None = None) -> Decoded:
+    """Decode a page by its byte-order mark, else as told, as its server says, or as it says itself.
+
+    A page that declares nothing is UTF-8, or windows-1252 if more of it is wrong as UTF-8 than right. A
+    declared encoding that is unknown, or none that pages are written in, counts for nothing; nor does
+    UTF-16 where the declaration can be read as ASCII. A byte that is not in the encoding is replaced.
 
     Args:
         content: The page.
         declared: The ``Content-Type`` that its server gives it, if any.
-        fallback: The encoding of a page that declares none.
-        errors: What is done with bytes that are not in the encoding, as for ``bytes.decode``.
+        encoding: The encoding, whatever it declares.
 
     Raises:
-        UnicodeDecodeError: If the bytes are not in that encoding and ``errors`` is ``"strict"``.
-        LookupError: If ``fallback`` is not an encoding.
+        StrategyError: If ``encoding`` is unknown.
     """
     marked, mark = read_bom(content)
     if marked is not None and mark is not None:
-        return content[len(mark) :].decode(marked, errors)
-    return content.decode(declared_encoding(content, declared) or fallback, errors)
+        return decode_as(content[len(mark) :], marked)
+    said = declared_encoding(content, declared) if encoding is None else known_encoding(encoding)
+    if said is not None:
+        return decode_as(content, said)
+    found = decode_as(content, UTF_8)
+    if not found.replaced or found.replaced < len(_RIGHT.findall(found.text)):
+        return found
+    return decode_as(content, WESTERN)._replace(guessed=True)
 
 
 def declared_encoding(content: bytes, header: str | None = None) -> str | None:
     """The encoding that a page without byte-order mark is in, by its server or itself; None if unknown."""
     by_server, by_itself = http_content_type_encoding(header), html_body_declared_encoding(content)
     for name in (by_server, by_itself):
-        if name is None or name.replace("-", "").replace("_", "") not in _OF_TEXT:
+        if name is None or not _is_of_text(name):
             continue
         wide = name.startswith(("utf-16", "utf-32"))
-        return "utf-8" if wide and (name != by_server or b"\0" not in content[:_LOOKED_AT]) else str(name)
+        return UTF_8 if wide and (name != by_server or b"\0" not in content[:_LOOKED_AT]) else str(name)
     return None
+
+
+def decode_as(content: bytes, encoding: str) -> Decoded:
+    """Decode a page in an encoding; what is not in it is replaced.
+
+    Args:
+        content: The page, without byte-order mark.
+        encoding: A name that Python has.
+    """
+    try:
+        return Decoded(content.decode(encoding), encoding)
+    except UnicodeDecodeError:
+        text = content.decode(encoding, "replace")
+    own = content.decode(encoding, "ignore").count(_LOST)
+    return Decoded(text, encoding, replaced=text.count(_LOST) - own)
+
+
+def _is_of_text(name: str) -> bool:
+    return name.replace("-", "").replace("_", "") in _OF_TEXT

@@ -27,7 +27,7 @@ def parse_html(content: str | bytes) -> Tree:
 
     Args:
         content: HTML, whole or in part. Bytes are read in the encoding that their byte-order mark or
-            ``<meta charset>`` names, else as UTF-8; what does not decode becomes U+FFFD.
+            ``<meta charset>`` names, else as UTF-8 or windows-1252; what does not decode becomes U+FFFD.
 
     Returns:
         The page; scripts, styles and frames in it are empty.
@@ -35,7 +35,7 @@ def parse_html(content: str | bytes) -> Tree:
     Raises:
         UnboundedPageError: If the page would take far more time or memory to parse than its length says.
     """
-    text = decode_html(content, errors="replace") if isinstance(content, bytes) else content
+    text = decode_html(content).text if isinstance(content, bytes) else content
     tree = LexborHTMLParser(bounded(text))
     for element in tree.css(_UNSEEN):
         if (inner := element.first_child) is not None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from linkstore.ingest.stalepages import Staleness, staleness
     from linkstore.ingest.summary import (
         Dangling,
+        Encodings,
         IndexingError,
         LeftOut,
         NothingIndexedError,
@@ -40,6 +41,7 @@ __all__ = [
     "Dangling",
     "LeftOut",
     "DocumentsSource",
+    "Encodings",
     "FolderSource",
     "IndexingError",
     "IngestSettings",
@@ -81,6 +83,7 @@ __getattr__, __dir__ = lazy(
         "DEFAULT_LINKS": "pipeline",
         "Dangling": "summary",
         "DocumentsSource": "records.loaded",
+        "Encodings": "summary",
         "FolderSource": "html.folder",
         "IndexingError": "summary",
         "IngestSettings": "html.folder",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import posixpath
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -23,9 +24,19 @@ from linkstore.letters import readable_url
 
 IsPage = Callable[[PurePosixPath], bool]
 
+HTML_SUFFIXES: Final = frozenset({".html", ".htm", ".xhtml", ".xht", ".shtml"})
 _NO_PAGES_IN: Final = frozenset(
     {"_static", "_sources", "_images", "_downloads", "node_modules", "__pycache__"}
 )
+_MAY_HOLD_PAGES: Final = frozenset({"_static", "_images", "_downloads"})
+"""Of these, the ones in which pages are counted; the others hold sources, or no pages for readers."""
+_FOR_MACHINES: Final = frozenset({"robots.txt", "_redirects.txt", "redirects.txt"})
+_CODES: Final = """
+    ar az be bg bn bs ca cs cy da de el en eo es et eu fa fi fr ga gl he hi hr hu hy id is it ja ka kk km ko
+    lt lv mk mn ms my nb ne nl nn no pl pt ro ru si sk sl sq sr sv ta te th tr uk ur uz vi zh
+"""
+_LANGUAGES: Final = frozenset(_CODES.split())
+"""Languages (ISO 639-1) that end the names of pages; none that is also the suffix of other files (``br``)."""
 _LINKED: Final = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EMLINK})
 """What opening a path without following links says where it meets one; the last on FreeBSD."""
 _FILE: Final = (
@@ -37,6 +48,8 @@ _FILE: Final = (
 )
 _FOLDER: Final = _FILE | getattr(os, "O_DIRECTORY", 0)
 _STEPS: Final = os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd
+_REGION: Final = 4
+"""Letters of a region or script after a language, as in ``zh-hant``."""
 _LEAVES: Final = "it is a link that leaves the folder"
 _SAME: Final = "it is a link to another folder of the source, whose pages are read there"
 _NO_FILE: Final = "it is a pipe, socket or device, not a file"
@@ -50,11 +63,13 @@ class Found:
         names: The paths of its pages from the root, with ``/``, in order.
         problems: What could not be looked into, and links that are not followed.
         others: How many files are not pages, by suffix.
+        aside: How many pages are not read for where they lie, by suffix and the name of that folder.
     """
 
     names: tuple[str, ...]
     problems: tuple[BadInput, ...]
     others: Mapping[str, int]
+    aside: Mapping[str, int]
 
 
 class Folder:
@@ -173,6 +188,7 @@ class _Search:
     names: list[str] = field(default_factory=list)
     problems: list[BadInput] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
+    aside: Counter[str] = field(default_factory=Counter)
 
     def run(self) -> Found:
         waiting = [""]
@@ -182,6 +198,7 @@ class _Search:
             names=tuple(sorted(self.names)),
             problems=tuple(sorted(self.problems, key=lambda one: one.name)),
             others=dict(self.others.most_common()),
+            aside=dict(self.aside.most_common()),
         )
 
     def _look_into(self, lead: str) -> list[str]:
@@ -204,7 +221,11 @@ class _Search:
     def _entry(self, entry: os.DirEntry[str], name: str) -> Iterator[str]:
         """Note a file; return the folder to look into, if it is one."""
         path = PurePosixPath(name)
-        if entry.name.startswith(".") or entry.name in _NO_PAGES_IN:
+        if entry.name.startswith(".") or entry.name in _FOR_MACHINES:
+            return
+        if entry.name in _NO_PAGES_IN:
+            if entry.name in _MAY_HOLD_PAGES and entry.is_dir(follow_symlinks=False):
+                self._count_aside(entry.path, entry.name)
             return
         try:
             if entry.is_symlink():
@@ -212,13 +233,19 @@ class _Search:
             elif entry.is_dir(follow_symlinks=False):
                 yield f"{name}/"
             elif not self.is_page(path):
-                self.others[path.suffix.lower() or "(none)"] += 1
+                self.others[suffix_of(name) or "(none)"] += 1
             elif entry.is_file(follow_symlinks=False):
                 self.names.append(name)
             else:
                 self._say(name, _NO_FILE)
         except OSError as error:
             self._say(name, f"it cannot be looked at: {error.strerror or error}", hides=name)
+
+    def _count_aside(self, path: str, folder: str) -> None:
+        """Count the pages in a folder that is not read."""
+        for _, _, names in os.walk(path):
+            pages = (name for name in names if self.is_page(PurePosixPath(folder, name)))
+            self.aside.update(f"{suffix_of(name)} in {folder}" for name in pages)
 
     def _link(self, link: str, path: PurePosixPath) -> None:
         """Take down a symbolic link to a page of the folder; folders are not entered through links."""
@@ -246,6 +273,14 @@ class _Search:
     def _say_of_link(self, path: PurePosixPath, reason: str) -> None:
         """Reported by another name than the page's, so that what was stored of it is removed."""
         self.problems.append(BadInput(name=f"{quoted(str(path))} (link)", reason=reason))
+
+
+def suffix_of(name: str) -> str:
+    """The suffix that says what a file is, in lower case: that of ``page.html.en`` is ``.html``."""
+    start, suffix = posixpath.splitext(name.lower())
+    language, _, region = suffix[1:].replace("_", "-").partition("-")
+    before = posixpath.splitext(start)[1] if language in _LANGUAGES and len(region) <= _REGION else ""
+    return before if before in HTML_SUFFIXES else suffix
 
 
 def quoted(path: str) -> str:

@@ -27,9 +27,10 @@ from linkstore.ingest.readahead import ReadAhead
 from linkstore.ingest.readpage import ReadPage
 from linkstore.ingest.relink import Upkeep
 from linkstore.ingest.sink import PageDocuments, PageStore, check_store
-from linkstore.ingest.source import BadInput, Source, SourcePage, name_of
+from linkstore.ingest.source import BadInput, Selective, Source, SourcePage, name_of
 from linkstore.ingest.summary import (
     Dangling,
+    Encodings,
     LeftOut,
     NothingIndexedError,
     PageCounts,
@@ -164,7 +165,7 @@ class _Run:
             name=name,
             linkers=linkers,
             last=_LastRun.read(store, name, _salt(source, links), source.site),
-            tally=_Tally(),
+            tally=_Tally(unread=source.unread if isinstance(source, Selective) else {}),
             upkeep=Upkeep(store, () if dry_run else linkers.kept_up),
             ahead=ReadAhead(linkers, links, jobs),
             dry_run=dry_run,
@@ -271,6 +272,9 @@ class _Run:
             self.refusals.note(url, claimed)
         if found.left_out:
             self.tally.left_out[url] = found.left_out
+        if found.replaced:
+            self.tally.replaced[url] = found.replaced
+        self.tally.guessed += found.guessed
         if found.plain:
             reason = f"too much of it; {found.plain:,} characters were read as plain text, without links"
             self._skip(f"{url} (markup)", reason)
@@ -364,6 +368,9 @@ class _Tally:
     links: Counter[str] = field(default_factory=Counter)
     skipped: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    replaced: dict[str, int] = field(default_factory=dict)
+    guessed: int = 0
+    unread: Mapping[str, int] = field(default_factory=dict)
 
     def stored(self, page: PageDocuments, *, before: bool) -> None:
         self.updated += before
@@ -383,6 +390,8 @@ class _Tally:
             skipped=self.skipped,
             unseen=unseen,
             left_out=LeftOut.of(self.left_out),
+            encodings=Encodings.of(self.replaced, self.guessed),
+            unread=self.unread,
             dangling=Dangling() if store is None else count_dangling(store.survey()),
             linked=() if store is None else tuple(store.most_linked_pages()),
             dry_run=store is None,

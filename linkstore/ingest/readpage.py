@@ -27,6 +27,8 @@ class ReadPage:
         left_out: See :class:`~linkstore.extraction.Page`.
         plain: See :class:`~linkstore.extraction.Page`.
         disbelieved: See :class:`~linkstore.extraction.Page`.
+        replaced: See :class:`~linkstore.extraction.Page`.
+        guessed: See :class:`~linkstore.extraction.Page`.
         problem: Why the page was not read.
         unseen: Whether the page may still be there, as after an error of the disk.
     """
@@ -35,6 +37,8 @@ class ReadPage:
     left_out: Mapping[str, int] = field(default_factory=dict)
     plain: int = 0
     disbelieved: tuple[str, ...] = ()
+    replaced: int = 0
+    guessed: bool = False
     problem: str | None = None
     unseen: bool = False
 
@@ -67,6 +71,8 @@ def read_page(url: str, read: Read, linkers: Linkers) -> ReadPage:
         left_out=page.left_out if page else {},
         plain=page.plain if page else 0,
         disbelieved=page.disbelieved if page else (),
+        replaced=page.replaced if page else 0,
+        guessed=page is not None and page.guessed,
         problem=None if documents else "it has no text",
     )
 

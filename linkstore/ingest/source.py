@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from langchain_core.documents import Document
 
@@ -81,6 +81,16 @@ class Source(Protocol):
         Raises:
             SourceNotFoundError: If there is no such source.
         """
+        ...
+
+
+@runtime_checkable
+class Selective(Protocol):
+    """A source that does not read everything in it that people read."""
+
+    @property
+    def unread(self) -> Mapping[str, int]:
+        """How many of such files there are, by kind, most first: ``{".rst": 3}``."""
         ...
 
 

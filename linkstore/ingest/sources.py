@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from functools import partial
+from pathlib import Path, PurePath, PurePosixPath
 from posixpath import splitext
 from typing import Final
 
@@ -14,17 +16,32 @@ from linkstore.errors import LinkStoreError
 from linkstore.extraction.bounds import UnboundedPageError
 from linkstore.extraction.markup import canonical_href, parse_html
 from linkstore.ingest.claims import origin
-from linkstore.ingest.files import Folder, IsPage, quoted
+from linkstore.ingest.files import HTML_SUFFIXES, Folder, IsPage, quoted, suffix_of
 from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.source import BadInput
 from linkstore.text import without_surrogates
 from linkstore.urls import Site, UrlPolicy, normalize_url
 
-HTML_SUFFIXES: Final = frozenset({".html", ".htm", ".xhtml"})
 MARKDOWN_SUFFIXES: Final = frozenset({".md", ".markdown"})
+NOTE_SUFFIXES: Final = MARKDOWN_SUFFIXES | {".mdx"}
+READ_AS: Final = {".mdx": "vault", **dict.fromkeys(sorted(HTML_SUFFIXES), "folder")}
+"""The kind of source that reads what another one leaves out, by suffix."""
 
-_NO_PAGES: Final = frozenset({"search", "genindex", "genindex-all"})
-"""At the root, Sphinx's search form and its index of everything."""
+_OTHERS: Final = """
+    .adoc .asciidoc .asp .aspx .creole .djvu .doc .docx .epub .fb2 .ipynb .jsp .mediawiki .mht .mhtml
+    .odt .org .pdf .php .pod .pptx .qmd .rdoc .rmd .rst .rtf .tex .textile .txt .wiki
+"""
+_FOR_PEOPLE: Final = HTML_SUFFIXES | NOTE_SUFFIXES | frozenset(_OTHERS.split())
+"""Files that are pages to a reader, whether or not they are read here."""
+_INSTEAD: Final = {
+    ".ipynb": "notebooks are not read; convert it (jupyter nbconvert --to markdown), and give the folder",
+    ".rst": "reStructuredText is not read; build it (sphinx-build -b html), and give the folder of HTML",
+    ".txt": 'plain text is not read; give JSON lines, {"id": …, "text": …}, or a folder of Markdown',
+}
+_LLMS: Final = frozenset({"llms.txt", "llms-full.txt"})
+_OF_SPHINX: Final = frozenset({"search", "genindex", "genindex-all"})
+"""At the root, its search form and its index of everything."""
+_SPHINX: Final = ("searchindex.js", "objects.inv")
 _FOLDER_PAGES: Final = frozenset({"readme.md", "index.md", "readme.markdown", "index.markdown"})
 _SAMPLE: Final = 16
 _LARGEST: Final = 16 * 2**20
@@ -60,7 +77,7 @@ class PageFile:
     @property
     def is_markdown(self) -> bool:
         """Whether it holds Markdown rather than HTML."""
-        return splitext(self.page)[1].lower() in MARKDOWN_SUFFIXES  # asked often; a path object takes 5 µs
+        return splitext(self.page)[1].lower() in NOTE_SUFFIXES  # asked often; a path object takes 5 µs
 
     def read(self, most: int) -> bytes:
         """Its content, of this many bytes at most: see :meth:`Folder.read`."""
@@ -74,35 +91,39 @@ class Listing:
     Args:
         files: The pages, by path.
         problems: What was not looked into, and why.
+        unread: How many files are pages to a reader and not read, by kind, most first.
     """
 
     files: tuple[PageFile, ...]
     problems: tuple[BadInput, ...]
+    unread: Mapping[str, int]
 
 
 def list_pages(
     folder: Folder,
     is_page: IsPage | None = None,
-    suffixes: Collection[str] = HTML_SUFFIXES | MARKDOWN_SUFFIXES,
+    suffixes: AbstractSet[str] = HTML_SUFFIXES | MARKDOWN_SUFFIXES,
 ) -> Listing:
     """The pages of a folder, by path.
 
     Hidden files and folders are left out, as are the folders that site builders keep no pages in
-    (``_static``, ``_sources``, …) and, at the root, the search form and the general index.
+    (``_static``, ``_sources``, …) and, at the root of what Sphinx built, its search form and general index.
 
     Args:
         folder: Where to look.
         is_page: Whether a file is a page, by its path; default HTML and Markdown.
         suffixes: Which files are pages, for the message where there are none.
     """
-    found = folder.find(is_page or _is_page)
-    known = set(found.names)
+    found = folder.find(is_page or partial(_is_page, by_sphinx=any(map(folder.has, _SPHINX))))
+    known, in_language = set(found.names), _in_languages(found.names)
     files = tuple(
-        PageFile(folder=folder, page=name, url=quoted(name), aliases=_aliases(name, known))
+        PageFile(folder=folder, page=name, url=quoted(name), aliases=_aliases(name, known, in_language))
         for name in found.names
     )
     problems = found.problems if files else (*found.problems, _without_pages(found.others, suffixes))
-    return Listing(files=files, problems=problems)
+    others = ((kind, count) for kind, count in found.others.items() if kind in _FOR_PEOPLE - suffixes)
+    unread = Counter({**dict(others), **found.aside})
+    return Listing(files=files, problems=problems, unread=dict(unread.most_common()))
 
 
 def opened_folder(path: str | Path, wanted: str) -> Folder:
@@ -111,17 +132,47 @@ def opened_folder(path: str | Path, wanted: str) -> Folder:
     Raises:
         SourceNotFoundError: If there is none.
     """
-    if not path_of("path", path).is_dir():
+    if path_of("path", path).is_file():
+        raise SourceNotFoundError(f"{str(path)!r} is a file; {instead_of(path) or f'give {wanted}'}")
+    if not Path(path).is_dir():
         raise SourceNotFoundError(f"the folder {str(path)!r} does not exist; give {wanted}")
     return Folder(Path(path))
 
 
-def _without_pages(others: Mapping[str, int], suffixes: Collection[str]) -> BadInput:
+def instead_of(path: str | Path) -> str:
+    """What to give instead of a file that is no source; empty where that is not known."""
+    file = PurePath(path)
+    suffix = suffix_of(file.name)
+    if file.name.lower() in _LLMS:
+        return "it lists the pages of a site; give the URL of the site, or the folder of its pages"
+    if suffix in HTML_SUFFIXES | NOTE_SUFFIXES:
+        option = f" and --as {READ_AS[suffix]}" if suffix not in HTML_SUFFIXES | MARKDOWN_SUFFIXES else ""
+        return f"it is a single page; give its folder, {file.parent.as_posix()}{option}"
+    if suffix in _FOR_PEOPLE:
+        return _INSTEAD.get(
+            suffix, f"{suffix} is not read; convert it to HTML or Markdown, and give the folder"
+        )
+    return ""
+
+
+def unread_text(unread: Mapping[str, int]) -> str:
+    """Kinds of files that were not read, for people: ``12 .mdx, 3 .rst; --as vault reads .mdx``."""
+    counts = ", ".join(f"{count:,} {kind}" for kind, count in unread.items())
+    ways: dict[str, list[str]] = {}
+    for kind in unread:
+        if kind in READ_AS:
+            ways.setdefault(READ_AS[kind], []).append(kind)
+    return "; ".join((counts, *(f"--as {way} reads {', '.join(kinds)}" for way, kinds in ways.items())))
+
+
+def _without_pages(others: Mapping[str, int], suffixes: AbstractSet[str]) -> BadInput:
     """Report that a folder holds no pages, and what it holds instead."""
     types = ", ".join(f"{count:,} {suffix}" for suffix, count in list(others.items())[:_NAMED_TYPES])
     more = ", …" if len(others) > _NAMED_TYPES else ""
     holds = f"only {sum(others.values()):,} other files ({types}{more})" if others else "no files"
-    return BadInput(name=".", reason=f"it holds {holds}; pages are {', '.join(sorted(suffixes))}")
+    way = next((way for kind, way in READ_AS.items() if kind in others), None)
+    hint = f" (--as {way} reads others)" if way else ""
+    return BadInput(name=".", reason=f"it holds {holds}; pages are {', '.join(sorted(suffixes))}{hint}")
 
 
 def detect_bases(files: Sequence[PageFile]) -> tuple[str, ...]:
@@ -164,16 +215,32 @@ def _agreed(found: Iterable[str | None], files: Sequence[PageFile]) -> tuple[str
     return (most,) if 2 * count > len(said) and 4 * count >= sample and count >= min(2, sample) else ()
 
 
-def _is_page(path: PurePosixPath) -> bool:
-    if path.name.startswith(".") or path.suffix.lower() not in HTML_SUFFIXES | MARKDOWN_SUFFIXES:
+def _is_page(path: PurePosixPath, *, by_sphinx: bool) -> bool:
+    suffix = suffix_of(path.name)
+    if path.name.startswith(".") or suffix not in HTML_SUFFIXES | MARKDOWN_SUFFIXES:
         return False
+    if not by_sphinx or suffix in MARKDOWN_SUFFIXES:
+        return True
     top = path.parent.name if path.stem == "index" and len(path.parts) == 2 else path.stem
     at_root = len(path.parts) == 1 or top != path.stem
-    return not (at_root and (top in _NO_PAGES or top.startswith("genindex-")))
+    return not (at_root and (top in _OF_SPHINX or top.startswith("genindex-")))
 
 
-def _aliases(name: str, known: set[str]) -> tuple[str, ...]:
+def _in_languages(names: Iterable[str]) -> dict[str, str]:
+    """The file that stands for ``page.html``, of ``page.html.de`` and ``page.html.en``: English."""
+    found: dict[str, str] = {}
+    for name in names:
+        plain, language = splitext(name)
+        if suffix_of(name) != language.lower() and (plain not in found or language == ".en"):
+            found[plain] = name
+    return found
+
+
+def _aliases(name: str, known: set[str], in_language: Mapping[str, str]) -> tuple[str, ...]:
     folder, slash, file = name.rpartition("/")
+    plain = splitext(name)[0]
+    if in_language.get(plain) == name and plain not in known:
+        return (quoted(plain),)
     if file.lower() not in _FOLDER_PAGES or known & {
         f"{folder}{slash}index.html",
         f"{folder}{slash}index.htm",

@@ -93,6 +93,29 @@ def _most_first(one: tuple[str, int]) -> tuple[int, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Encodings:
+    """What was not certain when the bytes of pages became text, on the pages that were read.
+
+    Args:
+        replaced: How many characters stand for bytes that are not in the encoding of their page, as U+FFFD.
+        pages: On how many pages.
+        most: The ten pages with most of them, most first.
+        guessed: How many pages declare no encoding, are not UTF-8, and were read as windows-1252.
+    """
+
+    replaced: int = 0
+    pages: int = 0
+    most: Mapping[str, int] = field(default_factory=dict)
+    guessed: int = 0
+
+    @classmethod
+    def of(cls, found: Mapping[str, int], guessed: int) -> Encodings:
+        """What there is, by how many characters of each page were replaced."""
+        most = sorted(found.items(), key=lambda one: (-one[1], one[0]))[:_MOST]
+        return cls(replaced=sum(found.values()), pages=len(found), most=dict(most), guessed=guessed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """The result of a run of :func:`~linkstore.ingest.index_source`.
 
@@ -107,6 +130,9 @@ class Summary:
             read, a page that the server fails to give, the rest of a crawl that was cut short. Pages may be
             hidden there, so none of them was removed. Empty after a complete run.
         left_out: What was taken for navigation or the like on the pages that were read, and not stored.
+        encodings: Which bytes were no text, and which encodings were guessed.
+        unread: How many files that people read are of a kind that this source does not read, by kind, most
+            first, such as ``{".rst": 3}``.
         linked: The ten pages of the store that most hyperlinks lead to from other pages, most first; not
             counted by a dry run.
         dry_run: Whether nothing was written: the counts are of what would have been.
@@ -118,6 +144,8 @@ class Summary:
     skipped: Mapping[str, str]
     unseen: tuple[str, ...] = ()
     left_out: LeftOut = LeftOut()
+    encodings: Encodings = Encodings()
+    unread: Mapping[str, int] = field(default_factory=dict)
     dangling: Dangling = Dangling()
     linked: tuple[LinkedPage, ...] = ()
     dry_run: bool = False

@@ -126,7 +126,7 @@ def test_the_most_linked_pages_are_named(folder):
 
 @pytest.mark.parametrize(
     ("place", "words"),
-    [("site.txt", "is not recognized"), ("missing", "does not exist"), ("missing.jsonl", "does not exist")],
+    [("site.txt", "give JSON lines"), ("missing", "does not exist"), ("missing.jsonl", "does not exist")],
 )
 def test_what_is_no_source_is_refused_with_what_is(folder, place, words):
     (folder.parent / "site.txt").write_text("x")
@@ -211,7 +211,7 @@ def test_nothing_to_index_is_one_line_and_leaves_no_store(tmp_path, options):
     code, _, err = run(site, *options)
 
     assert (code, err.count("\n")) == (exits.NOTHING, 1)
-    assert "it holds only 1 other files (1 .txt); pages are .htm, .html, .markdown, .md, .xhtml" in err
+    assert "it holds only 1 other files (1 .txt); pages are .htm, .html, .markdown, .md, .shtml, .xht" in err
     assert not (tmp_path / "kb").exists()
 
 

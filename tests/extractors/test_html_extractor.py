@@ -87,7 +87,9 @@ def test_bytes_are_read_in_their_declared_encoding():
 
 
 def test_undecodable_bytes_do_not_fail():
-    assert outgoing(links(b'<a href="/x">\xff</a>')) == {"https://docs.example.org/x": "\ufffd"}
+    assert outgoing(links(b'<a href="/x">\xff</a>')) == {"https://docs.example.org/x": "ÿ"}
+    declared = b'<meta charset="utf-8"><a href="/x">\xff</a>'
+    assert outgoing(links(declared)) == {"https://docs.example.org/x": "\ufffd"}
 
 
 def test_a_soup_gives_the_same_links_as_its_html():

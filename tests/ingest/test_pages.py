@@ -267,7 +267,7 @@ def test_encodings_are_honoured():
     [
         (b"", "empty"),
         (b" \n", "empty"),
-        ("<p>café</p>".encode("latin-1"), "bad encoding"),
+        (b"<meta charset=utf-8>" + "<p>Привет, мир</p>".encode("koi8-r"), "bad encoding"),
         (b'<meta charset="utf-8"><p>\xff\xfe\xfa</p>', "bad encoding"),
         (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "binary"),
         (b"<html><head><title>T</title></head><body></body></html>", "no text"),

@@ -70,6 +70,7 @@ def site(tmp_path):
             "_static/x.html": page("X"),
             ".hidden/y.html": page("Y"),
             "search.html": page("Search"),
+            "searchindex.js": "",
             "style.css": "p {}",
         },
     )
@@ -174,7 +175,7 @@ def test_broken_pages_are_reported_and_nothing_else_is_lost(store, site):
     write(
         site,
         {
-            "latin.html": "<p>café</p>".encode("latin-1"),
+            "russian.html": b"<meta charset=utf-8>" + "<p>Привет, мир</p>".encode("koi8-r"),
             "empty.html": b"",
             "image.html": b"\x89PNG\r\n\x1a\n\x00\x00",
             "frames.html": b"<frameset><frame src=a.html></frameset>",
@@ -183,9 +184,9 @@ def test_broken_pages_are_reported_and_nothing_else_is_lost(store, site):
         },
     )
     summary = index_folder(store, site, links=LINKS, settings=IngestSettings(max_bytes=4000))
-    assert set(summary.skipped) == {"latin.html", "empty.html", "image.html", "frames.html", "huge.html"}
+    assert set(summary.skipped) == {"russian.html", "empty.html", "image.html", "frames.html", "huge.html"}
     assert "5,003 bytes" in summary.skipped["huge.html"]
-    assert "bad encoding" in summary.skipped["latin.html"]
+    assert "bad encoding" in summary.skipped["russian.html"]
     assert summary.pages == PageCounts(added=6)
 
 

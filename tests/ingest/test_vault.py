@@ -333,7 +333,7 @@ def test_notes_that_cannot_be_read_are_reported_and_the_rest_is_kept(store, tmp_
     write(
         tmp_path,
         {
-            "latin.md": "# Café".encode("latin-1"),
+            "latin.md": "# Café\n\nIn Köln.".encode("latin-1"),
             "empty.md": b"",
             "front.md": "---\ntitle: x\n---\n",
             "binary.md": bytes(range(256)),
@@ -341,8 +341,10 @@ def test_notes_that_cannot_be_read_are_reported_and_the_rest_is_kept(store, tmp_
         },
     )
     summary = index_vault(store, tmp_path, links=LINKS)
-    assert set(summary.skipped) == {"latin.md", "empty.md", "front.md", "binary.md"}
-    assert summary.pages == PageCounts(added=1)
+    assert set(summary.skipped) == {"empty.md", "front.md", "binary.md"}
+    assert summary.encodings.guessed == 1
+    assert "Café\n\nIn Köln." in {one.page_content for one in store.scan()}
+    assert summary.pages == PageCounts(added=2)
 
 
 @pytest.mark.parametrize(

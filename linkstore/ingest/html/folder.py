@@ -18,9 +18,10 @@ import xxhash
 
 from linkstore.arguments import given, require, require_at_least, require_list
 from linkstore.extraction import Chunk, LinkExtractor, Page
-from linkstore.extraction.decoding import decode_html
+from linkstore.extraction.decoding import decode_html, known_encoding
 from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, answering, make_chunks
 from linkstore.ingest.claims import ClaimPolicy, Claims
+from linkstore.ingest.files import HTML_SUFFIXES
 from linkstore.ingest.html.inventory import FILE_NAME as INVENTORY
 from linkstore.ingest.html.inventory import LARGEST as LARGEST_INVENTORY
 from linkstore.ingest.html.inventory import SYMBOL, InventoryError, read_inventory
@@ -32,7 +33,6 @@ from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
 from linkstore.ingest.sink import PageStore
 from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.sources import (
-    HTML_SUFFIXES,
     MARKDOWN_SUFFIXES,
     PageFile,
     detect_bases,
@@ -54,27 +54,30 @@ class IngestSettings:
         policy: For URLs that leave the site.
         limits: How long chunks are.
         max_bytes: Maximum size of a file; larger files are skipped; default 16 MiB.
-        encoding: Encoding of pages that declare none; default UTF-8.
+        encoding: Encoding of all pages, whatever they declare; a byte-order mark still wins. None (default)
+            takes what each declares, else UTF-8, else windows-1252, as browsers do.
         claims: ``"any"`` also accepts pages that claim URLs of another site: see
             :mod:`linkstore.ingest.claims`. Their own site is that of ``bases``, or that of most pages.
 
     Raises:
         ArgumentError: If a setting has the wrong type, such as one URL instead of a tuple of them.
-        StrategyError: If ``max_bytes`` is not an integer of at least 1.
+        StrategyError: If ``max_bytes`` is not an integer of at least 1, or ``encoding`` is unknown.
     """
 
     bases: tuple[str, ...] | None = None
     policy: UrlPolicy = DEFAULT_POLICY
     limits: ChunkLimits = DEFAULT_LIMITS
     max_bytes: int = 16 * 2**20
-    encoding: str = "utf-8"
+    encoding: str | None = None
     claims: ClaimPolicy = "own"
 
     def __post_init__(self) -> None:
         require_list("URLs", **given(bases=self.bases))
         require(UrlPolicy, "a UrlPolicy", policy=self.policy)
         require(ChunkLimits, "a ChunkLimits", limits=self.limits)
-        require(str, "the name of an encoding", encoding=self.encoding)
+        require(str, "the name of an encoding", **given(encoding=self.encoding))
+        if self.encoding is not None:
+            known_encoding(self.encoding)
         require_at_least(1, max_bytes=self.max_bytes)
 
 
@@ -113,7 +116,7 @@ class FolderSource:
         homes = (file.url for file in self._files if file.page == "index.html")
         self._home = next(homes, self._files[0].url if self._files else "")
         self._look_around()
-        self._titles = Titles(heads_of(self._files))
+        self._titles = Titles(heads_of(self._files, self._settings.encoding))
         self._symbols: Mapping[str, tuple[tuple[str, str], ...]] = {}
 
     @property
@@ -125,6 +128,11 @@ class FolderSource:
     def site(self) -> Site:
         """The folder as a site, with its public base if there is one."""
         return self._site
+
+    @property
+    def unread(self) -> Mapping[str, int]:
+        """How many files are pages to a reader and not read here, by kind, most first."""
+        return self._listing.unread
 
     def __len__(self) -> int:
         """How many pages there are."""
@@ -186,7 +194,7 @@ class FolderSource:
     def _digest(self, file: PageFile, content: bytes) -> str:
         known_as = (file.url, file.aliases, self._old_names(file), self._symbols.get(file.url))
         framed = self._chrome_digest if self._is_in_chrome(file) else ""
-        head = decode_html(content[:HEAD], errors="replace")
+        head = decode_html(content[:HEAD], encoding=self._settings.encoding).text
         shared = self._titles.shared(titles_in(head, markdown=file.is_markdown))
         digest = xxhash.xxh3_128(f"{self._salt}{known_as}{framed}{shared}".encode(errors="replace"))
         digest.update(content)
@@ -208,6 +216,8 @@ class FolderSource:
             aliases=(*file.aliases, *known_as, *old.get("", ())),
             left_out=found.left_out,
             plain=found.plain,
+            replaced=found.replaced,
+            guessed=found.guessed,
             disbelieved=() if canonical is None or believed else (canonical,),
         )
         chunks = make_chunks(page, found.blocks, self._settings.limits)
@@ -284,11 +294,11 @@ def index_folder(
     )
 
 
-def heads_of(files: Iterable[PageFile]) -> Iterator[tuple[str, frozenset[str]]]:
+def heads_of(files: Iterable[PageFile], encoding: str | None) -> Iterator[tuple[str, frozenset[str]]]:
     """The titles that files may have; none of those that cannot be read, which is reported later."""
     for file in files:
         with suppress(UnreadablePageError, OSError):
-            head = decode_html(file.folder.head(file.page, HEAD), errors="replace")
+            head = decode_html(file.folder.head(file.page, HEAD), encoding=encoding).text
             yield file.url, titles_in(head, markdown=file.is_markdown)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from linkstore.extraction.bounds import UnboundedPageError
-from linkstore.extraction.decoding import declared_encoding, decode_html
+from linkstore.extraction.decoding import Decoded, decode_html
 from linkstore.extraction.markup import (
     Node,
     Tree,
@@ -20,6 +21,7 @@ from linkstore.extraction.noise import find_noise, is_prose
 from linkstore.extraction.texts import letters
 from linkstore.ingest.html.blocks import Block
 from linkstore.ingest.html.reading import read_blocks
+from linkstore.ingest.html.shown import show
 
 _MAIN: Final = "main, [role=main], article, .body, .document"
 """Elements in which site builders put the main content."""
@@ -27,11 +29,14 @@ _SURE: Final = 0.5
 _PROBABLE: Final = 0.75
 """How much of the page's text that is not in links it must hold: names are used for other things too."""
 OUTSIDE: Final = "text outside the main content"
-_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
-_WIDE: Final = ("utf-16", "utf16", "utf_16", "utf-32", "utf32", "utf_32")
+HIDDEN: Final = "hidden text"
+_WIDE: Final = ("utf-16", "utf-32")
 _LOOKED_AT: Final = 8192
-_MOST_NULS: Final = 0.01
+_NO_TEXT: Final = bytes({*range(32), 127} - {9, 10, 12, 13, 27})
+"""What text has no use for; ISO-2022 uses Escape (MIME Sniffing Standard, section 3)."""
+_MOST_NO_TEXT: Final = 0.01
 """A stray NUL, which browsers pass over, does not make a page binary; more do."""
+_TAGS: Final = re.compile(r"<[^<>]*+>|\s++")
 
 
 class UnreadablePageError(ValueError):
@@ -50,6 +55,8 @@ class PageContent:
         left_out: How many letters of the page are in no block, by what they are taken for: "navigation",
             "sidebars", "text outside the main content".
         plain: How many characters of its source are plain text in it, for there was too much markup.
+        replaced: How many characters stand for bytes that are not in its encoding, as U+FFFD.
+        guessed: Whether it declares no encoding, and was read as windows-1252.
     """
 
     title: str
@@ -58,20 +65,23 @@ class PageContent:
     canonical: str | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
     plain: int = 0
+    replaced: int = 0
+    guessed: bool = False
 
 
-def read_html_page(content: bytes, *, encoding: str = "utf-8") -> PageContent:
+def read_html_page(content: bytes, *, encoding: str | None = None) -> PageContent:
     """Read a page.
 
     Args:
         content: The file.
-        encoding: Of pages without byte-order mark and ``<meta charset>``.
+        encoding: Whatever the page declares; None (default) believes what it declares.
 
     Raises:
-        UnreadablePageError: If the page is binary, not in its encoding, or without text.
+        UnreadablePageError: If the page is binary, mostly not in its encoding, or without text.
     """
-    text = decoded(content, encoding)
-    return page_content(parsed(text))
+    found = decoded(content, encoding)
+    page = page_content(parsed(found.text))
+    return replace(page, replaced=found.replaced, guessed=found.guessed)
 
 
 def parsed(text: str) -> Tree:
@@ -99,6 +109,7 @@ def page_content(tree: Tree, *, title: str = "", bare: bool = False) -> PageCont
     """
     if tree.body is None:
         raise UnreadablePageError("it has no body")
+    hidden = show(tree)
     blocks, left_out = _content(tree, tree.body)
     if not blocks or (len(blocks) == 1 and blocks[0].level and not bare):
         raise UnreadablePageError("it has no text")
@@ -107,36 +118,34 @@ def page_content(tree: Tree, *, title: str = "", bare: bool = False) -> PageCont
         blocks=tuple(blocks),
         base=base_href(tree),
         canonical=canonical_href(tree),
-        left_out=left_out,
+        left_out={**left_out, **({HIDDEN: hidden} if hidden else {})},
     )
 
 
-def decoded(content: bytes, encoding: str, *, declared: str | None = None) -> str:
-    """A page's text.
+def decoded(content: bytes, encoding: str | None = None, *, declared: str | None = None) -> Decoded:
+    """A page's text: see :func:`~linkstore.extraction.decoding.decode_html`.
 
     Args:
         content: The page.
-        encoding: Of a page that declares none.
+        encoding: Whatever it declares, if not None.
         declared: The ``Content-Type`` that its server gives it, if any.
 
     Raises:
-        UnreadablePageError: If the page is empty, binary or not in its encoding.
+        UnreadablePageError: If the page is empty or binary, or if most of it is not in its encoding.
     """
     if not content.strip():
         raise UnreadablePageError("it is empty")
+    found = decode_html(content, declared=declared, encoding=encoding)
     start = content[:_LOOKED_AT]
-    if start.count(b"\0") > len(start) * _MOST_NULS and not content.startswith(_MARKS):
-        wide = (declared_encoding(content, declared) or encoding).lower().startswith(_WIDE)
-        if not wide:
-            raise UnreadablePageError("it is binary")
-    try:
-        return decode_html(content, declared=declared, fallback=encoding).replace("\0", "")
-    except (UnicodeError, LookupError) as error:
-        if b"\0" in start:
-            raise UnreadablePageError("it is binary") from error
+    kept = len(start.translate(None, _NO_TEXT))
+    if len(start) - kept > len(start) * _MOST_NO_TEXT and not found.encoding.startswith(_WIDE):
+        raise UnreadablePageError("it is binary, or UTF-16 without a byte-order mark (encoding)")
+    if found.replaced and 2 * found.replaced > len(_TAGS.sub("", found.text)):
         raise UnreadablePageError(
-            f"bad encoding: {error}; declare it with <meta charset>, or pass IngestSettings(encoding=…)"
-        ) from error
+            f"bad encoding: most of it is not {found.encoding}; declare its encoding with <meta charset>, or"
+            " use --encoding (Python: encoding=…)"
+        )
+    return found._replace(text=found.text.replace("\0", ""))
 
 
 def _content(tree: Tree, body: Node) -> tuple[list[Block], Mapping[str, int]]:

@@ -82,7 +82,7 @@ def read_redirects(folder: Folder, problems: list[BadInput]) -> Iterator[tuple[s
         except (UnreadablePageError, OSError) as error:
             problems.append(BadInput(name=name, reason=str(error)))
             continue
-        for line in decode_html(content, errors="replace").splitlines():
+        for line in decode_html(content).text.splitlines():
             yield from _redirect(line)
 
 

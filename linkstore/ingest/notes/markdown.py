@@ -16,22 +16,23 @@ from linkstore.ingest.notes.rendering import Rendered, rendered
 _TITLE: Final = re.compile(r"^title:\s*(.+?)\s*$", re.MULTILINE)
 
 
-def read_markdown_page(content: bytes, *, encoding: str = "utf-8") -> PageContent:
+def read_markdown_page(content: bytes, *, encoding: str | None = None) -> PageContent:
     """Read a page of Markdown (CommonMark with tables; YAML front matter names the title).
 
     Headings get the ids that GitHub gives them, unless they name one: ``## Heading {#id}``.
 
     Args:
         content: The file.
-        encoding: Of the file.
+        encoding: Of the file; None (default) takes UTF-8, else windows-1252.
 
     Raises:
-        UnreadablePageError: If the page is binary, not in its encoding, or without text.
+        UnreadablePageError: If the page is binary, mostly not in its encoding, or without text.
     """
-    text = decoded(content, encoding)
-    front, body = split_front_matter(text)
+    found = decoded(content, encoding)
+    front, body = split_front_matter(found.text)
     title = _TITLE.search(front)
-    return markdown_content(to_html(body), title=title[1].strip("\"'") if title else "")
+    page = markdown_content(to_html(body), title=title[1].strip("\"'") if title else "")
+    return replace(page, replaced=found.replaced, guessed=found.guessed)
 
 
 def markdown_content(page: Rendered, *, title: str, bare: bool = False) -> PageContent:

@@ -19,6 +19,7 @@ from pyromark import Markdown, Options
 from linkstore.extraction import Hyperlink
 from linkstore.ingest.files import quoted
 from linkstore.ingest.notes.comments import without_comments
+from linkstore.ingest.notes.esm import without_esm
 from linkstore.ingest.notes.lines import slug
 from linkstore.ingest.notes.markdown import to_html
 from linkstore.ingest.notes.notes import Notes
@@ -40,7 +41,6 @@ _CLINGING: Final = frozenset({b"*", b"_", b"~", b"\\"})
 """Markup before the first word of a line; directly after it, no tag begins."""
 _MEDIA: Final = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".bmp", ".mp3", ".mp4", ".webm", ".wav")
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
-_IMPORTS: Final = re.compile(r"^(?:import|export)\s[^\n]*(?:\n(?!\s*\n)[^\n]+)*$", re.MULTILINE)
 
 
 def note_html(text: str, path: str, notes: Notes) -> Rendered:
@@ -53,7 +53,7 @@ def note_html(text: str, path: str, notes: Notes) -> Rendered:
     """
     mdx = path.lower().endswith(".mdx")
     if mdx:
-        text = _IMPORTS.sub("", text)
+        text = without_esm(text, _NoteDialect.parser)
     return to_html(without_comments(text), _NoteDialect(path, notes), mdx=mdx)
 
 

@@ -13,7 +13,7 @@ import xxhash
 
 from linkstore.arguments import given, require
 from linkstore.extraction import Chunk, Hyperlink, LinkExtractor, Page
-from linkstore.extraction.decoding import decode_html
+from linkstore.extraction.decoding import Decoded, decode_html
 from linkstore.extraction.texts import squeezed
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.claims import Claims
@@ -33,13 +33,12 @@ from linkstore.ingest.notes.notes import Notes
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
 from linkstore.ingest.sink import PageStore
 from linkstore.ingest.source import BadInput, SourcePage
-from linkstore.ingest.sources import PageFile, list_pages, opened_folder
+from linkstore.ingest.sources import NOTE_SUFFIXES, PageFile, list_pages, opened_folder
 from linkstore.ingest.summary import Progress, Summary
 from linkstore.ingest.titles import HEAD, Titles, titles_in
 from linkstore.links import Link
 from linkstore.urls import Site, is_short
 
-_SUFFIXES: Final = frozenset({".md", ".markdown", ".mdx"})
 _HEAD: Final = 4 * LONGEST + 16
 """Bytes that may have to be read for all of the front matter."""
 
@@ -51,6 +50,7 @@ class _Note:
     file: PageFile
     front: FrontMatter
     body: str
+    decoded: Decoded
     digest: str
 
 
@@ -71,12 +71,12 @@ class VaultSource:
         folder = opened_folder(path, "the folder of a vault")
         require(IngestSettings, "an IngestSettings", **given(settings=settings))
         self._settings = settings or IngestSettings()
-        self._listing = list_pages(folder, _is_note, _SUFFIXES)
+        self._listing = list_pages(folder, _is_note, NOTE_SUFFIXES)
         self._files = self._listing.files
         self._name = PurePath(folder.path).as_posix()
         self._claims = Claims(self._settings.claims, self._settings.bases or ())
         self._site = Site(bases=self._settings.bases or (), policy=self._settings.policy, prefix=prefix)
-        self._titles = Titles(heads_of(self._files))
+        self._titles = Titles(heads_of(self._files, self._settings.encoding))
         self._notes = Notes((), {})
         self._salt = repr((self._settings.limits, self._settings.encoding, self._settings.claims))
 
@@ -90,6 +90,11 @@ class VaultSource:
         """The vault as a site."""
         return self._site
 
+    @property
+    def unread(self) -> Mapping[str, int]:
+        """How many files are pages to a reader and not read here, by kind, most first."""
+        return self._listing.unread
+
     def __len__(self) -> int:
         """How many notes there are."""
         return len(self._files)
@@ -99,20 +104,21 @@ class VaultSource:
         yield from self._listing.problems
         self._notes = notes = Notes((file.page for file in self._files), self._aliases())
         for file in self._files:
-            text = self._text(file)
-            if isinstance(text, BadInput):
-                yield text
+            found = self._text(file)
+            if isinstance(found, BadInput):
+                yield found
                 continue
-            block, body = split_front_matter(text)
+            block, body = split_front_matter(found.text)
             try:
                 front = read_front_matter(block)
             except FrontMatterError as error:
                 front = NONE
                 yield BadInput(name=f"{file.url} (front matter)", reason=str(error))
-            note = _Note(file=file, front=front, body=body, digest=self._digest(file, text, notes))
+            digest = self._digest(file, found.text, notes)
+            note = _Note(file=file, front=front, body=body, decoded=found._replace(text=""), digest=digest)
             yield SourcePage(url=file.url, digest=note.digest, read=partial(self._chunks, note))
 
-    def _text(self, file: PageFile) -> str | BadInput:
+    def _text(self, file: PageFile) -> Decoded | BadInput:
         content = content_of(file, self._settings.max_bytes)
         if isinstance(content, BadInput):
             return content
@@ -125,7 +131,7 @@ class VaultSource:
         """The aliases of all notes, with the notes that say they are theirs."""
         found: dict[str, list[str]] = {}
         for file in self._files:
-            for alias in _front_of(file).aliases:
+            for alias in _front_of(file, self._settings.encoding).aliases:
                 found.setdefault(alias, []).append(file.page)
         return found
 
@@ -152,6 +158,8 @@ class VaultSource:
             metadata=metadata,
             disbelieved=tuple(self._site.page_tag(url) or url for url in front.urls if not believed[url]),
             plain=found.plain,
+            replaced=note.decoded.replaced,
+            guessed=note.decoded.guessed,
         )
         chunks = make_chunks(page, found.blocks, self._settings.limits)
         links = tuple(property_links(dict(front.fields), file.page, notes))
@@ -205,15 +213,15 @@ def index_vault(
 
 
 def _is_note(path: PurePosixPath) -> bool:
-    return path.suffix.lower() in _SUFFIXES and not path.name.startswith(".")
+    return path.suffix.lower() in NOTE_SUFFIXES and not path.name.startswith(".")
 
 
-def _front_of(file: PageFile) -> FrontMatter:
+def _front_of(file: PageFile, encoding: str | None) -> FrontMatter:
     """The front matter of a note, for its aliases; none where it cannot be read, which is reported later."""
     try:
-        head = decode_html(file.folder.head(file.page, _HEAD), errors="replace")
+        head = decode_html(file.folder.head(file.page, _HEAD), encoding=encoding).text
         return read_front_matter(split_front_matter(head.replace("\r\n", "\n"))[0])
-    except (UnreadablePageError, OSError, LookupError, FrontMatterError):
+    except (UnreadablePageError, OSError, FrontMatterError):
         return NONE
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from io import BufferedReader, TextIOWrapper
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import orjson
 import xxhash
 from langchain_core.documents import Document
+from w3lib.encoding import read_bom
 
 from linkstore.arguments import path_of
+from linkstore.display import amount
 from linkstore.errors import LinkError
 from linkstore.extraction import LinkExtractor
+from linkstore.extraction.decoding import UTF_8, Decoded, decode_as, known_encoding
 from linkstore.ingest.claims import ClaimPolicy, Claims
 from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
@@ -31,6 +35,7 @@ _URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://|(?:mailto|tel|javascript|data):"
 _LONGEST_LINE: Final = 16 * 2**20
 _SAMPLE: Final = 64 * 2**10
 _MARK: Final = b"\xef\xbb\xbf"
+_LONGEST_MARK: Final = 4
 
 
 class JsonlSource:
@@ -46,16 +51,26 @@ class JsonlSource:
         path: The file.
         prefix: Path below which the documents are stored, next to other sources; see :func:`index_folder`.
         claims: Which URLs a document may have; see :func:`index_jsonl`.
+        encoding: Of the file; None (default) takes what its byte-order mark says, else UTF-8.
 
     Raises:
         SourceNotFoundError: If there is no such file.
+        StrategyError: If ``encoding`` is unknown.
         LinkError: If the prefix is not a path.
     """
 
-    def __init__(self, path: str | Path, *, prefix: str = "", claims: ClaimPolicy = "own") -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        prefix: str = "",
+        claims: ClaimPolicy = "own",
+        encoding: str | None = None,
+    ) -> None:
         self._path = path_of("path", path)
         if not self._path.is_file():
             raise SourceNotFoundError(f"the file {str(path)!r} does not exist; give a file of JSON lines")
+        self._encoding = None if encoding is None else known_encoding(encoding)
         self._policy: ClaimPolicy = claims
         self._site = Site(prefix=prefix)
 
@@ -80,9 +95,15 @@ class JsonlSource:
         seen: set[bytes] = set()
         claims = Claims(self._policy, None)
         with self._path.open("rb") as file:
-            for number, line in _lines(file):
-                if line is None or line.strip():
-                    yield self._page(number, line, seen, claims)
+            for number, line in _lines(file, self._encoding):
+                if line is not None and not line.text.strip():
+                    continue
+                page = self._page(number, None if line is None else line.text.encode(), seen, claims)
+                yield page
+                if line is not None and line.replaced and isinstance(page, SourcePage):
+                    lost = amount(line.replaced, "character")
+                    reason = f"{lost} not in {line.encoding}, replaced by U+FFFD"
+                    yield BadInput(name=f"line {number} (encoding)", reason=reason)
         yield from claims.report()
 
     def _page(
@@ -126,6 +147,7 @@ def index_jsonl(
     prefix: str = "",
     links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
     claims: ClaimPolicy = "own",
+    encoding: str | None = None,
     progress: Progress | None = None,
     dry_run: bool = False,
     prune: bool = False,
@@ -144,6 +166,8 @@ def index_jsonl(
         links: Names of link extractors, or extractors; of these, those that read documents are asked.
         claims: ``"any"`` also accepts documents with URLs of another site than that of the first document
             with a URL: see :mod:`linkstore.ingest.claims`.
+        encoding: Of the file; None (default) takes what its byte-order mark says, else UTF-8. A byte that is
+            not in it is replaced by U+FFFD, and reported with its line.
         progress: Called after each line.
         dry_run: Return what would be done, and write nothing.
         prune: Remove missing pages even if they are more than half of those stored.
@@ -157,22 +181,28 @@ def index_jsonl(
         LinkError: If the prefix is not a path.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
-    found = JsonlSource(path, prefix=prefix, claims=claims)
+    found = JsonlSource(path, prefix=prefix, claims=claims, encoding=encoding)
     return index_source(
         store, found, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs
     )
 
 
-def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+def _lines(file: BufferedReader, encoding: str | None) -> Iterator[tuple[int, Decoded | None]]:
     """The lines with their numbers; None for one that is too long, of which no more than that is held."""
+    marked, _ = read_bom(file.peek(_LONGEST_MARK))
+    encoding = marked or encoding or UTF_8
+    read: Callable[[int], bytes] = file.readline
+    if encoding.startswith(("utf-16", "utf-32")):  # not each byte of a line end is one
+        text = TextIOWrapper(file, encoding, errors="replace", newline="\n")
+        encoding, read = UTF_8, lambda most: text.readline(most).encode()
     number = 0
-    while line := file.readline(_LONGEST_LINE + 1):
+    while line := read(_LONGEST_LINE + 1):
         number += 1
         if len(line) <= _LONGEST_LINE:
-            yield number, line.removeprefix(_MARK) if number == 1 else line
+            yield number, decode_as(line.removeprefix(_MARK) if number == 1 else line, encoding)
             continue
         while line and not line.endswith(b"\n"):
-            line = file.readline(_LONGEST_LINE)
+            line = read(_LONGEST_LINE)
         yield number, None
 
 

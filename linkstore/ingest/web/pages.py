@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from linkstore.extraction import Chunk, Page
+from linkstore.extraction.decoding import UTF_8, Decoded
 from linkstore.extraction.markup import Tree, base_href, page_links
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
 from linkstore.ingest.html.pages import PageContent, UnreadablePageError, decoded, page_content, parsed
@@ -43,13 +44,13 @@ def is_html(headers: Mapping[str, str]) -> bool:
     return media_type(headers) in _HTML
 
 
-def read_web_page(response: Response, *, encoding: str) -> WebPage:
+def read_web_page(response: Response, *, encoding: str | None) -> WebPage:
     """The content of a response. Its links are read even if its text cannot be.
 
     Args:
         response: Holds HTML. A byte-order mark wins over the charset of its header, and that over what
             the page itself declares, as in browsers.
-        encoding: Of pages that declare none at all.
+        encoding: Whatever a page and its server declare, if not None.
     """
     try:
         return _read(response, encoding)
@@ -57,20 +58,20 @@ def read_web_page(response: Response, *, encoding: str) -> WebPage:
         return WebPage(content=UnreadablePageError(f"reading it failed: {type(error).__name__}: {error}"))
 
 
-def _read(response: Response, encoding: str) -> WebPage:
+def _read(response: Response, encoding: str | None) -> WebPage:
     problem: UnreadablePageError | None = None
     try:
-        text = decoded(response.body, encoding, declared=response.headers.get("content-type"))
+        found = decoded(response.body, encoding, declared=response.headers.get("content-type"))
     except UnreadablePageError as error:
-        text, problem = response.body.decode(errors="replace"), error
+        found, problem = Decoded(response.body.decode(errors="replace"), UTF_8), error
     try:
-        tree = parsed(text)
+        tree = parsed(found.text)
     except UnreadablePageError as error:
         return WebPage(content=error)
     base = _base(tree, response.url)
     links = tuple(dict.fromkeys(_links(tree, base)))
     refresh = _refresh(response.body, base)
-    return WebPage(content=problem or _content(tree), links=links, refresh=refresh)
+    return WebPage(content=problem or _content(tree, found), links=links, refresh=refresh)
 
 
 def web_chunks(url: str, found: PageContent, aliases: tuple[str, ...], limits: ChunkLimits) -> list[Chunk]:
@@ -85,7 +86,13 @@ def web_chunks(url: str, found: PageContent, aliases: tuple[str, ...], limits: C
     named = readable_url(url)
     found = _TITLES.told_apart(found, named)
     page = Page(
-        url=named, title=found.title or named, base=found.base, aliases=aliases, left_out=found.left_out
+        url=named,
+        title=found.title or named,
+        base=found.base,
+        aliases=aliases,
+        left_out=found.left_out,
+        replaced=found.replaced,
+        guessed=found.guessed,
     )
     return make_chunks(page, found.blocks, limits)
 
@@ -109,9 +116,9 @@ def canonical_url(url: str, found: PageContent) -> str | None:
         return None
 
 
-def _content(tree: Tree) -> PageContent | UnreadablePageError:
+def _content(tree: Tree, found: Decoded) -> PageContent | UnreadablePageError:
     try:
-        return page_content(tree)
+        return replace(page_content(tree), replaced=found.replaced, guessed=found.guessed)
     except UnreadablePageError as error:
         return error
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from linkstore._version import __version__
 from linkstore.arguments import given, require, require_list
+from linkstore.extraction.decoding import known_encoding
 from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits
 from linkstore.ingest.web.errors import WebSettingsError
 from linkstore.urls import DEFAULT_POLICY, UrlPolicy
@@ -36,7 +37,8 @@ class WebSettings:
             the start page. A pattern with a host adds pages of another site.
         deny: Patterns of the pages to leave out, whatever ``allow`` says.
         bases: Where else the site lies in public: links to pages below these URLs lead to its own pages.
-        encoding: Of pages that declare none; default UTF-8.
+        encoding: Of all pages, whatever they and their server declare; a byte-order mark still wins. None
+            (default) takes what is declared, else UTF-8, else windows-1252, as browsers do.
         limits: How long chunks are.
         policy: What makes two URLs the same page.
         max_depth: How many links from a start page a page may be; default any number.
@@ -60,7 +62,7 @@ class WebSettings:
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     bases: tuple[str, ...] = ()
-    encoding: str = "utf-8"
+    encoding: str | None = None
     limits: ChunkLimits = DEFAULT_LIMITS
     policy: UrlPolicy = DEFAULT_POLICY
     max_depth: int | None = None
@@ -80,6 +82,9 @@ class WebSettings:
         for name in ("max_pages", "max_bytes", "rate", "timeout", "retries", "patience", "max_redirects"):
             require((int, float), "a number", **{name: getattr(self, name)})
         require(int, "an integer", **given(max_depth=self.max_depth))
+        require(str, "the name of an encoding", **given(encoding=self.encoding))
+        if self.encoding is not None:
+            known_encoding(self.encoding)
         for pattern in (*self.allow, *self.deny):
             if not pattern.startswith(_PATTERN_STARTS):
                 raise WebSettingsError(

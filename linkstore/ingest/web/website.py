@@ -154,5 +154,6 @@ def _start(client: Client, robots: Robots, url: str) -> Response:
     if found.status != 200:
         raise SourceNotFoundError(f"{url} cannot be read: the server answered {found.status}")
     if not is_html(found.headers) and not is_sitemap(found.body):
-        raise SourceNotFoundError(f"{url} is {found.media_type}; give a page of HTML or a sitemap")
+        page = absolute_url("/", url) if url.endswith(("/llms.txt", "/llms-full.txt")) else "a page of HTML"
+        raise SourceNotFoundError(f"{url} is {found.media_type}; give {page} or a sitemap")
     return found

@@ -110,7 +110,14 @@ def _chunks(
     settings: IngestSettings, url: str, title: str, aliases: tuple[str, ...], content: bytes
 ) -> list[Chunk]:
     found = read_html_page(content, encoding=settings.encoding)
-    page = Page(url=url, title=_title(title, url, found.title), base=found.base, aliases=aliases)
+    page = Page(
+        url=url,
+        title=_title(title, url, found.title),
+        base=found.base,
+        aliases=aliases,
+        replaced=found.replaced,
+        guessed=found.guessed,
+    )
     return make_chunks(page, found.blocks, settings.limits)
 
 
