@@ -84,6 +84,11 @@ def read_next_postings(tables: Tables) -> str:
     return f"{read_more_postings(tables)} LIMIT ?"
 
 
+def read_word_partitions(tables: Tables) -> str:
+    """The partitions of words that exist: (shard, bucket)."""
+    return f"SELECT DISTINCT shard, bucket FROM {tables.words}"
+
+
 _POSTING: Final = "word, hash, id, states, WRITETIME(states)"
 
 
