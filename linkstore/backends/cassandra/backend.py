@@ -94,8 +94,8 @@ class CassandraBackend(Backend):
         self._close_session = close_session
         self._closed = False
         buckets, lexical = self._settings.buckets, self._settings.lexical
-        nodes = len(session.cluster.metadata.all_hosts())
-        self.run(check_clocks(nodes, self._settings.max_clock_skew))
+        self._nodes = max(1, len(session.cluster.metadata.all_hosts()))
+        self.run(check_clocks(self._nodes, self._settings.max_clock_skew))
         recorded = self.run(schema.set_up(self._tables, create=create, buckets=buckets, lexical=lexical))
         self._buckets = recorded.buckets
         self._manifest = recorded.manifest
@@ -150,7 +150,7 @@ class CassandraBackend(Backend):
     def claim(self, manifest: Manifest) -> Operation[Manifest]:
         """Create the tables of documents and members, then record the embedding unless one is recorded."""
         self._check_open()
-        self._manifest = yield from schema.claim(self._tables, manifest)
+        self._manifest = yield from schema.claim(self._tables, manifest, self._nodes)
         return self._manifest
 
     def write(self, change: Change) -> Operation[Written]:

@@ -12,11 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import orjson
 
 from linkstore.backends.base import Manifest
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.skew import MOST_NODES
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.backends.cassandra.vocabulary import Names, names_of_documents
 from linkstore.errors import BackendError, StoreFormatError, StoreNotFoundError
@@ -110,8 +112,11 @@ def read(tables: Tables) -> Operation[Recorded]:
     )
 
 
-def claim(tables: Tables, manifest: Manifest) -> Operation[Manifest]:
-    """Record an embedding if none is recorded, and create the tables for it; returns the recorded one."""
+def claim(tables: Tables, manifest: Manifest, nodes: int) -> Operation[Manifest]:
+    """Record an embedding if none is recorded, and create the tables for it; returns the recorded one.
+
+    The dimension, on which clients rely, is recorded when each of up to 8 nodes answers from the indexes.
+    """
     recorded = yield from read(tables)
     if recorded.manifest.dimension is not None or manifest.dimension is None:
         return recorded.manifest
@@ -121,6 +126,7 @@ def claim(tables: Tables, manifest: Manifest) -> Operation[Manifest]:
     yield from _schema(cql.create_tables(tables, dimension))
     if recorded.lexical:
         yield from _schema((cql.create_words(tables),))
+    yield from _use_indexes(tables, dimension, nodes)
     values = {} if embedding is None else {"embedding": embedding}
     yield from _settle(tables, {**values, "dimension": str(dimension)})
     return (yield from read(tables)).manifest
@@ -155,6 +161,18 @@ def _schema(texts: tuple[str, ...]) -> Operation[None]:
     """Run statements that change the schema, one after another."""
     for text in texts:
         yield Requests(statements=(Statement(cql=text, level="schema"),), what="make the tables")
+
+
+def _use_indexes(tables: Tables, dimension: int, nodes: int) -> Operation[None]:
+    """Search by both indexes, once by each node, as the driver sends each statement to another one.
+
+    A node can answer from an index some time after it was created; until then the search is repeated.
+    """
+    vector = np.eye(1, dimension, dtype=np.float32)[0]
+    search = Statement(
+        cql=cql.nearest(tables, 1, whole=False), values=("", "", vector, 1), level="one", page_limit=1
+    )
+    yield Requests(statements=(search,) * min(nodes, MOST_NODES), what="use the new indexes")
 
 
 def _table_names(tables: Tables) -> Operation[set[str]]:
