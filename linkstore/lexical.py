@@ -90,7 +90,7 @@ def affordable(having: Mapping[str, int]) -> tuple[list[str], list[str]]:
 
     Words are taken rarest first, then by spelling, while the documents that have them add up to at most
     :data:`POSTINGS`; the first is always taken. If it alone has more, an engine may look at only
-    :data:`POSTINGS` of its documents, a random sample of them. Words that no document has are neither.
+    about as many of its documents, a random sample. Words that no document has are neither.
 
     Args:
         having: For each word of the question, in order, how many documents have it.

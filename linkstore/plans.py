@@ -213,7 +213,7 @@ class Worded:
         score: (n,) BM25, greater than 0.
         left_out: Words that were not looked up because too many documents contain them.
         sampled: Words of which only some documents were looked at, a random sample of
-            :data:`linkstore.lexical.POSTINGS` of them.
+            about :data:`linkstore.lexical.POSTINGS`.
     """
 
     refs: Ints

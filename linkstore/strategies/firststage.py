@@ -126,5 +126,5 @@ def cut_words(trail: Trail, more: int, found: Worded) -> None:
     left, sampled = ", ".join(found.left_out), ", ".join(found.sampled)
     trail.cut("lexical", more, 0, f"words past the first {QUESTION_WORDS} of the question")
     trail.cut("lexical", len(found.left_out), 0, f"words in too many documents: {left}")
-    of_them = f"only {POSTINGS:,} of the documents with a word were looked at: {sampled}"
+    of_them = f"only about {POSTINGS:,} of the documents with a word were looked at: {sampled}"
     trail.cut("lexical", len(found.sampled), 0, of_them)

@@ -51,7 +51,7 @@ class Words(Strategy):
                 " and passes the filter" if question.filtered or not condition.always else ""
             )
             if found.sampled:
-                reason += f", of the {POSTINGS:,} that were looked at"
+                reason += f", of the about {POSTINGS:,} that were looked at"
             return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
         refs, score = found.refs[kept], found.score[kept]
         vectors: Floats = yield Vectors(refs=refs)

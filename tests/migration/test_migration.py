@@ -27,6 +27,7 @@ from linkstore.errors import (
     LinkStoreError,
     StoreUnavailableError,
 )
+from linkstore.floors import recorded_floor
 from linkstore.migration import Batch, CheckpointError, migrate
 from linkstore.migration.naming import recorded_name
 from linkstore.testing.oracle import OracleBackend
@@ -95,6 +96,18 @@ def test_what_the_target_has_besides_stays_and_what_changed_is_replaced(source, 
     assert (report.written.added, report.written.updated, report.written.unchanged) == (28, 1, 1)
     assert every(target).keys() == {*every(source), "d99"}
     assert same(every(target)["d3"], record(3))
+
+
+def test_what_a_store_records_for_its_searches_comes_along(source, target):
+    """Its schema and minimum similarity; those that the target has stay."""
+    for name, text, later in (("min_similarity", "0.31", "0.5"), ("schema", '{"version": 1}', "{}")):
+        source.run(source.set_note(name, text, None))
+        migrate(source, target)
+        assert target.run(target.note(name)) == text
+        source.run(source.set_note(name, later, text))
+        migrate(source, target)
+        assert target.run(target.note(name)) == text
+    assert target.run(recorded_floor(target)) == 0.31
 
 
 def test_a_second_run_copies_what_changed_since(source, target):
