@@ -40,9 +40,10 @@ def migrate(
     """Copy all documents of a source, with their vectors and links, and what it records besides.
 
     That is its page entries, times of access, schema, and minimum similarity. Nothing is embedded again, and
-    documents are not checked against a schema. A schema and a minimum similarity that the target has stay.
-    What the target holds besides stays; documents with the same ids are replaced. Writes to the source during the run may or may not be copied: run it again afterwards, which
-    writes only what changed.
+    documents are not checked against a schema. A schema and a minimum similarity that the target has stay; an
+    open store uses a new minimum similarity when it is opened again. What the target holds besides stays;
+    documents with the same ids are replaced. Writes to the source during the run may or may not be copied:
+    run it again afterwards, which writes only what changed.
 
     Args:
         source: A backend, or for instance a :class:`~linkstore.migration.community.CommunityTable`.

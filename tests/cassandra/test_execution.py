@@ -465,7 +465,7 @@ def test_a_session_whose_threads_are_gone_is_asked_nothing(run):
 
 def test_an_index_that_is_never_ready_is_named(run):
     session = FakeSession(lambda request: request.fail(NO_INDEX))
-    with pytest.raises(StoreUnavailableError, match="the index is not ready on enough nodes, .* tries"):
+    with pytest.raises(StoreUnavailableError, match=r"the index is not ready on enough nodes, .* tries"):
         run(Executor(session, CassandraSettings(deadline=1)), requests("x"))
     assert len(session.requests) > 2
 

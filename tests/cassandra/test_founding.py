@@ -137,18 +137,22 @@ def test_no_two_stores_share_a_table(cassandra_session, space, suffix) -> None:
 def test_a_table_of_something_else_is_left_alone(cassandra_session, space, suffix) -> None:
     name = f"s{next(NUMBERS)}"
     cassandra_session.execute(f'CREATE TABLE "{space}"."{name}{suffix}" (row_id text PRIMARY KEY)')
-    with pytest.raises(BackendError, match=f"tables of something else .* {name}{suffix}\\. Take another name"):
+    with pytest.raises(
+        BackendError, match=f"tables of something else .* {name}{suffix}\\. Take another name"
+    ):
         CassandraBackend(cassandra_session, space, name)
     assert tables_of(cassandra_session, space, name) == {name + suffix}
 
 
 def tables_of(session, keyspace: str, start: str) -> set[str]:
-    rows = session.execute("SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s", (keyspace,))
+    rows = session.execute(
+        "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s", (keyspace,)
+    )
     return {row.table_name for row in rows if row.table_name.startswith(start)}
 
 
 def test_a_store_is_made_when_its_indexes_answer(opened, monkeypatch) -> None:
-    """A node that is slow to use a new index refuses searches; nobody is told of the store until it does not."""
+    """A node that is slow to use a new index refuses searches; until it does not, there is no store."""
     send, refused, other = Sender.send, [], opened()
 
     def slowly(self, statement, **options):

@@ -207,7 +207,9 @@ def of_many_sizes(count: int) -> list[Record]:
 
 def looked_at(found: Scored, most: int) -> Scored:
     """Of an oracle's answer, the documents that are first by the hash of their ids."""
-    first = sorted((name for name, _ in found), key=lambda name: xxhash.xxh3_64_intdigest(name.encode()))[:most]
+    first = sorted((name for name, _ in found), key=lambda name: xxhash.xxh3_64_intdigest(name.encode()))[
+        :most
+    ]
     return [one for one in found if one[0] in set(first)]
 
 

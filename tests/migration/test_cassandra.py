@@ -125,7 +125,7 @@ def page(number: int) -> Document:
 
 
 def test_there_and_back_nothing_changes(tmp_path, target, at):
-    """Vectors bit for bit, link groups, entries of pages, times of access, notes, and the embedding's name."""
+    """Vectors bit for bit, link groups, pages' entries, times of access, notes, and the embedding's name."""
     source = backend(tmp_path / "source")
     source.run(source.write(Change(put=records(0, 60), put_pages=PAGES)))
     times = {one.id: 1_700_000_000_000_000 + n for n, one in enumerate(records(0, 60)) if n % 2}

@@ -127,7 +127,7 @@ def is_whole(row: Iterable[Any]) -> bool:
     A row that lacks one is treated as missing by all reads, and reported by ``verify``. If a document
     expires, its links may outlive the other columns by a second.
     """
-    return all([column is not None for column in row])  # a list is faster
+    return all(column is not None for column in row)
 
 
 _DIRECTIONS: Final[Mapping[Side, tuple[bytes, ...]]] = {

@@ -54,7 +54,11 @@ class Names:
             return
         parts = batches([(key,) for key in _keys(new)], _SIZES)
         statements = (
-            Statement(cql=cql.write_settings(self._tables, len(part)), values=[key for (key,) in part], level="write")
+            Statement(
+                cql=cql.write_settings(self._tables, len(part)),
+                values=[key for (key,) in part],
+                level="write",
+            )
             for part in parts
         )
         yield Requests(statements=tuple(statements), what="record the names of kinds and fields")

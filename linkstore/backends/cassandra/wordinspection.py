@@ -58,9 +58,7 @@ class WordInspection:
         differing = {id for id, left in sums.items() if left}
         doubtful = yield from self._postings_of(differing)
         return (
-            yield from second_look(
-                self._derived, self._expected, _absent, seen, doubtful, differing, horizon
-            )
+            yield from second_look(self._derived, self._expected, _absent, seen, doubtful, differing, horizon)
         )
 
     def _postings_of(self, ids: Collection[str]) -> Operation[list[Found]]:

@@ -115,7 +115,9 @@ class WordSearch:
         while True:
             having = {word: min(rows.having(_SURELY), POSTINGS + 1) for word, rows in found.items()}
             taken, left = affordable(having)
-            unfinished = [rows for word in taken if (rows := found[word]).unfinished and rows.read <= POSTINGS]
+            unfinished = [
+                rows for word in taken if (rows := found[word]).unfinished and rows.read <= POSTINGS
+            ]
             if not unfinished:
                 return Lookup(taken=[found[word] for word in taken], left=left, totals=totals)
             yield from (self._more(unfinished) if everything else self._more_within(unfinished, scope))
@@ -152,7 +154,10 @@ class WordSearch:
         keys = [(rows, at) for rows in words for at in sorted(rows.unfinished)]
         text, limit = derived_cql.read_next_postings(self._tables), self._a_part
         answers = yield from self._read(
-            [Statement(cql=text, values=(*at, rows.word, *place(rows.parts[at][-1]), limit)) for rows, at in keys]
+            [
+                Statement(cql=text, values=(*at, rows.word, *place(rows.parts[at][-1]), limit))
+                for rows, at in keys
+            ]
         )
         for (rows, at), more in zip(keys, answers, strict=True):
             rows.parts[at] += by_state(more)
