@@ -549,11 +549,16 @@ async def test_no_thread_is_made_for_a_query():
 
 
 async def test_a_cancelled_operation_starts_no_further_statements():
-    held = []
-    session = FakeSession(held.append)
+    held, loop, begun = [], asyncio.get_running_loop(), asyncio.Event()
+
+    def hold(request):
+        held.append(request)
+        if len(held) == 4:
+            loop.call_soon_threadsafe(begun.set)
+
+    session = FakeSession(hold)
     task = asyncio.create_task(Executor(session, CassandraSettings(in_flight=4)).arun(requests(*names(100))))
-    while len(held) < 4:
-        await asyncio.sleep(0.005)
+    await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
