@@ -89,7 +89,8 @@ def affordable(having: Mapping[str, int]) -> tuple[list[str], list[str]]:
     """The words that are looked up, and those that are left out because too many documents have them.
 
     Words are taken rarest first, then by spelling, while the documents that have them add up to at most
-    :data:`POSTINGS`; the first is always taken. Words that no document has are neither.
+    :data:`POSTINGS`; the first is always taken. If it alone has more, an engine may look at only
+    about as many of its documents, a random sample. Words that no document has are neither.
 
     Args:
         having: For each word of the question, in order, how many documents have it.

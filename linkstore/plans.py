@@ -212,11 +212,14 @@ class Worded:
         refs: (n,) documents.
         score: (n,) BM25, greater than 0.
         left_out: Words that were not looked up because too many documents contain them.
+        sampled: Words of which only some documents were looked at, a random sample of
+            about :data:`linkstore.lexical.POSTINGS`.
     """
 
     refs: Ints
     score: Floats
     left_out: tuple[str, ...] = ()
+    sampled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from linkstore.arguments import path_of, require, require_at_least, require_having
 from linkstore.backends.base import Backend, Change, Manifest, Record, Written
 from linkstore.errors import BackendError, DocumentError, EmbeddingError, LinkError, LinkStoreError
+from linkstore.floors import FLOOR_NOTE
 from linkstore.migration.checkpoint import Journal
 from linkstore.migration.report import MigrationReport, Step, Tally
 from linkstore.migration.source import BackendSource, Batch, Source
@@ -36,12 +37,13 @@ def migrate(
     batch: int = BATCH,
     checkpoint: str | Path | None = None,
 ) -> MigrationReport:
-    """Copy all documents of a source, with their vectors and links, its page entries, and its schema.
+    """Copy all documents of a source, with their vectors and links, and what it records besides.
 
-    Nothing is embedded again, and documents are not checked against a schema. A schema that the target has
-    stays. What the target holds besides stays; documents with the same ids are
-    replaced. Writes to the source during the run may or may not be copied: run it again afterwards, which
-    writes only what changed.
+    That is its page entries, times of access, schema, and minimum similarity. Nothing is embedded again, and
+    documents are not checked against a schema. A schema and a minimum similarity that the target has stay; an
+    open store uses a new minimum similarity when it is opened again. What the target holds besides stays;
+    documents with the same ids are replaced. Writes to the source during the run may or may not be copied:
+    run it again afterwards, which writes only what changed.
 
     Args:
         source: A backend, or for instance a :class:`~linkstore.migration.community.CommunityTable`.
@@ -73,7 +75,7 @@ def migrate(
     _copy_documents(_steps(origin, target, tally.cursor, batch), journal, tally, progress)
     pages = _copy_pages(origin, target, batch)
     if isinstance(source, Backend):
-        _copy_schema(source, target)
+        _copy_notes(source, target)
         _copy_accesses(source, target, batch)
     target.run(target.flush())
     journal.remove()
@@ -190,11 +192,12 @@ def _copy_pages(source: Source, target: Backend, limit: int) -> int:
     return len(entries)
 
 
-def _copy_schema(source: Backend, target: Backend) -> None:
-    """Record the schema of the source in a target that has none."""
-    text = source.run(source.note(SCHEMA_NOTE))
-    if text is not None:
-        target.run(target.set_note(SCHEMA_NOTE, text, None))
+def _copy_notes(source: Backend, target: Backend) -> None:
+    """Record the schema and the minimum similarity of the source in a target that has none."""
+    for name in (SCHEMA_NOTE, FLOOR_NOTE):
+        text = source.run(source.note(name))
+        if text is not None:
+            target.run(target.set_note(name, text, None))
 
 
 def _copy_accesses(source: Backend, target: Backend, limit: int) -> None:

@@ -131,7 +131,8 @@ class LinkStore(VectorSearching, CoreStore):
 
         Args:
             embedding: See :class:`LinkStore`.
-            table: The store's name in the keyspace: a letter and up to 37 letters, digits and underscores.
+            table: The store's name in the keyspace: a letter and up to 37 letters, digits and underscores,
+                not ending as the names of its other tables do, such as ``_members``.
                 The store consists of the table of this name and five whose names begin with it.
             session: A session of cassandra-driver; None: the one made by ``cassio.init``.
             keyspace: None: the session's own, else the one given to ``cassio.init``.

@@ -8,7 +8,7 @@ import numpy as np
 
 from linkstore.arrays import contained, distinct, located
 from linkstore.errors import CapabilityError
-from linkstore.lexical import QUESTION_WORDS, question_terms
+from linkstore.lexical import POSTINGS, QUESTION_WORDS, question_terms
 from linkstore.plans import Candidates, Lexical, Nearest, Plan, Vectors, Worded
 from linkstore.strategies.base import Question, Traversing
 from linkstore.strategies.trail import NO_REFS, NO_SCORES, Found, Trail
@@ -116,6 +116,20 @@ def _by_words(trail: Trail, question: Question, pool: int) -> Plan[Worded]:
     except CapabilityError as error:
         trail.cut("lexical", len(asked), 0, f"words not looked up: {error}")
         return none
-    trail.cut("lexical", more, 0, f"words past the first {QUESTION_WORDS} of the question")
-    trail.cut("lexical", len(found.left_out), 0, f"words in too many documents: {', '.join(found.left_out)}")
+    cut_words(trail, more, found)
     return found
+
+
+def cut_words(trail: Trail, more: int, found: Worded) -> None:
+    """Note which words of a question were not looked up, or not in all documents.
+
+    Args:
+        trail: Takes the notes.
+        more: Number of words past the first ones of the question.
+        found: The answer for the first ones.
+    """
+    left, sampled = ", ".join(found.left_out), ", ".join(found.sampled)
+    trail.cut("lexical", more, 0, f"words past the first {QUESTION_WORDS} of the question")
+    trail.cut("lexical", len(found.left_out), 0, f"words in too many documents: {left}")
+    of_them = f"only about {POSTINGS:,} of the documents with a word were looked at: {sampled}"
+    trail.cut("lexical", len(found.sampled), 0, of_them)

@@ -8,9 +8,10 @@ import numpy as np
 
 from linkstore.errors import StrategyError
 from linkstore.hits import Hits
-from linkstore.lexical import QUESTION_WORDS, question_terms
+from linkstore.lexical import POSTINGS, question_terms
 from linkstore.plans import Lexical, Plan, Vectors
 from linkstore.strategies.base import Question, Strategy
+from linkstore.strategies.firststage import cut_words
 from linkstore.strategies.paths import hits_of
 from linkstore.strategies.results import first_found
 from linkstore.strategies.trail import Found, Trail
@@ -44,13 +45,13 @@ class Words(Strategy):
             return Lexical(terms=asked, k=k, filter=condition)
 
         found, kept = yield from first_found(trail, matching, self.k, self.per_page)
-        trail.cut("lexical", more, 0, f"words past the first {QUESTION_WORDS} of the question")
-        left = ", ".join(found.left_out)
-        trail.cut("lexical", len(found.left_out), 0, f"words in too many documents: {left}")
+        cut_words(trail, more, found)
         if not len(found.refs):
             # The filter of the whole search hides documents from all that is said, this reason included.
             passing = "" if condition.always else " and passes the filter"
             reason = f"no document contains a word of the query{passing}"
+            if found.sampled:
+                reason += f", of the about {POSTINGS:,} that were looked at"
             return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
         refs, score = found.refs[kept], found.score[kept]
         vectors: Floats = yield Vectors(refs=refs)

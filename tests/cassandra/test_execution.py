@@ -297,6 +297,14 @@ UNTOLD_REPLICA = ReadFailure(
     failures=1,
     error_code_map={"10.0.0.9": 3},
 )
+NO_INDEX = ReadFailure(
+    "failed",
+    consistency=6,
+    required_responses=1,
+    received_responses=0,
+    failures=1,
+    error_code_map={"10.0.0.9": 6},
+)
 
 
 # --- trying again -----------------------------------------------------------------------------
@@ -314,6 +322,7 @@ UNTOLD_REPLICA = ReadFailure(
         NoHostAvailable("none", {"10.0.0.7:9042": ConnectionRefusedError("refused")}),
         ServerError(code=0, message="odd", info=None),
         UNTOLD_REPLICA,
+        NO_INDEX,
         *UNTOLD,
     ],
     ids=lambda error: f"{type(error).__name__}: {error}"[:70],
@@ -445,6 +454,22 @@ def test_a_session_that_was_shut_down_is_said_so_at_once(run):
     assert len(session.requests) == 1
 
 
+def test_a_session_whose_threads_are_gone_is_asked_nothing(run):
+    """As in a forked child, where the driver would wait for ever for what it prepares."""
+    session = FakeSession(echo)
+    session.cluster.scheduler.is_alive = lambda: False
+    with pytest.raises(StoreClosedError, match=r"could not read a thing: .* before this process was forked"):
+        run(Executor(session), requests("x"))
+    assert (session.prepared, session.requests) == ([], [])
+
+
+def test_an_index_that_is_never_ready_is_named(run):
+    session = FakeSession(lambda request: request.fail(NO_INDEX))
+    with pytest.raises(StoreUnavailableError, match=r"the index is not ready on enough nodes, .* tries"):
+        run(Executor(session, CassandraSettings(deadline=1)), requests("x"))
+    assert len(session.requests) > 2
+
+
 def test_a_value_that_fits_no_column_is_an_error(run):
     session = FakeSession(echo)
     with pytest.raises(BackendError, match="could not read a thing: a value does not fit"):
@@ -455,10 +480,10 @@ def test_a_value_that_fits_no_column_is_an_error(run):
 
 
 def test_a_driver_that_never_comes_back_is_not_waited_for(run, monkeypatch):
-    """As after a fork, which takes the driver's thread away."""
+    """As when its thread has died."""
     monkeypatch.setattr(flight_module, "_GRACE", 0.1)
     session = FakeSession(lambda request: None)
-    with pytest.raises(BackendError, match="fork"):
+    with pytest.raises(BackendError, match="neither answered nor gave up"):
         run(Executor(session, CassandraSettings(timeout=0.3)), requests("x"))
 
 
@@ -524,18 +549,23 @@ async def test_no_thread_is_made_for_a_query():
 
 
 async def test_a_cancelled_operation_starts_no_further_statements():
-    session = FakeSession(echo, delay=0.1)
-    executor = Executor(session, CassandraSettings(in_flight=4))
-    executor.run(requests("first"))
-    session.requests.clear()
-    task = asyncio.create_task(executor.arun(requests(*names(100))))
-    await asyncio.sleep(0.03)
+    held, loop, begun = [], asyncio.get_running_loop(), asyncio.Event()
+
+    def hold(request):
+        held.append(request)
+        if len(held) == 4:
+            loop.call_soon_threadsafe(begun.set)
+
+    session = FakeSession(hold)
+    task = asyncio.create_task(Executor(session, CassandraSettings(in_flight=4)).arun(requests(*names(100))))
+    await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    begun = len(session.requests)
+    for request in held:
+        echo(request)
     await asyncio.sleep(0.2)
-    assert len(session.requests) == begun == 4
+    assert len(session.requests) == 4
 
 
 async def test_a_cancelled_operation_is_not_tried_again():
@@ -558,7 +588,7 @@ async def test_cancelled_while_it_prepares_it_prepares_no_more():
 
     session.on_prepare = on_prepare
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.2):
+        async with asyncio.timeout(1):
             await Executor(session).arun(requests("x"))
     await asyncio.sleep(0.05)
     begun = len(calls)

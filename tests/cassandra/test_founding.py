@@ -5,21 +5,33 @@ from __future__ import annotations
 import itertools
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
+from cassandra import ReadFailure
 from cassandra_executors import Stopped, Stopping
 from cassandra_server import connect
 from cassandra_tables import own_keyspace
+from fake_cassandra import Request
 from stores import times
 
 from linkstore.backends.base import Change, Manifest
 from linkstore.backends.cassandra.backend import CassandraBackend
 from linkstore.backends.cassandra.settings import CassandraSettings
-from linkstore.errors import EmbeddingError
+from linkstore.backends.cassandra.transport.sending import Sender
+from linkstore.errors import BackendError, EmbeddingError, StoreNotFoundError
 from linkstore.testing.conformance.probe import Probe, by_run, on, record
 from linkstore.vectors import unit_vector
 
 NUMBERS = itertools.count()
+NO_INDEX = ReadFailure(
+    "INDEX_NOT_AVAILABLE",
+    consistency=10,
+    required_responses=1,
+    received_responses=0,
+    failures=1,
+    error_code_map={"127.0.0.1": 6},
+)
 CLAIM = Manifest(embedding="mine", dimension=4)
 
 
@@ -102,6 +114,61 @@ def test_making_the_small_tables_may_stop_anywhere(cassandra_session, space, mon
         if not stopped:
             return
     pytest.fail("the store was never made")
+
+
+def test_a_store_that_was_not_completed_is_none_yet(cassandra_session, space) -> None:
+    name = f"s{next(NUMBERS)}"
+    CassandraBackend(cassandra_session, space, name)
+    cassandra_session.execute(f'TRUNCATE "{space}"."{name}_settings"')
+    with pytest.raises(StoreNotFoundError, match=name):
+        CassandraBackend(cassandra_session, space, name, create=False)
+    add(CassandraBackend(cassandra_session, space, name), "a")
+
+
+@pytest.mark.parametrize("suffix", ["_members", "_words", "_pages", "_accesses", "_settings"])
+def test_no_two_stores_share_a_table(cassandra_session, space, suffix) -> None:
+    """Whichever is made first; before anything is created."""
+    with pytest.raises(BackendError, match=f"cannot name tables .*{suffix}"):
+        CassandraBackend(cassandra_session, space, "kb" + suffix)
+    assert tables_of(cassandra_session, space, "kb") == set()
+
+
+@pytest.mark.parametrize("suffix", ["", "_members", "_words", "_pages", "_accesses"])
+def test_a_table_of_something_else_is_left_alone(cassandra_session, space, suffix) -> None:
+    name = f"s{next(NUMBERS)}"
+    cassandra_session.execute(f'CREATE TABLE "{space}"."{name}{suffix}" (row_id text PRIMARY KEY)')
+    with pytest.raises(
+        BackendError, match=f"tables of something else .* {name}{suffix}\\. Take another name"
+    ):
+        CassandraBackend(cassandra_session, space, name)
+    assert tables_of(cassandra_session, space, name) == {name + suffix}
+
+
+def tables_of(session, keyspace: str, start: str) -> set[str]:
+    rows = session.execute(
+        "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s", (keyspace,)
+    )
+    return {row.table_name for row in rows if row.table_name.startswith(start)}
+
+
+def test_a_store_is_made_when_its_indexes_answer(opened, monkeypatch) -> None:
+    """A node that is slow to use a new index refuses searches; until it does not, there is no store."""
+    send, refused, other = Sender.send, [], opened()
+
+    def slowly(self, statement, **options):
+        if " ANN OF " not in statement.cql or len(refused) == 5:
+            return send(self, statement, **options)
+        refused.append(statement)
+        assert other.run(other.manifest()) == Manifest()
+        request = Request(0, SimpleNamespace(query_string=statement.cql), options)
+        request.fail(NO_INDEX)
+        return request
+
+    monkeypatch.setattr(Sender, "send", slowly)
+    backend = opened()
+    assert backend.run(backend.claim(CLAIM)) == CLAIM
+    assert len(refused) == 5
+    assert other.run(other.manifest()) == CLAIM
 
 
 @pytest.mark.parametrize("dimensions", [(4, 4, 4, 4), (4, 6, 4, 6)], ids=["of one mind", "of two"])

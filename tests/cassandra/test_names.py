@@ -73,6 +73,16 @@ def test_a_client_reads_a_name_once_and_writes_it_once(backend, opened):
     assert counting.statements == first + 1
 
 
+def test_many_names_are_written_ten_at_once(backend, opened):
+    """A document with thousands of fields waited for as many statements."""
+    fields = {f"f{n}": n for n in range(200)}
+    backend.run(backend.write(Change(put=[record("d", 0.5)])))
+    backend._executor = counting = Counting(backend._executor)
+    backend.run(backend.write(Change(put=[record("e", 0.5, **fields)])))
+    assert counting.statements < 60
+    assert names(opened()).fields >= set(fields)
+
+
 def test_a_name_that_another_client_brought_is_known(backend, opened):
     other, asked = opened(), Vocabulary(kinds=frozenset({"later"}), fields=frozenset({"later"}))
     assert names(other, asked) == Vocabulary()

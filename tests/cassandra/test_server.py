@@ -25,7 +25,9 @@ class TestSharedNode:
         cassandra_session.execute(INDEX.format(keyspace))
         for number, vector in enumerate([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.7, 0.7, 0.1]]):
             cassandra_session.execute(f"INSERT INTO {keyspace}.t (id, v) VALUES (%s, %s)", (number, vector))
-        found = cassandra_session.execute(f"SELECT id FROM {keyspace}.t ORDER BY v ANN OF [0, 1, 0] LIMIT 2")
+        nearest = f"SELECT id FROM {keyspace}.t ORDER BY v ANN OF [0, 1, 0] LIMIT 2"
+        until(lambda: answers(cassandra_session, nearest))  # the index is used some time after it was made
+        found = cassandra_session.execute(nearest)
         assert [row.id for row in found] == [1, 2]
 
     def test_a_mutation_of_16_mib_passes(self, cassandra_session, keyspace):

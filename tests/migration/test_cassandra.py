@@ -125,9 +125,14 @@ def page(number: int) -> Document:
 
 
 def test_there_and_back_nothing_changes(tmp_path, target, at):
-    """Vectors bit for bit, link groups, entries of pages, and the embedding's name."""
+    """Vectors bit for bit, link groups, pages' entries, times of access, notes, and the embedding's name."""
     source = backend(tmp_path / "source")
     source.run(source.write(Change(put=records(0, 60), put_pages=PAGES)))
+    times = {one.id: 1_700_000_000_000_000 + n for n, one in enumerate(records(0, 60)) if n % 2}
+    notes = {"min_similarity": "0.31", "schema": '{"version": 1}'}
+    assert source.run(source.touch(times)) == len(times)
+    for name, text in notes.items():
+        source.run(source.set_note(name, text, None))
     middle = CassandraBackend(*at)
 
     there = migrate(source, middle, batch=25)
@@ -138,6 +143,9 @@ def test_there_and_back_nothing_changes(tmp_path, target, at):
     assert all(same(before[one], between[one]) and same(before[one], after[one]) for one in before)
     assert target.run(target.pages(None)) == middle.run(middle.pages(None)) == PAGES
     assert target.run(target.manifest()) == source.run(source.manifest())
+    for one in (middle, target):
+        assert one.run(one.accessed(sorted(before))) == times
+        assert {name: one.run(one.note(name)) for name in notes} == notes
     assert there.links == back.links == target.run(target.survey()).links
     assert middle.run(middle.verify()).sound
     source.close()

@@ -97,6 +97,17 @@ def test_what_the_target_has_besides_stays_and_what_changed_is_replaced(source, 
     assert same(every(target)["d3"], record(3))
 
 
+def test_what_a_store_records_for_its_searches_comes_along(source, target):
+    """Its schema and minimum similarity; those that the target has stay."""
+    for name, text, later in (("min_similarity", "0.31", "0.5"), ("schema", '{"version": 1}', "{}")):
+        source.run(source.set_note(name, text, None))
+        migrate(source, target)
+        assert target.run(target.note(name)) == text
+        source.run(source.set_note(name, later, text))
+        migrate(source, target)
+        assert target.run(target.note(name)) == text
+
+
 def test_a_second_run_copies_what_changed_since(source, target):
     migrate(source, target)
     source.run(source.write(Change(put=[record(5, version=1), record(40)])))

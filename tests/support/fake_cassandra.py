@@ -92,6 +92,7 @@ class FakeSession:
             _config_mode=_ConfigMode.LEGACY if legacy else _ConfigMode.UNCOMMITTED,
             metadata=SimpleNamespace(all_hosts=lambda: ["10.0.0.7:9042"], keyspaces={}, node=node),
             control_connection=SimpleNamespace(wait_for_schema_agreement=lambda *, wait_time: True),
+            scheduler=SimpleNamespace(is_alive=lambda: True),
         )
         self._serve, self._delay = serve, delay
         self._lock = threading.Lock()

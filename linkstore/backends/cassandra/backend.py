@@ -41,8 +41,8 @@ from linkstore.backends.cassandra.skew import check_clocks
 from linkstore.backends.cassandra.transport.driver import Session
 from linkstore.backends.cassandra.transport.execution import Executor
 from linkstore.backends.cassandra.transport.placement import Placement
-from linkstore.backends.cassandra.vocabulary import Names, names_of, names_of_links
-from linkstore.backends.cassandra.vocabulary import findings as names_missing
+from linkstore.backends.cassandra.vocabulary import Names, names_of, names_of_documents, names_of_links
+from linkstore.backends.cassandra.vocabulary import findings as other_findings
 from linkstore.backends.cassandra.wordinspection import WordInspection
 from linkstore.backends.cassandra.words import Words
 from linkstore.backends.cassandra.writing import ChangeWriter
@@ -94,8 +94,8 @@ class CassandraBackend(Backend):
         self._close_session = close_session
         self._closed = False
         buckets, lexical = self._settings.buckets, self._settings.lexical
-        nodes = len(session.cluster.metadata.all_hosts())
-        self.run(check_clocks(nodes, self._settings.max_clock_skew))
+        self._nodes = max(1, len(session.cluster.metadata.all_hosts()))
+        self.run(check_clocks(self._nodes, self._settings.max_clock_skew))
         recorded = self.run(schema.set_up(self._tables, create=create, buckets=buckets, lexical=lexical))
         self._buckets = recorded.buckets
         self._manifest = recorded.manifest
@@ -114,7 +114,7 @@ class CassandraBackend(Backend):
         """The backend of a further store over the same session: tables whose names end with this name.
 
         Raises:
-            BackendError: If ``create`` is True and this store's name is too long for that.
+            BackendError: If ``create`` is True and tables cannot have that name.
             StoreNotFoundError: If there is none and ``create`` is False.
         """
         session, tables = self._executor.session, self._tables
@@ -122,7 +122,7 @@ class CassandraBackend(Backend):
         if not create and not can_name_tables(further):
             raise StoreNotFoundError(
                 f"there is no store {name!r} beside {tables.name!r}, and none can be made: its tables would"
-                f" be named {further!r}, which is too long for Cassandra"
+                f" be named {further!r}, which is too long for Cassandra, or a name of other tables"
             )
         return CassandraBackend(session, tables.keyspace, further, create=create, settings=self._settings)
 
@@ -150,7 +150,7 @@ class CassandraBackend(Backend):
     def claim(self, manifest: Manifest) -> Operation[Manifest]:
         """Create the tables of documents and members, then record the embedding unless one is recorded."""
         self._check_open()
-        self._manifest = yield from schema.claim(self._tables, manifest)
+        self._manifest = yield from schema.claim(self._tables, manifest, self._nodes)
         return self._manifest
 
     def write(self, change: Change) -> Operation[Written]:
@@ -248,7 +248,10 @@ class CassandraBackend(Backend):
         return (yield from self._inspected(mend=False))
 
     def repair(self) -> Operation[Report]:
-        """Delete members and postings without a document, and write those that are missing or differ."""
+        """Delete members and postings without a document, and write those that are missing or differ.
+
+        A document that lacks a column stays as it is: what it lacks is written nowhere else.
+        """
         return (yield from self._inspected(mend=True))
 
     def _inspected(self, *, mend: bool) -> Operation[Report]:
@@ -261,10 +264,11 @@ class CassandraBackend(Backend):
             findings += inspection.findings(differences)
             if mend:
                 yield from inspection.mend(differences, self._clock.now())
-        missing = yield from self._names.missing()
+        names, parts = yield from names_of_documents(self._tables)
+        missing = names - (yield from self._names.among(None))
         if mend:
             yield from self._names.learn(missing)
-        return Report(findings=(*findings, *names_missing(missing)))
+        return Report(findings=(*findings, *other_findings(missing, parts)))
 
     def _inspections(self) -> Iterator[MemberInspection | WordInspection]:
         parts = self._tables, self._fetcher

@@ -146,7 +146,7 @@ def count_within(readings: Sequence[Reading]) -> Totals:
         heads = np.frombuffer(b"".join([head for head, _ in part.rows]), HEAD)
         hashes, places = np.unique(heads["hash"], return_index=True)
         number = float(len(hashes))
-        if part.wanted is not None and len(part.rows) >= part.wanted:
+        if len(part.rows) >= part.wanted:
             number = how_many(heads["hash"], len(heads))
         elif part.more and part.last is not None:
             (last,) = np.frombuffer(part.last[0], HEAD)["hash"]

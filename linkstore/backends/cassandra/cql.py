@@ -18,11 +18,16 @@ from typing import Final
 from linkstore.errors import BackendError
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,37}")
+_SUFFIXES: Final = ("_settings", "_pages", "_accesses", "_members", "_words")
+"""Ends of the names of a store's other tables.
+
+No store's own name ends so, and none of these ends with another. So no two stores share a table.
+"""
 
 
 def can_name_tables(name: str) -> bool:
     """Whether the tables of a store can have this name."""
-    return _NAME.fullmatch(name) is not None
+    return _NAME.fullmatch(name) is not None and not name.endswith(_SUFFIXES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +49,13 @@ class Tables:
         if not can_name_tables(self.name):
             raise BackendError(
                 f"{self.name!r} cannot name tables in Cassandra: take a letter and up to 37 letters,"
-                " digits and underscores"
+                f" digits and underscores that do not end with {', '.join(_SUFFIXES)}, as its other tables do"
             )
+
+    @property
+    def all_names(self) -> set[str]:
+        """All tables, spelled as in the schema."""
+        return {self.name, *(self.name + suffix for suffix in _SUFFIXES)}
 
     @property
     def documents(self) -> str:
@@ -110,12 +120,12 @@ from a short outage. Rows are overwritten often; leveled compaction keeps each r
 
 
 def create_small_tables(tables: Tables) -> tuple[str, ...]:
-    """The tables that do not depend on the embedding. If the last one exists, all of them exist."""
+    """The tables that do not depend on the embedding. Where any of a store exists, the first one does."""
     return (
+        f"CREATE TABLE IF NOT EXISTS {tables.settings} (name text PRIMARY KEY, value text)",
         f"CREATE TABLE IF NOT EXISTS {tables.pages}"
         " (source text, url text, digest text, ids frozen<list<text>>, PRIMARY KEY ((source), url))",
         create_accesses(tables),
-        f"CREATE TABLE IF NOT EXISTS {tables.settings} (name text PRIMARY KEY, value text)",
     )
 
 
@@ -172,9 +182,10 @@ def read_named_settings(tables: Tables) -> str:
     return f"{read_settings(tables)} WHERE name IN ?"
 
 
-def write_setting(tables: Tables) -> str:
-    """One setting; values: name, value."""
-    return f"INSERT INTO {tables.settings} (name, value) VALUES (?, ?)"
+def write_settings(tables: Tables, count: int) -> str:
+    """``count`` settings without a value; values: their names."""
+    one = f"INSERT INTO {tables.settings} (name, value) VALUES (?, '')"
+    return f"BEGIN UNLOGGED BATCH {'; '.join([one] * count)}; APPLY BATCH"
 
 
 def exchange_setting(tables: Tables) -> str:
@@ -195,7 +206,9 @@ def settle_setting(tables: Tables) -> str:
     return f"INSERT INTO {tables.settings} (name, value) VALUES (?, ?) IF NOT EXISTS"
 
 
-_DOCUMENT: Final = "id, body, attributes, links, vector"
+_OTHERS: Final = "WRITETIME(body), WRITETIME(attributes), WRITETIME(vector)"
+"""Of columns that are not read, whether there are any; a row that lacks one is no document."""
+_DOCUMENT: Final = "id, body, attributes, links, digest, vector"
 _STATE: Final = "id, WRITETIME(digest), WRITETIME(links), TTL(digest), links, body, attributes, vector"
 
 
@@ -240,11 +253,11 @@ def scan_after(tables: Tables) -> str:
 def read_digests(tables: Tables) -> str:
     """What identifies the state of a document; values: list of ids.
 
-    (id, digest, links, write time of the document, write time of its links, remaining seconds of its
-    lifetime).
+    (id, digest, links, remaining seconds of its lifetime, write time of the document, those of its other
+    columns, that of its links).
     """
     return (
-        "SELECT id, digest, links, WRITETIME(digest), WRITETIME(links), TTL(digest)"
+        f"SELECT id, digest, links, TTL(digest), WRITETIME(digest), {_OTHERS}, WRITETIME(links)"
         f" FROM {tables.documents} WHERE id IN ?"
     )
 
@@ -274,8 +287,8 @@ def read_states_after(tables: Tables) -> str:
 
 
 def read_all_links(tables: Tables) -> str:
-    """(id, links, digest) of all documents."""
-    return f"SELECT id, links, digest FROM {tables.documents}"
+    """(id, links, digest, write times of the other columns) of all documents."""
+    return f"SELECT id, links, digest, {_OTHERS} FROM {tables.documents}"
 
 
 def write_documents(tables: Tables, count: int, *, lifetime: bool) -> str:

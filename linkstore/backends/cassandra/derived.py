@@ -16,8 +16,8 @@ from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.members import DocumentMembers, MemberStatements
 from linkstore.backends.cassandra.postings import DocumentWords, PostingStatements, stamp_of
 from linkstore.backends.cassandra.reading import Fetcher
-from linkstore.backends.cassandra.rounds import documents_after
-from linkstore.backends.cassandra.rows import is_whole, links_of, memberships, stored_links, written_links
+from linkstore.backends.cassandra.rounds import documents_after, is_whole_state
+from linkstore.backends.cassandra.rows import links_of, memberships, stored_links, written_links
 from linkstore.backends.cassandra.transport.requests import Statement
 from linkstore.plans import Operation
 
@@ -102,7 +102,7 @@ class DerivedRows:
             now: The states about to be written. Their words are reused where the text is the same.
         """
         rows = yield from self._fetcher.by_id(cql.read_states(self._tables), ids, "read documents")
-        return {row[0]: self._stored(row, now.get(row[0])) for row in rows if is_whole(row)}
+        return {row[0]: self._stored(row, now.get(row[0])) for row in rows if is_whole_state(row)}
 
     def coded(self, ids: Sequence[str]) -> Operation[dict[str, State]]:
         """Read the current states of documents, with the codes of their vectors."""
@@ -112,15 +112,15 @@ class DerivedRows:
     def after(self, id: str | None) -> Operation[Sequence[State]]:
         """The next documents in token order, with the codes of their vectors; empty after the last one."""
         rows = yield from documents_after(self._tables, id)
-        while rows and not any(map(is_whole, rows)):
+        while rows and not any(map(is_whole_state, rows)):
             rows = yield from documents_after(self._tables, rows[-1][0])
-        return _with_codes([self._stored(row, None) for row in rows if is_whole(row)])
+        return _with_codes([self._stored(row, None) for row in rows if is_whole_state(row)])
 
     def _stored(self, row: Sequence[Any], now: State | None) -> State:
         id, written, linked, lifetime, links, text, attributes, vector = row
         words = None
         if self._lexical:
-            text, metadata = text or "", orjson.loads(attributes)
+            metadata = orjson.loads(attributes)
             words = now.words if now else None
             if words is None or words.stamp != stamp_of(text, metadata):
                 words = DocumentWords.of(id, text, metadata)

@@ -74,14 +74,14 @@ def read_first_postings(tables: Tables) -> str:
     return f"SELECT hash, id, states FROM {tables.words} {_OF_WORD} LIMIT ?"
 
 
-def read_more_postings(tables: Tables) -> str:
-    """All postings after one: (hash, id, states); values: shard, bucket, word, hash and id of that one."""
-    return f"SELECT hash, id, states FROM {tables.words} {_OF_WORD} AND (hash, id) > (?, ?)"
-
-
 def read_next_postings(tables: Tables) -> str:
-    """The next postings after one; values as for :func:`read_more_postings`, and the limit."""
-    return f"{read_more_postings(tables)} LIMIT ?"
+    """The next postings; values: shard, bucket, word, hash and id of the last one, limit."""
+    return f"SELECT hash, id, states FROM {tables.words} {_OF_WORD} AND (hash, id) > (?, ?) LIMIT ?"
+
+
+def read_word_partitions(tables: Tables) -> str:
+    """The partitions of words that exist: (shard, bucket)."""
+    return f"SELECT DISTINCT shard, bucket FROM {tables.words}"
 
 
 _POSTING: Final = "word, hash, id, states, WRITETIME(states)"

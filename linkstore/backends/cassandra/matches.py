@@ -42,6 +42,7 @@ class Matches:
         self._fetch = fetch
         self._may_read = scan_limit
         self._left = tuple(found.left)
+        self._sampled = tuple(rows.word for rows in found.taken if rows.unfinished)
         self._words = [rows.word for rows in found.taken]
         having = [rows.having() for rows in found.taken]
         documents = max([round(found.totals.documents), *having])  # the count may be older than the postings
@@ -76,7 +77,8 @@ class Matches:
     def worded(self) -> Worded:
         """The best documents in order, once nothing is undecided."""
         order = self._best(self._fetch.k)
-        return Worded(refs=self.refs[order], score=self._score[order], left_out=self._left)
+        refs, score = self.refs[order], self._score[order]
+        return Worded(refs=refs, score=score, left_out=self._left, sampled=self._sampled)
 
     def _score_all(self, found: Lookup) -> None:
         """Compute the score of each pair of a document and a state."""

@@ -122,7 +122,7 @@ class NearestSearch:
         (rows,) = yield Requests(statements=(statement,), what="search for similar documents")
         if self._replicated:
             return len(rows), (yield from self._fetcher.documents([id for (id,) in rows]))
-        return len(rows), [DocumentRow.of(row) for row in rows]
+        return len(rows), [DocumentRow.of(row) for row in rows if is_whole(row)]
 
     def _scanned(self, fetch: Nearest) -> Operation[list[DocumentRow]]:
         """Compare all documents, page by page."""

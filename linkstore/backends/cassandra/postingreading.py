@@ -29,7 +29,7 @@ class Reading:
     Args:
         word: The word.
         partition: The partition.
-        wanted: Number of rows of the scope to read; None: all.
+        wanted: Number of rows of the scope to read.
         rows: The rows of the scope that were read.
         looked_at: Number of rows that were read, including those outside the scope.
         last: The last row that was read; None before the first.
@@ -38,7 +38,7 @@ class Reading:
 
     word: str
     partition: Partition
-    wanted: int | None
+    wanted: int
     rows: list[PostingRow] = field(default_factory=list)
     looked_at: int = 0
     last: PostingRow | None = None
@@ -52,7 +52,7 @@ class Reading:
         if found:
             self.last = found[-1]
         self.rows += [row for row in found if row[1] in held]
-        if self.wanted is not None and len(self.rows) >= self.wanted:
+        if len(self.rows) >= self.wanted:
             # Same rows as in a store with only the scope's documents; the last document with all its states.
             end = self.wanted
             while end < len(self.rows) and self.rows[end][1] == self.rows[end - 1][1]:
@@ -65,7 +65,7 @@ def read_within(
     tables: Tables, readings: Sequence[Reading], scope: Scope, most: int | None = None
 ) -> Operation[None]:
     """Read until each has the wanted rows, or ``most`` rows were read, or there are no more."""
-    page = min((one.wanted or _LARGEST_PAGE for one in readings), default=0)
+    page = min((_LARGEST_PAGE, *(one.wanted for one in readings)))
     while open_ := [one for one in readings if _is_open(one, most)]:
         statements = tuple(_statement(tables, one, page) for one in open_)
         answers: list[list[ServerRow]] = yield Requests(statements=statements, what="look words up")
@@ -77,7 +77,7 @@ def read_within(
 
 
 def _is_open(reading: Reading, most: int | None) -> bool:
-    enough = reading.wanted is not None and len(reading.rows) >= reading.wanted
+    enough = len(reading.rows) >= reading.wanted
     return reading.more and not enough and (most is None or reading.looked_at < most)
 
 

@@ -49,6 +49,7 @@ _DEFINITION: Final = 1
 _LONG_ID: Final = 256
 _INT: Final = struct.Struct(">I")
 _LONG: Final = struct.Struct(">Q")
+_PLACE: Final = struct.Struct(">i")
 PostingKey = tuple[int, int, str, bytes, str]
 """The primary key of a row: shard, bucket, word, hash of the id, document id."""
 PostingRow = tuple[PostingKey, bytes]
@@ -181,7 +182,7 @@ class PostingStatements:
 
 def _packed_key(row: _Flat) -> list[bytes]:
     shard, at, word, hashed, id, _ = row
-    return [_INT.pack(shard), _INT.pack(at), word.encode(), hashed, id.encode()]
+    return [_PLACE.pack(shard), _PLACE.pack(at), word.encode(), hashed, id.encode()]
 
 
 def _large_batches(rows: Sequence[_Flat], loose: list[_Flat]) -> Iterator[Sequence[_Flat]]:

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from linkstore.backends.cassandra import cql, derived_cql
 from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.postings import SHARDS, Partition
+from linkstore.backends.cassandra.postings import Partition
+from linkstore.backends.cassandra.rows import is_whole
 from linkstore.backends.cassandra.states import unpacked
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.plans import Operation
@@ -47,6 +48,11 @@ class Found:
         return cls(key=tuple(key), states=unpacked(states), written=max(times or (), default=0))
 
 
+def is_whole_state(row: Row) -> bool:
+    """Whether a row of the columns of :func:`.cql.read_states` is a document; its lifetime may be null."""
+    return is_whole((*row[:3], *row[4:]))
+
+
 def documents_after(tables: Tables, after: str | None) -> Operation[list[Row]]:
     """The next documents in token order, with the columns of :func:`.cql.read_states`."""
     first = Statement(cql=cql.read_states_first(tables), values=(PAGE,), page_limit=PAGE)
@@ -79,20 +85,22 @@ class MemberRounds:
 
 
 class PostingRounds:
-    """Reads all postings, by pages of their partitions.
+    """Reads all postings, by pages of the partitions that exist, also those that no word has.
 
     Args:
         tables: The tables of the store.
-        buckets: Number of partitions of a word.
     """
 
-    def __init__(self, tables: Tables, buckets: int) -> None:
+    def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        partitions = ((shard, at) for shard in range(SHARDS) for at in range(buckets))
-        self._left: list[tuple[Partition, Row | None]] = [(each, None) for each in partitions]
+        self._left: list[tuple[Partition, Row | None]] | None = None
 
     def next(self) -> Operation[list[Found] | None]:
         """The next postings; None after the last ones."""
+        if self._left is None:
+            every = Statement(cql=derived_cql.read_word_partitions(self._tables))
+            (partitions,) = yield Requests(statements=(every,), what="compare words with documents")
+            self._left = [(partition, None) for partition in partitions]
         if not self._left:
             return None
         now, self._left = self._left[:AT_ONCE], self._left[AT_ONCE:]

@@ -66,9 +66,9 @@ class DocumentRow:
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> DocumentRow:
-        """Read a row of id, body, attributes, links, vector."""
-        id, text, attributes, links, vector = row
-        return cls(id, text or "", attributes, links, vector)
+        """Read a row of id, body, attributes, links, digest, vector."""
+        id, text, attributes, links, _, vector = row
+        return cls(id, text, attributes, links, vector)
 
     @property
     def links(self) -> list[StoredLink]:
@@ -121,9 +121,13 @@ class DocumentRow:
         )
 
 
-def is_whole(row: tuple[Any, ...]) -> bool:
-    """Whether a row is a document. If it expires, its links may outlive the other columns by a second."""
-    return row[-1] is not None
+def is_whole(row: Iterable[Any]) -> bool:
+    """Whether a row is a document: it has every column.
+
+    A row that lacks one is treated as missing by all reads, and reported by ``verify``. If a document
+    expires, its links may outlive the other columns by a second.
+    """
+    return all(column is not None for column in row)
 
 
 _DIRECTIONS: Final[Mapping[Side, tuple[bytes, ...]]] = {

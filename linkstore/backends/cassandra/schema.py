@@ -12,14 +12,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import orjson
 
 from linkstore.backends.base import Manifest
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
+from linkstore.backends.cassandra.skew import MOST_NODES
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.backends.cassandra.vocabulary import Names, names_of_documents
-from linkstore.errors import StoreFormatError, StoreNotFoundError
+from linkstore.errors import BackendError, StoreFormatError, StoreNotFoundError
 from linkstore.plans import Operation
 
 _CLAIM: Final = "claim"
@@ -60,16 +62,23 @@ def set_up(tables: Tables, *, create: bool, buckets: int, lexical: bool) -> Oper
         lexical: Whether a new store indexes words.
 
     Raises:
-        StoreNotFoundError: If the store does not exist and ``create`` is False.
+        BackendError: If the keyspace has tables with its names that are not a store's.
+        StoreNotFoundError: If the store does not exist, or was not completed, and ``create`` is False.
         StoreFormatError: If it is of a version that this linkstore does not know.
     """
-    existing = yield from _table_names(tables)
-    if tables.settings_name not in existing:
+    existing = tables.all_names & (yield from _table_names(tables))
+    begun = tables.settings_name in existing
+    recorded = (yield from read(tables)) if begun else None
+    if recorded is None or recorded.version is None:
         if not create:
             raise StoreNotFoundError(f"the keyspace {tables.keyspace!r} has no store named {tables.name!r}")
+        if existing and not begun:
+            raise BackendError(
+                f"the keyspace {tables.keyspace!r} has tables of something else that a store named"
+                f" {tables.name!r} would use: {', '.join(sorted(existing))}. Take another name for the store,"
+                " or drop them"
+            )
         yield from _schema(cql.create_small_tables(tables))
-    recorded = yield from read(tables)
-    if recorded.version is None and create:
         words = "built" if lexical else "none"
         values = {"buckets": str(buckets), "words": words, "version": str(VERSION)}
         yield from _settle(tables, values)
@@ -77,7 +86,7 @@ def set_up(tables: Tables, *, create: bool, buckets: int, lexical: bool) -> Oper
     if recorded.version in {_WITHOUT_NAMES, _WITHOUT_ACCESSES}:
         yield from _migrate(tables, recorded, recorded.version)
         recorded = yield from read(tables)
-    if recorded.version not in {VERSION, None}:
+    if recorded.version != VERSION:
         older = recorded.version is not None and recorded.version < VERSION
         remedy = "drop its tables and index its sources again" if older else "upgrade linkstore"
         raise StoreFormatError(
@@ -103,8 +112,11 @@ def read(tables: Tables) -> Operation[Recorded]:
     )
 
 
-def claim(tables: Tables, manifest: Manifest) -> Operation[Manifest]:
-    """Record an embedding if none is recorded, and create the tables for it; returns the recorded one."""
+def claim(tables: Tables, manifest: Manifest, nodes: int) -> Operation[Manifest]:
+    """Record an embedding if none is recorded, and create the tables for it; returns the recorded one.
+
+    The dimension, on which clients rely, is recorded when each of up to 8 nodes answers from the indexes.
+    """
     recorded = yield from read(tables)
     if recorded.manifest.dimension is not None or manifest.dimension is None:
         return recorded.manifest
@@ -114,6 +126,7 @@ def claim(tables: Tables, manifest: Manifest) -> Operation[Manifest]:
     yield from _schema(cql.create_tables(tables, dimension))
     if recorded.lexical:
         yield from _schema((cql.create_words(tables),))
+    yield from _use_indexes(tables, dimension, nodes)
     values = {} if embedding is None else {"embedding": embedding}
     yield from _settle(tables, {**values, "dimension": str(dimension)})
     return (yield from read(tables)).manifest
@@ -125,7 +138,8 @@ def _migrate(tables: Tables, recorded: Recorded, version: int) -> Operation[None
     The version is written last. If a client stops before, the next one starts again.
     """
     if version == _WITHOUT_NAMES and recorded.manifest.dimension is not None:
-        yield from Names(tables).learn((yield from names_of_documents(tables)))
+        names, _ = yield from names_of_documents(tables)
+        yield from Names(tables).learn(names)
     yield from _schema((cql.create_accesses(tables),))
     values = (str(VERSION), "version", str(version))
     statement = Statement(cql=cql.exchange_setting(tables), values=values, level="write")
@@ -147,6 +161,18 @@ def _schema(texts: tuple[str, ...]) -> Operation[None]:
     """Run statements that change the schema, one after another."""
     for text in texts:
         yield Requests(statements=(Statement(cql=text, level="schema"),), what="make the tables")
+
+
+def _use_indexes(tables: Tables, dimension: int, nodes: int) -> Operation[None]:
+    """Search by both indexes, once by each node, as the driver sends each statement to another one.
+
+    A node can answer from an index some time after it was created; until then the search is repeated.
+    """
+    vector = np.eye(1, dimension, dtype=np.float32)[0]
+    search = Statement(
+        cql=cql.nearest(tables, 1, whole=False), values=("", "", vector, 1), level="one", page_limit=1
+    )
+    yield Requests(statements=(search,) * min(nodes, MOST_NODES), what="use the new indexes")
 
 
 def _table_names(tables: Tables) -> Operation[set[str]]:

@@ -144,5 +144,5 @@ class Scope:
         if at_most == _LISTED:
             self._equalities = {}
 
-    def _passes(self, attributes: str) -> bool:
-        return self.condition.matches(orjson.loads(attributes))
+    def _passes(self, attributes: str | None) -> bool:
+        return attributes is not None and self.condition.matches(orjson.loads(attributes))

@@ -15,7 +15,8 @@ from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.errors import ClockSkewError
 from linkstore.plans import Operation
 
-_MOST_NODES: Final = 8
+MOST_NODES: Final = 8
+"""As many nodes are asked something on their own."""
 
 
 def check_clocks(nodes: int, bound: float) -> Operation[None]:
@@ -28,7 +29,7 @@ def check_clocks(nodes: int, bound: float) -> Operation[None]:
     Raises:
         ClockSkewError: If the difference is larger; the message has both times.
     """
-    for _ in range(min(max(nodes, 1), _MOST_NODES)):
+    for _ in range(min(max(nodes, 1), MOST_NODES)):
         asked = _now()
         statement = Statement(cql=cql.READ_CLOCK, level="one")
         (((there, node),),) = yield Requests(statements=(statement,), what="compare clocks")

@@ -13,9 +13,10 @@ import orjson
 
 from linkstore.backends.base import Finding, Record
 from linkstore.backends.cassandra import cql
+from linkstore.backends.cassandra.batching import batches
 from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.rounds import documents_after
-from linkstore.backends.cassandra.rows import has_link_data, is_whole, links_of, read_links, written_links
+from linkstore.backends.cassandra.rounds import Row, documents_after, is_whole_state
+from linkstore.backends.cassandra.rows import has_link_data, links_of, read_links, written_links
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.links import LINKS_KEY, Link
 from linkstore.plans import Operation
@@ -25,6 +26,8 @@ REMEMBERED: Final = 10_000
 """How many names a client caches."""
 _AT_ONCE: Final = 50
 """How many settings one statement reads."""
+_SIZES: Final = (10, 1)
+"""Numbers of settings that one statement writes; the server warns about more than 10 partitions."""
 _KIND: Final = "kind "
 _FIELD: Final = "field "
 _LINK_FIELD: Final = "link field "
@@ -49,8 +52,15 @@ class Names:
         new = names - self._known
         if not new:
             return
-        text = cql.write_setting(self._tables)
-        statements = (Statement(cql=text, values=(key, ""), level="write") for key in _keys(new))
+        parts = batches([(key,) for key in _keys(new)], _SIZES)
+        statements = (
+            Statement(
+                cql=cql.write_settings(self._tables, len(part)),
+                values=[key for (key,) in part],
+                level="write",
+            )
+            for part in parts
+        )
         yield Requests(statements=tuple(statements), what="record the names of kinds and fields")
         self._remember(new)
 
@@ -68,11 +78,6 @@ class Names:
             self._remember(found)
             return asked & (self._known | found)
         return asked
-
-    def missing(self) -> Operation[Vocabulary]:
-        """The names of documents that are not recorded; reads every document."""
-        found = yield from names_of_documents(self._tables)
-        return found - (yield from self.among(None))
 
     def _read(self, statements: Sequence[Statement]) -> Operation[list[list[tuple[str, str]]]]:
         found: list[list[tuple[str, str]]] = yield Requests(
@@ -100,12 +105,14 @@ def names_of_links(links: Iterable[Sequence[Link]]) -> Vocabulary:
     return names_in({}, (link for some in links for link in some))
 
 
-def names_of_documents(tables: Tables) -> Operation[Vocabulary]:
-    """The names that stored documents use, from all of them, some at a time."""
+def names_of_documents(tables: Tables) -> Operation[tuple[Vocabulary, list[str]]]:
+    """The names that stored documents use, from all of them, some at a time; and the ids of parts of any."""
     kinds, fields, link_fields = set[str](), set[str](), set[str]()
+    parts: list[str] = []
     rows = yield from documents_after(tables, None)
     while rows:
-        for row in filter(is_whole, rows):
+        parts += (row[0] for row in rows if _is_part(row))
+        for row in filter(is_whole_state, rows):
             id, _, _, _, links, _, attributes, _ = row
             fields.update(orjson.loads(attributes))
             kinds.update(kind for kind, *_ in links_of(links))
@@ -114,17 +121,25 @@ def names_of_documents(tables: Tables) -> Operation[Vocabulary]:
             if has_link_data(links):
                 link_fields |= names_in({}, read_links(links, id)).link_fields
         rows = yield from documents_after(tables, rows[-1][0])
-    return Vocabulary(
-        kinds=frozenset(kinds), fields=frozenset(fields), link_fields=frozenset(link_fields)
-    ).checkable
+    names = Vocabulary(kinds=frozenset(kinds), fields=frozenset(fields), link_fields=frozenset(link_fields))
+    return names.checkable, parts
 
 
-def findings(missing: Vocabulary) -> Iterator[Finding]:
-    """What ``verify`` says of names that are not recorded."""
-    keys = sorted(_keys(missing))
-    if keys:
-        problem = "names of link kinds and metadata fields that are not recorded"
-        yield Finding(problem=problem, count=len(keys), examples=tuple(keys[:_EXAMPLES]))
+def _is_part(row: Row) -> bool:
+    """Whether a row has some columns of a document and lacks others; links alone may outlive the others."""
+    _, written, _, _, _, *others = row
+    return not is_whole_state(row) and any(column is not None for column in (written, *others))
+
+
+def findings(missing: Vocabulary, parts: Sequence[str]) -> Iterator[Finding]:
+    """What ``verify`` says of names that are not recorded, and of parts of documents."""
+    problems = {
+        "names of link kinds and metadata fields that are not recorded": sorted(_keys(missing)),
+        "documents that lack a column and so are not found; add them again, or delete them": sorted(parts),
+    }
+    for problem, found in problems.items():
+        if found:
+            yield Finding(problem=problem, count=len(found), examples=tuple(found[:_EXAMPLES]))
 
 
 def _keys(names: Vocabulary) -> Iterator[str]:

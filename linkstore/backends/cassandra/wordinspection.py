@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
+
+import xxhash
 
 from linkstore.backends.base import Finding
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.derived import DerivedRows, State
 from linkstore.backends.cassandra.differences import Differences, Problem, second_look
-from linkstore.backends.cassandra.postings import HASH_BYTES, HEAD, PostingKey, PostingStatements
+from linkstore.backends.cassandra.postings import PostingKey, PostingStatements
 from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.rounds import Found, PostingRounds
 from linkstore.plans import Operation
-
-_STAMP: Final = slice(HEAD.fields["stamp"][1] - HASH_BYTES, None)  # type: ignore[index]
 
 
 class WordInspection:
     """Inspects all postings.
 
-    The stamp of a posting determines its state. So only the stamp and the number of postings of each document
-    are kept.
+    Only a sum of hashes is kept for each document, over its postings that are expected and not yet found. If
+    the sum is not 0 in the end, all postings are read once more, and those of such documents are compared.
 
     Args:
         tables: The tables of the store.
@@ -43,36 +44,30 @@ class WordInspection:
             horizon: Rows with a later timestamp may belong to a write in progress.
         """
         seen: dict[str, int] = {}
-        stamps: dict[str, bytes] = {}
-        missing: dict[str, int] = {}
+        sums: defaultdict[str, int] = defaultdict(int)
         page: Sequence[State] = yield from self._derived.after(None)
         while page:
             for state in page:
-                if state.words:
-                    seen[state.id], stamps[state.id] = state.written, state.words.stamp.to_bytes(8, "big")
-                    missing[state.id] = len(state.words.counts) + 1
+                seen[state.id] = state.written
+                sums[state.id] = sum(_hash(key, (found,)) for key, found in self._expected(state).items())
             page = yield from self._derived.after(page[-1].id)
-        rounds = PostingRounds(self._tables, self._buckets)
-        doubtful: list[Found] = []
+        rounds = PostingRounds(self._tables)
         while (found := (yield from rounds.next())) is not None:
             for row in found:
-                id = row.key[-1]
-                if [s[_STAMP] for s in row.states] == [stamps.get(id)]:
-                    missing[id] -= 1
-                else:
-                    doubtful.append(row)
-
-        def absent(
-            id: str, rows: Mapping[PostingKey, bytes], doubted: Sequence[Found]
-        ) -> Iterable[PostingKey]:
-            """Only the number of missing rows is known; so return all rows that are not doubtful."""
-            there = {found.key for found in doubted}
-            return rows.keys() - there if missing[id] > len(there & rows.keys()) else ()
-
-        lacking = [id for id, count in missing.items() if count]
+                sums[row.key[-1]] -= _hash(row.key, row.states)
+        differing = {id for id, left in sums.items() if left}
+        doubtful = yield from self._postings_of(differing)
         return (
-            yield from second_look(self._derived, self._expected, absent, seen, doubtful, lacking, horizon)
+            yield from second_look(self._derived, self._expected, _absent, seen, doubtful, differing, horizon)
         )
+
+    def _postings_of(self, ids: Collection[str]) -> Operation[list[Found]]:
+        """All postings of some documents; reads those of all documents."""
+        of_them: list[Found] = []
+        rounds = PostingRounds(self._tables)
+        while ids and (found := (yield from rounds.next())) is not None:
+            of_them += (row for row in found if row.key[-1] in ids)
+        return of_them
 
     def mend(self, differences: Differences, now: int) -> Operation[None]:
         """Delete surplus postings, and write missing ones."""
@@ -84,6 +79,18 @@ class WordInspection:
 
     def _expected(self, state: State) -> Mapping[PostingKey, bytes]:
         return dict(state.words.rows(self._buckets)) if state.words else {}
+
+
+def _absent(_id: str, rows: Mapping[PostingKey, bytes], found: Sequence[Found]) -> Iterable[PostingKey]:
+    """The postings that a document must have and that were not found."""
+    return rows.keys() - {row.key for row in found}
+
+
+def _hash(key: PostingKey, states: Sequence[bytes]) -> int:
+    """A hash of a posting: different keys or states have different ones."""
+    shard, at, word, hashed, id = key
+    packed = b"\0".join((b"%d %d" % (shard, at), word.encode(), hashed, id.encode(), *states))
+    return xxhash.xxh3_64_intdigest(packed)
 
 
 def _shown(key: PostingKey) -> str:

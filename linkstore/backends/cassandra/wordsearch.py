@@ -51,13 +51,18 @@ class WordRows:
         """All rows that were read."""
         return (row for rows in self.parts.values() for row in rows)
 
-    def having(self) -> int:
-        """The number of documents with the word; a lower bound if not all were read."""
+    @property
+    def read(self) -> int:
+        """Number of rows that were read."""
+        return sum(map(len, self.parts.values()))
+
+    def having(self, share: float = 1.0) -> int:
+        """The number of documents with the word; if not all were read, this share of an estimate of it."""
         low = 0
         for partition, rows in self.parts.items():
             if partition in self.unfinished:
                 hashes = np.frombuffer(b"".join([head for head, _ in rows]), HEAD)["hash"]
-                low += max(len(np.unique(hashes)), int(_SURELY * how_many(hashes, len(rows))))
+                low += max(len(np.unique(hashes)), int(share * how_many(hashes, len(rows))))
             else:
                 low += len({id for _, id in rows})
         return low
@@ -68,7 +73,8 @@ class Lookup:
     """The postings read for a question.
 
     Args:
-        taken: The words that are looked up, in the order asked, each with all its documents.
+        taken: The words that are looked up, in the order asked, each with its documents: with all of them
+            unless it is the only one and too many have it.
         left: Words that were left out because too many documents have them.
         totals: Totals of all documents.
     """
@@ -82,7 +88,8 @@ class WordSearch:
     """Looks up words.
 
     :func:`linkstore.lexical.affordable` decides which words are left out. Their documents are not all read,
-    because the first ones are enough to estimate the number.
+    because the first ones are enough to estimate the number. Of a word that is alone and has too many, the
+    first ones are a random sample.
 
     Args:
         tables: The tables of the store.
@@ -106,12 +113,14 @@ class WordSearch:
         everything = scope.everything
         found, totals = yield from (self._first(asked) if everything else self._first_within(asked, scope))
         while True:
-            having = {word: min(rows.having(), POSTINGS + 1) for word, rows in found.items()}
+            having = {word: min(rows.having(_SURELY), POSTINGS + 1) for word, rows in found.items()}
             taken, left = affordable(having)
-            unfinished = [found[word] for word in taken if found[word].unfinished]
+            unfinished = [
+                rows for word in taken if (rows := found[word]).unfinished and rows.read <= POSTINGS
+            ]
             if not unfinished:
                 return Lookup(taken=[found[word] for word in taken], left=left, totals=totals)
-            yield from (self._finish(unfinished) if everything else self._finish_within(unfinished, scope))
+            yield from (self._more(unfinished) if everything else self._more_within(unfinished, scope))
 
     def _first(self, words: Sequence[str]) -> Operation[tuple[Mapping[str, WordRows], Totals]]:
         """The first documents of each word, and the count of all."""
@@ -135,16 +144,25 @@ class WordSearch:
             self._corpus.learn(totals)
         return found, totals or Totals()
 
-    def _finish(self, words: Sequence[WordRows]) -> Operation[None]:
-        """Read the remaining documents of words."""
+    @property
+    def _a_part(self) -> int:
+        """How many more documents of a partition are read at once; of all, enough to leave the word out."""
+        return POSTINGS // self._buckets + 1
+
+    def _more(self, words: Sequence[WordRows]) -> Operation[None]:
+        """Read more documents of words: all, or as many as are looked at."""
         keys = [(rows, at) for rows in words for at in sorted(rows.unfinished)]
-        text = derived_cql.read_more_postings(self._tables)
+        text, limit = derived_cql.read_next_postings(self._tables), self._a_part
         answers = yield from self._read(
-            [Statement(cql=text, values=(*at, rows.word, *place(rows.parts[at][-1]))) for rows, at in keys]
+            [
+                Statement(cql=text, values=(*at, rows.word, *place(rows.parts[at][-1]), limit))
+                for rows, at in keys
+            ]
         )
         for (rows, at), more in zip(keys, answers, strict=True):
             rows.parts[at] += by_state(more)
-            rows.unfinished.discard(at)
+            if len(more) < limit:
+                rows.unfinished.discard(at)
 
     def _first_within(
         self, words: Sequence[str], scope: Scope
@@ -171,14 +189,15 @@ class WordSearch:
             self._corpus.learn(totals, scope.condition)
         return totals
 
-    def _finish_within(self, words: Sequence[WordRows], scope: Scope) -> Operation[None]:
-        """As :meth:`_finish`, for the documents of a scope."""
+    def _more_within(self, words: Sequence[WordRows], scope: Scope) -> Operation[None]:
+        """As :meth:`_more`, for the documents of a scope."""
         keys = [(rows, at) for rows in words for at in sorted(rows.unfinished)]
-        readings = [Reading(rows.word, at, None, last=rows.parts[at][-1]) for rows, at in keys]
+        readings = [Reading(rows.word, at, self._a_part, last=rows.parts[at][-1]) for rows, at in keys]
         yield from read_within(self._tables, readings, scope)
         for (rows, at), one in zip(keys, readings, strict=True):
             rows.parts[at] += one.rows
-            rows.unfinished.discard(at)
+            if not one.more:
+                rows.unfinished.discard(at)
 
     def _read(self, statements: Sequence[Statement]) -> Operation[list[list[Any]]]:
         answers: list[list[Any]] = yield Requests(statements=tuple(statements), what="look words up")

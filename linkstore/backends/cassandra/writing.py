@@ -29,7 +29,7 @@ from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.derived import DerivedRows, State, Step
 from linkstore.backends.cassandra.preparing import DocumentStatements, Prepared
 from linkstore.backends.cassandra.reading import Fetcher
-from linkstore.backends.cassandra.rows import written_links
+from linkstore.backends.cassandra.rows import is_whole, written_links
 from linkstore.backends.cassandra.settings import CassandraSettings
 from linkstore.backends.cassandra.transport.requests import Statement, sent
 from linkstore.errors import StoreUnavailableError
@@ -49,13 +49,13 @@ class Known:
     """What identifies the state of a stored document.
 
     Args:
-        digest: Hash of the document without its links.
+        digest: Hash of the document without its links; None if it lacks a column, so that it is written.
         links: Its links as JSON, as in its metadata.
         written: Latest write time of its columns.
         lifetime: Seconds until it expires; None: never.
     """
 
-    digest: bytes
+    digest: bytes | None
     links: str
     written: int
     lifetime: int | None
@@ -138,7 +138,7 @@ class ChangeWriter:
     def _remove_part(self, ids: Sequence[str]) -> Operation[Counter[str]]:
         digests = yield from self._digests(ids)
         self._begin(digests.values())
-        yield from self._finish((yield from self._remove(list(digests))))
+        yield from self._finish((yield from self._remove(digests)))
         return Counter(removed=len(digests))
 
     def _begin(self, known: Iterable[Known]) -> None:
@@ -151,17 +151,17 @@ class ChangeWriter:
         self._note(steps)
 
     def _digests(self, ids: Sequence[str]) -> Operation[dict[str, Known]]:
-        """What identifies the states of existing documents."""
+        """What identifies the states of existing documents, and of those that lack a column."""
         rows = yield from self._fetcher.by_id(cql.read_digests(self._tables), ids, "read documents")
         return {
             id: Known(
-                digest=digest,
+                digest=digest if is_whole(times) else None,
                 links=written_links(links).decode(),
-                written=max(written, linked),
+                written=max(time for time in times if time is not None),
                 lifetime=lifetime,
             )
-            for id, digest, links, written, linked, lifetime in rows
-            if digest is not None
+            for id, digest, links, lifetime, *times in rows
+            if any(times[:-1])
         }
 
     def _differs(self, item: Prepared, digests: Mapping[str, Known]) -> bool:
@@ -189,13 +189,16 @@ class ChangeWriter:
             steps += [Step(now=new[id], before=before.get(id)) for id in ids]
         return steps
 
-    def _remove(self, ids: Sequence[str]) -> Operation[list[Step]]:
+    def _remove(self, known: Mapping[str, Known]) -> Operation[list[Step]]:
         """Delete documents, directly after reading their states."""
         steps: list[Step] = []
+        ids = list(known)
         for start in range(0, len(ids), AT_ONCE):
-            before = yield from self._derived.stored(ids[start : start + AT_ONCE], {})
+            part = ids[start : start + AT_ONCE]
+            before = yield from self._derived.stored(part, {})
             gone = [state for state in before.values() if state.written < self._at]
             named = [state.id for state in gone]
+            named += [id for id in part if id not in before and known[id].digest is None]
             yield from sent("delete documents", self._documents.delete(named, self._at))
             yield from sent("delete accesses", self._forgetting(named))
             steps += [Step(now=None, before=state) for state in gone]

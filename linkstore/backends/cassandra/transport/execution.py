@@ -45,6 +45,7 @@ class Executor:
             The rows of each statement, in the order of the statements.
 
         Raises:
+            StoreClosedError: If the session was shut down, or opened before this process was forked.
             StoreUnavailableError: If the server cannot be reached or did not answer within the deadline.
             BackendError: If it refused a statement.
         """
@@ -79,7 +80,15 @@ class Executor:
         return Flight(requests, self._sender, pace, self._patience(requests), wake)
 
     def _patience(self, requests: Requests) -> Patience:
-        return Patience(requests.what, self.session, self.settings)
+        """The retry rules of an operation, if its session can answer.
+
+        A session answers by threads, which end when it is shut down and do not exist in a forked child. There
+        the driver waits for ever, for instance while it prepares a statement.
+        """
+        patience = Patience(requests.what, self.session, self.settings)
+        if not self.session.cluster.scheduler.is_alive():
+            raise patience.ended()
+        return patience
 
     async def _aprepare(self, requests: Requests) -> None:
         """Prepare new statements in a thread, because the driver blocks meanwhile."""

@@ -57,6 +57,12 @@ _TOO_MANY_TOMBSTONES: Final = 1
 """The code READ_TOO_MANY_TOMBSTONES of the native protocol."""
 _OTHER_SCHEMA: Final = 3
 """The code INCOMPATIBLE_SCHEMA of Cassandra."""
+_NO_INDEX: Final = 6
+"""The code INDEX_NOT_AVAILABLE of Cassandra."""
+_LOOK_AT_INDEX: Final = (
+    "A node builds it after it was created, or after data were restored, and the table"
+    " system_views.sai_column_indexes of each node says whether it is done: try again then."
+)
 _LOOK_AT_TOMBSTONES: Final = (
     "Members and words that were deleted no longer count after gc_grace_seconds of their tables, which is a"
     " minute unless you changed it: try again then. If it lasts, compact the table (nodetool compact), or"
@@ -127,6 +133,9 @@ def _(error: Any) -> Fault:
     if _TOO_MANY_TOMBSTONES in codes:
         cause = "the read met more deleted rows than tombstone_failure_threshold in cassandra.yaml allows"
         return Fault(cause=cause, advice=_LOOK_AT_TOMBSTONES)
+    if _NO_INDEX in codes:
+        cause = "the index is not ready on enough nodes"
+        return Fault(cause=cause, advice=_LOOK_AT_INDEX, tries=_NO_LIMIT)
     if _OTHER_SCHEMA in codes:
         cause = "a replica does not know the table or has another form of it"
         return Fault(cause=cause, advice=_LOOK_AT_SCHEMA, tries=_NO_LIMIT)

@@ -27,7 +27,7 @@ _GRACE: Final = 5.0
 """Seconds after the timeout of a statement within which the driver should report it."""
 _LOST: Final = Fault(
     cause="the driver neither answered nor gave up",
-    advice="A session does not survive a fork, nor its shutdown: open the store in the process that uses it.",
+    advice="Its thread may have died: close the session, and open the store again over another.",
 )
 
 

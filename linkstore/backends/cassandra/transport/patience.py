@@ -50,9 +50,7 @@ class Patience:
             BackendError: If there is no further attempt; names the nodes, operation, cause and advice.
         """
         if self._session.is_shutdown:
-            raise StoreClosedError(
-                f"could not {self._what}: the session with Cassandra was shut down; open the store again"
-            ) from error
+            raise self.ended() from error
         wait = wait_before(tries)
         if tries >= fault.tries or spent + wait + _LEAST > self._deadline(level):
             raise self.failure(fault, tries=tries, spent=spent, host=host) from error
@@ -64,6 +62,17 @@ class Patience:
         """The exception to raise for a fault."""
         hosts = (host,) if host else self._session.cluster.metadata.all_hosts()
         return failure(fault, self._what, hosts, tries=tries, spent=spent)
+
+    def ended(self) -> BackendError:
+        """The exception to raise for a session that cannot answer any more."""
+        if self._session.is_shutdown:
+            why = "was shut down; open the store again"
+        else:
+            why = (
+                "was opened before this process was forked, and does not work in both; open the store in the"
+                " process that uses it, over a session of that process"
+            )
+        return StoreClosedError(f"could not {self._what}: the session with Cassandra {why}")
 
     def refused(self, error: Exception) -> BackendError:
         """The exception to raise for a value that the driver cannot send."""
