@@ -11,13 +11,14 @@ from langchain_core.documents import Document
 
 from linkstore.filters import Filter, parse_filter
 from linkstore.hits import Hit, Hits
+from linkstore.memory.answers import answered_name, has_name
 from linkstore.memory.budgeting import within_budget
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.parts import Parts
 from linkstore.memory.reading import Head
 from linkstore.memory.recalled import Recall
 from linkstore.memory.recording import session_head
-from linkstore.memory.references import Resolved, resolve
+from linkstore.memory.references import Resolved, depends_on_history, resolve
 from linkstore.memory.requests import get, search
 from linkstore.memory.rewriting import rewritten
 from linkstore.memory.salience import salient
@@ -30,7 +31,7 @@ from linkstore.memory.views import View, fused, turn_views_of, views_of
 from linkstore.memory.when import near_time, time_filter
 from linkstore.plans import Operation
 from linkstore.store import LinkStore
-from linkstore.strategies import Strategy
+from linkstore.strategies import Strategy, Words
 from linkstore.strategies.reranking import reranked
 from linkstore.twins import answered_by, any_vector
 
@@ -42,6 +43,8 @@ POOL: Final = 50
 """How many hits of each view are joined."""
 NEAR: Final = 3
 """Number of last turns in which an ambiguous name has its neighbours."""
+NAMING: Final = 5
+"""How many chunks are read to see whether an answer is a name."""
 JUDGED: Final = 20
 """How many hits a reranker scores."""
 
@@ -61,7 +64,7 @@ class Asked:
 def recalled(parts: Parts, asked: Asked) -> Operation[Recall]:
     """Recall what answers a question."""
     head = without_expired((yield from session_head(parts, asked.session, parts.window)), parts, asked.now)
-    resolved = yield from _understood(parts, asked.question, head)
+    resolved = yield from _understood(parts, asked.question, head.recent)
     entities = parts.entities(resolved.text) or salient(head.recent, RECENT_ENTITIES)
     views = views_of(asked.question, resolved, head.recent)
     turns: tuple[Hit, ...] = ()
@@ -100,11 +103,25 @@ def unexpired(turns: Sequence[Turn], parts: Parts, now: datetime) -> Sequence[Tu
     return turns if parts.ttl is None else [turn for turn in turns if turn.time >= now - parts.ttl]
 
 
-def _understood(parts: Parts, question: str, head: Head) -> Operation[Resolved]:
+def _understood(parts: Parts, question: str, recent: Sequence[Turn]) -> Operation[Resolved]:
     """The question with its references resolved, by the model if there is one."""
-    if parts.model is not None and head.recent:
-        return (yield from rewritten(parts.model, question, head.recent))
-    return resolve(question, head.recent, parts.entities)
+    if parts.model is not None and recent:
+        return (yield from rewritten(parts.model, question, recent))
+    return resolve(question, recent, (yield from _name_answered(parts, question, recent)))
+
+
+def _name_answered(parts: Parts, question: str, recent: Sequence[Turn]) -> Operation[str | None]:
+    """The name that the last answer was, if the question depends on what was said, and an earlier turn or the
+    knowledge has the name too."""
+    name = answered_name(recent[-1]) if recent and depends_on_history(question) else None
+    if name is None:
+        return None
+    if has_name((turn.text for turn in recent[:-1]), name):
+        return name
+    if parts.knowledge is None:
+        return None
+    found: Hits = yield search(parts.knowledge, name, strategy=Words(), k=NAMING)
+    return name if has_name((hit.document.page_content for hit in found), name) else None
 
 
 def _scope(parts: Parts, asked: Asked) -> Filter:
