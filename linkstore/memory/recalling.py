@@ -51,7 +51,10 @@ JUDGED: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The request of a caller to a memory."""
+    """The request of a caller to a memory.
+
+    ``own`` names the message of the question, whose turn is not recalled.
+    """
 
     session: SessionKey
     question: str
@@ -59,18 +62,21 @@ class Asked:
     everywhere: bool
     now: datetime
     budget: int | None
+    own: str | None = None
 
 
 def recalled(parts: Parts, asked: Asked) -> Operation[Recall]:
     """Recall what answers a question."""
     head = without_expired((yield from session_head(parts, asked.session, parts.window)), parts, asked.now)
+    head = replace(head, recent=tuple(turn for turn in head.recent if turn.writing != asked.own))
     resolved = yield from _understood(parts, asked.question, head.recent)
     entities = parts.entities(resolved.text) or salient(head.recent, RECENT_ENTITIES)
     views = views_of(asked.question, resolved, head.recent)
     turns: tuple[Hit, ...] = ()
     if head.segment or asked.everywhere:
         about = turn_views_of(asked.question, resolved, head.recent)
-        turns = (yield from _turns_found(parts, about, asked))[: asked.k]
+        found = yield from _turns_found(parts, about, asked)
+        turns = tuple(hit for hit in found if not _is_own(hit, asked))[: asked.k]
     pool: tuple[Hit, ...] = ()
     before: list[Document] = []
     if parts.knowledge is not None:
@@ -91,6 +97,10 @@ def recalled(parts: Parts, asked: Asked) -> Operation[Recall]:
     if asked.budget is None:
         return recall
     return (yield from within_budget(recall, asked.budget, parts.knowledge, pool))
+
+
+def _is_own(hit: Hit, asked: Asked) -> bool:
+    return asked.own is not None and str(hit.document.id).endswith(f"-{asked.own}")
 
 
 def without_expired(head: Head, parts: Parts, now: datetime) -> Head:
@@ -166,7 +176,7 @@ def _found(
     scope: Filter | None = None,
 ) -> Operation[tuple[Hit, ...]]:
     """The hits of a store for the views of a question, best first: at least ``k``, if there are that many."""
-    alone = len(views) == 1 and asked.budget is None and parts.reranker is None
+    alone = len(views) == 1 and not (asked.budget or asked.own or parts.reranker)
     pool = asked.k if alone else max(POOL, 2 * asked.k)
     found: list[Hits] = []
     for view in views:
