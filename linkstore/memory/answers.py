@@ -69,4 +69,4 @@ def says_little(answer: str) -> bool:
 
 
 def _is_proper(word: str) -> bool:
-    return word[:1].isupper() or word[:1].isdigit()
+    return (word[:1].isupper() or word[:1].isdigit()) and "\n" not in word

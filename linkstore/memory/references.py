@@ -40,6 +40,7 @@ _THING: Final = frozenset({"it", "its"})
 _MAN: Final = frozenset({"he", "him", "his"})
 _WOMAN: Final = frozenset({"she", "her", "hers"})
 _PRONOUN: Final = re.compile(r"\b(it|its|he|him|his|she|her|hers)\b(?!['\u2019])", re.IGNORECASE)
+_ANY_PRONOUN: Final = re.compile(rf"{_PRONOUN.pattern}|\b(?:they|them|their|theirs|these|those)\b", re.IGNORECASE)
 _POSSESSIVE: Final = frozenset({"its", "his", "hers"})
 _UNSURE: Final = re.compile(
     r"\bit\b.*\b(?:to|that|if|when|like|there)\b|\b(?:time|day|date|late|early|cold|warm|hot|dark|sunny|weather"
@@ -58,6 +59,7 @@ _TOPIC: Final = re.compile(
 _RELATION: Final = re.compile(
     r"\b(?:about|and|as|at|between|by|for|from|in|like|my|of|on|or|our|to|up|with|your)\b", re.IGNORECASE
 )
+_IN_NAMES: Final = frozenset({"da", "de", "du", "la", "of", "the", "van", "von"})
 _GOES_ON: Final = re.compile(r"\W*(?:and |but |so )?(?:how|why|is|was|does|did|can|could|has|will)\b", re.IGNORECASE)
 _LEAD: Final = re.compile(r"^\W*(?:(?:and|but|or|so|what about|how about)\b\W*)+", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"(?<![\w.])\d+(?:\.\d+)*(?!\w)")
@@ -119,6 +121,13 @@ def depends_on_history(question: str) -> bool:
     return short or _SIGN.search(question) is not None
 
 
+def says_little_alone(question: str) -> bool:
+    """Whether a question names nothing, and has a pronoun or too few words for a sentence."""
+    if _NAMED.search(question):
+        return False
+    return len(terms(question)) < _FEWEST_WORDS or _ANY_PRONOUN.search(question) is not None
+
+
 def _may_mean_answer(question: str, asked: str) -> bool:
     """Whether a question may refer to the name that was answered when another question was asked."""
     used = {word.lower() for word in _PRONOUN.findall(question)}
@@ -147,16 +156,21 @@ def _topic(recent: Sequence[Turn]) -> tuple[str, str, str] | None:
         query, answer = turn.query[:LONGEST_QUESTION], (turn.response or "")[:LONGEST_QUESTION]
         found = _TOPIC.fullmatch(query)
         if found is not None:
-            topic, asks = found["topic"], (found["asks"] or "").lower()
-            is_told = _begins_with(answer, topic)
-            sure = is_told or (topic[0].isupper() and not re.match(r"[^.!]*\?", answer))
-            related = _RELATION.search(topic) and not topic[0].isupper()
-            return (topic, asks, f"{answer} {said}") if sure and not related else None
+            topic, asks = found["topic"].rstrip("."), (found["asks"] or "").lower()
+            sure = _is_name(topic) and not re.match(r"[^.!]*\?", answer)
+            sure = sure or (_begins_with(answer, topic) and not _RELATION.search(topic))
+            return (topic, asks, f"{answer} {said}") if sure else None
         goes_on = _GOES_ON.match(query) and _PRONOUN.search(query) and not _NAMED.search(query)
         if not goes_on and (query.rstrip().endswith("?") or len(query.split()) >= _SENTENCE_WORDS):
             return None
         said = f"{answer} {said}"
     return None
+
+
+def _is_name(topic: str) -> bool:
+    """Whether all words of a topic are of a name, as in "Treaty of Tordesillas"."""
+    words = topic.split()
+    return topic[0].isupper() and all(word[0].isupper() or word[0].isdigit() or word in _IN_NAMES for word in words)
 
 
 def _begins_with(answer: str, topic: str) -> bool:

@@ -9,14 +9,13 @@ from pydantic import BaseModel, Field
 
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.recalled import Recall, prompt_of
-from linkstore.text import is_unicode
 
 if TYPE_CHECKING:
     from linkstore.memory.conversation import ConversationMemory
 
 NOTHING = "Nothing is known about this."
 REMEMBERED = "Remembered."
-BLANK = "Error: the text has no words, or half of a character; call this again with words."
+BLANK = "Error: the text has no words; call this again with words."
 
 
 class RecallInput(BaseModel):
@@ -86,7 +85,7 @@ def memory_tools(
 
 def _has_words(text: str) -> bool:
     """Whether a text has anything to recall or to remember."""
-    return is_unicode(text) and any(map(str.isalnum, text))
+    return any(map(str.isalnum, text))
 
 
 def _shown(recall: Recall) -> tuple[str, Recall]:

@@ -13,7 +13,7 @@ from typing import Final
 
 from linkstore.hits import Hit, Hits
 from linkstore.memory.answers import says_little
-from linkstore.memory.references import Resolved
+from linkstore.memory.references import Resolved, says_little_alone
 from linkstore.memory.turns import Turn
 
 CARRIED: Final = 0.25
@@ -49,8 +49,8 @@ def views_of(question: str, resolved: Resolved, recent: Sequence[Turn]) -> list[
     - Any other question is searched for alone, after the previous query, and before the previous answer,
       unless that is too short to say what it is about ("Got it."). The view with the answer would find the
       documents that this answer came from; they are left out.
-    - After such a short answer, a question that depends on the history counts more after the previous query
-      than alone, because it alone says little.
+    - After such a short answer, a question with a pronoun and no name ("How much did it cost?") counts more
+      after the previous query than alone, because it alone says little.
     """
     last = _last_asked(recent)
     if last is None or resolved.exact:
@@ -64,7 +64,8 @@ def views_of(question: str, resolved: Resolved, recent: Sequence[Turn]) -> list[
     if resolved.named:
         return [behind]
     little = says_little(answer)
-    alone = replace(_alone(resolved.text), weight=CARRIED if little and resolved.depends else 1.0)
+    leans = little and says_little_alone(question)
+    alone = replace(_alone(resolved.text), weight=CARRIED if leans else 1.0)
     views = [alone, _behind(last, question)]
     return views if little and resolved.name is None else [*views, behind]
 
