@@ -1,4 +1,4 @@
-"""Answers that are a name: "Who wrote Dune?" - "Frank Herbert."
+"""Answers that are a name, as "Frank Herbert." after "Who wrote Dune?".
 
 What looks like a name may be an acknowledgement ("Perfect.", "Keine Ahnung."). So an answer is a name only if
 the question asked for one, and if another text has it as a name: an earlier turn, or the knowledge.
@@ -16,7 +16,8 @@ SHORT: Final = 8
 """Maximum number of words of an answer that says little: a name, a number, an acknowledgement."""
 _LONGEST: Final = 6
 """Maximum number of words of a name."""
-_INSIDE: Final = frozenset("a and da das de del der di do du la le of on the und upon van von y".split())
+_INSIDE_NAMES: Final = "a and da das de del der di du la le of on the und upon van von y"
+_INSIDE: Final = frozenset(_INSIDE_NAMES.split())
 """Words without a capital that names have inside."""
 _BEFORE: Final = re.compile(r"^(?:(?:at|in|the|under) )+(?=[^\W\d_])", re.IGNORECASE)
 _WHO: Final = re.compile(r"^\W*(?:(?:and|so|but)\W+)*who(?:m|se)?\b|\bwhom?\W*$", re.IGNORECASE)
@@ -44,10 +45,10 @@ def answered_name(turn: Turn) -> str | None:
 
 
 def has_name(texts: Iterable[str], name: str) -> bool:
-    """Whether a text has this name: in its spelling, and one word not only where every word has a capital."""
+    """Whether a text has this name: in its spelling, and not only where every word has a capital."""
     pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
     return any(
-        " " in name or text[: found.start()].rstrip(" ")[-1:] not in ("", *_OPENING)
+        text[: found.start()].rstrip(" ")[-1:] not in ("", *_OPENING)
         for text in texts
         for found in pattern.finditer(text)
     )

@@ -119,9 +119,9 @@ class ConversationMemory(Keeping):
             entities: What the turn mentions; default: what the memory finds in the query and the response.
             sources: Ids of the chunks of knowledge that the response came from.
             time: When it was said; default now.
-            key: Names the message within the session, such as the id that LangChain gives it. If the session has
-                a turn with this key and query, that turn gets the response, the entities and the sources, and
-                no other is written. So a message can be stored before it is answered. Default: each is new.
+            key: Names the message within the session, such as the id that LangChain gives it. If the session
+                has a turn with this key and query, that turn gets the response, the entities and the sources,
+                and no other is written. So a message can be stored before it is answered. Default: each is new.
 
         Raises:
             DocumentError: If the session, a text, an id or the time cannot be stored.
@@ -187,7 +187,7 @@ class ConversationMemory(Keeping):
             budget: The most tokens that :attr:`Recall.prompt` may have, counted as
                 :class:`~linkstore.context.ContextCompiler` does, which chooses the chunks. Half of it at most
                 is for the conversation. Default None, no budget.
-            key: Names the message of the question, if it has been written already: its own turn is not recalled.
+            key: Names the message of the question, if it has been written: its own turn is not recalled.
 
         Raises:
             StrategyError: If ``k`` or ``budget`` is not an integer of at least 1.

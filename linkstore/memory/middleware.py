@@ -71,8 +71,8 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         session: The conversation; a function of LangGraph's runtime where one agent serves several.
         k: How many turns and how many chunks to recall at most.
         everywhere: Whether turns of other sessions of the same user and agent are recalled as well.
-        budget: The most tokens that the message, what is recalled for it and the introduction may have; None,
-            no budget. A run with a longer message raises BudgetError.
+        budget: The most tokens that the message, what is recalled for it and the introduction may have;
+            None, no budget. A run with a longer message raises BudgetError.
         introduction: Stands above what is recalled.
 
     Raises:
@@ -298,8 +298,8 @@ def is_users(message: HumanMessage) -> bool:
 def recalled_text(recall: Recall, messages: Sequence[AnyMessage]) -> str:
     """The text of a recall for a model, without the turns that are among its messages.
 
-    Those are the turns of its messages, and exchanges with the same query and answer: a question that is asked
-    again gets its earlier answer. Key entities alone are not worth telling.
+    Those are the turns of its messages, and exchanges with the same query and answer: a question that is
+    asked again gets its earlier answer. Key entities alone are not worth telling.
     """
     exchanges = exchanges_in(messages)
     heard = {(one.query, one.response) for one in exchanges}

@@ -121,8 +121,10 @@ def _understood(parts: Parts, question: str, recent: Sequence[Turn]) -> Operatio
 
 
 def _name_answered(parts: Parts, question: str, recent: Sequence[Turn]) -> Operation[str | None]:
-    """The name that the last answer was, if the question depends on what was said, and an earlier turn or the
-    knowledge has the name too."""
+    """The name that the last answer was, if an earlier turn or the knowledge has the name too.
+
+    It is looked up only for a question that depends on what was said.
+    """
     name = answered_name(recent[-1]) if recent and depends_on_history(question) else None
     if name is None:
         return None

@@ -22,7 +22,7 @@ NOTHING_YET = Head(known=False, recorded=0, segment=0, count=0, recent=())
 
 
 def recorded(parts: Parts, said: Said) -> Operation[Turn]:
-    """Write a turn at the end of its session, in one change; complete one that was written for its message."""
+    """Write a turn at the end of its session, in one change, or complete the turn of its message."""
     vector = yield from _vector_of(parts, said.query)
     before = yield from _turn_of_message(parts, said, vector)
     if before is not None:

@@ -40,7 +40,9 @@ _THING: Final = frozenset({"it", "its"})
 _MAN: Final = frozenset({"he", "him", "his"})
 _WOMAN: Final = frozenset({"she", "her", "hers"})
 _PRONOUN: Final = re.compile(r"\b(it|its|he|him|his|she|her|hers)\b(?!['\u2019])", re.IGNORECASE)
-_ANY_PRONOUN: Final = re.compile(rf"{_PRONOUN.pattern}|\b(?:they|them|their|theirs|these|those)\b", re.IGNORECASE)
+_ANY_PRONOUN: Final = re.compile(
+    rf"{_PRONOUN.pattern}|\b(?:they|them|their|theirs|these|those)\b", re.IGNORECASE
+)
 _POSSESSIVE: Final = frozenset({"its", "his", "hers"})
 _UNSURE: Final = re.compile(
     r"\bit\b.*\b(?:to|that|if|when|like|there)\b|\b(?:time|day|date|late|early|cold|warm|hot|dark|sunny|weather"
@@ -52,7 +54,8 @@ _THERE: Final = re.compile(r"(?<!\bis )(?<!\bare )(?<!\bwas )(?<!\bwere )\bthere
 _NAMED: Final = re.compile(r"(?<=[\w,;] )[A-Z]")
 """A name in a question: what a pronoun beside it means may be that."""
 _TOPIC: Final = re.compile(
-    r"\W*(?:(?P<asks>what|who)(?:['\u2019]s| is| was)|(?:please )?(?:tell me (?:more )?about|explain|describe))"
+    r"\W*(?:(?P<asks>what|who)(?:['\u2019]s| is| was)"
+    r"|(?:please )?(?:tell me (?:more )?about|explain|describe))"
     r" (?:an? |the )?(?P<topic>[^\W_][\w'.+#/-]*(?: [\w'.+#/-]+){0,5}?)[\s?.!]*",
     re.IGNORECASE,
 )
@@ -60,7 +63,9 @@ _RELATION: Final = re.compile(
     r"\b(?:about|and|as|at|between|by|for|from|in|like|my|of|on|or|our|to|up|with|your)\b", re.IGNORECASE
 )
 _IN_NAMES: Final = frozenset({"da", "de", "du", "la", "of", "the", "van", "von"})
-_GOES_ON: Final = re.compile(r"\W*(?:and |but |so )?(?:how|why|is|was|does|did|can|could|has|will)\b", re.IGNORECASE)
+_GOES_ON: Final = re.compile(
+    r"\W*(?:and |but |so )?(?:how|why|is|was|does|did|can|could|has|will)\b", re.IGNORECASE
+)
 _LEAD: Final = re.compile(r"^\W*(?:(?:and|but|or|so|what about|how about)\b\W*)+", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"(?<![\w.])\d+(?:\.\d+)*(?!\w)")
 _KIND: Final = re.compile(r"the ([\w.-]+) ([a-z]{3,})", re.IGNORECASE)
@@ -140,7 +145,7 @@ def _answering(asked: str) -> frozenset[str]:
 
 
 def _with_name(question: str, name: str, asked: str) -> str | None:
-    """A question with the name that was answered in place of "it", "he", "she" or "there", if that is sure."""
+    """A question with the name that was answered in place of a pronoun or "there", if that is sure."""
     if _THERE.search(question) and not _PRONOUN.search(question):
         return _THERE.sub(lambda _: f"in {name}", question, count=1)
     return _substituted(question, _answering(asked), name)
@@ -170,7 +175,9 @@ def _topic(recent: Sequence[Turn]) -> tuple[str, str, str] | None:
 def _is_name(topic: str) -> bool:
     """Whether all words of a topic are of a name, as in "Treaty of Tordesillas"."""
     words = topic.split()
-    return topic[0].isupper() and all(word[0].isupper() or word[0].isdigit() or word in _IN_NAMES for word in words)
+    return topic[0].isupper() and all(
+        word[0].isupper() or word[0].isdigit() or word in _IN_NAMES for word in words
+    )
 
 
 def _begins_with(answer: str, topic: str) -> bool:

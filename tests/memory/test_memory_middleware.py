@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import ModelRequest, ModelResponse
-from langchain.agents.middleware import HumanInTheLoopMiddleware, SummarizationMiddleware
+from langchain.agents.middleware import (
+    HumanInTheLoopMiddleware,
+    ModelRequest,
+    ModelResponse,
+    SummarizationMiddleware,
+)
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
@@ -203,7 +207,11 @@ def test_a_message_that_waits_for_approval_is_stored(memory, approved):
 
 
 def test_an_edited_message_is_recalled_and_stored_by_its_own_text(memory):
-    for query in ("My cat is called Mia.", "My flight leaves from Oslo.", *(f"On stone {n}" for n in range(14))):
+    for query in (
+        "My cat is called Mia.",
+        "My flight leaves from Oslo.",
+        *(f"On stone {n}" for n in range(14)),
+    ):
         memory.add(SESSION, query, "ok")
     model = ScriptedChatModel(script=[ConnectionError("down"), "Oslo."])
     middleware = memory.middleware(SESSION, k=1)

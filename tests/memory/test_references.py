@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from datetime import UTC, datetime
 
@@ -80,7 +79,7 @@ def test_what_is_not_sure_is_left_alone(said, question):
 
 
 def test_a_reference_to_a_reference_is_resolved():
-    answer = "Project Titan adds machines when there is more to do, and takes them away when there is less to be done."
+    answer = "Project Titan adds machines when there is more to do, and takes them away afterwards."
     said = (("What is Project Titan?", answer), ("How does it scale?", answer), ("Nice!", "Thanks."))
     assert "Project Titan" in resolved("And what does it cost?", *said)
 
@@ -284,7 +283,8 @@ def test_an_answer_may_be_a_name_only_if_one_was_asked_for(query, answer, name):
     [
         ("Canberra", "The capital is Canberra.", True),
         ("Canberra", "Canberra is the capital.", False),
-        ("Night Watch", "Night Watch", True),
+        ("Night Watch", "It is the Night Watch", True),
+        ("Keine Ahnung", "Keine Ahnung.", False),
         ("Perfect", "Perfect! It is done. Perfect", False),
         ("Sent", "Was it sent?", False),
         ("Ann", "It was Anna.", False),
@@ -296,7 +296,9 @@ def test_a_text_has_a_name_where_it_has_capitals_of_its_own(name, text, known):
 
 def test_a_place_that_was_answered_is_where_there_is():
     said = turns(("What is the capital of Australia?", "Canberra."))
-    assert resolve("How many people live there?", said, "Canberra").text == "How many people live in Canberra?"
+    assert (
+        resolve("How many people live there?", said, "Canberra").text == "How many people live in Canberra?"
+    )
     assert resolve("Is it cold there?", said, "Canberra").text == "Is it cold there?"
 
 

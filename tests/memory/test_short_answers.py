@@ -1,3 +1,4 @@
+# ruff: noqa: E501, RUF001
 """Acknowledgements, greetings and refusals: none becomes what a pronoun means, and none makes a recall worse."""
 
 from itertools import cycle
@@ -50,7 +51,10 @@ def knowledge():
             ids=list(things),
         )
         store.add_texts(
-            [f"A note on warranties, prices and makers, number {n}: who made it tells how long." for n in range(40)]
+            [
+                f"A note on warranties, prices and makers, number {n}: who made it tells how long."
+                for n in range(40)
+            ]
         )
         store.add_texts([f"{one} So people say, or \u201c{one}\u201d, or {one.lower()}" for one in SHORT])
         yield store
