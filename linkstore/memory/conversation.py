@@ -121,7 +121,7 @@ class ConversationMemory(Keeping):
             time: When it was said; default now.
             key: Names the message within the session, such as the id that LangChain gives it. If the session
                 has a turn with this key and query, that turn gets the response, the entities and the sources,
-                and no other is written. So a message can be stored before it is answered. Default: each is new.
+                and no other is written. Default: each message is new.
 
         Raises:
             DocumentError: If the session, a text, an id or the time cannot be stored.

@@ -59,8 +59,8 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     their answers. The memory is asked once for each message of the user. Turns that are among the messages of
     the call are not repeated. A message without words is stored, but nothing is recalled for it.
 
-    Each message of the user is stored when the run begins, as a turn under its id. When the agent is done, the
-    turn of the last one gets the answer, and the ids of the chunks that were recalled. So a run that is
+    Each message of the user is stored as a turn under its id when the run begins. When the agent is done,
+    the turn of the last one gets the answer, and the ids of the chunks that were recalled. So a run that is
     interrupted, or fails, loses nothing of what was said, and one that is repeated adds nothing; a message
     whose text was edited is another one. Messages that other middleware writes in the user's name, such as
     summaries, are not the user's. If a turn cannot be stored, the run fails with the memory's error. The

@@ -128,7 +128,7 @@ def depends_on_history(question: str) -> bool:
 
 def says_little_alone(question: str) -> bool:
     """Whether a question names nothing, and has a pronoun or too few words for a sentence."""
-    if _NAMED.search(question):
+    if _NAMED.search(question) or not _SIGN.search(question):
         return False
     return len(terms(question)) < _FEWEST_WORDS or _ANY_PRONOUN.search(question) is not None
 
