@@ -17,7 +17,6 @@ from linkstore import LinkStore
 from linkstore.memory import ConversationMemory, SessionKey, Turn
 from linkstore.memory.entities import entities_in
 from linkstore.memory.references import resolve
-from linkstore.text import fold, tokens
 
 WINDOW: Final = 10
 """How many sentences before a pronoun are looked at, as many as a memory's turns."""
@@ -47,14 +46,9 @@ def _meant(row: Mapping[str, str]) -> dict[str, list[bool]]:
     distance = [abs(int(row[f"{which}-offset"]) - at) for which in "AB"]
     counts = [row["Text"].count(name) for name in names]
     question = _SENTENCE.split(after)[0]
-
-    def given(text: str) -> list[str]:
-        return sorted((name for name in set(names) if name in text), key=text.index)
-
-    free, chosen = (resolve(question, _told(before), finder).focus for finder in (entities_in, given))
+    text = resolve(question, _told(before)).text
     return {
-        "rules": [chosen is not None and _same(name, chosen) for name in names],
-        "rules, names not given": [free is not None and _same(name, free) for name in names],
+        "rules": [text != question and name in text and name not in question for name in names],
         "nearest name": [one == min(distance) for one in distance],
         "most frequent name": [one == max(counts) for one in counts],
     }
@@ -77,12 +71,6 @@ def _told(text: str) -> list[Turn]:
         )
         for at, one in enumerate(said, 1)
     ]
-
-
-def _same(name: str, focus: str) -> bool:
-    """Whether one of two names has all words of the other."""
-    left, right = set(tokens(fold(name))), set(tokens(fold(focus)))
-    return bool(left and right) and (left <= right or right <= left)
 
 
 def shifts(path: Path, embedding: Embeddings) -> dict[str, Decisions]:

@@ -1,85 +1,73 @@
-"""What an answer names: whether a pronoun after it can mean the whole answer, or a part of it."""
+"""Answers that are a name, as "Frank Herbert." after "Who wrote Dune?".
+
+What looks like a name may be an acknowledgement ("Perfect.", "Keine Ahnung."). So an answer is a name only if
+the question asked for one, and if another text has it as a name: an earlier turn, or the knowledge.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
-from linkstore.lexical import terms
-from linkstore.text import fold
+from linkstore.memory.turns import Turn
 
-_SHORT: Final = 8
-"""Maximum number of words of an answer that may be a name."""
-_SURELY: Final = 3
-"""Maximum number of words of such an answer."""
-_PHRASES: Final = """
-    ah ahead certainly course exactly fine glad gladly go good great indeed maybe nice no noted of ok okay
-    perhaps please probably right sure sorry thanks thank true welcome yes you
-"""
-_POLITE: Final = frozenset(_PHRASES.split())
-"""Words that alone name nothing, but agree or thank."""
-_VERBS: Final = """
-    am are became been began built can could did do does had has have is led made may might must sang said
-    should was went were will won would wrote
-"""
-_VERBAL: Final = frozenset(_VERBS.split())
-"""Words that make a sentence of an answer."""
-_LEADING: Final = "about after at before by during for from in near on over since under with"
-_PREPOSITIONS: Final = frozenset(_LEADING.split())
-_INDEFINITE: Final = frozenset({"a", "an", "some", "another"})
-"""Words before a thing of a kind, which is described and not named: "A play"."""
-_AT_PLACE: Final = re.compile(r"^(?:in|at|on|from|near)\s+", re.IGNORECASE)
-_ASKS_WHO: Final = re.compile(r"^\W*(?:(?:and|so|but)\b\W*)*who(?:m|se)?\b", re.IGNORECASE)
-_ASKS_NAME: Final = re.compile(
-    r"^\W*(?:(?:and|so|but)\b\W*)*(?:which|who|what(?! (?:is|are|was|were)\b))\b", re.IGNORECASE
+SHORT: Final = 8
+"""Maximum number of words of an answer that says little: a name, a number, an acknowledgement."""
+_LONGEST: Final = 6
+"""Maximum number of words of a name."""
+_INSIDE_NAMES: Final = "a and da das de del der di du la le of on the und upon van von y"
+_INSIDE: Final = frozenset(_INSIDE_NAMES.split())
+"""Words without a capital that names have inside."""
+_BEFORE: Final = re.compile(r"^(?:(?:at|in|the|under) )+(?=[^\W\d_])", re.IGNORECASE)
+_WHO: Final = re.compile(r"^\W*(?:(?:and|so|but)\W+)*who(?:m|se)?\b|\bwhom?\W*$", re.IGNORECASE)
+_ASKS: Final = re.compile(r"\b(?:who|whom|whose|which|what|where|name)\b", re.IGNORECASE)
+_PLACE: Final = re.compile(
+    r"\b(?:where|capital|city|continent|country|county|island|place|state|town|village)\b", re.IGNORECASE
 )
+_SENTENCE: Final = re.compile(r"[.!?\u2026]\s*$|\b(?:i|me|my|please|us|we|you|your)\b", re.IGNORECASE)
+_OPENING: Final = ".!?:;\n\"'\u201c\u201e\u00ab(-*\u2022"
+"""Signs after which any word has a capital."""
 
 
-def is_name(answer: str) -> bool:
-    """Whether a short answer is a name, and so the likeliest thing that is referred to next."""
-    words = answer.rstrip(".! ").split()
-    if not 0 < len(words) <= _SHORT or answer.rstrip().endswith("?") or not terms(answer):
-        return False
-    folded = [fold(word.strip(",.!")) for word in words]
-    if all(word in _POLITE for word in folded) or folded[0] in _PREPOSITIONS or is_quantity(answer):
-        return False
-    if folded[0] in _INDEFINITE:
-        return False  # a description
-    if any(word in _VERBAL or (word.endswith("ed") and word in words) for word in folded[1:]):
-        return False  # a sentence
-    content = [word for word in words if terms(word)]
-    return len(words) <= _SURELY or sum(not word[0].islower() for word in content) * 2 > len(content)
+def answered_name(turn: Turn) -> str | None:
+    """What the answer of a turn may be the name of; None if nothing was asked for, or this names nothing.
+
+    A query asks by a word like "which", or by key words that are no sentence ("capital of australia").
+    """
+    name = _BEFORE.sub("", (turn.response or "").strip().rstrip(".! "))
+    words = name.split(" ")
+    if len(words) > _LONGEST or not (_ASKS.search(turn.query) or not _SENTENCE.search(turn.query)):
+        return None
+    if not all(_is_proper(word) or word in _INSIDE for word in words):
+        return None
+    return name if name[0].isupper() and _is_proper(words[-1]) else None
 
 
-def is_quantity(answer: str) -> bool:
-    """Whether an answer is a number of something, as "about 460 kilometres"."""
-    words = [word for word in answer.rstrip(".! ").split() if terms(word)]
-    units = [word for word in words if not word[0].isdigit()]
-    return 0 < len(units) < len(words) and all(unit[0].islower() for unit in units)
-
-
-def place_of(answer: str) -> str | None:
-    """The place that a short answer names: "In Oslo" names Oslo; None for any other answer."""
-    bare = _AT_PLACE.sub("", answer.strip()).rstrip(".! ")
-    return bare if is_name(bare) and bare.removeprefix("the ")[:1].isupper() else None
+def has_name(texts: Iterable[str], name: str) -> bool:
+    """Whether a text has this name: in its spelling, and not only where every word has a capital."""
+    pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    return any(
+        text[: found.start()].rstrip(" ")[-1:] not in ("", *_OPENING)
+        for text in texts
+        for found in pattern.finditer(text)
+    )
 
 
 def asks_for_person(query: str) -> bool:
     """Whether the answer to a query is a person."""
-    return _ASKS_WHO.match(query) is not None
+    return _WHO.search(query) is not None
 
 
-def asks_for_name(query: str) -> bool:
-    """Whether a query asks for a thing or a person, with which its answer likely begins."""
-    return _ASKS_NAME.match(query) is not None
+def asks_for_place(query: str) -> bool:
+    """Whether the answer to a query is a place."""
+    return _PLACE.search(query) is not None
 
 
-def may_be_persons(name: str) -> bool:
-    """Whether a name may be that of a person: it has neither a number nor an abbreviation in capitals.
+def says_little(answer: str) -> bool:
+    """Whether an answer is too short to say what it is about, as "Got it.", "Sure!" and "Yes, in 1912."."""
+    return len(answer.split()) <= SHORT
 
-    Initials, which have full stops, are not an abbreviation.
-    """
-    return not any(
-        re.search(r"\d", word) or (len(word) > 1 and word.isupper() and "." not in word)
-        for word in name.split()
-    )
+
+def _is_proper(word: str) -> bool:
+    return (word[:1].isupper() or word[:1].isdigit()) and "\n" not in word

@@ -21,7 +21,7 @@ from linkstore.memory.recalled import Recall
 from linkstore.memory.recalling import Asked, recalled
 from linkstore.memory.recording import recorded
 from linkstore.memory.requests import adrive, drive
-from linkstore.memory.turns import Turn, written_time
+from linkstore.memory.turns import Turn, writing_of, written_time
 from linkstore.memory.writing import Said
 from linkstore.store import LinkStore
 from linkstore.store.checking import require_store
@@ -104,6 +104,7 @@ class ConversationMemory(Keeping):
         entities: Sequence[str] | None = None,
         sources: Sequence[str] = (),
         time: datetime | None = None,
+        key: str | None = None,
     ) -> Turn:
         """Write a turn at the end of a session; the first turn makes the session.
 
@@ -118,12 +119,15 @@ class ConversationMemory(Keeping):
             entities: What the turn mentions; default: what the memory finds in the query and the response.
             sources: Ids of the chunks of knowledge that the response came from.
             time: When it was said; default now.
+            key: Names the message within the session, such as the id that LangChain gives it. If the session
+                has a turn with this key and query, that turn gets the response, the entities and the sources,
+                and no other is written. Default: each message is new.
 
         Raises:
             DocumentError: If the session, a text, an id or the time cannot be stored.
             BackendError: If the storage engine fails; the turn is then not stored.
         """
-        said = self._said(session, query, response, entities, sources, time)
+        said = self._said(session, query, response, entities, sources, time, key)
         return drive(self._settled(said.session, recorded(self._parts, said)))
 
     async def aadd(
@@ -135,9 +139,10 @@ class ConversationMemory(Keeping):
         entities: Sequence[str] | None = None,
         sources: Sequence[str] = (),
         time: datetime | None = None,
+        key: str | None = None,
     ) -> Turn:
         """Write a turn: see :meth:`add`."""
-        said = self._said(session, query, response, entities, sources, time)
+        said = self._said(session, query, response, entities, sources, time, key)
         return await adrive(self._settled(said.session, recorded(self._parts, said)))
 
     def add_later(
@@ -149,13 +154,14 @@ class ConversationMemory(Keeping):
         entities: Sequence[str] | None = None,
         sources: Sequence[str] = (),
         time: datetime | None = None,
+        key: str | None = None,
     ) -> Future[Turn]:
         """Write a turn in the background: see :meth:`add`.
 
         Every method of this memory that reads or writes the session waits for the turn first. If the write
         failed, that method raises its error, unless the future's result was asked for before.
         """
-        said = self._said(session, query, response, entities, sources, time)
+        said = self._said(session, query, response, entities, sources, time, key)
         operation = self._after_looking(recorded(self._parts, said))
         return self._background.submit(said.session.path, lambda: drive(operation))
 
@@ -168,6 +174,7 @@ class ConversationMemory(Keeping):
         everywhere: bool = False,
         now: datetime | None = None,
         budget: int | None = None,
+        key: str | None = None,
     ) -> Recall:
         """Recall the turns and the chunks of knowledge that answer a question.
 
@@ -180,6 +187,7 @@ class ConversationMemory(Keeping):
             budget: The most tokens that :attr:`Recall.prompt` may have, counted as
                 :class:`~linkstore.context.ContextCompiler` does, which chooses the chunks. Half of it at most
                 is for the conversation. Default None, no budget.
+            key: Names the message of the question, if it has been written: its own turn is not recalled.
 
         Raises:
             StrategyError: If ``k`` or ``budget`` is not an integer of at least 1.
@@ -188,7 +196,7 @@ class ConversationMemory(Keeping):
             DocumentError: If ``now`` has no time zone.
             BackendError: If a storage engine fails.
         """
-        asked = self._asked(session, question, k, everywhere, now, budget)
+        asked = self._asked(session, question, k, everywhere, now, budget, key)
         return drive(self._settled(asked.session, recalled(self._parts, asked)))
 
     async def arecall(
@@ -200,9 +208,10 @@ class ConversationMemory(Keeping):
         everywhere: bool = False,
         now: datetime | None = None,
         budget: int | None = None,
+        key: str | None = None,
     ) -> Recall:
         """Recall: see :meth:`recall`."""
-        asked = self._asked(session, question, k, everywhere, now, budget)
+        asked = self._asked(session, question, k, everywhere, now, budget, key)
         return await adrive(self._settled(asked.session, recalled(self._parts, asked)))
 
     def close(self) -> None:
@@ -266,9 +275,10 @@ class ConversationMemory(Keeping):
         entities: Sequence[str] | None,
         sources: Sequence[str],
         time: datetime | None,
+        key: str | None,
     ) -> Said:
         """The values that a caller gave, with entities and time filled in."""
-        require(str, "a string", query=query, **given(response=response))
+        require(str, "a string", query=query, **given(response=response, key=key))
         require_list("names", **given(entities=entities))
         require_list("ids of chunks", sources=sources)
         texts = [query] if response is None else [query, response]
@@ -280,6 +290,7 @@ class ConversationMemory(Keeping):
             time=datetime.now(UTC) if time is None else time,
             entities=tuple(found if entities is None else entities),
             sources=tuple(sources),
+            key=key,
         )
 
     def _asked(
@@ -290,15 +301,23 @@ class ConversationMemory(Keeping):
         everywhere: bool,
         now: datetime | None,
         budget: int | None,
+        key: str | None,
     ) -> Asked:
-        require(str, "a string", question=question)
+        require(str, "a string", question=question, **given(key=key))
         require_at_least(1, k=k)
         if budget is not None:
             require_at_least(1, budget=budget)
         moment = datetime.now(UTC) if now is None else now
         written_time(moment)  # it needs a time zone
-        key = SessionKey.of(session)
-        return Asked(session=key, question=question, k=k, everywhere=everywhere, now=moment, budget=budget)
+        return Asked(
+            session=SessionKey.of(session),
+            question=question,
+            k=k,
+            everywhere=everywhere,
+            now=moment,
+            budget=budget,
+            own=None if key is None else writing_of(key, question),
+        )
 
 
 def _check_ttl(ttl: timedelta | None) -> None:

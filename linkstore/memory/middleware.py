@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from itertools import takewhile
+from typing import TYPE_CHECKING, Annotated, Any, Final, NotRequired
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from pydantic_core import to_json
 
 from linkstore.arguments import given, require_at_least
+from linkstore.context import counter_of
 from linkstore.errors import MissingExtraError
 from linkstore.memory.recalled import Recall, prompt_of
-from linkstore.memory.turns import Turn
+from linkstore.memory.turns import Turn, writing_of
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+    from langchain.agents.middleware.types import PrivateStateAttr
     from langgraph.runtime import Runtime
 except ImportError as error:
     raise MissingExtraError("the middleware of a conversation memory", "agents") from error
@@ -42,31 +45,42 @@ Session = SessionKey | str | Callable[[Runtime[Any]], SessionKey | str]
 """A session, or a function that gives the session of a run."""
 
 
+class MemoryState(AgentState[Any]):
+    """The state of an agent with a memory: the message of the user that its run answers."""
+
+    remembered: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
+
+
 class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Gives every model call what a memory recalls for the user's last message, and stores the turn.
+    """Gives every model call what a memory recalls for the user's last message, and stores what is said.
 
     What is recalled is added to the system message of the call. The messages of the agent's state stay as
     they are; so recalled text is neither kept in the state nor stored as a turn, and calls of tools keep
     their answers. The memory is asked once for each message of the user. Turns that are among the messages of
     the call are not repeated. A message without words is stored, but nothing is recalled for it.
 
-    When the agent is done, the user's last message and the last answer are stored as a turn, with the ids of
-    the chunks that were recalled. If that fails, the run fails with the memory's error. The answer may also
-    be a structured response, stored as JSON, or what a tool returns directly.
+    Each message of the user is stored as a turn under its id when the run begins. When the agent is done,
+    the turn of the last one gets the answer, and the ids of the chunks that were recalled. So a run that is
+    interrupted, or fails, loses nothing of what was said, and one that is repeated adds nothing; a message
+    whose text was edited is another one. Messages that other middleware writes in the user's name, such as
+    summaries, are not the user's. If a turn cannot be stored, the run fails with the memory's error. The
+    answer may also be a structured response, stored as JSON, or what a tool returns directly.
 
     Args:
         memory: Recalls and stores.
         session: The conversation; a function of LangGraph's runtime where one agent serves several.
         k: How many turns and how many chunks to recall at most.
         everywhere: Whether turns of other sessions of the same user and agent are recalled as well.
-        budget: The most tokens that the message and what is recalled for it may have; None, no budget. A run
-            with a longer message raises BudgetError.
+        budget: The most tokens that the message, what is recalled for it and the introduction may have;
+            None, no budget. A run with a longer message raises BudgetError.
         introduction: Stands above what is recalled.
 
     Raises:
         DocumentError: If the session cannot be one.
         StrategyError: If ``k`` or ``budget`` is not an integer of at least 1.
     """
+
+    state_schema = MemoryState
 
     def __init__(
         self,
@@ -90,20 +104,40 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self.introduction = introduction
         self._recalls = _Recalls()
 
+    def before_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Store what the user said, and recall for the last message."""
+        session, said = self._session(runtime), newly_said(state["messages"])
+        for one in said[:-1]:
+            self._store(session, one)
+        if not said:
+            return None
+        try:
+            self._recalled(session, said[-1], again=True)
+        finally:
+            self._store(session, said[-1])
+        return {"remembered": said[-1].to_state()}
+
+    async def abefore_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Store what the user said, and recall: see :meth:`before_agent`."""
+        session, said = self._session(runtime), newly_said(state["messages"])
+        for one in said[:-1]:
+            await self._astore(session, one)
+        if not said:
+            return None
+        try:
+            await self._arecalled(session, said[-1], again=True)
+        finally:
+            await self._astore(session, said[-1])
+        return {"remembered": said[-1].to_state()}
+
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Recall, then call the model."""
-        exchange = exchange_in(request.messages)
-        if exchange is None or not exchange.has_words:
+        """Add what was recalled, then call the model."""
+        exchange = exchange_in(request.messages, request.state)
+        if exchange is None:
             return handler(request)
-        session = self._session(request.runtime)
-        recall = self._recalls.get(session, exchange)
-        if recall is None:
-            recall = self.memory.recall(
-                session, exchange.query, k=self.k, everywhere=self.everywhere, budget=self.budget
-            )
-            self._recalls.put(session, exchange, recall)
+        recall = self._recalled(self._session(request.runtime), exchange)
         return handler(self._with(request, recall))
 
     async def awrap_model_call(
@@ -111,42 +145,71 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        """Recall, then call the model: see :meth:`wrap_model_call`."""
-        exchange = exchange_in(request.messages)
-        if exchange is None or not exchange.has_words:
+        """Add what was recalled, then call the model: see :meth:`wrap_model_call`."""
+        exchange = exchange_in(request.messages, request.state)
+        if exchange is None:
             return await handler(request)
-        session = self._session(request.runtime)
-        recall = self._recalls.get(session, exchange)
-        if recall is None:
-            recall = await self.memory.arecall(
-                session, exchange.query, k=self.k, everywhere=self.everywhere, budget=self.budget
-            )
-            self._recalls.put(session, exchange, recall)
+        recall = await self._arecalled(self._session(request.runtime), exchange)
         return await handler(self._with(request, recall))
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Store the turn."""
+        """Store the answer."""
         exchange = exchange_of(state)
         if exchange is not None:
-            session = self._session(runtime)
-            sources = self._recalls.sources(session, exchange)
-            self.memory.add(session, exchange.query, exchange.response, sources=sources)
+            self._store(self._session(runtime), exchange)
         return None
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Store the turn: see :meth:`after_agent`."""
+        """Store the answer: see :meth:`after_agent`."""
         exchange = exchange_of(state)
         if exchange is not None:
-            session = self._session(runtime)
-            sources = self._recalls.sources(session, exchange)
-            await self.memory.aadd(session, exchange.query, exchange.response, sources=sources)
+            await self._astore(self._session(runtime), exchange)
         return None
+
+    def _recalled(self, session: SessionKey, exchange: Exchange, *, again: bool = False) -> Recall | None:
+        """What is recalled for a message, once, or again when its run begins; None if it has no words."""
+        if not exchange.has_words:
+            return None
+        recall = None if again else self._recalls.get(session, exchange)
+        if recall is None:
+            recall = self.memory.recall(session, exchange.query, **self._options(exchange))
+            self._recalls.put(session, exchange, recall)
+        return recall
+
+    async def _arecalled(
+        self, session: SessionKey, exchange: Exchange, *, again: bool = False
+    ) -> Recall | None:
+        if not exchange.has_words:
+            return None
+        recall = None if again else self._recalls.get(session, exchange)
+        if recall is None:
+            recall = await self.memory.arecall(session, exchange.query, **self._options(exchange))
+            self._recalls.put(session, exchange, recall)
+        return recall
+
+    def _options(self, exchange: Exchange) -> dict[str, Any]:
+        budget = self.budget
+        if budget is not None:
+            budget = max(1, budget - counter_of(None).count([f"{self.introduction}\n\n"])[0])
+        return {"k": self.k, "everywhere": self.everywhere, "budget": budget, "key": exchange.key}
+
+    def _store(self, session: SessionKey, exchange: Exchange) -> None:
+        if exchange.query or exchange.response:
+            sources = self._recalls.sources(session, exchange)
+            self.memory.add(session, exchange.query, exchange.response, sources=sources, key=exchange.key)
+
+    async def _astore(self, session: SessionKey, exchange: Exchange) -> None:
+        if exchange.query or exchange.response:
+            sources = self._recalls.sources(session, exchange)
+            await self.memory.aadd(
+                session, exchange.query, exchange.response, sources=sources, key=exchange.key
+            )
 
     def _session(self, runtime: Runtime[Any]) -> SessionKey:
         return SessionKey.of(self.session(runtime) if callable(self.session) else self.session)
 
-    def _with(self, request: ModelRequest[Any], recall: Recall) -> ModelRequest[Any]:
-        text = recalled_text(recall, request.messages)
+    def _with(self, request: ModelRequest[Any], recall: Recall | None) -> ModelRequest[Any]:
+        text = "" if recall is None else recalled_text(recall, request.messages)
         if not text:
             return request
         added = f"{self.introduction}\n\n{text}" if self.introduction else text
@@ -155,7 +218,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """The last message of the user, and the answer to it.
+    """A message of the user, and the answer to it.
 
     Args:
         key: Names the message.
@@ -165,12 +228,16 @@ class Exchange:
 
     key: str
     query: str
-    response: str | None
+    response: str | None = None
 
     @property
     def has_words(self) -> bool:
         """Whether anything can be recalled for it."""
         return any(map(str.isalnum, self.query))
+
+    def to_state(self) -> dict[str, str]:
+        """The message as the state of an agent keeps it."""
+        return {"key": self.key, "query": self.query}
 
 
 def exchange_of(state: AgentState[Any]) -> Exchange | None:
@@ -178,7 +245,7 @@ def exchange_of(state: AgentState[Any]) -> Exchange | None:
 
     Its answer may also be a structured response, stored as JSON, or what a tool returned directly.
     """
-    exchange = exchange_in(state["messages"])
+    exchange = exchange_in(state["messages"], state)
     if exchange is None or exchange.response is not None:
         return exchange
     structured, last = state.get("structured_response"), state["messages"][-1]
@@ -189,27 +256,59 @@ def exchange_of(state: AgentState[Any]) -> Exchange | None:
     return exchange
 
 
-def exchange_in(messages: Sequence[AnyMessage]) -> Exchange | None:
-    """The last exchange in the messages of an agent; None if the user said nothing."""
-    response: str | None = None
-    for message in reversed(messages):
+def exchange_in(messages: Sequence[AnyMessage], state: Mapping[str, Any]) -> Exchange | None:
+    """The last exchange in the messages of an agent; None if the user said nothing.
+
+    Where the user's message is no longer among them, because it was summarised, it is the one of the state.
+    """
+    exchanges = exchanges_in(messages)
+    if exchanges and (exchanges[-1].key or exchanges[-1].query):
+        return exchanges[-1]
+    kept: dict[str, str] | None = state.get("remembered") if state else None
+    if kept is None:
+        return None
+    return Exchange(**kept, response=exchanges[-1].response if exchanges else None)
+
+
+def exchanges_in(messages: Sequence[AnyMessage]) -> list[Exchange]:
+    """All exchanges in the messages of an agent, in order; answers before the first message have no query."""
+    exchanges: list[Exchange] = []
+    for message in messages:
         if isinstance(message, HumanMessage):
-            query = str(message.text).strip()
-            return Exchange(key=message.id or query, query=query, response=response)
-        if response is None and isinstance(message, AIMessage) and not message.tool_calls:
-            response = str(message.text).strip() or None
-    return None
+            if is_users(message):
+                query = str(message.text).strip()
+                exchanges.append(Exchange(key=message.id or query, query=query))
+        elif isinstance(message, AIMessage) and not message.tool_calls and str(message.text).strip():
+            before = exchanges.pop() if exchanges else Exchange(key="", query="")
+            exchanges.append(replace(before, response=str(message.text).strip()))
+    return exchanges
+
+
+def newly_said(messages: Sequence[AnyMessage]) -> list[Exchange]:
+    """The messages of the user after the last message of the model: those that a run is to answer."""
+    new = takewhile(lambda message: not isinstance(message, AIMessage), reversed(messages))
+    return exchanges_in(list(new)[::-1])
+
+
+def is_users(message: HumanMessage) -> bool:
+    """Whether a message is the user's own, and not one that middleware wrote, such as a summary."""
+    return "lc_source" not in message.additional_kwargs
 
 
 def recalled_text(recall: Recall, messages: Sequence[AnyMessage]) -> str:
     """The text of a recall for a model, without the turns that are among its messages.
 
-    Key entities alone are not worth telling.
+    Those are the turns of its messages, and exchanges with the same query and answer: a question that is
+    asked again gets its earlier answer. Key entities alone are not worth telling.
     """
-    heard = {str(message.text).strip() for message in messages if isinstance(message, HumanMessage)}
+    exchanges = exchanges_in(messages)
+    heard = {(one.query, one.response) for one in exchanges}
+    written = {writing_of(one.key, one.query) for one in exchanges}
 
     def unheard(turns: Sequence[Turn]) -> tuple[Turn, ...]:
-        return tuple(turn for turn in turns if turn.query not in heard)
+        return tuple(
+            turn for turn in turns if turn.writing not in written and (turn.query, turn.response) not in heard
+        )
 
     told = replace(recall, recent=unheard(recall.recent), turns=unheard(recall.turns))
     conversation = told.conversation if told.recent or told.turns or told.summaries else ""
@@ -219,25 +318,28 @@ def recalled_text(recall: Recall, messages: Sequence[AnyMessage]) -> str:
 class _Recalls:
     """What was recalled for messages whose runs are not done, the latest.
 
-    An application may give messages of two sessions the same id, so recalls are kept by session as well.
+    An application may give messages of two sessions the same id, and may edit a message, so recalls are kept
+    by session and text as well.
     """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[SessionKey, str], Recall] = OrderedDict()
+        self._kept: OrderedDict[tuple[SessionKey, str, str], Recall] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, session: SessionKey, exchange: Exchange) -> Recall | None:
         with self._lock:
-            return self._kept.get((session, exchange.key))
+            return self._kept.get((session, exchange.key, exchange.query))
 
     def put(self, session: SessionKey, exchange: Exchange, recall: Recall) -> None:
         with self._lock:
-            self._kept[session, exchange.key] = recall
+            self._kept[session, exchange.key, exchange.query] = recall
             while len(self._kept) > _MOST_KEPT:
                 self._kept.popitem(last=False)
 
     def sources(self, session: SessionKey, exchange: Exchange) -> list[str]:
-        """The ids of the chunks recalled for a message whose run is done."""
+        """The ids of the chunks recalled for a message that is answered, whose recall is then dropped."""
+        if exchange.response is None:
+            return []
         with self._lock:
-            recall = self._kept.pop((session, exchange.key), None)
+            recall = self._kept.pop((session, exchange.key, exchange.query), None)
         return [str(hit.document.id) for hit in recall.chunks] if recall else []

@@ -10,7 +10,7 @@ import numpy as np
 
 from linkstore.memory.drift import COMPARED
 from linkstore.memory.keys import SessionKey
-from linkstore.memory.turns import HAS_TURN, Turn, turn_of
+from linkstore.memory.turns import HAS_TURN, WRITTEN, Turn, turn_of, written_tag
 from linkstore.plans import Candidates, Documents, Find, Ids, Members, Plan, Reached, Resolve, Stored
 from linkstore.vectors import Floats, Ints
 
@@ -81,6 +81,13 @@ def turns_of(session: SessionKey, vector: Floats, segments: Sequence[int]) -> Pl
     """All turns of some segments, in order."""
     _, refs = yield from _members(session, vector, segments)
     return (yield from _latest(refs, len(refs)))
+
+
+def written_before(session: SessionKey, writing: str, vector: Floats) -> Plan[Turn | None]:
+    """The turn that was written for a message; of several, by writers at once, the first."""
+    refs = yield from linked_at([(WRITTEN, written_tag(session, writing))], vector)
+    stored: list[Stored] = yield Documents(refs=refs)
+    return min((turn_of(one.id, one.metadata) for one in stored), key=_order, default=None)
 
 
 def _last_segment(session: SessionKey, vector: Floats, start: int) -> Plan[tuple[int, Ints]]:

@@ -11,13 +11,14 @@ from langchain_core.documents import Document
 
 from linkstore.filters import Filter, parse_filter
 from linkstore.hits import Hit, Hits
+from linkstore.memory.answers import answered_name, has_name
 from linkstore.memory.budgeting import within_budget
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.parts import Parts
 from linkstore.memory.reading import Head
 from linkstore.memory.recalled import Recall
 from linkstore.memory.recording import session_head
-from linkstore.memory.references import Resolved, resolve
+from linkstore.memory.references import Resolved, depends_on_history, resolve
 from linkstore.memory.requests import get, search
 from linkstore.memory.rewriting import rewritten
 from linkstore.memory.salience import salient
@@ -30,7 +31,7 @@ from linkstore.memory.views import View, fused, turn_views_of, views_of
 from linkstore.memory.when import near_time, time_filter
 from linkstore.plans import Operation
 from linkstore.store import LinkStore
-from linkstore.strategies import Strategy
+from linkstore.strategies import Strategy, Words
 from linkstore.strategies.reranking import reranked
 from linkstore.twins import answered_by, any_vector
 
@@ -42,13 +43,18 @@ POOL: Final = 50
 """How many hits of each view are joined."""
 NEAR: Final = 3
 """Number of last turns in which an ambiguous name has its neighbours."""
+NAMING: Final = 5
+"""How many chunks are read to see whether an answer is a name."""
 JUDGED: Final = 20
 """How many hits a reranker scores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The request of a caller to a memory."""
+    """The request of a caller to a memory.
+
+    ``own`` names the message of the question, whose turn is not recalled.
+    """
 
     session: SessionKey
     question: str
@@ -56,18 +62,21 @@ class Asked:
     everywhere: bool
     now: datetime
     budget: int | None
+    own: str | None = None
 
 
 def recalled(parts: Parts, asked: Asked) -> Operation[Recall]:
     """Recall what answers a question."""
     head = without_expired((yield from session_head(parts, asked.session, parts.window)), parts, asked.now)
-    resolved = yield from _understood(parts, asked.question, head)
+    head = replace(head, recent=tuple(turn for turn in head.recent if turn.writing != asked.own))
+    resolved = yield from _understood(parts, asked.question, head.recent)
     entities = parts.entities(resolved.text) or salient(head.recent, RECENT_ENTITIES)
     views = views_of(asked.question, resolved, head.recent)
     turns: tuple[Hit, ...] = ()
     if head.segment or asked.everywhere:
         about = turn_views_of(asked.question, resolved, head.recent)
-        turns = (yield from _turns_found(parts, about, asked))[: asked.k]
+        found = yield from _turns_found(parts, about, asked)
+        turns = tuple(hit for hit in found if not _is_own(hit, asked))[: asked.k]
     pool: tuple[Hit, ...] = ()
     before: list[Document] = []
     if parts.knowledge is not None:
@@ -90,6 +99,10 @@ def recalled(parts: Parts, asked: Asked) -> Operation[Recall]:
     return (yield from within_budget(recall, asked.budget, parts.knowledge, pool))
 
 
+def _is_own(hit: Hit, asked: Asked) -> bool:
+    return asked.own is not None and str(hit.document.id).endswith(f"-{asked.own}")
+
+
 def without_expired(head: Head, parts: Parts, now: datetime) -> Head:
     """The end of a session without turns that are older than the memory's time to live."""
     return replace(head, recent=tuple(unexpired(head.recent, parts, now)))
@@ -100,11 +113,27 @@ def unexpired(turns: Sequence[Turn], parts: Parts, now: datetime) -> Sequence[Tu
     return turns if parts.ttl is None else [turn for turn in turns if turn.time >= now - parts.ttl]
 
 
-def _understood(parts: Parts, question: str, head: Head) -> Operation[Resolved]:
+def _understood(parts: Parts, question: str, recent: Sequence[Turn]) -> Operation[Resolved]:
     """The question with its references resolved, by the model if there is one."""
-    if parts.model is not None and head.recent:
-        return (yield from rewritten(parts.model, question, head.recent))
-    return resolve(question, head.recent, parts.entities)
+    if parts.model is not None and recent:
+        return (yield from rewritten(parts.model, question, recent))
+    return resolve(question, recent, (yield from _name_answered(parts, question, recent)))
+
+
+def _name_answered(parts: Parts, question: str, recent: Sequence[Turn]) -> Operation[str | None]:
+    """The name that the last answer was, if an earlier turn or the knowledge has the name too.
+
+    It is looked up only for a question that depends on what was said.
+    """
+    name = answered_name(recent[-1]) if recent and depends_on_history(question) else None
+    if name is None:
+        return None
+    if has_name((turn.text for turn in recent[:-1]), name):
+        return name
+    if parts.knowledge is None:
+        return None
+    found: Hits = yield search(parts.knowledge, name, strategy=Words(), k=NAMING)
+    return name if has_name((hit.document.page_content for hit in found), name) else None
 
 
 def _scope(parts: Parts, asked: Asked) -> Filter:
@@ -149,7 +178,7 @@ def _found(
     scope: Filter | None = None,
 ) -> Operation[tuple[Hit, ...]]:
     """The hits of a store for the views of a question, best first: at least ``k``, if there are that many."""
-    alone = len(views) == 1 and asked.budget is None and parts.reranker is None
+    alone = len(views) == 1 and not (asked.budget or asked.own or parts.reranker)
     pool = asked.k if alone else max(POOL, 2 * asked.k)
     found: list[Hits] = []
     for view in views:

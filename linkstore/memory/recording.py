@@ -9,11 +9,11 @@ from linkstore.memory.drift import is_new_topic
 from linkstore.memory.entities import LONGEST_TEXT
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.parts import Parts
-from linkstore.memory.reading import Head, head_of, turns_of
+from linkstore.memory.reading import Head, head_of, turns_of, written_before
 from linkstore.memory.requests import add, embed
 from linkstore.memory.summaries import FEWEST_TURNS, summary_document, summary_text
-from linkstore.memory.turns import WORDLESS, Turn
-from linkstore.memory.writing import Said, documents_of, entity_documents, placed
+from linkstore.memory.turns import WORDLESS, Turn, turn_document
+from linkstore.memory.writing import Said, completed, documents_of, entity_documents, placed
 from linkstore.plans import Candidates, Find, Ids, Operation, Plan
 from linkstore.twins import answered_by, any_vector, of_backend
 from linkstore.vectors import Floats, unit_vector
@@ -22,8 +22,11 @@ NOTHING_YET = Head(known=False, recorded=0, segment=0, count=0, recent=())
 
 
 def recorded(parts: Parts, said: Said) -> Operation[Turn]:
-    """Write a turn at the end of its session, in one change."""
+    """Write a turn at the end of its session, in one change, or complete the turn of its message."""
     vector = yield from _vector_of(parts, said.query)
+    before = yield from _turn_of_message(parts, said, vector)
+    if before is not None:
+        return (yield from _completed(parts, before, said))
     head = NOTHING_YET
     if vector is not None:
         plan = head_of(said.session, vector, parts.window)
@@ -34,6 +37,24 @@ def recorded(parts: Parts, said: Said) -> Operation[Turn]:
     ids = tuple(str(one.id) for one in entity_documents(turn))
     known = frozenset((yield answered_by(parts.store, _stored(ids))) if ids and head.segment else ())
     yield add(parts.store, [*closing, *documents_of(turn, head, known)])
+    return turn
+
+
+def _turn_of_message(parts: Parts, said: Said, vector: Floats | None) -> Operation[Turn | None]:
+    """The turn that was written for a message with a key; None if there is none."""
+    if vector is None or said.writing is None:
+        return None
+    plan = written_before(said.session, said.writing, vector)
+    return (yield answered_by(parts.store, plan))  # type: ignore[no-any-return]
+
+
+def _completed(parts: Parts, before: Turn, said: Said) -> Operation[Turn]:
+    turn = completed(before, said)
+    if turn != before:
+        ids = tuple(str(one.id) for one in entity_documents(turn))
+        known = frozenset((yield answered_by(parts.store, _stored(ids))) if ids else ())
+        entities = [one for one in entity_documents(turn) if one.id not in known]
+        yield add(parts.store, [*entities, turn_document(turn)])
     return turn
 
 

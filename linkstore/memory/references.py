@@ -1,184 +1,244 @@
-"""What a question refers to: pronouns, ellipsis and positions in a list, resolved by rules.
+"""What a question refers to: a few references that rules for English can be sure of.
 
-The rules go through the last turns in order, as the conversation did, so that a reference to a reference is
-resolved too, and nothing about it has to be stored. They are made for English.
+Whatever they are not sure of stays as it is: a search reads the question together with what was said before
+(:mod:`linkstore.memory.views`), and a model reads the conversation. The rules are:
+
+- a pronoun means the name that the last answer was (:mod:`linkstore.memory.answers`);
+- a pronoun means what the last question asked to be told about ("What is X?"), if the answer agrees;
+- "the second one" means that item of the list that the last answer was;
+- "And in 3.12?" is the last question with another number, "And the with statement?" with another word.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from linkstore.lexical import terms
-from linkstore.memory.answers import place_of
-from linkstore.memory.antecedents import antecedent
-from linkstore.memory.continuing import continued, described, is_phrase
-from linkstore.memory.entities import LONGEST_TEXT, EntityFinder
-from linkstore.memory.listed import item_meant, several_meant
+from linkstore.memory.answers import asks_for_person, asks_for_place
+from linkstore.memory.listed import item_meant
 from linkstore.memory.turns import Turn
+from linkstore.text import fold
 
-_PRONOUN: Final = re.compile(
-    r"\b(its|it|their|theirs|they|them|his|he|him|hers|her|she|this one|that one|this|that|these|those|"
-    r"the (?:former|latter|same)|such)\b(?!['\u2019]s\s+(?:say|talk|go)\b)",
+LONGEST_QUESTION: Final = 8_000
+"""Characters of a question and of an answer that the rules read; a longer question stays as it is."""
+_SIGN: Final = re.compile(
+    r"\b(?:its|it|their|theirs|they|them|his|he|him|hers|her|she|this|that|these|those|"
+    r"the (?:former|latter|same)|such)\b(?!['\u2019]s\s+(?:say|talk|go)\b)"
+    r"|\b(?:there|one|ones|another|others?|same|first|second|third|former|latter|then|also|too|else)\b"
+    r"|^\W*(?:and|but|or|so|what about|how about|why|ok|okay|no|yes|really|wow|i see)\b",
     re.IGNORECASE,
 )
-_OTHER_SIGN: Final = re.compile(
-    r"\b(there|one|ones|another|others?|same|first|second|third|former|latter|then|also|too|else)\b",
-    re.IGNORECASE,
-)
-_LEAD: Final = re.compile(
-    r"^\W*(and|but|or|so|what about|how about|why|ok|okay|no|yes|also|really|wow|i see|then)\b", re.IGNORECASE
-)
-_THERE: Final = re.compile(
-    r"(?<!\bis )(?<!\bare )(?<!\bwas )(?<!\bwere )\bthere\b(?! (?:is|are|was|were|any)\b)", re.IGNORECASE
-)
-_ELLIPSIS: Final = re.compile(r"^\W*(and|but|or|what about|how about|also)\b", re.IGNORECASE)
-_DUMMY: Final = re.compile(
-    r"\b(?:is|was|does|did|will|would|can|could) it"
-    r" (?:possible|true|necessary|important|take|make sense|mean|rain)\b"
-    r"|\bit (?:is|was|seems|looks|sounds)\b(?= (?:that|like|as))",
-    re.IGNORECASE,
-)
-_CLAUSE: Final = re.compile(
-    r"[,;:]|\b(?:and|but|or|if|when|while|because|before|after|since|until|that|which|who|of|for)\b",
-    re.IGNORECASE,
-)
-_POSSESSIVE: Final = frozenset({"its", "their", "theirs", "his", "hers"})
-_DETERMINERS: Final = frozenset({"this", "that", "these", "those", "such"})
+"""A word that refers to something said before, or may do so."""
 _FEWEST_WORDS: Final = 3
 """A question with fewer words that say something depends on what was said before."""
-_SENTENCE: Final = 4
+_SENTENCE_WORDS: Final = 4
 """Words of a question that is a sentence."""
+_THING: Final = frozenset({"it", "its"})
+_MAN: Final = frozenset({"he", "him", "his"})
+_WOMAN: Final = frozenset({"she", "her", "hers"})
+_PRONOUN: Final = re.compile(r"\b(it|its|he|him|his|she|her|hers)\b(?!['\u2019])", re.IGNORECASE)
+_ANY_PRONOUN: Final = re.compile(
+    rf"{_PRONOUN.pattern}|\b(?:they|them|their|theirs|these|those)\b", re.IGNORECASE
+)
+_POSSESSIVE: Final = frozenset({"its", "his", "hers"})
+_UNSURE: Final = re.compile(
+    r"\bit\b.*\b(?:to|that|if|when|like|there)\b|\b(?:time|day|date|late|early|cold|warm|hot|dark|sunny|weather"
+    r"|rain\w*|snow\w*|true|there|this|that|these|those|they|them|their)\b",
+    re.IGNORECASE,
+)
+"""Signs that "it" may mean nothing, as in "Is it cold?", or that more is referred to."""
+_THERE: Final = re.compile(r"(?<!\bis )(?<!\bare )(?<!\bwas )(?<!\bwere )\bthere\b(?=\W*$)", re.IGNORECASE)
+_NAMED: Final = re.compile(r"(?<=[\w,;] )[A-Z]")
+"""A name in a question: what a pronoun beside it means may be that."""
+_TOPIC: Final = re.compile(
+    r"\W*(?:(?P<asks>what|who)(?:['\u2019]s| is| was)"
+    r"|(?:please )?(?:tell me (?:more )?about|explain|describe))"
+    r" (?:an? |the )?(?P<topic>[^\W_][\w'.+#/-]*(?: [\w'.+#/-]+){0,5}?)[\s?.!]*",
+    re.IGNORECASE,
+)
+_RELATION: Final = re.compile(
+    r"\b(?:about|and|as|at|between|by|for|from|in|like|my|of|on|or|our|to|up|with|your)\b", re.IGNORECASE
+)
+_IN_NAMES: Final = frozenset({"da", "de", "du", "la", "of", "the", "van", "von"})
+_GOES_ON: Final = re.compile(
+    r"\W*(?:and |but |so )?(?:how|why|is|was|does|did|can|could|has|will)\b", re.IGNORECASE
+)
+_LEAD: Final = re.compile(r"^\W*(?:(?:and|but|or|so|what about|how about)\b\W*)+", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"(?<![\w.])\d+(?:\.\d+)*(?!\w)")
+_KIND: Final = re.compile(r"the ([\w.-]+) ([a-z]{3,})", re.IGNORECASE)
+_PART: Final = 4
+"""Words of a part that takes the place of another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """A question with its references resolved.
+    """A question with the references resolved that are certain.
 
     Args:
-        text: The question; references are replaced, or what they refer to is added.
-        depends: Whether it can only be understood from what was said before.
-        bare: Whether that is only because it is too short for a sentence, as "kubernetes?": no word of it
-            refers to something, and it may as well begin a new subject.
+        text: The question; the same text if none is certain.
+        depends: Whether it has a sign that it can only be understood from what was said before.
         whole: Whether the text is the earlier question with a part replaced, as "And in 3.12?" asks.
-        exact: Whether all references were replaced by a thing that was named, so that the text stands alone.
-        focus: What the question is about, as far as its references say; None without any.
+        exact: Whether the text stands alone: all that it refers to is named in it.
+        name: The name that the last answer was; None if it was none.
+        named: Whether a pronoun of the question may mean this name.
     """
 
     text: str
     depends: bool = False
-    bare: bool = False
     whole: bool = False
     exact: bool = False
-    focus: str | None = None
+    name: str | None = None
+    named: bool = False
 
 
-def resolve(question: str, recent: Sequence[Turn], entities: EntityFinder) -> Resolved:
-    """Resolve the references of a question in the light of the last turns, in order.
+def resolve(question: str, recent: Sequence[Turn], name: str | None = None) -> Resolved:
+    """Resolve the references of a question that are certain in the light of the last turns, in order.
 
-    Of what was said, the first 8,000 characters of each text are looked at. A longer question stays as it is.
+    Args:
+        question: As it was asked.
+        recent: The last turns.
+        name: The name that the last answer was; None if it was none.
     """
-    if len(question) > LONGEST_TEXT:
+    if not recent or len(question) > LONGEST_QUESTION or not depends_on_history(question):
         return Resolved(text=question)
-    recent = list(map(_beginning, recent))
-    stated, focus, since = "", None, 0
-    for at, turn in enumerate(recent):
-        seen = _resolved(turn.query, recent[since:at], entities, stated, focus)
-        if entities(turn.query) and not _has_sign(turn.query):
-            stated, focus = turn.query, None
-            since = at  # what it names is what is spoken of from here on
-        stated = seen.text if not seen.depends or seen.exact else stated or turn.query
-        focus = seen.focus
-    found = _resolved(question, recent[since:], entities, stated, focus)
-    return replace(found, text=described(question, recent)) if found.text == question else found
-
-
-def _beginning(turn: Turn) -> Turn:
-    """A turn with the beginnings of long texts."""
-    response = None if turn.response is None else turn.response[:LONGEST_TEXT]
-    return replace(turn, query=turn.query[:LONGEST_TEXT], response=response)
+    last = recent[-1]
+    answer = (last.response or "")[:LONGEST_QUESTION]
+    listed = item_meant(question, answer)
+    if listed is not None:
+        return Resolved(text=question.replace(*listed, 1), depends=True, exact=True)
+    if name is not None:
+        text = _with_name(question, name, last.query)
+        named = _may_mean_answer(question, last.query)
+        return Resolved(text=text or question, depends=True, name=name, named=named)
+    topic = _topic(recent)
+    if topic is not None and (text := _with_topic(question, *topic)) is not None:
+        return Resolved(text=text, depends=True)
+    continued = _continued(_stated(recent), question)
+    return Resolved(text=continued or question, depends=True, whole=continued is not None)
 
 
 def depends_on_history(question: str) -> bool:
     """Whether a question has a sign that it can only be understood from what was said before."""
-    return _has_sign(question) or (len(terms(question)) < _FEWEST_WORDS and _is_fragment(question))
+    short = len(terms(question)) < _FEWEST_WORDS and len(question.split()) < _SENTENCE_WORDS
+    return short or _SIGN.search(question) is not None
 
 
-def _has_sign(question: str) -> bool:
-    """Whether a question has a word that refers to something said before."""
-    signs = (_PRONOUN, _OTHER_SIGN, _LEAD)
-    return any(sign.search(question) for sign in signs)
+def says_little_alone(question: str) -> bool:
+    """Whether a question names nothing, and has a pronoun or too few words for a sentence."""
+    if _NAMED.search(question) or not _SIGN.search(question):
+        return False
+    return len(terms(question)) < _FEWEST_WORDS or _ANY_PRONOUN.search(question) is not None
 
 
-def _resolved(
-    question: str, before: Sequence[Turn], entities: EntityFinder, stated: str, focus: str | None
-) -> Resolved:
-    listed = item_meant(question, before, entities) or several_meant(question, before, entities)
-    if listed is not None:
-        phrase, item = listed
-        return Resolved(text=question.replace(phrase, item, 1), depends=True, exact=True, focus=item)
-    if not before or not depends_on_history(question):
-        return Resolved(text=question)
-    pronoun = _referring(question, entities)
-    if pronoun is not None:
-        meant, named = antecedent(pronoun, before, entities, focus)
-        if meant is not None:
-            text = _substituted(question, meant)
-            return Resolved(text=text, depends=True, exact=named, focus=meant)
-    place = place_of(before[-1].response or "") if pronoun is None and _THERE.search(question) else None
-    if place is not None:
-        text = _THERE.sub(lambda _: f"in {place}", question, count=1)
-        return Resolved(text=text, depends=True, exact=True, focus=focus)
-    bare, whole, text = _is_bare(question), None, question
-    if stated and (_ELLIPSIS.search(question) or not entities(question) or _is_fragment(question)):
-        whole = continued(stated, question, entities)
-        text = whole or f"{stated.rstrip(' ?.!')}: {question.strip()}"
-    return Resolved(text=text, depends=True, bare=bare, whole=whole is not None and not bare, focus=focus)
+def _may_mean_answer(question: str, asked: str) -> bool:
+    """Whether a question may refer to the name that was answered when another question was asked."""
+    used = {word.lower() for word in _PRONOUN.findall(question)}
+    return bool(used & _answering(asked)) or (_THERE.search(question) is not None and asks_for_place(asked))
 
 
-def _is_fragment(question: str) -> bool:
-    """Whether a question is too short for a sentence."""
-    return len(question.split()) < _SENTENCE
+def _answering(asked: str) -> frozenset[str]:
+    """The pronouns that can mean the answer to a question."""
+    return _MAN | _WOMAN if asks_for_person(asked) else _THING
 
 
-def _is_bare(question: str) -> bool:
-    """Whether a question says something, and has no sign that it refers to something said before."""
-    return bool(terms(question)) and not _has_sign(question) and not is_phrase(question)
+def _with_name(question: str, name: str, asked: str) -> str | None:
+    """A question with the name that was answered in place of a pronoun or "there", if that is sure."""
+    if _THERE.search(question) and not _PRONOUN.search(question):
+        return _THERE.sub(lambda _: f"in {name}", question, count=1)
+    return _substituted(question, _answering(asked), name)
 
 
-def _referring(question: str, entities: EntityFinder) -> str | None:
-    """The first pronoun that refers to something outside of the question."""
-    dummies = [match.span() for match in _DUMMY.finditer(question)]
-    for match in _PRONOUN.finditer(question):
-        if any(start <= match.start() < end for start, end in dummies):
-            continue
-        word = match.group().lower()
-        followed = question[match.end() :].lstrip()[:1].isalpha()
-        if word in _DETERMINERS and followed and word in {"that", "such"}:
-            continue
-        ends = [clause.start() for clause in _CLAUSE.finditer(question[: match.start()])]
-        if ends and any(name[:1].isupper() for name in entities(question[: ends[-1]])):
-            return None  # what it refers to stands before it, in another clause
-        return word
+def _topic(recent: Sequence[Turn]) -> tuple[str, str, str] | None:
+    """What is spoken of, the word by which it was asked for, and what was answered; None if that is not sure.
+
+    It stays through remarks, and through questions of how and why that name nothing.
+    """
+    said = ""
+    for turn in reversed(recent):
+        query, answer = turn.query[:LONGEST_QUESTION], (turn.response or "")[:LONGEST_QUESTION]
+        found = _TOPIC.fullmatch(query)
+        if found is not None:
+            topic, asks = found["topic"].rstrip("."), (found["asks"] or "").lower()
+            sure = _is_name(topic) and not re.match(r"[^.!]*\?", answer)
+            sure = sure or (_begins_with(answer, topic) and not _RELATION.search(topic))
+            return (topic, asks, f"{answer} {said}") if sure else None
+        goes_on = _GOES_ON.match(query) and _PRONOUN.search(query) and not _NAMED.search(query)
+        if not goes_on and (query.rstrip().endswith("?") or len(query.split()) >= _SENTENCE_WORDS):
+            return None
+        said = f"{answer} {said}"
     return None
 
 
-def _substituted(question: str, meant: str) -> str:
-    """A question with its pronouns replaced."""
-    dummies = [match.span() for match in _DUMMY.finditer(question)]
+def _is_name(topic: str) -> bool:
+    """Whether all words of a topic are of a name, as in "Treaty of Tordesillas"."""
+    words = topic.split()
+    return topic[0].isupper() and all(
+        word[0].isupper() or word[0].isdigit() or word in _IN_NAMES for word in words
+    )
+
+
+def _begins_with(answer: str, topic: str) -> bool:
+    """Whether an answer begins with what it tells about."""
+    return re.match(rf"\W*(?:the |an? )?{re.escape(fold(topic))}(?!\w)", fold(answer)) is not None
+
+
+def _with_topic(question: str, topic: str, asks: str, answered: str) -> str | None:
+    """A question with what is spoken of in place of a pronoun, if what was answered has the same pronoun."""
+    used = {word.lower() for word in _PRONOUN.findall(answered)}
+    persons = used & (_MAN | _WOMAN)
+    if asks != "who" and not persons:
+        return _substituted(question, _THING, topic)
+    for meant, others in ((_MAN, _WOMAN), (_WOMAN, _MAN)):
+        if asks != "what" and used & meant and not used & others:
+            return _substituted(question, meant, topic)
+    return None
+
+
+def _substituted(question: str, meant: frozenset[str], name: str) -> str | None:
+    """A question with its pronouns replaced; None if it has others too, or what they mean is not sure."""
+    used = {word.lower() for word in _PRONOUN.findall(question)}
+    if not used or not used <= meant or _UNSURE.search(question) or _NAMED.search(question):
+        return None
 
     def replaced(match: re.Match[str]) -> str:
         word = match.group().lower()
-        if any(start <= match.start() < end for start, end in dummies):
-            return match.group()
         followed = question[match.end() :].lstrip()[:1].isalpha()
-        if word in _POSSESSIVE or (word == "her" and followed):
-            return f"{meant}'s"
-        if word in _DETERMINERS and followed:
-            return match.group()
-        return meant
+        return f"{name}'s" if word in _POSSESSIVE or (word == "her" and followed) else name
 
-    text = _PRONOUN.sub(replaced, question)
-    return text if meant in text else f"{text.rstrip(' ?.!')} ({meant})?"
+    return _PRONOUN.sub(replaced, question)
+
+
+def _stated(recent: Sequence[Turn]) -> str:
+    """The last question in full; empty if that is not sure."""
+    stated = ""
+    for turn in recent:
+        query = turn.query[:LONGEST_QUESTION]
+        stated = (_continued(stated, query) or "") if depends_on_history(query) else query
+    return stated
+
+
+def _continued(stated: str, question: str) -> str | None:
+    """An elliptic question in full: the one before with another number, or another word before a noun.
+
+    None where the question before does not have exactly one part like the new one.
+    """
+    part = _LEAD.sub("", question).strip().rstrip("?!. ")
+    if not stated or not 0 < len(part.split()) <= _PART:
+        return None
+    numbers, kind = _NUMBER.findall(part), _KIND.fullmatch(part)
+    if len(numbers) == 1:
+        words = set(map(str.lower, re.findall(r"[^\W\d_]+", part)))
+        known = set(map(str.lower, re.findall(r"[^\W\d_]+", stated))) | {"for", "in"}
+        form = numbers[0].count(".")
+        alike = [one for one in _NUMBER.finditer(stated) if one.group().count(".") == form]
+        replaced = numbers[0] if words <= known else None
+    else:
+        noun = re.escape(kind[2]) if kind else None
+        alike = list(re.finditer(rf"(?<=\bthe )[\w.-]+(?= {noun}\b)", stated)) if kind else []
+        replaced = kind[1] if kind else None
+    if replaced is None or len(alike) != 1:
+        return None
+    return f"{stated[: alike[0].start()]}{replaced}{stated[alike[0].end() :]}"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 NOTHING = "Nothing is known about this."
 REMEMBERED = "Remembered."
+BLANK = "Error: the text has no words; call this again with words."
 
 
 class RecallInput(BaseModel):
@@ -42,16 +43,24 @@ def memory_tools(
     key = SessionKey.of(session)
 
     def recall(question: str) -> tuple[str, Recall]:
+        if not _has_words(question):
+            return BLANK, Recall(question=question, resolved=question, reason=BLANK)
         return _shown(memory.recall(key, question, everywhere=everywhere))
 
     async def arecall(question: str) -> tuple[str, Recall]:
+        if not _has_words(question):
+            return BLANK, Recall(question=question, resolved=question, reason=BLANK)
         return _shown(await memory.arecall(key, question, everywhere=everywhere))
 
     def remember(text: str) -> str:
+        if not _has_words(text):
+            return BLANK
         memory.add(key, text)
         return REMEMBERED
 
     async def aremember(text: str) -> str:
+        if not _has_words(text):
+            return BLANK
         await memory.aadd(key, text)
         return REMEMBERED
 
@@ -72,6 +81,11 @@ def memory_tools(
             args_schema=RememberInput,
         ),
     ]
+
+
+def _has_words(text: str) -> bool:
+    """Whether a text has anything to recall or to remember."""
+    return any(map(str.isalnum, text))
 
 
 def _shown(recall: Recall) -> tuple[str, Recall]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any, Final
 
 from langchain_core.documents import Document
@@ -24,6 +25,10 @@ MENTIONS: Final = "mentions"
 SOURCED_FROM: Final = "sourced_from"
 RELATED_TO: Final = "related_to"
 SUMMARISES: Final = "summarises"
+WRITTEN: Final = "written"
+"""The kind of link whose tag names the message of a turn."""
+_KEYED: Final = "m"
+"""How what names a message begins; it is no hexadecimal digit, as what is random begins with."""
 ASKS: Final = 0.9
 BACK: Final = 0.4
 ANSWERED: Final = 0.1
@@ -65,6 +70,11 @@ class Turn:
         """The text that is searched: the query and the response."""
         said = self.query if self.response is None else f"{self.query}\n{self.response}"
         return said if said.strip() else WORDLESS
+
+    @property
+    def writing(self) -> str:
+        """The part of the id that names the message, or is random if the message has no key."""
+        return self.id.rpartition("-")[2]
 
     @property
     def order(self) -> tuple[int, datetime, str]:
@@ -113,6 +123,8 @@ def turn_document(turn: Turn) -> Document:
         for name in turn.entities
     )
     links += (Link.outgoing(kind=SOURCED_FROM, tag=id) for id in turn.sources)
+    if turn.writing.startswith(_KEYED):
+        links.append(Link.incoming(kind=WRITTEN, tag=written_tag(turn.session, turn.writing)))
     metadata = {
         **common_metadata("turn", turn.session),
         "segment": turn.segment,
@@ -124,6 +136,16 @@ def turn_document(turn: Turn) -> Document:
         LINKS_KEY: [link.to_dict() for link in links],
     }
     return Document(id=turn.id, page_content=turn.text, metadata=metadata)
+
+
+def writing_of(key: str, query: str) -> str:
+    """What names a message by its key and its text: one that is edited is another message."""
+    return _KEYED + sha256(f"{key}\0{query}".encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+def written_tag(session: SessionKey, writing: str) -> str:
+    """The tag of the link by which the turn of a message is found."""
+    return f"{session.path}#{writing}"
 
 
 def lead(turn: Turn) -> float:

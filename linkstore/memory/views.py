@@ -1,8 +1,8 @@
 """How the history of a conversation enters a search.
 
-A question is searched for in several *views*: texts that join it with parts of what was said before. The
-choice of views depends on the question. On dialogues with gold passages (docs/benchmarks.md), the question
-alone lacks what it leaves out, and the whole history hides it; the views below are better than any one text.
+A question is searched for in several *views*: texts that join it with parts of what was said before.
+On dialogues with gold passages (docs/benchmarks.md), the question alone lacks what it leaves out, and the
+whole history hides it; the views below are better than any one text.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from linkstore.hits import Hit, Hits
-from linkstore.memory.references import Resolved
+from linkstore.memory.answers import says_little
+from linkstore.memory.references import Resolved, says_little_alone
 from linkstore.memory.turns import Turn
 
 CARRIED: Final = 0.25
-"""Weight of a view with the previous query in a search for turns, where the question itself has weight 1."""
+"""Weight of a view that says less than the other, which has weight 1: in a search for turns the one with the
+previous query, in one for knowledge a question alone that depends on the history."""
 REPLACED: Final = 0.5
 """Weight of an earlier question with a part replaced, in a search for turns."""
 ANSWER_CHARACTERS: Final = 400
@@ -43,22 +45,29 @@ class View:
 def views_of(question: str, resolved: Resolved, recent: Sequence[Turn]) -> list[View]:
     """The texts to search knowledge for.
 
-    - A question whose references were replaced by what the last answer named stands alone.
-    - A question that depends on the history is searched for after the previous query, and before the
-      previous answer. The latter view would find the documents that this answer came from; they are left out.
-    - Any other question, and one that is only short, is searched for alone, and after the previous query,
-      because it may continue its subject.
+    - A question that goes on with the name that was answered is searched for before this answer.
+    - Any other question is searched for alone, after the previous query, and before the previous answer,
+      unless that is too short to say what it is about ("Got it."). The view with the answer would find the
+      documents that this answer came from; they are left out.
+    - After such a short answer, a question with a pronoun and no name ("How much did it cost?") counts more
+      after the previous query than alone, because it alone says little.
     """
     last = _last_asked(recent)
     if last is None or resolved.exact:
         return [_alone(resolved.text)]
-    if not resolved.depends or resolved.bare:
-        return [_alone(question), _behind(last, question)]
-    if not last.response or not last.response.strip():
-        return [_behind(last, question)]
-    text = f"{question}\n{last.response[:ANSWER_CHARACTERS]}"
-    answer = View(name="previous answer", text=text, without=frozenset(last.sources))
-    return [_behind(last, question), answer]
+    answer = (last.response or "").strip()
+    behind = View(
+        name="previous answer",
+        text=f"{question}\n{answer[:ANSWER_CHARACTERS]}",
+        without=frozenset(last.sources),
+    )
+    if resolved.named:
+        return [behind]
+    little = says_little(answer)
+    leans = little and says_little_alone(question)
+    alone = replace(_alone(resolved.text), weight=CARRIED if leans else 1.0)
+    views = [alone, _behind(last, question)]
+    return views if little and resolved.name is None else [*views, behind]
 
 
 def turn_views_of(question: str, resolved: Resolved, recent: Sequence[Turn]) -> list[View]:
@@ -68,13 +77,13 @@ def turn_views_of(question: str, resolved: Resolved, recent: Sequence[Turn]) -> 
     would find that turn and those around it, whatever is asked.
     """
     last = _last_asked(recent)
-    if last is None or resolved.exact:
+    if last is None or resolved.exact or resolved.named:
         return [_alone(resolved.text)]
     if not resolved.depends:
         return [_alone(question)]
     if resolved.whole:
         return [_alone(question), View(name="earlier question", text=resolved.text, weight=REPLACED)]
-    return [_alone(question), replace(_behind(last, question), weight=CARRIED)]
+    return [_alone(resolved.text), replace(_behind(last, question), weight=CARRIED)]
 
 
 def _last_asked(recent: Sequence[Turn]) -> Turn | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from linkstore.memory.turns import (
     Turn,
     common_metadata,
     turn_document,
+    writing_of,
     written_time,
 )
 from linkstore.text import fold, is_unicode
@@ -53,9 +54,15 @@ class Said:
     time: datetime
     entities: tuple[str, ...]
     sources: tuple[str, ...]
+    key: str | None = None
+
+    @property
+    def writing(self) -> str | None:
+        """Names this message in the ids of turns; None without a key."""
+        return None if self.key is None else writing_of(self.key, self.query)
 
     def __post_init__(self) -> None:
-        texts = {"query": (self.query,), "response": (self.response or "",)}
+        texts = {"query": (self.query,), "response": (self.response or "",), "key": (self.key or "",)}
         for name, given in {**texts, "entities": self.entities, "sources": self.sources}.items():
             for text in given:
                 if not is_unicode(text):
@@ -68,7 +75,7 @@ def placed(said: Said, head: Head, *, new_topic: bool) -> Turn:
     last = head.recent[-1] if head.recent else None
     ordinal = last.ordinal + 1 if last else 1
     return Turn(
-        id=said.session.turn(ordinal, uuid.uuid4().hex[:8]),
+        id=said.session.turn(ordinal, said.writing or uuid.uuid4().hex[:8]),
         session=said.session,
         ordinal=ordinal,
         segment=max(head.segment, head.recorded) + 1 if opens else head.segment,
@@ -78,6 +85,16 @@ def placed(said: Said, head: Head, *, new_topic: bool) -> Turn:
         entities=distinct_names(said.entities),
         sources=tuple(dict.fromkeys(said.sources)),
         follows=last.id if last else None,
+    )
+
+
+def completed(turn: Turn, said: Said) -> Turn:
+    """A turn that was written before, with what its message has got since: an answer, entities, sources."""
+    return replace(
+        turn,
+        response=turn.response if said.response is None else said.response,
+        entities=distinct_names((*turn.entities, *said.entities)),
+        sources=tuple(dict.fromkeys((*turn.sources, *said.sources))),
     )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import time
 from datetime import UTC, datetime
 
 import pytest
 
-from linkstore.memory.answers import is_name
+from linkstore.memory.answers import answered_name, has_name
 from linkstore.memory.entities import entities_in
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.listed import items_of
@@ -34,45 +33,54 @@ def turns(*said: tuple[str, str | None]) -> list[Turn]:
 
 
 def resolved(question: str, *said: tuple[str, str | None]) -> str:
-    return resolve(question, turns(*said), entities_in).text
+    return resolve(question, turns(*said)).text
 
 
 def test_a_question_that_stands_alone_stays_as_it_is():
     question = "Which licence does the Linux kernel have?"
     assert resolved(question, ("What is Kubernetes?", "An orchestrator.")) == question
-    assert resolve(question, [], entities_in).depends is False
+    assert resolve(question, []).depends is False
 
 
-def test_a_pronoun_means_what_the_last_short_answer_named():
+def test_a_pronoun_means_the_name_that_the_last_answer_was():
     before = ("What company published the journal?", "American Psychological Association")
-    found = resolve("Who was its first president?", turns(before), entities_in)
+    name = answered_name(turns(before)[0])
+    found = resolve("Who was its first president?", turns(before), name)
     assert found.text == "Who was American Psychological Association's first president?"
-    assert found.exact
+    assert found.named
+    assert resolve("Who was its first president?", turns(before)).text == "Who was its first president?"
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "Like Marie Curie, Paul Langevin studied magnetism.",
-        "With the help of Marie Curie, Paul Langevin could go on.",
-    ],
-)
-def test_a_person_behind_a_preposition_is_meant_less_often(said):
-    assert "Paul Langevin" in resolved("Where did he teach?", (said, None))
-    assert "Marie Curie" in resolved(
-        "Where did she teach?", (said.replace("Like ", "").replace("With the help of ", ""), None)
-    )
-
-
-@pytest.mark.parametrize("question", ["How does it scale?", "How do they scale it?", "What are its limits?"])
+@pytest.mark.parametrize("question", ["How does it scale?", "What are its limits?"])
 def test_a_pronoun_means_what_the_last_question_was_about(question):
-    answer = "It is a system that runs containers on many machines, and it was first made at a large company."
+    answer = "Kubernetes is a system that runs containers on many machines, first made at a large company."
     assert "kubernetes" in resolved(question, ("What is kubernetes?", answer))
 
 
+@pytest.mark.parametrize(
+    ("said", "question"),
+    [
+        (("What is missing?", "It is the cable."), "Where do I buy it?"),
+        (("Tell me about Paris.", "Do you mean the city?"), "Where is it?"),
+        (("Who was Emmy Noether?", "Emmy Noether proved it; David Hilbert admired her."), "Did he teach?"),
+        (("Who was Emmy Noether?", "Emmy Noether proved it. She was invited by his aunt."), "Did she teach?"),
+        (("What is Rust?", "Rust is a language. Ferris is its mascot; he is a crab."), "How old is it?"),
+        (("What is Oslo like in winter?", "Cold."), "Is it far?"),
+        (("What is Rust?", "A language."), "Is it possible to leave early?"),
+        (("What is Rust?", "A language."), "Is it like Go?"),
+        (("What is Rust?", "A language."), "What time is it?"),
+        (("What is Rust?", "A language."), "Does she like it?"),
+        (("Is mercury poisonous?", "Mercury is."), "Where is it from?"),
+        (("Mark Twain wrote Tom Sawyer.", "Yes."), "When was it published?"),
+    ],
+)
+def test_what_is_not_sure_is_left_alone(said, question):
+    assert resolved(question, said) == question
+
+
 def test_a_reference_to_a_reference_is_resolved():
-    answer = "It adds machines when there is more to do, and takes them away when there is less to be done."
-    said = (("What is Project Titan?", answer), ("How does it scale?", answer))
+    answer = "Project Titan adds machines when there is more to do, and takes them away afterwards."
+    said = (("What is Project Titan?", answer), ("How does it scale?", answer), ("Nice!", "Thanks."))
     assert "Project Titan" in resolved("And what does it cost?", *said)
 
 
@@ -96,14 +104,29 @@ def test_an_ellipsis_is_read_behind_the_last_question_that_was_stated():
     [
         ("You can use: 1. Docker 2. Podman 3. containerd", "the second one", "Podman"),
         ("- Docker\n- Podman\n- containerd", "the last one", "containerd"),
-        ("There are Docker, Podman and containerd", "the first one", "Docker"),
-        ("Either Docker or Podman", "the latter", "Podman"),
+        ("Docker, Podman and Kata Containers.", "the first one", "Docker"),
+        ("Docker or Podman", "the latter", "Podman"),
+        ("PostgreSQL or:\n- Redis - fast\n- SQLite - small", "the second one", "SQLite"),
     ],
 )
 def test_an_item_of_a_list_is_named_by_its_position(answer, phrase, item):
     text = resolved(f"Is {phrase} free?", ("Which tools run containers?", answer))
     assert item in text
     assert phrase not in text
+
+
+@pytest.mark.parametrize(
+    ("answer", "question"),
+    [
+        ("There are reasons, such as speed, cost and time, and others.", "Is the first one free?"),
+        ("1. Docker 2. Podman. And by price: 1. Podman 2. Docker", "Is the first one free?"),
+        ("Docker, Podman and Kata.", "Is the latter free?"),
+        ("1. Docker 2. Podman", "Who was the first in space?"),
+        ("Red, white and green.", "What does the second mean?"),
+    ],
+)
+def test_a_position_in_what_is_not_one_list_is_left_as_it_is(answer, question):
+    assert resolved(question, ("Which?", answer)) == question
 
 
 def test_a_position_beyond_the_list_is_left_as_it_is():
@@ -138,7 +161,8 @@ def test_resolving_does_not_take_time_with_the_square_of_a_text(said):
 def test_a_question_as_long_as_a_page_stays_as_it_is():
     long = "Who wrote it? " * 1_000
     assert resolved(long, ("What is Hamlet?", "A play.")) == long
-    assert resolved("Who wrote it?", (f"What is Hamlet? {'x' * 9_000}", None)) == "Who wrote Hamlet?"
+    assert resolved("Who wrote it?", (f"What is Hamlet? {'x' * 9_000}", None)) == "Who wrote it?"
+    assert resolved("Who wrote it?", ("What is Hamlet?", f"Hamlet {'x' * 9_000}")) == "Who wrote Hamlet?"
 
 
 def test_a_question_about_a_named_thing_does_not_depend_on_history():
@@ -164,19 +188,40 @@ def test_entities_need_no_capitals(text, names):
 @pytest.mark.parametrize(
     ("question", "said", "found"),
     [
-        ("Where was he born?", ("Who discovered penicillin?", "Alexander Fleming discovered it in London."),
-         "Where was Alexander Fleming born?"),
         ("Who signed it?", ("Tell me about the Treaty of Tordesillas.", "It divided the new lands in 1494."),
          "Who signed Treaty of Tordesillas?"),
-        ("How many people live there?", ("What is the capital of Australia?", "Canberra."),
-         "How many people live in Canberra?"),
-        ("And Sweden?", ("What is the population of Norway?", "5.5 million."),
-         "What is the population of Sweden?"),
-        ("In spinach?", ("Which vitamins are in carrots?", "Vitamin A."), "Which vitamins are in spinach?"),
+        ("When did she die?", ("Who was Emmy Noether?", "Emmy Noether wrote it; Hilbert admired her work."),
+         "When did Emmy Noether die?"),
+        ("And in 1990?", ("Who won the cup in 1986?", "Argentina."), "Who won the cup in 1990?"),
+        ("And PEP 681?", ("Who wrote PEP 557?", "Eric V. Smith."), "Who wrote PEP 681?"),
+        ("And the yield statement?", ("When did the global statement appear?", "In the first release."),
+         "When did the yield statement appear?"),
     ],
 )  # fmt: skip
 def test_what_was_named_takes_the_place_of_a_reference(question, said, found):
     assert resolved(question, said) == found
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("Where was he born?", ("Who discovered penicillin?", "Alexander Fleming found it in London.")),
+        ("And Sweden?", ("What is the population of Norway?", "5.5 million.")),
+        ("And Peter?", ("When is Easter?", "In April.")),
+        ("In spinach?", ("Which vitamins are in carrots?", "Vitamin A.")),
+        ("In winter?", ("Which vitamins are in carrots?", "Vitamin A.")),
+        ("And in 1990?", ("Who won in 1986, and in 1982?", "Argentina and Italy.")),
+        ("When was it written?", ("Which PEP has wheels?", "PEP 427 has them.")),
+        ("Which of them is older?", ("Compare zlib with brotli.", "The latter is slower.")),
+        ("Who wrote that introduction?", ("Is there an introduction?", "Yes, Dive Into Rust is one.")),
+        ("What else did he write?", ("Did Tres Seaver work on Zope?", "Tres Seaver did, for years.")),
+        ("Who maintains it?", ("Where is Zope used?", "In content management.")),
+        ("Inside comprehensions too?", ("Can I write await inside lambdas?", "No.")),
+    ],
+)
+def test_what_may_mean_several_things_is_left_alone(question, said):
+    """The search reads it beside the last question and the last answer; no rule guesses."""
+    assert resolved(question, said) == question
 
 
 @pytest.mark.parametrize(
@@ -190,11 +235,6 @@ def test_there_is_no_place_where_something_is():
     said = ("What is the capital of Australia?", "Canberra.")
     assert "Canberra there" not in resolved("Is there a beach?", said)
     assert "in Canberra a" not in resolved("Is there a beach?", said)
-
-
-def test_an_entity_finder_may_find_other_names_in_an_answer_without_white_space_around_it():
-    said = turns(("Who found it?", " Fleming found it in London, they say."))
-    assert resolve("When did he?", said, re.compile(r"^[A-Z]\w+").findall).text == "When did Fleming?"
 
 
 @pytest.mark.parametrize(
@@ -216,61 +256,54 @@ def test_names_are_found_as_they_are_written(text, names):
 
 
 @pytest.mark.parametrize(
-    ("answer", "named"),
-    [("Hamlet.", True), ("A play.", False), ("An old play.", False), ("The Night Watch", True)],
+    ("query", "answer", "name"),
+    [
+        ("Which play?", "Hamlet.", "Hamlet"),
+        ("Which painting is it?", "The Night Watch", "Night Watch"),
+        ("Where is it?", "In the Rijksmuseum.", "Rijksmuseum"),
+        ("Who?", "J. R. R. Tolkien", "J. R. R. Tolkien"),
+        ("capital of australia", "Canberra", "Canberra"),
+        ("What is Hamlet?", "A play.", None),
+        ("Who did it?", "I see.", None),
+        ("Who did it?", "She did.", None),
+        ("Who did it?", "I don't know.", None),
+        ("Which one?", "", None),
+        ("Which one?", "the second", None),
+        ("I like Hamlet.", "Hamlet", None),
+        ("Can you do it?", "Done.", None),
+        ("What?", "One\nTwo", None),
+    ],
 )
-def test_a_description_is_not_a_name(answer, named):
-    assert is_name(answer) is named
+def test_an_answer_may_be_a_name_only_if_one_was_asked_for(query, answer, name):
+    assert answered_name(turns((query, answer))[0]) == name
 
 
 @pytest.mark.parametrize(
-    ("said", "question", "meant", "not_meant"),
+    ("name", "text", "known"),
     [
-        ([("What is Hamlet?", "A play.")], "Who wrote it?", "Hamlet", "play"),
-        ([("Which PEP has wheels?", "PEP 427 has them.")], "When was it written?", "PEP 427", "PEP?"),
-        ([("Compare Flask with Django.", None)], "Is the latter older?", "Django", "Flask"),
-        (
-            [("What is zlib?", "It packs data."), ("And brotli?", "It packs better, and needs more time.")],
-            "Which of them is older?",
-            "zlib and brotli",
-            "them",
-        ),
-        (
-            [("Is there an introduction?", "Yes, Dive Into Rust is an introduction.")],
-            "Who wrote that introduction?",
-            "Dive Into Rust",
-            "that",
-        ),
-        (
-            [("In which release did the global statement appear?", "In the first one.")],
-            "And the yield statement?",
-            "release did the yield statement appear",
-            "global",
-        ),
-        (
-            [
-                ("Who made Zope?", "Jim Fulton."),
-                ("Did Tres Seaver work on Zope?", "Tres Seaver did, for years."),
-            ],
-            "What else did he write?",
-            "Tres Seaver",
-            "Fulton",
-        ),
-        (
-            [("Who made Zope?", "Jim Fulton, in 1998."), ("Where is Zope used?", "In content management.")],
-            "Who maintains it?",
-            "Zope",
-            "Fulton",
-        ),
-        (
-            [("Can I write await inside lambdas?", "No, and there is no plan to add it to the language.")],
-            "Inside comprehensions too?",
-            "await inside comprehensions",
-            "lambdas",
-        ),
+        ("Canberra", "The capital is Canberra.", True),
+        ("Canberra", "Canberra is the capital.", False),
+        ("Night Watch", "It is the Night Watch", True),
+        ("Keine Ahnung", "Keine Ahnung.", False),
+        ("Perfect", "Perfect! It is done. Perfect", False),
+        ("Sent", "Was it sent?", False),
+        ("Ann", "It was Anna.", False),
     ],
 )
-def test_references_of_many_kinds_are_resolved(said, question, meant, not_meant):
-    text = resolved(question, *said)
-    assert meant in text
-    assert not_meant not in text
+def test_a_text_has_a_name_where_it_has_capitals_of_its_own(name, text, known):
+    assert has_name([text], name) is known
+
+
+def test_a_place_that_was_answered_is_where_there_is():
+    said = turns(("What is the capital of Australia?", "Canberra."))
+    assert (
+        resolve("How many people live there?", said, "Canberra").text == "How many people live in Canberra?"
+    )
+    assert resolve("Is it cold there?", said, "Canberra").text == "Is it cold there?"
+
+
+def test_a_person_who_was_answered_is_not_it():
+    said = turns(("Who wrote Dune?", "Frank Herbert."))
+    assert resolve("When was he born?", said, "Frank Herbert").text == "When was Frank Herbert born?"
+    found = resolve("How long is it?", said, "Frank Herbert")
+    assert (found.text, found.named) == ("How long is it?", False)

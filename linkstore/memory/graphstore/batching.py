@@ -13,7 +13,7 @@ from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, Result, Sea
 from linkstore.arguments import require_at_least
 from linkstore.backends.base import Manifest
 from linkstore.errors import ArgumentError
-from linkstore.memory.graphstore.expiry import alive, refreshed, swept
+from linkstore.memory.graphstore.expiry import alive, refreshed, require_minutes, swept
 from linkstore.memory.graphstore.filtering import matcher
 from linkstore.memory.graphstore.items import Kept, documents_of
 from linkstore.memory.graphstore.namespaces import listed, prefix_of
@@ -54,10 +54,12 @@ class Batch:
         """The results, in the order of the operations.
 
         Raises:
-            ArgumentError: If one is not an operation of LangGraph.
+            ArgumentError: If one is not an operation of LangGraph, or has a time to live that is none.
         """
         for op in ops:
             validate_op_namespace(op)
+            if isinstance(op, PutOp):
+                require_minutes("ttl", op.ttl)
         manifest: Manifest = yield of_backend(self.store, self.store.backend.manifest())
         results: list[Result] = []
         for op in ops:

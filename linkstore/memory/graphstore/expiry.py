@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from linkstore.arguments import refusal
 from linkstore.memory.graphstore.items import Kept
 from linkstore.memory.graphstore.reading import expiring_items, kept_items
 from linkstore.memory.requests import delete
@@ -19,6 +20,17 @@ from linkstore.twins import answered_by, of_backend
 
 _DELETED_AT_ONCE: Final = 500
 _MICROS: Final = 1_000_000
+
+
+def require_minutes(name: str, value: object) -> None:
+    """Raise unless this is a time to live: a positive number of minutes, or None for ever.
+
+    Raises:
+        ArgumentError: Naming it.
+    """
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if value is not None and not (is_number and value > 0):  # type: ignore[operator]
+        raise refusal(name, "a positive number of minutes, or None", value)
 
 
 def alive(store: LinkStore, items: Sequence[Kept], now: datetime) -> Operation[list[Kept]]:

@@ -9,8 +9,9 @@ from typing import Final
 from langgraph.store.base import BaseStore, IndexConfig, Op, PutOp, Result, TTLConfig
 
 from linkstore.arguments import given, require
-from linkstore.errors import EmbeddingError
+from linkstore.errors import ArgumentError, EmbeddingError
 from linkstore.memory.graphstore.batching import Batch, batch_now
+from linkstore.memory.graphstore.expiry import require_minutes
 from linkstore.memory.graphstore.items import WHOLE
 from linkstore.memory.requests import adrive, drive
 from linkstore.plans import Operation
@@ -41,6 +42,7 @@ class GraphStore(BaseStore):
             after the interval removes them, or :meth:`sweep_ttl`.
 
     Raises:
+        ArgumentError: If ``ttl`` has an unknown key, or a time that is not a positive number.
         EmbeddingError: If ``index`` has another embedding than the store.
     """
 
@@ -57,6 +59,7 @@ class GraphStore(BaseStore):
                 f"index has the embedding {embed!r}, but the store uses {store.embeddings!r};"
                 " leave embed out, or open the store with this embedding"
             )
+        _check_ttl(ttl)
         self.store = store
         self.ttl_config = ttl
         self._fields = tuple((index.get("fields") if index else None) or [WHOLE])
@@ -70,6 +73,7 @@ class GraphStore(BaseStore):
             InvalidNamespaceError: If a label is empty, or contains a period or a NUL.
             FilterError: If a filter is invalid.
             StrategyError: If a limit or an offset is negative.
+            ArgumentError: If a time to live is not a positive number; then nothing is written.
             DocumentError: If a key or a value cannot be stored as JSON; then nothing is written.
             BackendError: If the storage engine fails.
         """
@@ -100,3 +104,17 @@ class GraphStore(BaseStore):
 
     def _now(self) -> Batch:
         return batch_now(self.store, self._fields)
+
+
+def _check_ttl(ttl: TTLConfig | None) -> None:
+    """Raise unless these are settings of a time to live.
+
+    Raises:
+        ArgumentError: If a key is not one of LangGraph's, or a time is not positive.
+    """
+    for name, value in (ttl or {}).items():
+        if name not in TTLConfig.__annotations__:
+            known = ", ".join(sorted(TTLConfig.__annotations__))
+            raise ArgumentError(f"ttl has the unknown key {name!r}; it may have {known}")
+        if name in ("default_ttl", "sweep_interval_minutes"):
+            require_minutes(name, value)
