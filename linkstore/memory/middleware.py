@@ -15,7 +15,8 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from pydantic_core import to_json
 
 from linkstore.arguments import given, require_at_least
-from linkstore.errors import MissingExtraError
+from linkstore.context import counter_of
+from linkstore.errors import BudgetError, MissingExtraError
 from linkstore.memory.recalled import Recall, prompt_of
 from linkstore.memory.turns import Turn
 
@@ -59,13 +60,14 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         session: The conversation; a function of LangGraph's runtime where one agent serves several.
         k: How many turns and how many chunks to recall at most.
         everywhere: Whether turns of other sessions of the same user and agent are recalled as well.
-        budget: The most tokens that the message and what is recalled for it may have; None, no budget. A run
-            with a longer message raises BudgetError.
+        budget: The most tokens that the message and what is added for it may have, with the introduction and
+            frames; None, no budget. A run with a longer message raises BudgetError.
         introduction: Stands above what is recalled.
 
     Raises:
         DocumentError: If the session cannot be one.
         StrategyError: If ``k`` or ``budget`` is not an integer of at least 1.
+        BudgetError: If the budget is too small for the introduction.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self.everywhere = everywhere
         self.budget = budget
         self.introduction = introduction
+        self._room = None if budget is None else _room_below(introduction, budget)
         self._recalls = _Recalls()
 
     def wrap_model_call(
@@ -101,7 +104,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         recall = self._recalls.get(session, exchange)
         if recall is None:
             recall = self.memory.recall(
-                session, exchange.query, k=self.k, everywhere=self.everywhere, budget=self.budget
+                session, exchange.query, k=self.k, everywhere=self.everywhere, budget=self._room
             )
             self._recalls.put(session, exchange, recall)
         return handler(self._with(request, recall))
@@ -119,7 +122,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         recall = self._recalls.get(session, exchange)
         if recall is None:
             recall = await self.memory.arecall(
-                session, exchange.query, k=self.k, everywhere=self.everywhere, budget=self.budget
+                session, exchange.query, k=self.k, everywhere=self.everywhere, budget=self._room
             )
             self._recalls.put(session, exchange, recall)
         return await handler(self._with(request, recall))
@@ -151,6 +154,21 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             return request
         added = f"{self.introduction}\n\n{text}" if self.introduction else text
         return request.override(system_message=extended(request.system_message, added))
+
+
+def _room_below(introduction: str, budget: int) -> int:
+    """How many tokens of a budget an introduction leaves.
+
+    Raises:
+        BudgetError: If there are none.
+    """
+    alone = counter_of(None).count([f"{introduction}\n\n"])[0] if introduction else 0
+    if alone >= budget:
+        raise BudgetError(
+            f"what stands above a recall needs {alone} tokens, and the budget is {budget}; raise the budget,"
+            " or give a shorter introduction"
+        )
+    return budget - alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +231,7 @@ def recalled_text(recall: Recall, messages: Sequence[AnyMessage]) -> str:
 
     told = replace(recall, recent=unheard(recall.recent), turns=unheard(recall.turns))
     conversation = told.conversation if told.recent or told.turns or told.summaries else ""
-    return prompt_of([("Conversation so far", conversation), ("Retrieved knowledge", told.knowledge)])
+    return prompt_of([("conversation", conversation), ("knowledge", told.knowledge)])
 
 
 class _Recalls:
