@@ -55,8 +55,8 @@ class Toolbox:
 
     @property
     def usual_hops(self) -> int:
-        """How many links ``search`` follows unless it is told: 2, or the ceiling if that is lower."""
-        return min(2, self.ceiling)
+        """How many links ``search`` follows unless it is told: 1, or none if the ceiling is 0."""
+        return min(1, self.ceiling)
 
     def answer(self, operation: Operation[T]) -> T:
         """Carry out an operation, such as those below."""
@@ -69,7 +69,7 @@ class Toolbox:
     def search(self, question: str, hops: int | None = None) -> Operation[Answer]:
         """See :func:`linkstore.tools.searching.search`; ``hops`` is ``usual_hops`` by default."""
         chosen = self.usual_hops if hops is None else hops
-        return searching.search(question, chosen, self.limits, self.ceiling)
+        return searching.search(self.view, question, chosen, self.limits, self.ceiling)
 
     def follow(
         self, id: str, kinds: Sequence[str] | None = None, direction: Walk = "forward"

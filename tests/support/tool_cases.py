@@ -147,7 +147,7 @@ class DrugToolCases:
         for most in (1, 3):
             tool = graph_tools(pharmacy, limits=ToolLimits(max_depth=most))[0]
             told = tool.tool_call_schema.model_json_schema()["properties"]["hops"]
-            assert (told["minimum"], told["maximum"], told["default"]) == (0, most, min(2, most))
+            assert (told["minimum"], told["maximum"], told["default"]) == (0, most, 1)
 
     def test_follow_goes_along_links_against_them_and_both_ways(self, pharmacy):
         tools, drug = graph_tools(pharmacy), drugs.drugs()[0]
