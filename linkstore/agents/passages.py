@@ -24,8 +24,8 @@ from linkstore.agents.moves import Move, after_chunks
 from linkstore.agents.prompts import ANSWER, CHUNK, NEIGHBOURS, entry, listed, prompt
 from linkstore.agents.sources import Sources
 from linkstore.agents.state import Reading
-from linkstore.context.framing import framed
 from linkstore.agents.steps import LIKELY, SHOWN_FACTS, SHOWN_HITS, SNIPPET
+from linkstore.context.framing import framed
 from linkstore.display import amount
 from linkstore.errors import AgentError
 from linkstore.plans import Operation

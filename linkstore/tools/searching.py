@@ -41,9 +41,7 @@ class Search:
     strategy: Strategy
 
 
-def search(
-    view: View, question: str, hops: int, limits: ToolLimits, ceiling: int
-) -> Operation[Answer]:
+def search(view: View, question: str, hops: int, limits: ToolLimits, ceiling: int) -> Operation[Answer]:
     """Search the store for a question.
 
     The results are those of the default strategy. If more than one link may be followed, the document where

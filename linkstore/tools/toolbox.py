@@ -55,8 +55,8 @@ class Toolbox:
 
     @property
     def usual_hops(self) -> int:
-        """How many links ``search`` follows unless it is told: 1, or none if the ceiling is 0."""
-        return min(1, self.ceiling)
+        """How many links ``search`` follows unless it is told: 2, or the ceiling if that is lower."""
+        return min(2, self.ceiling)
 
     def answer(self, operation: Operation[T]) -> T:
         """Carry out an operation, such as those below."""

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from langchain_core.documents import Document
 
-from linkstore.display import printable
 from linkstore.arguments import quoted
+from linkstore.display import printable
 from linkstore.errors import DocumentError, LinkError
 from linkstore.links import LINKS_KEY, Link, as_link
 from linkstore.plans import Operation
@@ -17,7 +17,6 @@ from linkstore.text import is_unicode
 from linkstore.tools.answers import Answer
 from linkstore.tools.reading import documents_of, unknown_document
 from linkstore.tools.view import View
-
 
 _PARTS: Final = ("kind", "tag", "direction")
 """What a link must have."""

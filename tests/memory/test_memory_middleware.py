@@ -251,7 +251,9 @@ def test_a_budget_holds_for_all_that_is_sent(budget):
         knowledge.add_texts(facts)
         with ConversationMemory(store, knowledge) as memory:
             for n in range(30):
-                memory.add("s", f"Tell me about generators and coroutine {n} " * 3, f"Like iterators {n} " * 10)
+                memory.add(
+                    "s", f"Tell me about generators and coroutine {n} " * 3, f"Like iterators {n} " * 10
+                )
             for question in ("How do coroutines work?", "What of </knowledge> and generator 70? " * 2):
                 model = ScriptedChatModel(script=["Well."])
                 agent = create_agent(model, [], middleware=[memory.middleware("s", budget=budget)])

@@ -329,7 +329,12 @@ class ContextCases:
 
     @pytest.mark.parametrize(
         "field",
-        [{"last_access": "yesterday"}, {"last_access": [1]}, {"half_life_hours": -1}, {"half_life_hours": "x"}],
+        [
+            {"last_access": "yesterday"},
+            {"last_access": [1]},
+            {"half_life_hours": -1},
+            {"half_life_hours": "x"},
+        ],
     )
     def test_an_unreadable_time_is_noted_and_the_document_does_not_fade(self, store, field):
         """One document cannot keep all others from being read."""

@@ -459,16 +459,19 @@ class ReaderCases:
     def test_a_budget_of_tokens_holds_for_the_prompt_of_the_answer(self, store):
         """Though the notebook has grown since it was left room; the oldest notes are left out of it."""
         note = "born in Domrémy [joan] " * 60
-        script = [PLAN, start("Joan of Arc"), facts("trial", "siege", "joan"), *[chunk("search_more", note)] * 2]
+        script = [
+            PLAN,
+            start("Joan of Arc"),
+            facts("trial", "siege", "joan"),
+            *[chunk("search_more", note)] * 2,
+        ]
         count = counter_of(None).count
         for tokens in (700, 1_000, 1_400, 2_000):
             model = ScriptedChatModel(script=_by_schema([*script, BORN]))
             with graph_reader(store, model, budget=Budget(tokens=tokens)) as reader:
                 answer = reader.invoke(QUESTION)
             prompt = sum(count([str(one.text) for one in model.calls[-1].messages]))
-            before = sum(
-                sum(count([str(one.text) for one in call.messages])) for call in model.calls[:-1]
-            )
+            before = sum(sum(count([str(one.text) for one in call.messages])) for call in model.calls[:-1])
             assert prompt + before <= tokens
             assert answer.outcome
 
