@@ -51,7 +51,7 @@ def within(seconds: float, call: Twin) -> Twin:
         def work() -> None:
             try:
                 done.set_result(context.run(call.blocking, *arguments, **options))
-            except BaseException as error:  # handed to the thread that waits
+            except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
                 done.set_exception(error)
 
         Thread(target=work, name="linkstore-call", daemon=True).start()

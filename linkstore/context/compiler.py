@@ -73,11 +73,11 @@ class _Gathered:
 class ContextCompiler(Runnable[str, Compiled]):
     """Compiles the best context for a question that fits a budget of tokens.
 
-    The hits of a search are valued by how likely each is evidence, selected so that the sum is highest within
-    the budget, and ordered so that what others build upon is read first. Of documents that say the same, to
-    the letter, the best is taken; neighbouring chunks of a page are joined. Documents with ``metadata["memory"] == "procedural"`` are always
-    in. A document with an outgoing link of the kind ``requires`` is taken only together with the documents it
-    leads to.
+    The hits of a search are valued by how likely each is evidence, selected so that the sum is highest
+    within the budget, and ordered so that what others build upon is read first. Of documents that say the
+    same, to the letter, the best is taken; neighbouring chunks of a page are joined. Documents with
+    ``metadata["memory"] == "procedural"`` are always in. A document with an outgoing link of the kind
+    ``requires`` is taken only together with the documents it leads to.
 
     A compiler is a LangChain Runnable from a question to a :class:`Compiled`. It holds no state but its
     settings, and may be used by any number of threads and tasks. The same store, question, settings and time

@@ -499,7 +499,7 @@ class OwnToolCases:
             ]
         )
         for question, meets in (
-            ("What of tea alpha?", False),
+            ("What of tea alpha?", True),
             ("What of a and b?", True),
             ("What of a?", False),
         ):
