@@ -1,7 +1,7 @@
 """The lines of a client over standard input: those that are no message get their error. Needs ``mcp``.
 
 The SDK passes over a line that it cannot parse, so that a client waits for an answer until it gives up.
-JSON-RPC 2.0, section 5.1, has errors for both cases: -32700 for what is no JSON, -32600 for what is no request.
+JSON-RPC 2.0, section 5.1, has errors for both: -32700 for what is no JSON, -32600 for what is no request.
 """
 
 from __future__ import annotations
