@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
+from contextvars import copy_context
 from dataclasses import dataclass, field
+from threading import Thread
 from typing import Any
 
 from linkstore.backends.base import Manifest
@@ -28,6 +33,43 @@ class Twin:
     awaiting: Callable[..., Awaitable[Any]]
     arguments: tuple[Any, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class OutOfTimeError(Exception):
+    """A call was not done in time, and is not waited for any longer."""
+
+
+def within(seconds: float, call: Twin) -> Twin:
+    """The same call, waited for so long at most; then it raises OutOfTimeError.
+
+    A blocking call that is late goes on in a thread of its own, which does not keep the process from ending.
+    """
+
+    def blocking(*arguments: Any, **options: Any) -> Any:
+        context, done = copy_context(), Future[Any]()
+
+        def work() -> None:
+            try:
+                done.set_result(context.run(call.blocking, *arguments, **options))
+            except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
+                done.set_exception(error)
+
+        Thread(target=work, name="linkstore-call", daemon=True).start()
+        if not wait_for([done], timeout=max(0.0, seconds)).done:
+            raise OutOfTimeError
+        return done.result()
+
+    async def awaiting(*arguments: Any, **options: Any) -> Any:
+        limit = asyncio.timeout(max(0.0, seconds))
+        try:
+            async with limit:
+                return await call.awaiting(*arguments, **options)
+        except TimeoutError as error:
+            if limit.expired():
+                raise OutOfTimeError from error
+            raise
+
+    return Twin(blocking, awaiting, call.arguments, call.options)
 
 
 def answered_by(store: LinkStore, plan: Plan[Any], scope: Condition = EVERYTHING) -> Twin:

@@ -12,6 +12,7 @@ from linkstore.display import amount, printable
 _NO_ANSWER: Final = {
     "not in the sources": "The sources do not answer this.",
     "unsupported": "No statement of the model's answer cites what was read.",
+    "out of budget": "The budget was used up before an answer was written.",
     "": "The reading has not ended.",
 }
 
@@ -57,7 +58,8 @@ class Answer:
     Args:
         question: As it was asked.
         outcome: ``answered``; ``not in the sources``; ``unsupported``, if no statement of the model cites
-            what was read; empty while a reading is not at its end.
+            what was read; ``out of budget``, if it leaves no room for the answer; empty while a reading is
+            not at its end.
         statements: The answer, each part with what it rests on; empty unless it is ``answered``.
         stopped: The budget that ended the exploration early: ``steps``, ``tokens``, ``seconds``, or empty.
             The statements are then the best answer from what was read.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
@@ -15,7 +17,7 @@ from linkstore.agents.structured import Malformed, Reply, reply_of, structured
 from linkstore.context import TokenCounter
 from linkstore.errors import AgentError, LinkStoreError
 from linkstore.plans import Operation
-from linkstore.twins import Twin
+from linkstore.twins import OutOfTimeError, Twin, within
 
 Output = TypeVar("Output", bound=BaseModel)
 
@@ -28,11 +30,17 @@ class Spent:
         steps: Calls of the model.
         tokens: Of prompts and outputs.
         malformed: Outputs that were not what was asked for.
+        began: When it began, by the clock of :func:`time.monotonic`.
     """
 
     steps: int = 0
     tokens: int = 0
     malformed: int = 0
+    began: float = field(default_factory=time.monotonic)
+
+    def seconds(self, state: Reading) -> float:
+        """How long the reading has worked until now."""
+        return state["seconds"] + time.monotonic() - self.began
 
     def added(self, state: Reading) -> dict[str, Any]:
         """The change of the state."""
@@ -57,41 +65,63 @@ class Asker:
         self.budget = budget
 
     def exceeded(
-        self, state: Reading, spent: Spent, messages: Sequence[BaseMessage], closing: Sequence[BaseMessage]
+        self,
+        state: Reading,
+        spent: Spent,
+        messages: Sequence[BaseMessage],
+        closing: Sequence[BaseMessage] | None,
     ) -> str:
-        """The budget that one more call before the answer would exceed; empty if none.
+        """The budget that one more call would exceed; empty if none.
 
         Args:
             state: Of the reading.
             spent: In this step.
             messages: Of the call.
-            closing: The answer's, which must still be possible.
+            closing: The answer's, which must still be possible; None: the call is the answer's.
         """
-        budget = self.budget
-        if state["steps"] + spent.steps + 1 >= budget.steps:
+        budget, last = self.budget, closing is None
+        if state["steps"] + spent.steps + (not last) >= budget.steps:
             return "steps"
-        if budget.seconds is not None and state["seconds"] >= budget.seconds:
+        if spent.seconds(state) >= budget.seconds_for(last=last):
             return "seconds"
         if budget.tokens is not None:
-            needed = self._tokens(messages) + self._tokens(closing)
+            needed = self._tokens(messages) + self._tokens(closing or ())
             if state["tokens"] + spent.tokens + needed > budget.tokens:
                 return "tokens"
         return ""
 
     def asked(
-        self, spent: Spent, schema: type[Output], messages: Sequence[BaseMessage]
-    ) -> Operation[Output | Malformed]:
-        """One call.
+        self,
+        state: Reading,
+        spent: Spent,
+        schema: type[Output],
+        messages: Sequence[BaseMessage],
+        *,
+        last: bool,
+    ) -> Operation[Output | Malformed | None]:
+        """One call; None if it was not done in time.
+
+        Args:
+            state: Of the reading.
+            spent: In this step.
+            schema: What it may say.
+            messages: Of the call.
+            last: Whether it is the answer's.
 
         Raises:
             AgentError: If the model fails.
         """
         runnable = structured(self._model, schema)
         spent.steps += 1
+        left = self.budget.seconds_for(last=last) - spent.seconds(state)
+        call = Twin(runnable.invoke, runnable.ainvoke, (list(messages),))
         try:
-            given: Any = yield Twin(runnable.invoke, runnable.ainvoke, (list(messages),))
+            given: Any = yield call if math.isinf(left) else within(left, call)
         except LinkStoreError:
             raise
+        except OutOfTimeError:
+            spent.tokens += self._tokens(messages)
+            return None
         except Exception as error:
             raise AgentError(
                 f"the model failed when it was asked for a {schema.__name__}: {error};"

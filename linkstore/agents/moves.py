@@ -20,6 +20,8 @@ from linkstore.variants import normalized
 Output = TypeVar("Output", bound=BaseModel)
 _TRIES: Final = 2
 """Output that is malformed is asked for once more."""
+_FAILED: Final = 2
+"""After so many steps in a row with malformed output alone, only the answer is asked for."""
 
 
 class Move:
@@ -39,6 +41,7 @@ class Move:
         self._spent = Spent()
         self._change: dict[str, Any] = {}
         self.stopped = ""
+        self.problem = ""
 
     def asked(
         self, schema: type[Output], messages: Sequence[BaseMessage], *, last: bool = False
@@ -50,24 +53,29 @@ class Move:
             messages: What it is asked.
             last: Whether this is the last call of a reading, for which the budget has left room.
         """
-        request = messages
+        request, asker, state = messages, self._sources.asker, self._state
+        closing = None if last else self._sources.closing(state)
         for _ in range(_TRIES):
-            self.stopped = self._exceeded(request, last=last)
+            self.stopped = asker.exceeded(state, self._spent, request, closing)
             if self.stopped:
                 return None
-            output: Output | Malformed = yield from self._sources.asker.asked(self._spent, schema, request)
+            output: Output | Malformed | None = yield from asker.asked(
+                state, self._spent, schema, request, last=last
+            )
+            if output is None:
+                self.stopped = "seconds"
+                return None
             if not isinstance(output, Malformed):
+                self.set(failed=0)
                 return output
+            self.problem = output.problem
             request = corrected(messages, output.problem)
+        self.set(failed=state["failed"] + 1)
         return None
 
-    def _exceeded(self, request: Sequence[BaseMessage], *, last: bool) -> str:
-        """The budget that a call would exceed; the last one may be repeated if that leaves a call."""
-        asker, state = self._sources.asker, self._state
-        if not last:
-            return asker.exceeded(state, self._spent, request, self._sources.closing(state))
-        spent = self._spent.steps
-        return "steps" if spent and state["steps"] + spent >= asker.budget.steps else ""
+    def fits(self, messages: Sequence[BaseMessage]) -> bool:
+        """Whether these fit into the budget of tokens as the last call."""
+        return self._sources.asker.exceeded(self._state, self._spent, messages, None) != "tokens"
 
     def now(self, key: str) -> Any:
         """A value of the state, as this step has changed it."""
@@ -133,14 +141,22 @@ class Move:
         self.set(actions=[*self.now("actions"), done])
 
     def to(self, step: str) -> dict[str, Any]:
-        """The change of the state, with the step that follows: the answer, if the budget is used up."""
-        if self.stopped:
+        """The change of the state, with the step that follows.
+
+        It is the answer if the budget is used up, or the model gives nothing that can be used.
+        """
+        if self.stopped or self.now("failed") >= _FAILED:
             return self.answer()
         return {**self._change, **self._spent.added(self._state), "next": step}
 
     def answer(self) -> dict[str, Any]:
         """The change of the state that leads to the answer."""
         change = {**self._change, **self._spent.added(self._state), "next": "answer"}
+        return {**change, "stopped": self.stopped} if self.stopped else change
+
+    def ended(self) -> dict[str, Any]:
+        """The change of the state that ends the reading."""
+        change = {**self._change, **self._spent.added(self._state), "next": ""}
         return {**change, "stopped": self.stopped} if self.stopped else change
 
 

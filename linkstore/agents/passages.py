@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from linkstore.agents.prompts import ANSWER, CHUNK, NEIGHBOURS, entry, listed, p
 from linkstore.agents.sources import Sources
 from linkstore.agents.state import Reading
 from linkstore.agents.steps import LIKELY, SHOWN_FACTS, SHOWN_HITS, SNIPPET
+from linkstore.context.framing import framed
 from linkstore.display import amount
 from linkstore.errors import AgentError
 from linkstore.plans import Operation
@@ -36,6 +38,7 @@ FACTS_OF_PASSAGE: Final = 1_000
 ANSWERED: Final = "answered"
 NOT_IN_SOURCES: Final = "not in the sources"
 UNSUPPORTED: Final = "unsupported"
+OUT_OF_BUDGET: Final = "out of budget"
 
 
 def chunk(sources: Sources, state: Reading) -> Operation[dict[str, Any]]:
@@ -48,7 +51,7 @@ def chunk(sources: Sources, state: Reading) -> Operation[dict[str, Any]]:
         move.set(chunks=left)
         move.did("search_more", [], f"{id!r} is gone")
         return after_chunks(move)
-    shown = f"Passage:\n{entry(id, found[0].metadata, found[0].page_content)}"
+    shown = f"Passage:\n{entry(id, found[0].metadata, framed([('text', found[0].page_content)]))}"
     made = yield from move.asked(ChunkAction, prompt(CHUNK, state, shown, _queue(left)))
     if move.stopped:
         return move.answer()
@@ -179,19 +182,32 @@ def _linked(sources: Sources, state: Reading) -> Operation[list[Linked]]:
 def closing(state: Reading) -> list[BaseMessage]:
     """The prompt of the answer."""
     lines = [f"[{id}] {one['title']}".rstrip() for id, one in state["citable"].items()]
-    seen = listed("Passages that were read, or facts of which were:", lines) if lines else "Nothing was read."
+    seen = listed("Passages that were read:", lines) if lines else "Nothing was read."
     return prompt(ANSWER, state, seen)
+
+
+def _shorter(state: Reading) -> Iterator[list[BaseMessage]]:
+    """The prompt of the answer, then with less and less: without actions and plan, then the oldest notes."""
+    yield closing(state)
+    notes = state["notebook"]
+    for start in range(len(notes) + 1):
+        yield closing({**state, "actions": [], "plan": "", "notebook": notes[start:]})
 
 
 def answer(sources: Sources, state: Reading) -> Operation[dict[str, Any]]:
     """Write the answer. Statements that cite nothing that was read are left out and counted."""
     move = Move(sources, state, "answer", "")
-    made = yield from move.asked(FinalAnswer, closing(state), last=True)
-    if made is None:
+    request = next(filter(move.fits, _shorter(state)), closing(state))
+    made = yield from move.asked(FinalAnswer, request, last=True)
+    if made is None and move.problem:
         raise AgentError(
-            "the model's answer was malformed twice; with a checkpointer, invoke the reader with None and the"
-            " same thread_id to ask for it again"
+            f"the model's answer was malformed twice: {move.problem}; with a checkpointer, invoke the reader"
+            " with None and the same thread_id to ask for it again"
         )
+    if made is None:
+        move.set(outcome=OUT_OF_BUDGET)
+        move.did(OUT_OF_BUDGET, [], f"the budget of {move.stopped} leaves no room for an answer")
+        return move.ended()
     citable = {id: id for id in state["citable"]}
     kept, unsupported = [], 0
     for one in made.statements:
@@ -206,4 +222,4 @@ def answer(sources: Sources, state: Reading) -> Operation[dict[str, Any]]:
     move.set(outcome=outcome, analysis=made.analysis, statements=kept)
     cited = list(dict.fromkeys(f"chunk:{id}" for one in kept for id in one["chunks"]))
     move.did(outcome, cited, amount(len(made.statements), "statement"))
-    return move.to("")
+    return move.ended()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
@@ -9,6 +10,8 @@ from linkstore.arguments import require_at_least
 from linkstore.errors import StrategyError
 
 STEPS: Final = 40
+FOR_ANSWER: Final = 0.2
+"""The part of the seconds that is kept for the answer."""
 
 
 class Done(TypedDict):
@@ -48,7 +51,7 @@ class Reading(TypedDict):
     explored: list[str]
     read: list[str]
     citable: dict[str, Source]
-    """Chunks that were read, or facts of which were."""
+    """Chunks that were read."""
     searched: dict[str, list[str]]
     """The ids that were shown, for each query."""
     query: str
@@ -57,6 +60,8 @@ class Reading(TypedDict):
     refused: dict[str, int]
     """How many ``elements``, ``chunks`` and ``citations`` were invented."""
     malformed: int
+    failed: int
+    """How many of the last steps in a row got nothing but malformed output."""
     steps: int
     tokens: int
     seconds: float
@@ -86,6 +91,7 @@ def begun(question: str) -> Reading:
         actions=[],
         refused={},
         malformed=0,
+        failed=0,
         steps=0,
         tokens=0,
         seconds=0.0,
@@ -103,9 +109,11 @@ class Budget:
 
     Args:
         steps: The most calls of the model, the answer's and repeated ones included; default 40.
-        tokens: No call is made whose prompt, with that of the answer, would exceed this; None, no limit.
-            Outputs are counted once they are there, so that the last ones may exceed it.
-        seconds: Seconds of work after which only the answer is still asked for; None, no limit.
+        tokens: No call is made whose prompt, with that of the answer, would exceed this; None, no limit. The
+            answer's prompt leaves out the oldest actions and notes if it must, and is not sent if it still
+            exceeds it. Outputs are counted once they are there, so that the last ones may exceed it.
+        seconds: Seconds of work after which no call is waited for; a fifth of them is kept for the answer.
+            None, no limit.
 
     Raises:
         StrategyError: If a limit is not positive.
@@ -114,6 +122,11 @@ class Budget:
     steps: int = STEPS
     tokens: int | None = None
     seconds: float | None = None
+
+    def seconds_for(self, *, last: bool) -> float:
+        """After how many seconds calls end: the answer's, or all others."""
+        whole = math.inf if self.seconds is None else self.seconds
+        return whole if last else whole * (1 - FOR_ANSWER)
 
     def __post_init__(self) -> None:
         require_at_least(1, steps=self.steps)

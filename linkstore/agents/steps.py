@@ -83,7 +83,6 @@ def facts(sources: Sources, state: Reading) -> Operation[dict[str, Any]]:
     if move.stopped:
         return move.answer()
     move.set(elements=left, explored=[*state["explored"], name])
-    move.cite({id: found.metadata[id] for id in there})
     move.note(made.notes if made is not None else "")
     wants = made is None or made.action == "read_chunk"
     wanted = list(made.chunk_ids) if made is not None else unread[:1]

@@ -60,6 +60,7 @@ class Assembly:
             [name for name, entry in entries.by_id.items() if entry.role == "pinned"], entries
         )
         self._place = {name: at for page in pages for at, name in enumerate(page.ids)}
+        self._room = settings.budget - (self._tokens("") if settings.frame is not str else 0)
         self._follows = _follows(pages, entries.overlaps)
 
     def compiled(self) -> Compiled:
@@ -98,7 +99,7 @@ class Assembly:
                 f" tokens, {over} more than the budget of {settings.budget}; raise the budget, or pin fewer"
             )
         candidates = list(self._candidates())
-        capacity = settings.budget - alone.tokens
+        capacity = settings.budget - alone.tokens if self._always else self._room
         if not self._always:
             capacity += settings.separator_cost  # the first text needs no separator
         draft, step = alone, 1
@@ -194,8 +195,11 @@ class Assembly:
         text = ""
         for at, piece in enumerate(pieces):
             text += piece.text if piece.joined or not at else self._settings.separator + piece.text
-        tokens = self._settings.counter.count([text])[0] if text else 0
-        return _Draft(selection, tuple(pieces), text, tokens)
+        return _Draft(selection, tuple(pieces), text, self._tokens(text) if text else 0)
+
+    def _tokens(self, text: str) -> int:
+        """How many tokens are sent for a text."""
+        return self._settings.counter.count([self._settings.frame(text)])[0]
 
     def _ordered(self, chosen: Collection[str]) -> list[str]:
         by_id = self._entries.by_id
@@ -278,8 +282,8 @@ class Assembly:
             return "its value is not above 0"
         needed = entries.requires.get(entry.id, frozenset()) - self._always
         cost = entry.cost + sum(entries.by_id[name].cost for name in needed)
-        free = self._settings.budget - draft.tokens
-        if cost > self._settings.budget:
+        free = self._settings.budget - draft.tokens if draft.text else self._room
+        if cost > self._room:
             return "longer than the budget" + (" with what it requires" if needed else "")
         if cost > free:
             return (
@@ -294,14 +298,16 @@ class Assembly:
             if name in taken
             for text in texts
         ]
-        return [*unresolved, *(str(cut) for cut in self._hits.cuts)]
+        unreadable = [why for name, why in self._entries.unreadable.items() if name in taken]
+        return [*unresolved, *unreadable, *(str(cut) for cut in self._hits.cuts)]
 
     def _empty(self) -> str:
         if not self._hits:
             return self._hits.reason or "nothing was found"
         if all(one.value <= 0 for one in self._candidates()):
             return "no candidate has a value above 0"
-        least = min(one.cost for one in self._entries.by_id.values())
+        framed = self._settings.budget - self._room
+        least = min(one.cost for one in self._entries.by_id.values()) + framed
         return (
             f"no document fits into the budget of {self._settings.budget} tokens; the shortest needs {least}"
         )

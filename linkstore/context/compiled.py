@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
+from linkstore.context.framing import as_data
 from linkstore.display import amount, as_html, in_percent, printable
 from linkstore.hits import HIT_KEY, Path
 
@@ -40,7 +41,7 @@ class Item:
         rank: Its place among the hits, from 1; None if it was not found.
         source: Its URL, else its page, else its id.
         path: How the search reached it; empty if it was not found.
-        repeats: Ids of near-duplicates that were left out in its favour.
+        repeats: Ids of documents that say the same, which were left out in its favour.
     """
 
     document: Document
@@ -105,7 +106,7 @@ class Compiled:
     Args:
         question: What was asked.
         text: The context.
-        tokens: The length of ``text``, counted by the tokenizer.
+        tokens: The length of ``text``, counted by the tokenizer; with its frame, if the compiler has one.
         budget: The most that ``tokens`` may be.
         tokenizer: The name of the tokenizer.
         items: The documents, in their order in ``text``.
@@ -115,7 +116,8 @@ class Compiled:
             others.
         method: How the documents were selected: ``"rank"``, ``"exact"`` or ``"greedy"``.
         order: How they were ordered.
-        notes: What else there is to know, such as requirements that lead nowhere.
+        notes: What else there is to know, such as requirements that lead nowhere, and times that cannot be
+            read.
         reason: Why the context is empty; None if it is not.
     """
 
@@ -139,9 +141,13 @@ class Compiled:
         return [_with_item(item) for item in self.items]
 
     def messages(self) -> list[BaseMessage]:
-        """The context as a system message, if there is any, and the question as the user's."""
+        """The context as a system message, if there is any, and the question as the user's.
+
+        The system message has the context in a frame, which no text in it can end, below the sentence that it
+        is data. ``budget`` is for ``text``, without these.
+        """
         asked: list[BaseMessage] = [HumanMessage(self.question)]
-        return [SystemMessage(self.text), *asked] if self.text else asked
+        return [SystemMessage(as_data(self.text)), *asked] if self.text else asked
 
     def explain(self) -> str:
         """The bill: what was taken at what cost, what was left out, and why."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,7 +19,7 @@ from linkstore.context.decay import Decay, LastAccess, accessed_at
 from linkstore.context.entries import entries_of
 from linkstore.context.knapsack import EXACT_CLASSES
 from linkstore.context.order import PRECEDENCE, First, Order
-from linkstore.context.settings import CANDIDATES, PINNED, REQUIRES, Header, Settings
+from linkstore.context.settings import CANDIDATES, PINNED, REQUIRES, Frame, Header, Settings
 from linkstore.context.surroundings import PINNED as MOST_PINNED
 from linkstore.context.surroundings import Surroundings, pinned_documents, surroundings
 from linkstore.context.tokens import Tokenizer, counter_of
@@ -72,11 +73,11 @@ class _Gathered:
 class ContextCompiler(Runnable[str, Compiled]):
     """Compiles the best context for a question that fits a budget of tokens.
 
-    The hits of a search are valued by how likely each is evidence, selected so that the sum is highest within
-    the budget, and ordered so that what others build upon is read first. Near-duplicates are merged,
-    neighbouring chunks of a page are joined. Documents with ``metadata["memory"] == "procedural"`` are always
-    in. A document with an outgoing link of the kind ``requires`` is taken only together with the documents it
-    leads to.
+    The hits of a search are valued by how likely each is evidence, selected so that the sum is highest
+    within the budget, and ordered so that what others build upon is read first. Of documents that say the
+    same, to the letter, the best is taken; neighbouring chunks of a page are joined. Documents with
+    ``metadata["memory"] == "procedural"`` are always in. A document with an outgoing link of the kind
+    ``requires`` is taken only together with the documents it leads to.
 
     A compiler is a LangChain Runnable from a question to a :class:`Compiled`. It holds no state but its
     settings, and may be used by any number of threads and tasks. The same store, question, settings and time
@@ -163,7 +164,6 @@ class ContextCompiler(Runnable[str, Compiled]):
 
         Raises:
             BudgetError: If the pinned documents exceed the budget; the message says by how much.
-            StrategyError: If a document's half-life or last access cannot be read.
             EmbeddingError: If the question cannot be embedded.
             BackendError: If the storage engine fails.
         """
@@ -195,10 +195,19 @@ class ContextCompiler(Runnable[str, Compiled]):
 
         return ContextRetriever(compiler=self, **kwargs)
 
+    def framed_by(self, frame: Frame) -> ContextCompiler:
+        """This compiler, with a budget that is for what ``frame`` makes of the text of a context."""
+        other = copy(self)
+        other.settings = replace(self.settings, frame=frame)
+        return other
+
     def as_middleware(self) -> ContextMiddleware:
         """Middleware for LangChain's ``create_agent``: adds the context to the system message of model calls.
 
+        The budget is for all that it adds.
+
         Raises:
+            BudgetError: If the budget is too small for the sentence above the context.
             MissingExtraError: If the extra ``agents`` is not installed.
         """
         from linkstore.context.middleware import ContextMiddleware

@@ -1,8 +1,10 @@
-"""Texts that say the same: near-duplicates, and chunks that overlap.
+"""Texts that say the same, and chunks that overlap.
 
-Near-duplicates are told by the Jaccard index of runs of words (A. Broder, "On the resemblance and containment
-of documents", 1997). Pairs worth a look are those that share values of a sketch, the smallest hashes of their
-runs.
+Two texts say the same if they have the same letters and signs, whatever their case and white space: a single
+number, name or "not" can be what the question is about, so texts that are merely alike are all kept.
+
+Pairs that may overlap are those that share values of a sketch, the smallest hashes of their runs of words
+(A. Broder, "On the resemblance and containment of documents", 1997).
 """
 
 from __future__ import annotations
@@ -20,8 +22,6 @@ import xxhash
 
 Hashes = npt.NDArray[np.uint64]
 
-ALIKE: Final = 0.8
-"""Texts with at least this Jaccard index are near-duplicates."""
 _RUN: Final = 4
 _SKETCH: Final = 24
 _FEW: Final = 8
@@ -36,7 +36,7 @@ class Likeness:
     """The common parts of texts, by their positions.
 
     Args:
-        same: For each near-duplicate the first text that it repeats.
+        same: For each text that says the same as others before it, the first of them.
         follows: For each text that begins with the end of another, that other.
     """
 
@@ -45,27 +45,29 @@ class Likeness:
 
 
 def likeness(texts: Sequence[str]) -> Likeness:
-    """Find near-duplicates and overlaps.
+    """Find texts that say the same, and overlaps of the others.
 
     Args:
-        texts: The first of several alike is kept.
+        texts: The first of several that say the same is kept.
     """
-    same: dict[int, int] = {}
+    firsts: dict[str, int] = {}
+    for at, text in enumerate(texts):
+        firsts.setdefault(_letters(text), at)
+    kept = list(firsts.values())
+    same = {at: first for at, text in enumerate(texts) if (first := firsts[_letters(text)]) != at}
     follows: dict[int, int] = {}
-    sketches = [_sketch(text) for text in texts]
-    for first, second in _pairs(sketches):
-        if first in same or second in same:
-            continue
-        if (
-            _may_be_alike(sketches[first], sketches[second])
-            and _jaccard(texts[first], texts[second]) >= ALIKE
-        ):
-            same[second] = first
-        elif overlap(texts[first], texts[second]):
+    for one, other in _pairs([_sketch(texts[at]) for at in kept]):
+        first, second = kept[one], kept[other]
+        if overlap(texts[first], texts[second]):
             follows.setdefault(second, first)
         elif overlap(texts[second], texts[first]):
             follows.setdefault(first, second)
     return Likeness(same, follows)
+
+
+def _letters(text: str) -> str:
+    """A text without what two texts that say the same may differ in."""
+    return " ".join(text.split()).casefold()
 
 
 def overlap(first: str, second: str) -> int:
@@ -79,12 +81,6 @@ def overlap(first: str, second: str) -> int:
             return len(first) - start
         start = first.find(second[:least], start + 1)
     return 0
-
-
-def _may_be_alike(first: Hashes, second: Hashes) -> bool:
-    """Whether two sketches share half of their hashes, which near-duplicates all but surely do."""
-    shared = len(np.intersect1d(first, second, assume_unique=True))
-    return 2 * shared >= min(len(first), len(second))
 
 
 def _pairs(sketches: Sequence[Hashes]) -> list[tuple[int, int]]:
@@ -103,11 +99,6 @@ def _pairs(sketches: Sequence[Hashes]) -> list[tuple[int, int]]:
             found.update((sharing[0], other) for other in sharing[1:])
             found.update(pairwise(sharing))
     return sorted(found)
-
-
-def _jaccard(first: str, second: str) -> float:
-    one, other = _hashes(first), _hashes(second)
-    return len(one & other) / (len(one | other) or 1)
 
 
 @lru_cache(maxsize=4096)

@@ -14,6 +14,7 @@ from linkstore.context.duplicates import likeness
 from linkstore.context.settings import Settings
 from linkstore.context.surroundings import HOPS, Surroundings
 from linkstore.context.value import Evidence
+from linkstore.errors import StrategyError
 from linkstore.hits import Hit, Hits
 from linkstore.plans import Stored
 
@@ -52,10 +53,11 @@ class Entries:
 
     Args:
         by_id: Pinned ones first, then those found by rank, then those required by id.
-        same: For each near-duplicate the entry that stands for it.
+        same: For each entry that says the same as another, the one that stands for it.
         overlaps: For each document that begins with the end of another, that other.
-        requires: For each entry all that must be taken with it, near-duplicates replaced.
+        requires: For each entry all that must be taken with it, by what stands for it.
         refused: Entries that cannot be taken, with the reason.
+        unreadable: Entries with a field on their strength that cannot be read, with what is wrong.
     """
 
     by_id: Mapping[str, Entry]
@@ -63,16 +65,17 @@ class Entries:
     overlaps: Mapping[str, str] = field(default_factory=dict)
     requires: Mapping[str, frozenset[str]] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+    unreadable: Mapping[str, str] = field(default_factory=dict)
 
     def repeats_of(self, name: str) -> tuple[str, ...]:
-        """The near-duplicates that an entry stands for."""
+        """The entries that say the same, which an entry stands for."""
         return tuple(other for other, kept in self.same.items() if kept == name)
 
 
 def entries_of(
     settings: Settings, hits: Hits, pinned: Sequence[Stored], around: Surroundings, now: datetime
 ) -> Entries:
-    """Value and count all candidates, merge near-duplicates, and close requirements.
+    """Value and count all candidates, merge those that say the same, and close requirements.
 
     Args:
         settings: Of the compiler.
@@ -84,7 +87,7 @@ def entries_of(
     listed = list(_listed(hits, pinned, around))
     costs = settings.counter.count([settings.head_of(one) + one.page_content for one, _, _ in listed])
     separator = settings.separator_cost
-    strengths = _strengths(settings, [document for document, _, _ in listed], around, now)
+    strengths, unreadable = _strengths(settings, [document for document, _, _ in listed], around, now)
     values = _values(settings, hits, [document for document, _, _ in listed], costs, strengths)
     by_id = {
         str(document.id): Entry(
@@ -100,7 +103,14 @@ def entries_of(
     }
     same, overlaps = _alike(by_id)
     requires, refused = _closed(by_id, same, around)
-    return Entries(by_id=by_id, same=same, overlaps=overlaps, requires=requires, refused=refused)
+    return Entries(
+        by_id=by_id,
+        same=same,
+        overlaps=overlaps,
+        requires=requires,
+        refused=refused,
+        unreadable=unreadable,
+    )
 
 
 def _listed(
@@ -125,14 +135,23 @@ def _as_document(stored: Stored) -> Document:
 
 def _strengths(
     settings: Settings, documents: Sequence[Document], around: Surroundings, now: datetime
-) -> list[float]:
+) -> tuple[list[float], dict[str, str]]:
+    """How strong each document is; 1 where its fields cannot be read, with what is wrong with them."""
     centrality = around.links.centrality()
-    return [
-        settings.decay.strength_of(
-            str(one.id), one.metadata, now, centrality.get(str(one.id), 0.0), settings.last_access
-        )
-        for one in documents
-    ]
+    strengths: list[float] = []
+    unreadable: dict[str, str] = {}
+    for one in documents:
+        name = str(one.id)
+        try:
+            strengths.append(
+                settings.decay.strength_of(
+                    name, one.metadata, now, centrality.get(name, 0.0), settings.last_access
+                )
+            )
+        except StrategyError as error:
+            strengths.append(1.0)
+            unreadable[name] = f"{error}; it does not fade"
+    return strengths, unreadable
 
 
 def _values(
@@ -162,7 +181,7 @@ def _values(
 
 
 def _alike(by_id: Mapping[str, Entry]) -> tuple[dict[str, str], dict[str, str]]:
-    """Near-duplicates and overlaps; what is pinned is never left out for another."""
+    """What says the same, and overlaps; what is pinned is never left out for another."""
     names = list(by_id)
     found = likeness([entry.document.page_content for entry in by_id.values()])
     same = {

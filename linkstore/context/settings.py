@@ -29,6 +29,8 @@ MOST_STARTS: Final = 128
 REQUIRES: Final = frozenset({"requires"})
 PINNED: Final[Filter] = {MEMORY_KEY: "procedural"}
 Header = Callable[[Document], str]
+Frame = Callable[[str], str]
+"""Gives what is sent of a context's text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,7 @@ class Settings:
     separator: str = "\n\n"
     header: Header | None = None
     last_access: LastAccess | None = None
+    frame: Frame = str
 
     def __post_init__(self) -> None:
         self._check_types()

@@ -61,18 +61,12 @@ def within_budget(
         )
     if knowledge is None or not pool:
         return least
-    left = budget - cost(least)
-    while left > 0:
-        compiler = ContextCompiler(knowledge, budget=left, strategy=Given(found=pool, k=len(pool)))
-        compiled: Compiled = yield Twin(compiler.compile, compiler.acompile, (recall.resolved,))
-        within = {item.document.id for item in compiled.items}
-        chunks = tuple(hit for hit in pool if hit.document.id in within)
-        found = replace(least, chunks=chunks, compiled=compiled)
-        excess = cost(found) - budget
-        if excess <= 0:
-            return found
-        left -= excess  # the heading, and where texts are joined
-    return least
+    compiler = ContextCompiler(knowledge, budget=budget, strategy=Given(found=pool, k=len(pool)))
+    whole = compiler.framed_by(least.prompt_with)
+    compiled: Compiled = yield Twin(whole.compile, whole.acompile, (recall.resolved,))
+    within = {item.document.id for item in compiled.items}
+    chunks = tuple(hit for hit in pool if hit.document.id in within)
+    return replace(least, chunks=chunks, compiled=compiled)
 
 
 def _shorter(recall: Recall) -> Iterator[Recall]:

@@ -17,7 +17,7 @@ from pydantic_core import to_json
 
 from linkstore.arguments import given, require_at_least
 from linkstore.context import counter_of
-from linkstore.errors import MissingExtraError
+from linkstore.errors import BudgetError, MissingExtraError
 from linkstore.memory.recalled import Recall, prompt_of
 from linkstore.memory.turns import Turn, writing_of
 
@@ -71,13 +71,14 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         session: The conversation; a function of LangGraph's runtime where one agent serves several.
         k: How many turns and how many chunks to recall at most.
         everywhere: Whether turns of other sessions of the same user and agent are recalled as well.
-        budget: The most tokens that the message, what is recalled for it and the introduction may have;
-            None, no budget. A run with a longer message raises BudgetError.
+        budget: The most tokens that the message and what is added for it may have, with the introduction and
+            frames; None, no budget. A run with a longer message raises BudgetError.
         introduction: Stands above what is recalled.
 
     Raises:
         DocumentError: If the session cannot be one.
         StrategyError: If ``k`` or ``budget`` is not an integer of at least 1.
+        BudgetError: If the budget is too small for the introduction.
     """
 
     state_schema = MemoryState
@@ -102,6 +103,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self.everywhere = everywhere
         self.budget = budget
         self.introduction = introduction
+        self._room = None if budget is None else _room_below(introduction, budget)
         self._recalls = _Recalls()
 
     def before_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -188,10 +190,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         return recall
 
     def _options(self, exchange: Exchange) -> dict[str, Any]:
-        budget = self.budget
-        if budget is not None:
-            budget = max(1, budget - counter_of(None).count([f"{self.introduction}\n\n"])[0])
-        return {"k": self.k, "everywhere": self.everywhere, "budget": budget, "key": exchange.key}
+        return {"k": self.k, "everywhere": self.everywhere, "budget": self._room, "key": exchange.key}
 
     def _store(self, session: SessionKey, exchange: Exchange) -> None:
         if exchange.query or exchange.response:
@@ -214,6 +213,21 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             return request
         added = f"{self.introduction}\n\n{text}" if self.introduction else text
         return request.override(system_message=extended(request.system_message, added))
+
+
+def _room_below(introduction: str, budget: int) -> int:
+    """How many tokens of a budget an introduction leaves.
+
+    Raises:
+        BudgetError: If there are none.
+    """
+    alone = counter_of(None).count([f"{introduction}\n\n"])[0] if introduction else 0
+    if alone >= budget:
+        raise BudgetError(
+            f"what stands above a recall needs {alone} tokens, and the budget is {budget}; raise the budget,"
+            " or give a shorter introduction"
+        )
+    return budget - alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,7 +326,7 @@ def recalled_text(recall: Recall, messages: Sequence[AnyMessage]) -> str:
 
     told = replace(recall, recent=unheard(recall.recent), turns=unheard(recall.turns))
     conversation = told.conversation if told.recent or told.turns or told.summaries else ""
-    return prompt_of([("Conversation so far", conversation), ("Retrieved knowledge", told.knowledge)])
+    return prompt_of([("conversation", conversation), ("knowledge", told.knowledge)])
 
 
 class _Recalls:

@@ -9,6 +9,7 @@ from typing import Final
 from langchain_core.documents import Document
 
 from linkstore.context import Compiled
+from linkstore.context.framing import framed
 from linkstore.hits import Hit
 from linkstore.memory.turns import Summary, Turn
 
@@ -77,19 +78,23 @@ class Recall:
 
     @property
     def prompt(self) -> str:
-        """All parts under headings, those that are empty left out."""
+        """All parts, each in a frame that no text can end; those that are empty left out."""
+        return self.prompt_with(self.knowledge)
+
+    def prompt_with(self, knowledge: str) -> str:
+        """The prompt with this as the part on what was retrieved."""
         return prompt_of(
             [
-                ("Conversation so far", self.conversation),
-                ("Retrieved knowledge", self.knowledge),
-                ("Question", self.query),
+                ("conversation", self.conversation),
+                ("knowledge", knowledge),
+                ("question", self.query),
             ]
         )
 
 
 def prompt_of(parts: Sequence[tuple[str, str]]) -> str:
-    """Parts of a prompt under their headings, those that are empty left out."""
-    return "\n\n".join(f"## {heading}\n{text}" for heading, text in parts if text)
+    """Parts of a prompt, each in a frame that no text can end; those that are empty left out."""
+    return framed(parts)
 
 
 def shown_turn(turn: Turn) -> str:

@@ -92,5 +92,5 @@ def _shown(recall: Recall) -> tuple[str, Recall]:
     """The text of a recall for the model, and the recall itself as the artifact."""
     if recall.reason is not None and not (recall.recent or recall.summaries):
         return NOTHING, recall
-    parts = [("Conversation so far", recall.conversation), ("Retrieved knowledge", recall.knowledge)]
+    parts = [("conversation", recall.conversation), ("knowledge", recall.knowledge)]
     return prompt_of(parts) or NOTHING, recall

@@ -10,15 +10,18 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Thread
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
-import anyio
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 
 from linkstore.server.guard import PATH, Guard, HttpLimits, allowed_hosts
+from linkstore.server.lines import Lines
 from linkstore.store.opening import closed_on_failure
+
+if TYPE_CHECKING:
+    import anyio
 
 _LOG = logging.getLogger(__name__)
 
@@ -45,7 +48,9 @@ async def _stdio(server: Server[Any]) -> None:
 
 
 async def _served(server: Server[Any], lines: TextIO) -> None:
-    async with stdio_server(stdin=anyio.wrap_file(lines)) as (read, write):
+    heard = Lines(lines)
+    async with stdio_server(stdin=cast("anyio.AsyncFile[str]", heard)) as (read, write):
+        heard.answer_to(write)
         await server.run(read, write, server.create_initialization_options())
 
 

@@ -8,17 +8,21 @@ from typing import Final
 from langchain_core.documents import Document
 
 from linkstore.arguments import quoted
-from linkstore.backends.base import PageEntry
+from linkstore.backends.base import Manifest, PageEntry
+from linkstore.context.framing import framed
 from linkstore.display import printable
 from linkstore.errors import DocumentError, StrategyError
+from linkstore.filters import parse_filter
 from linkstore.hits import page_of
 from linkstore.ids import is_storable
 from linkstore.neighbours import Neighbour, Neighbours, neighbours
-from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
+from linkstore.plans import Candidates, Documents, Find, Nearest, Operation, Plan, Stored
 from linkstore.requests import Engine
+from linkstore.text import is_unicode
 from linkstore.tools.answers import Answer, cited, identified
 from linkstore.tools.limits import ToolLimits
 from linkstore.tools.view import View
+from linkstore.vectors import Floats, some_vector
 
 NEXT: Final = frozenset({"next", "next_turn"})
 PREVIOUS: Final = frozenset({"previous"})
@@ -32,7 +36,7 @@ def read(view: View, id: str, offset: int, limits: ToolLimits) -> Operation[Answ
 
     Args:
         view: Of the store.
-        id: The document.
+        id: The document; also in the brackets that answers have, or its URL.
         offset: How many characters of its text to leave out.
         limits: Of the tools.
 
@@ -40,10 +44,7 @@ def read(view: View, id: str, offset: int, limits: ToolLimits) -> Operation[Answ
         DocumentError: If there is no such document.
         StrategyError: If the offset lies outside of the text.
     """
-    found = yield from documents_of(view, [id])
-    if id not in found:
-        raise unknown_document(id)
-    document = found[id]
+    document = yield from document_named(view, id)
     text = document.page_content
     last = max(0, len(text) - 1)
     if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= last:
@@ -51,7 +52,7 @@ def read(view: View, id: str, offset: int, limits: ToolLimits) -> Operation[Answ
     previous, following = yield from _around(view, document)
     part = text[offset : offset + limits.text]
     end = offset + len(part)
-    lines = [cited(document), "", part, ""]
+    lines = [cited(document), framed([("text", part)])]
     if end < len(text):
         lines.append(f"{len(text) - end:,} more characters; read on with offset={end}.")
     lines += [f"Previous: [{printable(previous)}]"] if previous else []
@@ -65,14 +66,33 @@ def read(view: View, id: str, offset: int, limits: ToolLimits) -> Operation[Answ
         "previous": previous,
         "next": following,
     }
-    return Answer(text="\n".join(lines).rstrip("\n"), data=data)
+    return Answer(text="\n".join(lines), data=data)
+
+
+def document_named(view: View, name: str) -> Operation[Document]:
+    """A document by its id; else by its id in brackets, or by its URL.
+
+    Raises:
+        DocumentError: If there is no such document.
+    """
+    bare = name.strip().strip("[]<>").strip()
+    known = yield from documents_of(view, [name, bare])
+    found = known.get(name) or known.get(bare)
+    if found is None and bare and is_unicode(bare):
+        manifest: Manifest = yield Engine(view.backend.manifest())
+        if manifest.dimension is not None:
+            plan = _at_url(bare, some_vector(manifest.dimension))
+            found = next(map(_as_document, (yield from view.answer(plan))), None)
+    if found is None:
+        raise unknown_document(name)
+    return found
 
 
 def documents_of(view: View, ids: Sequence[str]) -> Operation[dict[str, Document]]:
     """Documents by id; without those that are not there."""
     known = tuple(filter(is_storable, ids))
     stored = yield from view.answer(_stored(known))
-    return {one.id: Document(id=one.id, page_content=one.text, metadata=one.metadata) for one in stored}
+    return {one.id: _as_document(one) for one in stored}
 
 
 def unknown_document(id: str) -> DocumentError:
@@ -80,6 +100,16 @@ def unknown_document(id: str) -> DocumentError:
     return DocumentError(
         f"no document has the id {id[:200]!r}; take ids from the brackets in the answers of search and follow"
     )
+
+
+def _as_document(stored: Stored) -> Document:
+    return Document(id=stored.id, page_content=stored.text, metadata=stored.metadata)
+
+
+def _at_url(url: str, vector: Floats) -> Plan[list[Stored]]:
+    """One of the documents with a URL, which the vector ranks in no way."""
+    found: Candidates = yield Nearest(vector=vector, k=1, filter=parse_filter({"url": url}))
+    return (yield Documents(refs=found.refs))  # type: ignore[no-any-return]
 
 
 def _stored(ids: tuple[str, ...]) -> Plan[list[Stored]]:

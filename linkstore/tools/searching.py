@@ -1,8 +1,8 @@
-"""The tool ``search``: the default search, and the document where most chains of links meet."""
+"""The tool ``search``: the default search, and the document where chains of different relations meet."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
@@ -17,6 +17,9 @@ from linkstore.strategies import AllPaths, PageRank, Strategy
 from linkstore.text import is_unicode
 from linkstore.tools.answers import Answer, Result, nothing, shown
 from linkstore.tools.limits import ToolLimits
+from linkstore.tools.meeting import is_named, meeting
+from linkstore.tools.reading import documents_of
+from linkstore.tools.view import View
 
 POOL: Final = 50
 """How many documents chains are looked for."""
@@ -38,14 +41,15 @@ class Search:
     strategy: Strategy
 
 
-def search(question: str, hops: int, limits: ToolLimits, ceiling: int) -> Operation[Answer]:
+def search(view: View, question: str, hops: int, limits: ToolLimits, ceiling: int) -> Operation[Answer]:
     """Search the store for a question.
 
     The results are those of the default strategy. If more than one link may be followed, the document where
-    most independent chains meet stands before them: no other search finds it reliably. With none, they are
-    the best by meaning and words.
+    chains of different relations meet stands before them, if there is one: no other search finds it reliably.
+    With none, they are the best by meaning and words.
 
     Args:
+        view: Of the store.
         question: In words.
         hops: How many links in a row to follow.
         limits: Of the tools.
@@ -61,10 +65,14 @@ def search(question: str, hops: int, limits: ToolLimits, ceiling: int) -> Operat
     else:
         start = limits.results
         hits = yield Search(question, AllPaths(k=start, start_k=start, depth=0, min_similarity=floor))
-    linked: Hits | None = None
+    linked: list[Hit] = []
     if hops > 1:
         strategy = AllPaths(k=POOL, depth=hops, beam=BEAM, max_nodes=NODES, min_similarity=floor)
-        linked = yield Search(question, strategy)
+        paths: Hits = yield Search(question, strategy)
+        starts = sorted({chain.start for hit in paths for chain in hit.chains})
+        known = yield from documents_of(view, starts)
+        named = {id for id, document in known.items() if is_named(document, question)}
+        linked = [replace(hit, chains=meeting(hit.chains, named)) for hit in paths]
     found = _joined(hits, linked, limits.results)
     if not found:
         return nothing(hits.reason or "no document matches", _remedies(hits))
@@ -88,20 +96,20 @@ def _check(question: str, hops: int, ceiling: int) -> None:
         )
 
 
-def _joined(hits: Hits, linked: Hits | None, most: int) -> list[Hit]:
-    """The document where most chains meet, then the others, each with the chains that lead to it."""
-    chains = {hit.document.id: hit.chains for hit in linked or ()}
+def _joined(hits: Hits, linked: Sequence[Hit], most: int) -> list[Hit]:
+    """The best document where chains meet, then the others, each with the chains that lead to it."""
+    chains = {hit.document.id: hit.chains for hit in linked}
     ordered = {hit.document.id: hit for hit in [*islice(_meeting(linked), 1), *hits]}
     found = islice(ordered.items(), most)
     return [replace(hit, chains=chains[id]) if chains.get(id) else hit for id, hit in found]
 
 
-def _meeting(linked: Hits | None) -> Iterator[Hit]:
+def _meeting(linked: Sequence[Hit]) -> Iterator[Hit]:
     """Those where independent chains meet, best first."""
-    return (hit for hit in linked or () if sum(chain.independent for chain in hit.chains) > 1)
+    return (hit for hit in linked if any(chain.independent for chain in hit.chains))
 
 
-def _shown(question: str, found: list[Hit], linked: Hits | None, limits: ToolLimits) -> Answer:
+def _shown(question: str, found: list[Hit], linked: Sequence[Hit], limits: ToolLimits) -> Answer:
     results = [
         Result(
             document=hit.document,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import (
     BaseModel,
@@ -35,6 +35,17 @@ _Kinds = Annotated[
     list[str] | None, BeforeValidator(lambda given: [given] if isinstance(given, str) else given)
 ]
 _MISTAKES = (DocumentError, LinkError, SchemaError, StrategyError)
+_WRONG: Final = {
+    "missing": "is missing",
+    "extra_forbidden": "is no argument of this tool",
+    "string_type": "must be a string",
+    "int_type": "must be an integer",
+    "int_parsing": "must be an integer",
+    "int_from_float": "must be an integer",
+    "dict_type": "must be an object",
+    "list_type": "must be a list",
+}
+"""What is wrong with an argument, by pydantic's name for it."""
 _STRICT = ConfigDict(extra="forbid")
 _Id = Annotated[str, Field(description="The id of a document, without its brackets.")]
 _Described = tuple[Callable[..., Operation[Answer]], str, dict[str, Any]]
@@ -106,7 +117,7 @@ def _described(toolbox: Toolbox, about: str) -> Iterator[_Described]:
         f"Read the text of a document, at most {toolbox.limits.text:,} characters at once. Also names the"
         " documents before and after it.",
         {
-            "id": (_Id, ...),
+            "id": (str, Field(description="The id of a document, or its URL.")),
             "offset": (int, Field(default=0, description="The character of the text to begin with.")),
         },
     )
@@ -165,7 +176,7 @@ def told(error: LinkStoreError) -> str | None:
 def told_of_arguments(error: ValidationError) -> str:
     """Arguments that do not fit, as a model is told of them."""
     wrong = (
-        f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}"
+        f"{'.'.join(map(str, one['loc'])) or 'arguments'} {_WRONG.get(one['type'], one['msg'])}"
         for one in error.errors(include_url=False, include_context=False, include_input=False)
     )
-    return f"Error: the arguments do not fit. {'; '.join(wrong)}. Call the tool again with other arguments."
+    return f"Error: the arguments do not fit: {'; '.join(wrong)}. Call the tool again with other arguments."

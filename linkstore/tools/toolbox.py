@@ -69,7 +69,7 @@ class Toolbox:
     def search(self, question: str, hops: int | None = None) -> Operation[Answer]:
         """See :func:`linkstore.tools.searching.search`; ``hops`` is ``usual_hops`` by default."""
         chosen = self.usual_hops if hops is None else hops
-        return searching.search(question, chosen, self.limits, self.ceiling)
+        return searching.search(self.view, question, chosen, self.limits, self.ceiling)
 
     def follow(
         self, id: str, kinds: Sequence[str] | None = None, direction: Walk = "forward"

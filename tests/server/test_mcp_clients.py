@@ -19,6 +19,7 @@ from mcp_serving import COMMAND, QUESTION, TOKEN, serving
 from stores import embedding
 
 from linkstore import LinkStore
+from linkstore.server.lines import error_of
 from linkstore.server.protocol import PROMPT, StoreServer
 from linkstore.server.resources import SCANNED, address_of
 from linkstore.tools import ToolLimits, graph_tools
@@ -89,8 +90,8 @@ async def test_a_client_over_either_transport_gets_what_agents_get(connected, fo
         assert found.structured_content == expected.artifact
         for arguments, says in (
             ({"question": "x", "hops": 9}, "the ceiling of 3"),
-            ({"query": "x"}, "question: Field required"),
-            ({"question": "x", "hops": "many"}, "hops: Input should be a valid integer"),
+            ({"query": "x"}, "question is missing"),
+            ({"question": "x", "hops": "many"}, "hops must be an integer"),
         ):
             failed = await client.call_tool("search", arguments)
             assert failed.is_error
@@ -257,6 +258,31 @@ def test_stdout_has_nothing_but_the_protocol(folder):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
+@pytest.mark.parametrize(
+    ("line", "code", "id"),
+    [
+        ("{not json", -32700, None),
+        ("[" * 100_000, -32700, None),
+        ("[]", -32600, None),
+        ('{"jsonrpc":"2.0","id":7,"method":"x","params":{"q":"half \\ud83d"}}', -32600, 7),
+        ('{"jsonrpc":"1.0","id":"a","method":"x"}', -32600, "a"),
+        ('{"jsonrpc":"2.0","id":"\\ud800","method":"\\ud800"}', -32600, None),
+        ('{"jsonrpc":"2.0","id":true,"method":5}', -32600, None),
+    ],
+    ids=range(7),
+)
+def test_a_line_that_is_no_message_gets_its_error(line, code, id):
+    error = error_of(line)
+    assert error is not None
+    given = json.loads(error.model_dump_json(by_alias=True, exclude_unset=True))
+    assert (given["id"], given["error"]["code"]) == (id, code)
+
+
+def test_messages_and_blank_lines_are_no_errors():
+    for line in ("", " \n", '{"jsonrpc":"2.0","id":2,"method":"ping"}'):
+        assert error_of(line) is None
+
+
 def test_an_interrupt_ends_a_server_whose_client_waits(folder):
     process = subprocess.Popen(
         [*COMMAND, "--store", str(folder)],
