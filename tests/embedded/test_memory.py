@@ -29,7 +29,7 @@ PROGRAM = """
     index, path = LiveIndex(), Path(sys.argv[1])
     index.start(8)
     index.extend(np.arange(300), lambda keys: rows[keys], 300, 1)
-    digest = index.save(path, lambda keys: rows[keys])
+    digest = index.save(path)
     block = np.ones(31 << 20, np.uint8)
     del block
     blocks = [np.ones(30 << 20, np.uint8) for _ in range(2)]
