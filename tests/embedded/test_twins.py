@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from stores import SNAPSHOTS, nearest, put
 
+from linkstore.backends.base import Manifest
 from linkstore.backends.embedded import EmbeddedBackend, backend
 from linkstore.backends.embedded.ann import LiveIndex
 from linkstore.vectors import similarities, unit_vectors
@@ -38,6 +39,7 @@ def test_what_is_beside_many_equal_vectors_is_found(tmp_path, share) -> None:
 def test_a_store_can_be_closed_in_the_middle_of_its_own_write(tmp_path, monkeypatch) -> None:
     """As a signal handler does; it used to wait for the end of the write that it interrupted."""
     store = EmbeddedBackend(tmp_path / "kb", settings=SNAPSHOTS)
+    store.run(store.claim(Manifest(embedding="e", dimension=16)))
     put(store, 0, 10)
     apply = backend.ChangeWriter.apply
 

@@ -38,7 +38,8 @@ BATCH: Final = 2048
 PARALLEL_FROM: Final = 256
 """Fewer documents than this are added by a single thread, which loses none: see ``islands``."""
 LEAST_RECALL: Final = 0.96
-"""An index that finds less than this of the ten nearest documents of a sample is not used. The contract promises
+"""An index that finds less than this of the ten nearest documents of a sample is not used. The
+contract promises
 0.98 (N-5); a sample of an index that just keeps this may come out so much lower, see :mod:`recall`."""
 _NODE_BYTES: Final = 1024
 _LEAST_BYTES: Final = 48 << 20

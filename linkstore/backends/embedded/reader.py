@@ -138,7 +138,8 @@ class EmbeddedReader(LexicalReader):
         """The similarity of documents to a vector.
 
         Without an index, a query compares the vector with every document anyway, and where an index proposes
-        many, comparing with all costs less than gathering these. The result is kept for the fetches that follow,
+        many, comparing with all costs less than gathering these. The result is kept for the fetches
+        that follow,
         so that they need not gather the same vectors again.
         """
         if not len(rows):  # the vectors of a store that never had a document have no dimension

@@ -1,7 +1,8 @@
 """How much of the ten nearest documents an approximate index finds, measured on a sample.
 
 A graph of neighbours may be blind for vectors that nobody has thought of: thousands that are nearly equal, or
-few dimensions. Whatever the reason, what is found shows it. So every index is measured when it is written, and
+few dimensions. Whatever the reason, what is found shows it. So every index is measured when it is
+written, and
 one that finds too little is not used: searches then compare with all documents.
 
 The questions are documents and what lies between two of them. A sample of the documents is compared with

@@ -31,7 +31,8 @@ from linkstore.vectors import Bools, Floats, Ints
 
 SETTING: Final = "snapshot"
 FORMAT: Final = 2
-"""The format of the three files. It changes with what they hold and what ``verify`` compares them with. Files of
+"""The format of the three files. It changes with what they hold and what ``verify`` compares them
+with. Files of
 another format are not damaged, but older, and are made anew when a store is opened."""
 GENERATION: Final = "generation"
 _LOG: Final = logging.getLogger("linkstore.index")
