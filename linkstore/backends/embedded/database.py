@@ -223,8 +223,8 @@ class Database:
                     return ends
                 if self._writes_here():
                     raise StoreBusyError(
-                        f"{self.path}: a write of this thread is under way, so another cannot wait for
-                        its end;"
+                        f"{self.path}: a write of this thread is under way, so another cannot wait for"
+                        " its end;"
                         " a signal handler may close the store, but not write to it"
                     )
                 if self._folding:
