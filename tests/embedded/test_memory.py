@@ -41,7 +41,7 @@ PROGRAM = """
     for work in (
         lambda: LiveIndex().load(path, digest, 300, 1),
         lambda: LiveIndex().start(8),
-        lambda: index.extend(np.arange(300, 400), lambda keys: rows[keys - 300], 400, 2),
+        lambda: index.extend(np.arange(300, 400), lambda keys: -rows[keys - 300], 400, 2),
     ):
         try:
             work()
