@@ -57,7 +57,8 @@ def own_pipes() -> tuple[BinaryIO, BinaryIO]:
     """The pipes from and to the parent process; called in the new process.
 
     Whatever else writes to standard output now writes to standard error. What was written there before, as by
-    a ``sitecustomize`` that prints, ends with :data:`BEGIN`.
+    a ``sitecustomize`` that prints, ends with :data:`BEGIN`. If the parent has ended meanwhile, so does this
+    process: there is nobody to work for, nor to tell.
     """
     nothing = os.open(os.devnull, os.O_RDWR)
     if nothing <= 2:  # the other process has no standard error; a pipe must not take its place
@@ -67,8 +68,10 @@ def own_pipes() -> tuple[BinaryIO, BinaryIO]:
     os.close(nothing)
     os.dup2(2, 1)
     sys.stdout.flush()
-    taken.write(BEGIN)
-    taken.flush()
+    try:
+        os.write(taken.fileno(), BEGIN)
+    except BrokenPipeError:
+        os._exit(0)
     return given, taken
 
 

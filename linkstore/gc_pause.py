@@ -23,7 +23,7 @@ class _InForce(ABC):
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.tokens: set[_Token] = set()
 
     def begin(self, token: _Token) -> None:
@@ -40,7 +40,7 @@ class _InForce(ABC):
 
     def forked(self) -> None:
         """End the uses of other threads in a forked child, because these threads do not exist there."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         own = threading.get_ident()
         self.tokens = {token for token in self.tokens if token[0] == own}
         self.resume()

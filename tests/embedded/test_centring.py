@@ -7,7 +7,8 @@ import pytest
 from xxhash import xxh3_128
 
 from linkstore.backends.embedded.ann import PROPOSALS, LiveIndex, SavedIndex
-from linkstore.backends.embedded.centring import append_centre, centred, read_centre, tail_bytes
+from linkstore.backends.embedded.centring import centred
+from linkstore.backends.embedded.nodes import NO_TWINS, append_tail, read_tail
 from linkstore.vectors import unit_vectors
 
 
@@ -35,11 +36,13 @@ def test_one_vector_and_several_give_the_same() -> None:
 def test_the_mean_is_read_from_behind_the_index(tmp_path, dimension) -> None:
     path, centre = tmp_path / "x", np.linspace(-1, 1, dimension, dtype=np.float32)
     path.write_bytes(b"index")
-    assert read_centre(path, dimension) is None
-    append_centre(path, centre)
-    assert path.stat().st_size == len(b"index") + tail_bytes(dimension)
-    assert (read_centre(path, dimension) == centre).all()
-    assert read_centre(path, dimension + 10_000) is None
+    assert read_tail(path, dimension) is None
+    append_tail(path, centre, NO_TWINS)
+    found = read_tail(path, dimension)
+    assert found is not None
+    assert (found[0] == centre).all()
+    assert not len(found[1])
+    assert read_tail(path, dimension + 10_000) is None
 
 
 def test_a_loaded_index_subtracts_what_the_saved_one_did(tmp_path) -> None:
@@ -47,7 +50,7 @@ def test_a_loaded_index_subtracts_what_the_saved_one_did(tmp_path) -> None:
     live = LiveIndex()
     live.start(16)
     live.extend(np.arange(300), lambda keys: vectors[keys], 299, 1)
-    digest = live.save(tmp_path / "a", lambda keys: vectors[keys])
+    digest = live.save(tmp_path / "a")
     again = LiveIndex()
     again.load(tmp_path / "a", digest, 299, 1)
     again.extend(np.arange(300, 600), lambda keys: vectors[keys], 599, 2)
@@ -62,8 +65,8 @@ def test_an_index_without_its_mean_counts_as_missing(tmp_path) -> None:
     live = LiveIndex()
     live.start(16)
     live.extend(np.arange(20), lambda keys: np.eye(20, 16, dtype=np.float32)[keys], 19, 1)
-    live.save(tmp_path / "a", lambda keys: np.eye(20, 16, dtype=np.float32)[keys])
-    data = (tmp_path / "a").read_bytes()[: -tail_bytes(16)]
+    live.save(tmp_path / "a")
+    data = (tmp_path / "a").read_bytes()[:-8]
     (tmp_path / "a").write_bytes(data)
     assert SavedIndex.load(tmp_path / "a", xxh3_128(data).hexdigest(), 19, 1) is None
 
@@ -102,4 +105,4 @@ def test_an_index_of_equal_vectors_proposes_them() -> None:
     live.start(3)
     live.extend(np.arange(500), lambda keys: alike[keys], 499, 1)
     keys, covered = live.propose(alike[0], 50, 1)
-    assert (len(set(keys.tolist())), covered) == (50, 499)
+    assert (len(set(keys.tolist())), covered) == (500, 499)

@@ -45,7 +45,7 @@ def test_those_that_no_search_reaches_are_found_and_added_again(vectors, tmp_pat
     live = LiveIndex()
     live.start(DIMENSION)
     live._current = SavedIndex(index, COUNT, 0)
-    live.save(tmp_path / "after.usearch", lambda keys: vectors[keys])
+    live.save(tmp_path / "after.usearch")
     after = Index.restore(str(tmp_path / "after.usearch"))
     after.expansion_search = EXPANSION_SEARCH
     assert len(after) == COUNT

@@ -29,7 +29,7 @@ PROGRAM = """
     index, path = LiveIndex(), Path(sys.argv[1])
     index.start(8)
     index.extend(np.arange(300), lambda keys: rows[keys], 300, 1)
-    digest = index.save(path, lambda keys: rows[keys])
+    digest = index.save(path)
     block = np.ones(31 << 20, np.uint8)
     del block
     blocks = [np.ones(30 << 20, np.uint8) for _ in range(2)]
@@ -41,7 +41,7 @@ PROGRAM = """
     for work in (
         lambda: LiveIndex().load(path, digest, 300, 1),
         lambda: LiveIndex().start(8),
-        lambda: index.extend(np.arange(300, 400), lambda keys: rows[keys - 300], 400, 2),
+        lambda: index.extend(np.arange(300, 400), lambda keys: -rows[keys - 300], 400, 2),
     ):
         try:
             work()

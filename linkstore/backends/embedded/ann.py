@@ -1,8 +1,9 @@
-"""The approximate index: usearch's HNSW graph over document keys, in a file that can be deleted and rebuilt.
+"""The approximate index: usearch's HNSW graph over distinct codes, in a file that can be deleted and rebuilt.
 
 Method: Y. Malkov and D. Yashunin, "Efficient and robust approximate nearest neighbor search using
 hierarchical navigable small world graphs", TPAMI 2018. Its vectors are less their mean and int8, see
-:mod:`centring` and :mod:`quantizing`; its candidates are scored again exactly.
+:mod:`centring` and :mod:`quantizing`; documents of one code share a node, see :mod:`nodes`. Its candidates
+are scored again exactly.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 
-from linkstore.backends.embedded.centring import ASKED_SHARE, append_centre, centred, read_centre
+from linkstore.backends.embedded.centring import ASKED_SHARE, centred
 from linkstore.backends.embedded.files import matches, write_file
 from linkstore.backends.embedded.islands import lost_keys
+from linkstore.backends.embedded.nodes import NO_TWINS, CodeTable, Twins, append_tail, codes_of, read_tail
 from linkstore.backends.embedded.quantizing import Codes, quantized
 from linkstore.embeddings.cpp_runtime import share_cpp_runtime
 from linkstore.errors import BackendError
@@ -35,6 +37,10 @@ BATCH: Final = 2048
 """How many documents are added at a time; searches of the same index wait meanwhile."""
 PARALLEL_FROM: Final = 256
 """Fewer documents than this are added by a single thread, which loses none: see ``islands``."""
+LEAST_RECALL: Final = 0.96
+"""An index that finds less than this of the ten nearest documents of a sample is not used. The
+contract promises
+0.98 (N-5); a sample of an index that just keeps this may come out so much lower, see :mod:`recall`."""
 _NODE_BYTES: Final = 1024
 _LEAST_BYTES: Final = 48 << 20
 """How much usearch may allocate at once, for an index of any size: it allocates memory in large blocks."""
@@ -55,9 +61,10 @@ class AnnIndex(Protocol):
     def propose(self, vector: Floats, count: int, change: int) -> tuple[Ints, int] | None:
         """Candidates for the nearest documents up to some key.
 
-        Returns the keys of the ``count`` documents that are probably nearest, and the largest key that the
-        index covers. Returns None if the index is busy. Returns None too if the index is of a later change
-        than ``change``, because it may then lack documents that existed at ``change``.
+        Returns the keys of the documents that are probably nearest, those of ``count`` distinct codes, and
+        the largest key that the index covers. Returns None if the index is busy, or finds too little. Returns
+        None too if the index is of a later change than ``change``, because it may then lack documents that
+        existed at ``change``.
         """
         ...
 
@@ -71,24 +78,51 @@ class SavedIndex:
         covered: The largest document key that it covers.
         change: The change it is of; it lacks documents removed before.
         centre: What is subtracted from vectors; None while the index is empty.
+        twins: The documents without a node of their own.
+        table: The nodes by code, of an index that grows; None until the first addition.
+        recall: How much it found of the ten nearest documents of a sample.
     """
 
     index: Any
     covered: int
     change: int
     centre: Floats | None = None
+    twins: Twins = NO_TWINS
+    table: CodeTable | None = None
+    recall: float = 1.0
 
     @classmethod
-    def load(cls, path: Path, digest: str, covered: int, change: int) -> SavedIndex | None:
-        """Map a file; None if its hash is not ``digest``."""
-        loaded = _load(path, digest, view=True)
-        return None if loaded is None else cls(loaded[0], covered, change, loaded[1])
+    def load(
+        cls, path: Path, digest: str, covered: int, change: int, *, recall: float = 1.0, view: bool = True
+    ) -> SavedIndex | None:
+        """Map a file, or read it into memory to add to it; None if its hash is not ``digest``."""
+        loaded = _load(path, digest, view=view)
+        if loaded is None:
+            return None
+        index, centre, twins = loaded
+        return cls(index, covered, change, centre, twins, recall=recall)
+
+    def __len__(self) -> int:
+        return len(self.index) + len(self.twins)
 
     def propose(self, vector: Floats, count: int, change: int) -> tuple[Ints, int] | None:
         """See :class:`AnnIndex`; never busy."""
-        if self.change > change:
+        if self.change > change or self.recall < LEAST_RECALL:
             return None
-        return _search(self.index, self.codes(vector, ASKED_SHARE), count), self.covered
+        return self.near(vector, count), self.covered
+
+    def near(self, vector: Floats, count: int = PROPOSALS) -> Ints:
+        """The keys of the documents that are probably nearest, those of ``count`` distinct codes."""
+        return self.twins.with_theirs(_search(self.index, self.codes(vector, ASKED_SHARE), count))
+
+    def with_documents(self, keys: Ints, rows: Floats, threads: int) -> SavedIndex:
+        """The same with documents added, up to the last of their ascending keys."""
+        codes = self.codes(rows)
+        nodes, table = (self.table or CodeTable.of(self.index)).placed(self.index, keys, codes)
+        own = nodes == keys
+        _add(self.index, keys[own], codes[own], threads)
+        twins = self.twins.extended(nodes[~own], keys[~own])
+        return replace(self, covered=int(keys[-1]), twins=twins, table=table)
 
     def codes(self, vectors: Floats, share: float = 1.0) -> Codes:
         """Vectors as the index has them; ``share`` of the centre is subtracted."""
@@ -110,11 +144,11 @@ class LiveIndex:
         self._told = told
         self._current: SavedIndex | None = None
         self._searching: set[object] = set()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def __len__(self) -> int:
         current = self._current
-        return 0 if current is None else len(current.index)
+        return 0 if current is None else len(current)
 
     @property
     def covered(self) -> int:
@@ -124,7 +158,7 @@ class LiveIndex:
 
     def propose(self, vector: Floats, count: int, change: int) -> tuple[Ints, int] | None:
         """See :class:`AnnIndex`; busy while documents are added."""
-        return self.used(lambda index: index.propose(vector, count, change) if len(index.index) else None)
+        return self.used(lambda index: index.propose(vector, count, change) if len(index) else None)
 
     def used(self, use: Callable[[SavedIndex], T]) -> T | None:
         """The result of ``use(index)``; nothing is added to the index meanwhile. None without an index."""
@@ -147,11 +181,11 @@ class LiveIndex:
         index = Index(ndim=dimension, metric="ip", dtype="i8", expansion_search=EXPANSION_SEARCH)
         self._current = SavedIndex(index, 0, 0)
 
-    def load(self, path: Path, digest: str, covered: int, change: int) -> None:
+    def load(self, path: Path, digest: str, covered: int, change: int, recall: float = 1.0) -> None:
         """Begin with the index in a file; does nothing if the file's hash is not ``digest``."""
-        loaded = _load(path, digest, view=False)
+        loaded = SavedIndex.load(path, digest, covered, change, recall=recall, view=False)
         if loaded is not None:
-            self._current = SavedIndex(loaded[0], covered, change, loaded[1])
+            self._current = loaded
 
     def drop(self) -> None:
         """Discard the index."""
@@ -173,33 +207,33 @@ class LiveIndex:
             taken = self._take_away()
             if sample is not None:
                 taken, sample = replace(taken, centre=sample.mean(axis=0)), None
-            _add(taken, batch, rows, threads=0 if len(batch) >= PARALLEL_FROM else 1)
-            self._current = replace(taken, covered=int(batch[-1]), change=change)
+            grown = taken.with_documents(batch, rows, threads=0 if len(batch) >= PARALLEL_FROM else 1)
+            self._current = replace(grown, change=change)
             if self._told is not None:
                 self._told(self.covered)
         if self._current is not None:
             self._current = replace(self._current, covered=covered, change=change)
 
-    def save(self, path: Path, vectors: Callable[[Ints], Floats]) -> str:
-        """Write the index to a temporary file and rename it; returns its hash.
+    def judge(self, recall: float) -> None:
+        """Note how much it found of the ten nearest documents of a sample."""
+        if self._current is not None:
+            self._current = replace(self._current, recall=recall)
 
-        Args:
-            path: The final path.
-            vectors: Looks up vectors by key, to add lost documents again.
-        """
+    def save(self, path: Path) -> str:
+        """Write the index to a temporary file and rename it; returns its hash."""
 
         def write(temporary: Path) -> None:
             self._write(temporary)
             lost = lost_keys(temporary)
             if len(lost):
-                rows = vectors(lost)
                 taken = self._take_away()
+                codes = codes_of(taken.index, lost)
                 taken.index.remove(lost)
-                _add(taken, lost, rows, threads=1)
+                _add(taken.index, lost, codes, threads=1)
                 self._current = taken
                 self._write(temporary)
             if self._current is not None and self._current.centre is not None:
-                append_centre(temporary, self._current.centre)
+                append_tail(temporary, self._current.centre, self._current.twins)
 
         return write_file(path, write)
 
@@ -220,11 +254,12 @@ class LiveIndex:
             raise OSError(f"{path}: {error}") from error
 
 
-def _add(into: SavedIndex, keys: Ints, rows: Floats, threads: int) -> None:
-    index = into.index
-    _spare(2 * index.memory_usage + len(rows) * (rows.shape[1] + _NODE_BYTES))
+def _add(index: Any, keys: Ints, codes: Codes, threads: int) -> None:
+    if not len(keys):
+        return
+    _spare(2 * index.memory_usage + len(codes) * (codes.shape[1] + _NODE_BYTES))
     try:
-        index.add(keys, into.codes(rows), threads=threads)
+        index.add(keys, codes, threads=threads)
     except RuntimeError as error:  # usearch raises no other
         _raise_if_interrupted(error)
         raise MemoryError(f"usearch: {error}") from error  # keys are new, so the cause is a lack of memory
@@ -241,8 +276,8 @@ def _spare(size: int) -> None:
         raise MemoryError(f"an index needs {size + _LEAST_BYTES:,} bytes of memory: {error}") from error
 
 
-def _load(path: Path, digest: str, *, view: bool) -> tuple[Any, Floats] | None:
-    """The index in a file and its centre."""
+def _load(path: Path, digest: str, *, view: bool) -> tuple[Any, Floats, Twins] | None:
+    """The index in a file, its centre and its twins."""
     if not matches(path, digest):
         return None
     try:
@@ -255,7 +290,7 @@ def _load(path: Path, digest: str, *, view: bool) -> tuple[Any, Floats] | None:
         return None  # another process has taken two more snapshots since
 
 
-def _restored(path: Path, *, view: bool) -> tuple[Any, Floats] | None:
+def _restored(path: Path, *, view: bool) -> tuple[Any, Floats, Twins] | None:
     from usearch.compiled import ScalarKind
     from usearch.index import Index
 
@@ -263,11 +298,11 @@ def _restored(path: Path, *, view: bool) -> tuple[Any, Floats] | None:
     index: Any = Index.restore(str(path), view=view)
     if index is None or index.dtype != ScalarKind.I8:  # with other scalars, it would give wrong answers
         return None
-    centre = read_centre(path, index.ndim)
-    if centre is None:
+    tail = read_tail(path, index.ndim)
+    if tail is None:
         return None
     index.expansion_search = EXPANSION_SEARCH
-    return index, centre
+    return index, *tail
 
 
 def _search(index: Any, codes: Codes, count: int) -> Ints:

@@ -194,7 +194,8 @@ class EmbeddedBackend(Backend):
             lambda connection: collection_paused(lambda: work(connection))
         )
         self._groups.learn(writer.epoch, writer.learned)
-        self._upkeep.after_write(settings)
+        if not self._closed:  # a signal handler may have closed the store meanwhile; the change is committed
+            self._upkeep.after_write(settings)
         return written
 
     @immediate
@@ -339,11 +340,15 @@ class EmbeddedBackend(Backend):
         return _reopened, (type(self), self.folder, self._settings)
 
     def close(self) -> None:
-        """Take a snapshot if much has changed since the last one, and release everything."""
+        """Take a snapshot if much has changed since the last one, and release everything.
+
+        In a signal handler that interrupted this store's own work no snapshot is taken, because the rest of
+        that work would be missing from it; the work goes on, and what it holds is released at its end.
+        """
         if self._closed:
             return
         try:
-            if self._opened.is_ours and not self._temporary:
+            if self._opened.is_ours and not self._temporary and not self._database.interrupted:
                 self._upkeep.at_close()
         finally:
             self._closed = True

@@ -65,8 +65,8 @@ class Database:
         self._durable = durable
         self._indexes = indexes
         self._idle: list[apsw.Connection] = []
-        self._lock = threading.Lock()
-        self._turn: set[object] = set()
+        self._lock = threading.RLock()  # a signal handler may close the store while its thread holds it
+        self._turn: dict[object, int] = {}
         self._folding = False
         self._writer: apsw.Connection | None = None
         self._log = WriteAheadLog(place)
@@ -158,9 +158,11 @@ class Database:
                     writer.execute("ROLLBACK")
             finally:
                 try:
-                    self._turn.discard(turn)
+                    self._turn.pop(turn, None)
                 finally:
                     FORKS.under_way.pop(turn, None)
+                    if self._closed:
+                        self._close_writer()
 
     @contextlib.contextmanager
     def _use(self) -> Iterator[None]:
@@ -192,7 +194,9 @@ class Database:
                 writer.set_busy_handler(patience())
                 writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         finally:
-            self._turn.discard(turn)
+            self._turn.pop(turn, None)
+            if self._closed:
+                self._close_writer()
 
     def _check_writable(self) -> None:
         self._check_open()
@@ -208,12 +212,21 @@ class Database:
         Returns:
             When to stop waiting for other processes: later than ``ends`` if the log was folded in meanwhile.
             That takes as long as the disk needs, and the writer would otherwise do it itself.
+
+        Raises:
+            StoreBusyError: If ``ends`` passes, or at once if it is this thread that writes.
         """
         while True:
             with self._lock:
                 if not self._turn:
-                    self._turn.add(turn)
+                    self._turn[turn] = threading.get_ident()
                     return ends
+                if self._writes_here():
+                    raise StoreBusyError(
+                        f"{self.path}: a write of this thread is under way, so another cannot wait for"
+                        " its end;"
+                        " a signal handler may close the store, but not write to it"
+                    )
                 if self._folding:
                     ends = max(ends, time.monotonic() + BUSY_SECONDS)
             if time.monotonic() > ends:
@@ -221,7 +234,10 @@ class Database:
             time.sleep(0.001)
 
     def close(self) -> None:
-        """Close all connections; the last process to close the store checkpoints the write-ahead log."""
+        """Close all connections; the last process to close the store checkpoints the write-ahead log.
+
+        A write of this thread that a signal handler interrupted closes the writer's connection at its end.
+        """
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -240,14 +256,19 @@ class Database:
         self._idle, self._writer, self.left_to_parent = [], None, True
 
     def _close_writer(self) -> None:
+        """Close the writer's connection, or leave that to the write of this thread which was interrupted."""
         turn = object()
         try:
-            self._wait_for_turn(turn, math.inf)
-            if self._writer is not None:
-                self._close_connection(self._writer)
-                self._writer = None
+            if not self._writes_here():
+                self._wait_for_turn(turn, math.inf)
+                writer, self._writer = self._writer, None
+                if writer is not None:
+                    self._close_connection(writer)
         finally:
-            self._turn.discard(turn)
+            self._turn.pop(turn, None)
+
+    def _writes_here(self) -> bool:
+        return threading.get_ident() in tuple(self._turn.values())
 
     def _open(self) -> None:
         """Open the first connection; creates or migrates the database if necessary."""
@@ -299,9 +320,8 @@ class Database:
     def _checkout(self) -> apsw.Connection:
         self._check_open()
         self._drop_stale()
-        with self._lock:
-            if self._idle:
-                return self._idle.pop()
+        with contextlib.suppress(IndexError):
+            return self._idle.pop()
         with self._translated("open"):
             self.place.check()
             return self._connect()
@@ -309,6 +329,11 @@ class Database:
     def _check_open(self) -> None:
         if self._closed:
             raise self._closed_error()
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether this thread is in the middle of a use, as in a signal handler that interrupted one."""
+        return (threading.get_ident(), self) in tuple(FORKS.under_way.values())
 
     def _open_writer(self) -> apsw.Connection:
         """The writer's connection, for the thread whose turn it is."""
@@ -361,7 +386,7 @@ class Database:
             yield self._open_writer()
         finally:
             self._folding = False
-            self._turn.discard(turn)
+            self._turn.pop(turn, None)
             FORKS.under_way.pop(turn, None)
 
     def _announce(self) -> None:

@@ -9,11 +9,13 @@ import numpy as np
 
 from linkstore.backends.base import Finding
 from linkstore.backends.embedded.advancing import advanced
-from linkstore.backends.embedded.ann import LiveIndex, SavedIndex
+from linkstore.backends.embedded.ann import LEAST_RECALL, LiveIndex, SavedIndex
 from linkstore.backends.embedded.columns import Array
 from linkstore.backends.embedded.loading import load_documents, load_groups, load_links
 from linkstore.backends.embedded.mirror import Mirror, Stamp
+from linkstore.backends.embedded.nodes import codes_of
 from linkstore.backends.embedded.reader import View
+from linkstore.backends.embedded.recall import recall_at_ten
 from linkstore.backends.embedded.recorded import settings_of
 from linkstore.backends.embedded.sharing import FLOOR
 from linkstore.backends.embedded.snapshot import Snapshot, SnapshotFiles
@@ -132,7 +134,7 @@ def _in_index(view: View, index: SavedIndex, place: str) -> Iterator[Finding]:
     mirror, stamp = view.mirror, view.stamp
     if index.change > stamp.change:
         return  # it may lack documents that were removed after this view's state
-    keys = np.sort(np.asarray(index.index.keys, dtype=np.int64))
+    keys = np.sort(np.concatenate((np.asarray(index.index.keys, dtype=np.int64), index.twins.keys)))
     rows = mirror.all_visible(stamp)
     rows = rows[: np.searchsorted(mirror.keys.take(rows), index.covered, "right")]
     wanted = mirror.keys.take(rows)
@@ -141,11 +143,16 @@ def _in_index(view: View, index: SavedIndex, place: str) -> Iterator[Finding]:
         part = np.arange(start, min(start + _CHUNK, len(wanted)))
         part = part[~wrong[part]]
         if len(part):
-            held = np.asarray(index.index.get(wanted[part], np.int8)).reshape(len(part), -1)
+            held = codes_of(index.index, index.twins.nodes_of(wanted[part]))
             wrong[part] = (held != index.codes(mirror.vectors.take(rows[part]))).any(axis=1)
     yield from _finding(f"documents that the index {place} lacks or differs in", mirror.ids.take(rows[wrong]))
     if len(keys) != len(np.unique(keys)) or (len(keys) and keys[-1] > index.covered):
         yield Finding(problem=f"entries of the index {place} without documents", count=1)
+    if not wrong.any() and index.recall >= LEAST_RECALL:  # of one that is not used, nothing is promised
+        recall = recall_at_ten(index, mirror, stamp)
+        if recall < LEAST_RECALL:
+            problem = f"the index {place} finds {recall:.0%} of the ten nearest documents of a sample"
+            yield Finding(problem=problem, count=1)
 
 
 def _finding(problem: str, places: list[str]) -> Iterator[Finding]:

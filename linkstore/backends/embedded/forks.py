@@ -37,7 +37,7 @@ class Forks:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # close() in a signal handler may need it in the same thread
         self._forking = 0
         self.under_way: dict[object, tuple[int, Forkable]] = {}
         self._open: weakref.WeakSet[Forkable] = weakref.WeakSet()
@@ -73,7 +73,7 @@ class Forks:
 
     def in_child(self) -> None:
         """Close the inherited connections, except those of databases that were in a transaction."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._forking = 0
         busy = {id(database) for _, database in self.under_way.values()}
         inherited, self._open = list(self._open), weakref.WeakSet()

@@ -51,7 +51,7 @@ class Indexer:
     def __init__(self, folder: Path, settings: dict[str, float]) -> None:
         self._folder = folder
         self._settings = settings
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # close() in a signal handler may need it in the same thread
         self._process: subprocess.Popen[bytes] | None = None
         self._end: weakref.finalize[..., Any] | None = None
         self._unread = b""

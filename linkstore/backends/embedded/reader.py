@@ -47,6 +47,8 @@ from linkstore.vectors import Bools, Floats, Ints, similarities
 
 MAX_PROPOSALS: Final = 1024
 """If a filter leaves too few of this many candidates, a search compares with all documents."""
+_ALL_SHARE: Final = 4
+"""Where an index proposes more than one document of so many, all are compared."""
 _NONE: Final = np.empty(0, np.int64)
 
 
@@ -103,7 +105,7 @@ class EmbeddedReader(LexicalReader):
         while self._view.indexes and count <= max(MAX_PROPOSALS, fetch.k):
             proposed, after = self._proposed(fetch.vector, count)
             near = self._best_of(proposed, after, fetch)
-            if len(near.refs) == fetch.k:
+            if len(near.refs) == fetch.k or not after:  # without an index, all were compared
                 return near
             count *= 4
         return self._best_of(_NONE, 0, fetch)
@@ -135,12 +137,14 @@ class EmbeddedReader(LexicalReader):
     def _scores(self, rows: Ints, vector: Floats) -> Floats:
         """The similarity of documents to a vector.
 
-        Without an index, a query compares the vector with every document anyway. The result is kept for
-        the fetches that follow, so that they need not gather the same vectors again.
+        Without an index, a query compares the vector with every document anyway, and where an index proposes
+        many, comparing with all costs less than gathering these. The result is kept for the fetches
+        that follow,
+        so that they need not gather the same vectors again.
         """
         if not len(rows):  # the vectors of a store that never had a document have no dimension
             return np.empty(0, np.float32)
-        if self._view.indexes:
+        if self._view.indexes and _ALL_SHARE * len(rows) < len(self._mirror.keys):
             return similarities(self._mirror.vectors.take(rows), vector)
         if self._compared is None or self._compared[0] is not vector:
             parts = self._mirror.vectors.parts(0, len(self._mirror.keys))

@@ -8,6 +8,7 @@ last, so it never names an incomplete file.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -17,18 +18,24 @@ import apsw
 import numpy as np
 import orjson
 
-from linkstore.backends.embedded.ann import LiveIndex, SavedIndex
+from linkstore.backends.embedded.ann import LEAST_RECALL, LiveIndex, SavedIndex
 from linkstore.backends.embedded.columns import Array
 from linkstore.backends.embedded.files import map_arrays, matches, remove_others, write_arrays, write_file
 from linkstore.backends.embedded.matrix import BLOCK_ROWS, map_rows, write_rows
 from linkstore.backends.embedded.mirror import Mirror, Stamp
 from linkstore.backends.embedded.packing import Kept, columns, living_groups
+from linkstore.backends.embedded.recall import recall_at_ten
 from linkstore.backends.embedded.recorded import decoding, settings_of
 from linkstore.errors import StoreFormatError
 from linkstore.vectors import Bools, Floats, Ints
 
 SETTING: Final = "snapshot"
+FORMAT: Final = 2
+"""The format of the three files. It changes with what they hold and what ``verify`` compares them
+with. Files of
+another format are not damaged, but older, and are made anew when a store is opened."""
 GENERATION: Final = "generation"
+_LOG: Final = logging.getLogger("linkstore.index")
 REBUILD_SHARE: Final = 0.25
 """If the removed documents in a file exceed this share of the stored ones, the file is made anew."""
 
@@ -50,6 +57,8 @@ class Snapshot:
         graph: Hash of the graph file.
         ann: Hash of the index file.
         blocks: Hashes of the blocks of the vector file.
+        format: The format of the files; records of the first do not name it.
+        recall: How much the index found of the ten nearest documents of a sample.
     """
 
     generation: int
@@ -64,6 +73,8 @@ class Snapshot:
     graph: str
     ann: str
     blocks: tuple[str, ...]
+    format: int = 1
+    recall: float = 0.0
 
     @property
     def stamp(self) -> Stamp:
@@ -142,9 +153,8 @@ class SnapshotFiles:
 
     def map_ann(self, snapshot: Snapshot) -> SavedIndex | None:
         """The index; None if it is damaged or gone, or its vectors are not int8."""
-        return SavedIndex.load(
-            self.ann(snapshot.generation), snapshot.ann, snapshot.last_key, snapshot.change
-        )
+        path, made = self.ann(snapshot.generation), snapshot
+        return SavedIndex.load(path, made.ann, made.last_key, made.change, recall=made.recall)
 
     def remove_others(self, kept: Iterable[Snapshot]) -> None:
         """Delete the files of all snapshots but these."""
@@ -215,7 +225,10 @@ class Builder:
         arrays = columns(mirror, stamp, Kept(rows, state.groups))
         graph = write_file(self._files.graph(generation), lambda path: write_arrays(path, arrays))
         self.extend(state, afresh=afresh)
-        ann = self.live.save(self._files.ann(generation), _lookup(mirror))
+        ann = self.live.save(self._files.ann(generation))
+        recall = self.live.used(lambda index: recall_at_ten(index, mirror, stamp)) or 0.0
+        self.live.judge(recall)
+        _tell(recall, self._files.ann(generation))
         return Snapshot(
             generation=generation,
             change=stamp.change,
@@ -229,6 +242,8 @@ class Builder:
             graph=graph,
             ann=ann,
             blocks=blocks,
+            format=FORMAT,
+            recall=recall,
         )
 
     def _grows(self, mirror: Mirror, stamp: Stamp, before: Snapshot) -> bool:
@@ -259,12 +274,22 @@ class Builder:
         if afresh or len(live) > (1 + REBUILD_SHARE) * stamp.documents:
             live.start(mirror.dimension)
         elif before and before.last_key > live.covered:
-            live.load(self._files.ann(before.generation), before.ann, before.last_key, before.change)
+            path = self._files.ann(before.generation)
+            live.load(path, before.ann, before.last_key, before.change, before.recall)
         if not len(live):
             live.start(mirror.dimension)
         if stamp.last_key > live.covered:
             rows = mirror.all_visible(stamp, mirror.keys.count_up_to(live.covered))
             live.extend(mirror.keys.take(rows), _lookup(mirror), stamp.last_key, stamp.change)
+
+
+def _tell(recall: float, path: Path) -> None:
+    if recall < LEAST_RECALL:
+        _LOG.info(
+            "%s finds %.0f %% of the ten nearest of a sample, so searches compare with all documents",
+            path,
+            100 * recall,
+        )
 
 
 def _lookup(mirror: Mirror) -> Callable[[Ints], Floats]:
@@ -273,7 +298,7 @@ def _lookup(mirror: Mirror) -> Callable[[Ints], Floats]:
 
 
 def snapshot_of(settings: dict[str, Any]) -> Snapshot | None:
-    """The snapshot that a table of settings records; None if there is none, or it cannot be read."""
+    """The snapshot that a table of settings records; None if there is none that this version can use."""
     try:
         return _recorded(settings)
     except StoreFormatError:
@@ -294,7 +319,7 @@ def _recorded(settings: dict[str, Any]) -> Snapshot | None:
     made = Snapshot.from_json(text) if text is not None else None
     if made is not None and made.dimension != settings.get("dimension"):
         raise StoreFormatError(f"the snapshot is of vectors of another dimension: {made.dimension}")
-    return made
+    return made if made is None or made.format == FORMAT else None
 
 
 def record(connection: apsw.Connection, snapshot: Snapshot) -> None:

@@ -1,0 +1,177 @@
+"""Which documents a node of the approximate index stands for.
+
+Documents with the same code (the vector as the index holds it) share one node: equal documents, such as
+empty pages or versions of a manual, cannot crowd a graph of neighbours, of which each keeps only 32. The node
+has the key of the first of them; the others are its twins. Behind the graph, its file has the twins and the
+mean that is subtracted from vectors (see :mod:`centring`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from linkstore.arrays import ranges
+from linkstore.backends.embedded.quantizing import Codes
+from linkstore.vectors import Floats, Ints
+
+Hashes = npt.NDArray[np.uint64]
+_RECENT: Final = 1 << 14
+_RECENT_SHARE: Final = 16
+_READ: Final = 1 << 14
+_MAGIC: Final = b"twins-01"
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """The documents without a node of their own.
+
+    Args:
+        nodes: (n,) the key of the node that stands for each, ascending.
+        keys: (n,) their keys, ascending for each node.
+    """
+
+    nodes: Ints
+    keys: Ints
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def extended(self, nodes: Ints, keys: Ints) -> Twins:
+        """The same and further ones, whose keys are greater."""
+        if not len(keys):
+            return self
+        both = np.concatenate((self.nodes, nodes))
+        order = np.argsort(both, kind="stable")
+        return Twins(both[order], np.concatenate((self.keys, keys))[order])
+
+    def with_theirs(self, nodes: Ints) -> Ints:
+        """The keys of nodes, and of all documents for which these stand."""
+        if not len(self):
+            return nodes
+        starts = np.searchsorted(self.nodes, nodes, "left")
+        counts = np.searchsorted(self.nodes, nodes, "right") - starts
+        return np.concatenate((nodes, self.keys[ranges(starts, counts)]))
+
+    def nodes_of(self, keys: Ints) -> Ints:
+        """The node that stands for each document; a document that is no twin has its own."""
+        order = np.argsort(self.keys)
+        at = np.searchsorted(self.keys, keys, sorter=order)
+        found = keys.copy()
+        known = at < len(self)
+        at = order[at[known]]
+        found[known] = np.where(self.keys[at] == keys[known], self.nodes[at], keys[known])
+        return found
+
+
+NO_TWINS: Final = Twins(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class CodeTable:
+    """The node of each code, by a hash of the code: most of them, and those of the last additions.
+
+    Args:
+        hashes: (n,) ascending.
+        nodes: (n,) their keys.
+        recent: (m,) further hashes, ascending.
+        recent_nodes: (m,) their keys.
+    """
+
+    hashes: Hashes
+    nodes: Ints
+    recent: Hashes
+    recent_nodes: Ints
+
+    @classmethod
+    def of(cls, index: Any) -> CodeTable:
+        """The table of a usearch index."""
+        keys = np.asarray(index.keys, dtype=np.int64)
+        parts = [keys[at : at + _READ] for at in range(0, len(keys), _READ)]
+        hashes = [_hashed(codes_of(index, part)) for part in parts]
+        nothing = np.empty(0, np.uint64), np.empty(0, np.int64)
+        both = _sorted(np.concatenate([*hashes, nothing[0]]), keys)
+        return cls(*both, *nothing)
+
+    def placed(self, index: Any, keys: Ints, codes: Codes) -> tuple[Ints, CodeTable]:
+        """The node for each new document, its own for a new code, and the table with the new ones.
+
+        A document whose code has the hash of another code gets a node of its own, beside the table.
+
+        Args:
+            index: The usearch index that the table is of.
+            keys: (n,) their keys, ascending.
+            codes: (n, d) their codes.
+        """
+        hashes, first, which = np.unique(_hashed(codes), return_index=True, return_inverse=True)
+        nodes, known = self._find(hashes)
+        nodes[~known] = keys[first[~known]]
+        theirs = codes[first]
+        theirs[known] = codes_of(index, nodes[known])
+        same = (theirs[which] == codes).all(axis=1)
+        return np.where(same, nodes[which], keys), self._extended(hashes[~known], nodes[~known])
+
+    def _find(self, hashes: Hashes) -> tuple[Ints, npt.NDArray[np.bool_]]:
+        found, known = np.zeros(len(hashes), np.int64), np.zeros(len(hashes), np.bool_)
+        for there, nodes in ((self.hashes, self.nodes), (self.recent, self.recent_nodes)):
+            if len(there):
+                at = np.minimum(np.searchsorted(there, hashes), len(there) - 1)
+                same = there[at] == hashes
+                found[same], known = nodes[at[same]], known | same
+        return found, known
+
+    def _extended(self, hashes: Hashes, nodes: Ints) -> CodeTable:
+        recent = _sorted(np.concatenate((self.recent, hashes)), np.concatenate((self.recent_nodes, nodes)))
+        if len(recent[0]) < max(_RECENT, len(self.hashes) // _RECENT_SHARE):
+            return CodeTable(self.hashes, self.nodes, *recent)
+        whole = _sorted(np.concatenate((self.hashes, recent[0])), np.concatenate((self.nodes, recent[1])))
+        return CodeTable(*whole, recent[0][:0], recent[1][:0])
+
+
+def codes_of(index: Any, nodes: Ints) -> Codes:
+    """(n, d) the codes of nodes of a usearch index."""
+    if not len(nodes):
+        return np.empty((0, index.ndim), np.int8)
+    codes: Codes = np.asarray(index.get(nodes, np.int8)).reshape(len(nodes), -1)
+    return codes
+
+
+def append_tail(path: Path, centre: Floats, twins: Twins) -> None:
+    """Write the mean and the twins behind an index that usearch saved; it does not read what follows."""
+    count = np.array([len(twins)], "<i8")
+    parts = [twins.nodes.astype("<i8"), twins.keys.astype("<i8"), centre.astype("<f4"), count]
+    with path.open("ab") as file:
+        file.write(b"".join([*(part.tobytes() for part in parts), _MAGIC]))
+
+
+def read_tail(path: Path, dimension: int) -> tuple[Floats, Twins] | None:
+    """The mean and the twins behind an index; None if they are not there."""
+    size = path.stat().st_size
+    ends = 4 * dimension + 8 + len(_MAGIC)
+    with path.open("rb") as file:
+        file.seek(max(0, size - ends))
+        found = file.read()
+        if len(found) != ends or not found.endswith(_MAGIC):
+            return None
+        count = int(np.frombuffer(found, "<i8", 1, 4 * dimension)[0])
+        if not 0 <= 16 * count <= size - ends:
+            return None
+        file.seek(size - ends - 16 * count)
+        twins = np.frombuffer(file.read(16 * count), "<i8").astype(np.int64)
+    centre: Floats = np.frombuffer(found, "<f4", dimension).astype(np.float32)
+    return centre, Twins(twins[:count], twins[count:])
+
+
+def _hashed(codes: Codes) -> Hashes:
+    digest = xxhash.xxh3_64_intdigest
+    return np.fromiter((digest(row) for row in np.ascontiguousarray(codes)), np.uint64, len(codes))
+
+
+def _sorted(hashes: Hashes, nodes: Ints) -> tuple[Hashes, Ints]:
+    order = np.argsort(hashes, kind="stable")
+    return hashes[order], nodes[order]

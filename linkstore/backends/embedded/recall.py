@@ -1,0 +1,79 @@
+"""How much of the ten nearest documents an approximate index finds, measured on a sample.
+
+A graph of neighbours may be blind for vectors that nobody has thought of: thousands that are nearly equal, or
+few dimensions. Whatever the reason, what is found shows it. So every index is measured when it is
+written, and
+one that finds too little is not used: searches then compare with all documents.
+
+The questions are documents and what lies between two of them. A sample of the documents is compared with
+each question. Those of them that are nearer than the tenth that the index found are its misses, and stand for
+as many times more as the sample is smaller than the store.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from linkstore.backends.embedded.ann import SavedIndex
+from linkstore.backends.embedded.mirror import Mirror, Stamp
+from linkstore.vectors import Floats, Ints, similarities
+
+NEAREST: Final = 10
+QUESTIONS: Final = 64
+"""So many documents are asked for what is near them, and as many pairs of documents."""
+COMPARED: Final = 1 << 17
+"""With how many documents a question is compared at most."""
+_BLOCK: Final = 1 << 14
+_ROUNDING: Final = 1e-5
+"""A document that is so little nearer may be as near: sums are rounded differently."""
+
+
+def recall_at_ten(index: SavedIndex, mirror: Mirror, stamp: Stamp) -> float:
+    """The share of the ten nearest documents that the index finds, estimated.
+
+    Args:
+        index: It may have documents that do not exist at ``stamp``.
+        mirror: Of the documents that it covers.
+        stamp: The state of the store.
+    """
+    random = np.random.default_rng(index.covered)
+    rows = mirror.all_visible(stamp)
+    rows = rows[: np.searchsorted(mirror.keys.take(rows), index.covered, "right")]
+    asked = _asked(index, mirror, rows, random)
+    if len(rows) <= NEAREST or not len(asked):
+        return 1.0
+    tenth = np.array([_tenth_found(index, mirror, stamp, question) for question in asked])
+    sample = rows if len(rows) <= COMPARED else np.sort(random.choice(rows, COMPARED, replace=False))
+    nearer = np.zeros(len(asked))
+    for start in range(0, len(sample), _BLOCK):
+        scores = asked @ mirror.vectors.take(sample[start : start + _BLOCK]).T
+        nearer += np.count_nonzero(scores > tenth[:, None] + _ROUNDING, axis=1)
+    missed = np.minimum(NEAREST, nearer * (len(rows) / len(sample)))
+    return float(1 - missed.mean() / NEAREST)
+
+
+def _asked(index: SavedIndex, mirror: Mirror, rows: Ints, random: np.random.Generator) -> Floats:
+    """Vectors of documents of distinct nodes, and what lies between pairs of them."""
+    nodes = np.asarray(index.index.keys, dtype=np.int64)
+    at, known = mirror.keys.find(random.choice(nodes, min(len(nodes), 4 * QUESTIONS), replace=False))
+    at = at[known & np.isin(at, rows)][: 3 * QUESTIONS]
+    vectors = mirror.vectors.take(at)
+    alone, left, right = (vectors[start::3] for start in range(3))
+    between = left[: len(right)] + right
+    lengths = np.sqrt(np.vecdot(between, between))
+    kept = lengths > _ROUNDING
+    asked: Floats = np.concatenate((alone, between[kept] / lengths[kept, None])).astype(np.float32)
+    return asked
+
+
+def _tenth_found(index: SavedIndex, mirror: Mirror, stamp: Stamp, question: Floats) -> float:
+    """The similarity of the tenth document that the index finds; below all if it finds fewer."""
+    rows, known = mirror.keys.find(index.near(question))
+    rows = rows[known]
+    visible = mirror.visible(rows, stamp)
+    scores = similarities(mirror.vectors.take(rows if visible is None else rows[visible]), question)
+    if len(scores) < NEAREST:
+        return -2.0
+    return float(np.partition(scores, -NEAREST)[-NEAREST])

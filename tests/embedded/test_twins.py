@@ -1,0 +1,59 @@
+"""Equal vectors do not blind the index, and a store can be closed in the middle of its own write."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from stores import SNAPSHOTS, nearest, put
+
+from linkstore.backends.base import Manifest
+from linkstore.backends.embedded import EmbeddedBackend, backend
+from linkstore.backends.embedded.ann import LiveIndex
+from linkstore.vectors import similarities, unit_vectors
+
+COUNT, DIMENSION = 6_000, 32
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
+def test_what_is_beside_many_equal_vectors_is_found(tmp_path, share) -> None:
+    """In a graph with a node for each of them, 0 to 0.9 of it is."""
+    random = np.random.default_rng(1)
+    vectors = random.standard_normal((COUNT, DIMENSION))
+    vectors[random.random(COUNT) < share] = vectors[0]
+    vectors = unit_vectors(vectors)
+    live = LiveIndex()
+    live.start(DIMENSION)
+    live.extend(np.arange(COUNT), lambda keys: vectors[keys], COUNT, 1)
+    digest = live.save(tmp_path / "a")
+    again = LiveIndex()
+    again.load(tmp_path / "a", digest, COUNT, 1)
+    for question in unit_vectors(random.standard_normal((50, DIMENSION))):
+        scores = similarities(vectors, question)
+        for index in (live, again):
+            keys, _ = index.propose(question, 128, 1)
+            assert np.sort(scores[keys])[-10:].tolist() == np.sort(scores)[-10:].tolist()
+
+
+def test_a_store_can_be_closed_in_the_middle_of_its_own_write(tmp_path, monkeypatch) -> None:
+    """As a signal handler does; it used to wait for the end of the write that it interrupted."""
+    store = EmbeddedBackend(tmp_path / "kb", settings=SNAPSHOTS)
+    store.run(store.claim(Manifest(embedding="e", dimension=16)))
+    put(store, 0, 10)
+    apply = backend.ChangeWriter.apply
+
+    def interrupted(writer, *given):
+        store.close()
+        return apply(writer, *given)
+
+    monkeypatch.setattr(backend.ChangeWriter, "apply", interrupted)
+    writing = threading.Thread(target=lambda: put(store, 10, 20), daemon=True)
+    writing.start()
+    writing.join(20)
+    assert not writing.is_alive()
+    monkeypatch.undo()
+    again = EmbeddedBackend(tmp_path / "kb", settings=SNAPSHOTS)
+    assert again.run(again.survey()).documents == 20
+    assert nearest(again, np.eye(1, 16, dtype=np.float32)[0])
+    again.close()
