@@ -71,7 +71,7 @@ def test_an_access_that_outlives_its_document_is_not_told(backend, opened, cassa
 
 def test_a_store_of_version_4_gets_the_table(backend, opened, cassandra_session):
     cassandra_session.execute(f'DROP TABLE {opened.table}_accesses"')
-    step = f"""UPDATE {opened.table}_settings" SET value = '4' WHERE name = 'version' IF value = '5'"""
+    step = f"""UPDATE {opened.table}_settings" SET value = '4' WHERE name = 'version' IF value = '6'"""
     assert cassandra_session.execute(step).one()[0]
     again = opened()
     assert again.run(again.touch({"d000": NOON})) == 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 
 import pytest
@@ -70,6 +70,11 @@ def test_overlapping_clients_leave_what_is_right(opened, clients, emptied, seeds
     schedules = played(clients, seeds)
     store = opened(**settled())
     assert undone(store, schedules) == []
+    for schedule in schedules:
+        schedule.follow(store)
+    assert undone(store, schedules) == [], (
+        "who wrote when all others had ended was told so, and it is not there"
+    )
     store.run(store.repair())
     assert store.run(store.verify()).findings == (), "a repaired store is not sound"
     wrong = wrong_answers(store, schedules, scores=True)
@@ -83,11 +88,18 @@ def test_clients_whose_clocks_differ_leave_what_is_right(opened, emptied, seeds)
     """By less than is refused when a store is opened; whoever checks has the latest clock."""
     clients = [opened(max_clock_skew=20.0) for _ in range(CLIENTS)]
     for client, ahead in zip(clients, (0.0, 20.0, -20.0), strict=True):
-        client._clock = Skewed(client._clock, ahead)
+        client._clock = Skewed(ahead)
     schedules = played(clients, seeds)
+    late = opened(max_clock_skew=20.0)
+    late._clock = Skewed(-20.0)
+    assert undone(late, schedules) == []
+    late._executor = Waiting(late._executor)
+    for schedule in schedules:
+        schedule.follow(late)
     store = opened(**settled())
-    store._clock = Skewed(store._clock, 100.0)
+    store._clock = Skewed(100.0)
     assert undone(store, schedules) == []
+    assert latest_write(store) <= Skewed(20.0).now() + 10_000, "write times run ahead of all clocks"
     store.run(store.repair())
     assert store.run(store.verify()).findings == ()
     assert wrong_answers(store, schedules, scores=True) == []
@@ -105,6 +117,25 @@ def test_a_broken_writer_is_noticed(opened, clients, emptied, monkeypatch, name)
         if undone(store, schedules):
             return
     pytest.fail(f"{BROKEN_COUNT} schedules of a writer that {name} found nothing wrong")
+
+
+class Waiting:
+    """An executor whose requests take no time to wait; the clocks go on as if they did."""
+
+    def __init__(self, executor) -> None:
+        self._executor = executor
+
+    def run(self, requests):
+        Skewed.waited += requests.wait
+        return self._executor.run(replace(requests, wait=0.0))
+
+
+def latest_write(store) -> int:
+    """The latest write time of a document."""
+    states, after = [], None
+    while page := store.run(store._derived(lexical=False).after(after)):
+        states, after = [*states, *page], page[-1].id
+    return max((state.written for state in states), default=0)
 
 
 def played(clients, seeds) -> list[Schedule]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -17,7 +17,16 @@ from linkstore.backends.cassandra.members import DocumentMembers, MemberStatemen
 from linkstore.backends.cassandra.postings import DocumentWords, PostingStatements, stamp_of
 from linkstore.backends.cassandra.reading import Fetcher
 from linkstore.backends.cassandra.rounds import documents_after
-from linkstore.backends.cassandra.rows import is_whole, links_of, memberships, stored_links, written_links
+from linkstore.backends.cassandra.rows import (
+    Replaced,
+    current_links,
+    is_whole,
+    last_replaced,
+    links_of,
+    memberships,
+    stored_links,
+    written_links,
+)
 from linkstore.backends.cassandra.transport.requests import Statement
 from linkstore.plans import Operation
 
@@ -29,8 +38,10 @@ class State:
     Args:
         id: The document.
         written: Latest write time of its columns; 0 if it is not written yet.
+        born: When it was added; None if an older linkstore did.
         lifetime: Seconds until it expires; None: never.
         links: Its links as JSON, as in its metadata.
+        relinked: Those that were replaced since it was written.
         attributes: Its metadata without links, as JSON.
         members: Its members of link groups.
         words: Its words; None in a store without lexical search.
@@ -38,8 +49,10 @@ class State:
 
     id: str
     written: int = 0
+    born: int | None = None
     lifetime: int | None = None
     links: str = ""
+    relinked: Replaced = field(default_factory=dict)
     attributes: str = "{}"
     members: DocumentMembers
     words: DocumentWords | None = None
@@ -117,7 +130,8 @@ class DerivedRows:
         return _with_codes([self._stored(row, None) for row in rows if is_whole(row)])
 
     def _stored(self, row: Sequence[Any], now: State | None) -> State:
-        id, written, linked, lifetime, links, text, attributes, vector = row
+        id, written, lifetime, born, stored, relinked, text, attributes, vector = row
+        links = current_links(stored, relinked)
         words = None
         if self._lexical:
             text, metadata = text or "", orjson.loads(attributes)
@@ -126,9 +140,11 @@ class DerivedRows:
                 words = DocumentWords.of(id, text, metadata)
         return State(
             id=id,
-            written=max(written, linked),
+            written=max(written, last_replaced(relinked)),
+            born=born,
             lifetime=lifetime,
             links=written_links(links).decode(),
+            relinked=dict(relinked or {}),
             attributes=attributes,
             members=DocumentMembers(id=id, weights=memberships(links_of(links)), vector=vector),
             words=words,

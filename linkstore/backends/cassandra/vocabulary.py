@@ -15,7 +15,14 @@ from linkstore.backends.base import Finding, Record
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.rounds import documents_after
-from linkstore.backends.cassandra.rows import has_link_data, is_whole, links_of, read_links, written_links
+from linkstore.backends.cassandra.rows import (
+    current_links,
+    has_link_data,
+    is_whole,
+    links_of,
+    read_links,
+    written_links,
+)
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.links import LINKS_KEY, Link
 from linkstore.plans import Operation
@@ -106,7 +113,8 @@ def names_of_documents(tables: Tables) -> Operation[Vocabulary]:
     rows = yield from documents_after(tables, None)
     while rows:
         for row in filter(is_whole, rows):
-            id, _, _, _, links, _, attributes, _ = row
+            id, *_, stored, relinked, _, attributes, _ = row
+            links = current_links(stored, relinked)
             fields.update(orjson.loads(attributes))
             kinds.update(kind for kind, *_ in links_of(links))
             if written_links(links):
