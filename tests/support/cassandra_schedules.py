@@ -6,8 +6,8 @@ statements. Some clients are cut off for good. Each seed is one schedule, and ma
 
 All documents are stored before, so that there is something to take out; and a client that is left alone
 begins nothing more, because whoever writes alone mends what clients that overlapped have broken. In some
-schedules clients add and delete the same documents in turns. A further client may write after all others, whose
-acknowledged writes must not hide what it writes.
+schedules clients add and delete the same documents in turns. A further client may write after all others,
+whose acknowledged writes must not hide what it writes.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Schedule:
             self._step += 1
 
     def follow(self, backend: CassandraBackend) -> None:
-        """A client that writes when all others have ended: each document as it may be, or after a deletion."""
+        """A client that writes when all others have ended: each document, some of them after a deletion."""
         for name in self.ids:
             if self._random.random() < 0.5:
                 self._write(backend, Change(remove=[name]), Done(id=name, start=NEVER))

@@ -151,7 +151,7 @@ def create_tables(tables: Tables, dimension: int) -> tuple[str, ...]:
 
 def add_columns(tables: Tables) -> str:
     """Add the columns that the table of documents did not have before version 6."""
-    return f"ALTER TABLE {tables.documents} ADD IF NOT EXISTS {', '.join(_LATER_COLUMNS)}"
+    return f"ALTER TABLE {tables.documents} ADD IF NOT EXISTS ({', '.join(_LATER_COLUMNS)})"
 
 
 def create_words(tables: Tables) -> str:

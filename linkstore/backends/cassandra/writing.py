@@ -40,7 +40,8 @@ from linkstore.backends.cassandra.transport.requests import Requests, Statement,
 from linkstore.errors import ClockSkewError, StoreUnavailableError
 from linkstore.plans import Operation
 
-One = TypeVar("One", Prepared, PageEntry, str)
+One = TypeVar("One")
+Added = TypeVar("Added", Prepared, PageEntry)
 A_PART: Final = 1_000
 """Number of documents that share one timestamp."""
 FIRST_WAIT: Final = 0.001
@@ -129,9 +130,9 @@ class ChangeWriter:
 
     def _until_there(
         self,
-        added: Sequence[One],
-        missing: Callable[[Sequence[One]], Operation[Sequence[One]]],
-        write: Callable[[Sequence[One]], Operation[None]],
+        added: Sequence[Added],
+        missing: Callable[[Sequence[Added]], Operation[Sequence[Added]]],
+        write: Callable[[Sequence[Added]], Operation[None]],
         what: str,
     ) -> Operation[None]:
         """Look up what was added, and write again what is missing, until all of it is there.
