@@ -74,7 +74,7 @@ def relinks_all_that_it_read() -> Patches:
     def step(before, kinds, links):
         known = links_in({LINKS_KEY: orjson.loads(before.links or "[]")}, before.id)
         others = [link for link in known if link.kind not in kinds]
-        return _step(before, {*kinds, *(link.kind for link in others)}, [*others, *links])
+        return _step(before, {*kinds, *(link.kind for link in others)}, [*links, *others])
 
     return [(relinking, "_step", step)]
 

@@ -6,8 +6,8 @@ statements. Some clients are cut off for good. Each seed is one schedule, and ma
 
 All documents are stored before, so that there is something to take out; and a client that is left alone
 begins nothing more, because whoever writes alone mends what clients that overlapped have broken. In some
-schedules clients add and delete the same documents in turns. A further client may write after all others,
-whose acknowledged writes must not hide what it writes.
+schedules clients add and delete the same documents in turns; in others all of them replace links, of one kind
+or both. A further client may write after all others, whose acknowledged writes must not hide what it writes.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Schedule:
         self._cuts = {
             client: self._random.randrange(1, 16) for client in range(CLIENTS) if self._random.random() < 0.4
         }
-        self._in_turns = self._random.random() < 0.25
+        self._manner = self._random.choices(["any", "in turns", "relink"], [50, 20, 30])[0]
         self._stay = self._random.choice([0.0, 0.5, 0.8])
         """How likely the client that was picked is picked again: from finely mixed to long runs."""
 
@@ -206,17 +206,20 @@ class Schedule:
 
     def _plans(self, backend: CassandraBackend) -> Iterator[tuple[Any, list[Done]]]:
         """The operations of a client, each with what it does to documents."""
-        for turn in range(self._operations + self._in_turns):
+        for turn in range(self._operations if self._manner == "any" else 3):
             kind = self._random.choices(
                 ["put", "delete", "relink", "both", "verify", "repair"], [40, 15, 25, 16, 2, 2]
             )[0]
-            if self._in_turns:
+            if self._manner == "in turns":
                 kind = "put" if turn % 2 else "delete"
+            elif self._manner == "relink":
+                kind = "relink"
             names = self._random.sample(self.ids, self._random.randint(1, DOCUMENTS))
+            names = self.ids if self._manner == "relink" else names
             if kind in {"verify", "repair"}:
                 yield getattr(backend, kind)(), []
             elif kind == "relink":
-                kinds = self._random.choice([("k",), ("m",), KINDS])
+                kinds = self._random.choice([("k",), ("m",), ("k",), ("m",), KINDS])
                 links = {name: tuple(link for kind in kinds for link in self._links(kind)) for name in names}
                 done = [
                     Done(id=name, relinked={kind: _tags(of, kind) for kind in kinds}, start=NEVER)
