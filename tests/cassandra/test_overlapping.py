@@ -148,6 +148,43 @@ def test_an_earlier_delete_does_not_reach_what_a_later_write_put(clients) -> Non
         assert not problems(third) & LOST
 
 
+def tags_of(backend: CassandraBackend) -> dict[str, list[str]]:
+    """The tags of the links of the document, by kind, in their order."""
+    (stored,) = backend.run(backend.scan(None, 10))
+    kinds = dict.fromkeys(link.kind for link in stored.links)
+    return {kind: [link.tag for link in stored.links if link.kind == kind] for kind in kinds}
+
+
+def relink_to(backend: CassandraBackend, kind: str, *tags: str) -> None:
+    links = [Link.outgoing(kind=kind, tag=tag) for tag in tags]
+    assert backend.run(backend.relink({kind}, {"d": links})).updated == 1
+
+
+def test_links_of_two_kinds_that_two_clients_replace_are_both_replaced(clients) -> None:
+    """Whatever the second does between any two requests of the first; also by what a third does later."""
+    one, other, third = clients
+    old = [Link.outgoing(kind=kind, tag="old") for kind in ("a", "b", "c")]
+    for at in itertools.count():
+        write(third, change_to(record("d", "text", *old, turned=at)))
+        relink = one.relink(
+            {"a"}, {"d": [Link.outgoing(kind="a", tag="2"), Link.outgoing(kind="a", tag="1")]}
+        )
+        executor = one._executor
+        one._executor = interrupting = Interrupting(executor, at, lambda: relink_to(other, "b", "new"))
+        one.run(relink)
+        one._executor = executor
+        if interrupting._left >= 0:
+            break
+        assert tags_of(third) == {"c": ["old"], "a": ["2", "1"], "b": ["new"]}, at
+        assert third.run(third.verify()).sound, at
+        relink_to(third, "a", "3")
+        assert list(tags_of(other).items()) == [("c", ["old"]), ("b", ["new"]), ("a", ["3"])], at
+        write(other, change_to(record("d", "text", *old, turned=at + 1)))
+        assert tags_of(one) == {"a": ["old"], "b": ["old"], "c": ["old"]}, at
+        assert one.run(one.verify()).sound, at
+    assert at >= 3
+
+
 class Scheduler:
     """Lets the statements of several clients through one at a time, in an order that a seed decides."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import itertools
 import os
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 
 import pytest
-from broken_writers import BROKEN
+from broken_writers import BROKEN, WITH_CLOCKS_THAT_DIFFER
 from cassandra_schedules import CLIENTS, DIMENSION, VECTORS, WORDS, Schedule, Skewed, wrong_winner
 from cassandra_tables import own_keyspace
 from stores import LONG
@@ -70,6 +70,11 @@ def test_overlapping_clients_leave_what_is_right(opened, clients, emptied, seeds
     schedules = played(clients, seeds)
     store = opened(**settled())
     assert undone(store, schedules) == []
+    for schedule in schedules:
+        schedule.follow(store)
+    assert undone(store, schedules) == [], (
+        "who wrote when all others had ended was told so, and it is not there"
+    )
     store.run(store.repair())
     assert store.run(store.verify()).findings == (), "a repaired store is not sound"
     wrong = wrong_answers(store, schedules, scores=True)
@@ -81,13 +86,17 @@ def test_overlapping_clients_leave_what_is_right(opened, clients, emptied, seeds
 )
 def test_clients_whose_clocks_differ_leave_what_is_right(opened, emptied, seeds) -> None:
     """By less than is refused when a store is opened; whoever checks has the latest clock."""
-    clients = [opened(max_clock_skew=20.0) for _ in range(CLIENTS)]
-    for client, ahead in zip(clients, (0.0, 20.0, -20.0), strict=True):
-        client._clock = Skewed(client._clock, ahead)
-    schedules = played(clients, seeds)
+    schedules = played(skewed(opened), seeds)
+    late = opened(max_clock_skew=20.0)
+    late._clock = Skewed(-20.0)
+    assert undone(late, schedules) == []
+    late._executor = Waiting(late._executor)
+    for schedule in schedules:
+        schedule.follow(late)
     store = opened(**settled())
-    store._clock = Skewed(store._clock, 100.0)
+    store._clock = Skewed(100.0)
     assert undone(store, schedules) == []
+    assert latest_write(store) <= Skewed(20.0).now() + 10_000, "write times run ahead of all clocks"
     store.run(store.repair())
     assert store.run(store.verify()).findings == ()
     assert wrong_answers(store, schedules, scores=True) == []
@@ -95,8 +104,9 @@ def test_clients_whose_clocks_differ_leave_what_is_right(opened, emptied, seeds)
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_writer_is_noticed(opened, clients, emptied, monkeypatch, name) -> None:
-    """What the test above can find: each of these mistakes, within 120 schedules."""
+    """What the tests above can find: each of these mistakes, within 120 schedules."""
     store = opened()
+    clients = skewed(opened) if name in WITH_CLOCKS_THAT_DIFFER else clients
     for at in range(0, BROKEN_COUNT, AT_ONCE):
         with monkeypatch.context() as patch:
             for of, method, instead in BROKEN[name]():
@@ -105,6 +115,33 @@ def test_a_broken_writer_is_noticed(opened, clients, emptied, monkeypatch, name)
         if undone(store, schedules):
             return
     pytest.fail(f"{BROKEN_COUNT} schedules of a writer that {name} found nothing wrong")
+
+
+def skewed(opened) -> list[CassandraBackend]:
+    """Clients whose clocks differ as much as is allowed."""
+    clients = [opened(max_clock_skew=20.0) for _ in range(CLIENTS)]
+    for client, ahead in zip(clients, (0.0, 20.0, -20.0), strict=True):
+        client._clock = Skewed(ahead)
+    return clients
+
+
+class Waiting:
+    """An executor whose requests take no time to wait; the clocks go on as if they did."""
+
+    def __init__(self, executor) -> None:
+        self._executor = executor
+
+    def run(self, requests):
+        Skewed.waited += requests.wait
+        return self._executor.run(replace(requests, wait=0.0))
+
+
+def latest_write(store) -> int:
+    """The latest write time of a document."""
+    states, after = [], None
+    while page := store.run(store._derived(lexical=False).after(after)):
+        states, after = [*states, *page], page[-1].id
+    return max((state.written for state in states), default=0)
 
 
 def played(clients, seeds) -> list[Schedule]:

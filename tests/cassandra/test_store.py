@@ -170,7 +170,7 @@ def test_a_version_that_is_not_known_is_refused(cassandra_session, space, table,
     cassandra_session.execute(f"{write} USING TIMESTAMP {1 << 62}", (version,))
     for create in (True, False):
         with pytest.raises(
-            StoreFormatError, match=f"version {version}; this linkstore reads version 5: {remedy}"
+            StoreFormatError, match=f"version {version}; this linkstore reads version 6: {remedy}"
         ):
             LinkStore.cassandra(embedding(), create=create, **options)
 

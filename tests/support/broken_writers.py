@@ -7,10 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+import orjson
+
 from linkstore.backends.cassandra import relinking
 from linkstore.backends.cassandra.derived import DerivedRows
 from linkstore.backends.cassandra.transport.requests import sent
 from linkstore.backends.cassandra.writing import ChangeWriter
+from linkstore.links import LINKS_KEY, links_in
 
 Patches = list[tuple[Any, str, Any]]
 """A class or module, the name of a function of it, and what is there instead."""
@@ -18,6 +21,7 @@ _finish = DerivedRows.finish
 _put = ChangeWriter._put
 _put_part = ChangeWriter._put_part
 _add = DerivedRows.add
+_step = relinking._step
 
 
 def deletes_at_the_time_of_day() -> Patches:
@@ -64,6 +68,23 @@ def adds_rows_after_the_document() -> Patches:
     return [(DerivedRows, "add", lambda self, states, at: ()), (ChangeWriter, "_put", put)]
 
 
+def relinks_all_that_it_read() -> Patches:
+    """Links of other kinds are written as they were read, so what others made of them meanwhile is lost."""
+
+    def step(before, kinds, links):
+        known = links_in({LINKS_KEY: orjson.loads(before.links or "[]")}, before.id)
+        others = [link for link in known if link.kind not in kinds]
+        return _step(before, {*kinds, *(link.kind for link in others)}, [*links, *others])
+
+    return [(relinking, "_step", step)]
+
+
+def adds_without_a_look() -> Patches:
+    """What a deletion of a client whose clock is ahead hides is acknowledged."""
+    return [(ChangeWriter, "_until_there", lambda *_: iter(()))]
+
+
+WITH_CLOCKS_THAT_DIFFER: Final = frozenset({"adds_without_a_look"})
 BROKEN: Final[Mapping[str, Callable[[], Patches]]] = {
     made.__name__: made
     for made in (
@@ -71,6 +92,8 @@ BROKEN: Final[Mapping[str, Callable[[], Patches]]] = {
         skips_rows_that_seem_to_be_there,
         relinks_with_later_timestamps,
         adds_rows_after_the_document,
+        relinks_all_that_it_read,
+        adds_without_a_look,
     )
 }
 

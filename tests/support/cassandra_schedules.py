@@ -5,20 +5,22 @@ requests of all clients, and again and again picks a client and lets it have the
 statements. Some clients are cut off for good. Each seed is one schedule, and may be played again.
 
 All documents are stored before, so that there is something to take out; and a client that is left alone
-begins nothing more, because whoever writes alone mends what clients that overlapped have broken.
+begins nothing more, because whoever writes alone mends what clients that overlapped have broken. In some
+schedules clients add and delete the same documents in turns; in others all of them replace links, of one kind
+or both. A further client may write after all others, whose acknowledged writes must not hide what it writes.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from linkstore.backends.base import Change, Record
 from linkstore.backends.cassandra.backend import CassandraBackend
 from linkstore.backends.cassandra.clock import Clock
-from linkstore.errors import StoreBusyError
+from linkstore.errors import ClockSkewError, StoreBusyError
 from linkstore.links import Link, links_in
 from linkstore.vectors import Floats, unit_vector
 
@@ -28,31 +30,31 @@ DOCUMENTS: Final = 2
 OPERATIONS: Final = (1, 1, 1, 2, 3)
 """How many each client carries out, one of these: the fewer, the less is mended by what comes after."""
 NEVER: Final = 1 << 60
+KINDS: Final = ("k", "m")
+"""The kinds of links."""
 WORDS: Final = ("zebra", "quagga", "okapi")
 VECTORS: Final[Sequence[Floats]] = [
     unit_vector([random.Random(n).gauss(0, 1) for _ in range(DIMENSION)]) for n in range(2)
 ]
 
 
-class Skewed:
+class Skewed(Clock):
     """A clock that is ahead of the others, or behind them.
 
     Args:
-        clock: A right one.
         ahead: By so many seconds.
     """
 
-    def __init__(self, clock: Clock, ahead: float) -> None:
-        self._clock = clock
-        self._ahead = round(ahead * 1e6)
+    waited = 0.0
+    """Seconds for which clients of schedules waited; no schedule takes them, but all these clocks go on."""
 
-    def now(self, after: int = 0) -> int:
-        """See :meth:`Clock.now`."""
-        return self._clock.now(after=max(0, after - self._ahead)) + self._ahead
+    def __init__(self, ahead: float = 0.0) -> None:
+        super().__init__()
+        self._ahead = ahead
 
-    def past(self, moment: int) -> int:
-        """See :meth:`Clock.past`."""
-        return self._clock.past(moment)
+    def time_of_day(self) -> int:
+        """What this clock says."""
+        return super().time_of_day() + round((self._ahead + Skewed.waited) * 1e6)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,14 +64,14 @@ class Done:
     Args:
         id: Of the document.
         put: What was written; None: nothing.
-        relinked: Tags of the links of kind ``m`` that were written; None: the operation was no relink.
+        relinked: Tags of the links that were written, by kind; None: the operation was no relink.
         start: Step of the first request.
         end: Step after the last answer; NEVER if the client was cut off.
     """
 
     id: str
     put: Record | None = None
-    relinked: frozenset[str] | None = None
+    relinked: Mapping[str, frozenset[str]] | None = None
     start: int
     end: int = NEVER
 
@@ -108,6 +110,7 @@ class Schedule:
         self._cuts = {
             client: self._random.randrange(1, 16) for client in range(CLIENTS) if self._random.random() < 0.4
         }
+        self._manner = self._random.choices(["any", "in turns", "relink"], [50, 20, 30])[0]
         self._stay = self._random.choice([0.0, 0.5, 0.8])
         """How likely the client that was picked is picked again: from finely mixed to long runs."""
 
@@ -135,6 +138,20 @@ class Schedule:
             elif not self._advance(alive[number], alone=len(alive) == 1):
                 del alive[number]
             self._step += 1
+
+    def follow(self, backend: CassandraBackend) -> None:
+        """A client that writes when all others have ended: each document, some of them after a deletion."""
+        for name in self.ids:
+            if self._random.random() < 0.5:
+                self._write(backend, Change(remove=[name]), Done(id=name, start=NEVER))
+            record = self._record(name)
+            self._write(backend, Change(put=[record]), Done(id=name, put=record, start=NEVER))
+
+    def _write(self, backend: CassandraBackend, change: Change, done: Done) -> None:
+        backend.run(backend.write(change))
+        self._step += 2
+        done.start, done.end = self._step - 1, self._step
+        self.history.append(done)
 
     def _store_all(self) -> None:
         """The state before: each document is stored."""
@@ -177,9 +194,10 @@ class Schedule:
             for done in client.done:
                 done.end = self._step
             return
-        except StoreBusyError:  # a relink that was overtaken too often acknowledges nothing
+        except (StoreBusyError, ClockSkewError):  # what was overtaken too often acknowledges nothing
             client.operation = None
             return
+        Skewed.waited += client.requests.wait
         count = len(client.requests.statements)
         client.answers = [None] * count
         client.waiting = self._random.sample(range(count), count)
@@ -188,20 +206,26 @@ class Schedule:
 
     def _plans(self, backend: CassandraBackend) -> Iterator[tuple[Any, list[Done]]]:
         """The operations of a client, each with what it does to documents."""
-        for _ in range(self._operations):
+        for turn in range(self._operations if self._manner == "any" else 3):
             kind = self._random.choices(
                 ["put", "delete", "relink", "both", "verify", "repair"], [40, 15, 25, 16, 2, 2]
             )[0]
+            if self._manner == "in turns":
+                kind = "put" if turn % 2 else "delete"
+            elif self._manner == "relink":
+                kind = "relink"
             names = self._random.sample(self.ids, self._random.randint(1, DOCUMENTS))
+            names = self.ids if self._manner == "relink" else names
             if kind in {"verify", "repair"}:
                 yield getattr(backend, kind)(), []
             elif kind == "relink":
-                links = {name: self._links("m") for name in names}
+                kinds = self._random.choice([("k",), ("m",), ("k",), ("m",), KINDS])
+                links = {name: tuple(link for kind in kinds for link in self._links(kind)) for name in names}
                 done = [
-                    Done(id=name, relinked=frozenset(link.tag for link in of), start=NEVER)
+                    Done(id=name, relinked={kind: _tags(of, kind) for kind in kinds}, start=NEVER)
                     for name, of in links.items()
                 ]
-                yield backend.relink({"m"}, links), done
+                yield backend.relink(kinds, links), done
             else:
                 put = names if kind == "put" else names[1:] if kind == "both" else []
                 records = [self._record(name) for name in put]
@@ -252,13 +276,17 @@ def wrong_winner(history: Sequence[Done], name: str, stored: Record | None) -> s
     winner = next((done for done in last if done.put and _content(done.put) == _content(stored)), None)
     if winner is None or winner.put is None:
         return f"it is {_content(stored)}, which is none of those written last"
-    tags = _tags(stored, "m")
-    relinks = [done for done in of if done.relinked is not None and winner.start <= done.end]
+    return next(filter(None, (_wrong_links(kind, of, winner, stored) for kind in KINDS)), None)
+
+
+def _wrong_links(kind: str, of: Sequence[Done], winner: Done, stored: Record) -> str | None:
+    """What is wrong with the links of a kind in a document that one of the operations wrote last."""
+    relinks = [done for done in of if kind in (done.relinked or ()) and winner.start <= done.end]
     after = [winner, *relinks]
     possible = [done for done in after if not _is_followed(done, after)]
-    if any(tags == (done.relinked if done.put is None else _tags(done.put, "m")) for done in possible):
-        return None if _tags(stored, "k") == _tags(winner.put, "k") else "links of another kind changed"
-    return f"its links are {sorted(tags)}, which are none of those written last"
+    written = [_tags(done.put.links, kind) if done.put else (done.relinked or {})[kind] for done in possible]
+    tags = _tags(stored.links, kind)
+    return None if tags in written else f"its links {kind} are {sorted(tags)}, none of those written last"
 
 
 def _is_followed(done: Done, others: Sequence[Done]) -> bool:
@@ -269,5 +297,5 @@ def _content(record: Record) -> tuple[str, int, bytes]:
     return record.text, record.metadata["n"], record.vector.tobytes()
 
 
-def _tags(record: Record, kind: str) -> frozenset[str]:
-    return frozenset(link.tag for link in record.links if link.kind == kind)
+def _tags(links: Sequence[Link], kind: str) -> frozenset[str]:
+    return frozenset(link.tag for link in links if link.kind == kind)

@@ -25,7 +25,7 @@ from linkstore.backends.cassandra.clock import Clock
 from linkstore.backends.cassandra.corpus import Corpus
 from linkstore.backends.cassandra.cql import Tables, can_name_tables
 from linkstore.backends.cassandra.derived import DerivedRows
-from linkstore.backends.cassandra.entries import last_written, read_entries
+from linkstore.backends.cassandra.entries import read_entries
 from linkstore.backends.cassandra.experience import Experience
 from linkstore.backends.cassandra.groups import GroupReader
 from linkstore.backends.cassandra.inspection import Inspection
@@ -168,7 +168,6 @@ class CassandraBackend(Backend):
         prepared = prepare(put)
         check_sizes(prepared, self._settings.max_document_bytes)
         yield from self._names.learn(names_of(put))
-        self._clock.now(after=(yield from last_written(self._tables, change)))
         derived = self._derived(lexical=self._lexical)
         writer = ChangeWriter(self._tables, self._fetcher, self._clock, derived, self._settings, self._corpus)
         return (yield from writer.apply(change, prepared))

@@ -43,7 +43,9 @@ def batches(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Row]
         start += count
 
 
-def packed_batch(text: str, at: int, rows: Iterable[Iterable[bytes]], routing: bytes | None) -> Statement:
+def packed_batch(
+    text: str, at: int, rows: Iterable[Iterable[bytes | None]], routing: bytes | None
+) -> Statement:
     """The statement of a batch whose values are packed.
 
     Args:

@@ -7,16 +7,19 @@ import threading
 import time
 from typing import Final
 
-_STEP: Final = 4
-_SPREAD: Final = 1 << 14
-"""Clients that must write later than the same timestamp spread over this many steps, 65 ms in all."""
+_ROOM: Final = 100
+"""Microseconds left after a timestamp that was read, for links that are replaced in that version."""
+_SPREAD: Final = 1_000
+"""Clients that must write later than the same timestamp spread over so many microseconds."""
 
 
 class Clock:
-    """Unique timestamps in microseconds since 1970; a later write of a process has a higher timestamp.
+    """Timestamps in microseconds since 1970: the time of day, or directly after what a write replaces.
 
-    Two clients should not write the same document in the same microsecond. If they do, each column comes from
-    one write or the other, and ``verify`` finds rows that do not fit.
+    So timestamps do not run ahead of the fastest clock of a client: each change of a document adds at most a
+    millisecond to what it replaces, and takes longer than that. Two clients should not write the same
+    document in the same microsecond. If they do, each column comes from one write or the other, and
+    ``verify`` finds rows that do not fit.
     """
 
     def __init__(self) -> None:
@@ -24,20 +27,18 @@ class Clock:
         self._last = 0
 
     def now(self, after: int = 0) -> int:
-        """The timestamp of one write.
+        """The timestamp of one write; later than those that this gave by the time of day alone.
 
         Args:
-            after: A timestamp that was read. The result is later, even if the clock of its writer was ahead,
-                and leaves room for a relink in between. How much later is random; otherwise all clients that
-                read the same timestamp would write in the same microsecond.
+            after: The latest timestamp of what the write replaces. The result is later, even if the clock of
+                its writer was ahead. How much later is random; otherwise all clients that read the same
+                timestamp would write in the same microsecond.
         """
         with self._lock:
-            time_of_day = time.time_ns() // 1000
-            if after >= time_of_day:
-                after += _STEP * secrets.randbelow(_SPREAD)
-            self._last = max(self._last + _STEP, after + _STEP, time_of_day)
-            return self._last
+            self._last = max(self._last + 1, self.time_of_day())
+            now = self._last
+        return now if now > after + _ROOM else after + _ROOM + secrets.randbelow(_SPREAD)
 
-    def past(self, moment: int) -> int:
-        """A timestamp later than ``moment``, which may be in the future; does not affect later timestamps."""
-        return moment + _STEP * (1 + secrets.randbelow(_SPREAD))
+    def time_of_day(self) -> int:
+        """What the clock of this machine says."""
+        return time.time_ns() // 1000

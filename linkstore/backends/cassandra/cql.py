@@ -119,6 +119,11 @@ from a short outage. Rows are overwritten often; leveled compaction keeps each r
 """
 
 
+_LATER_COLUMNS: Final = ("relinked map<text, text>", "born bigint")
+"""Links that were replaced since the document was written, by kind (see :func:`.rows.current_links`), and
+when the document was added: its first timestamp, which updates keep."""
+
+
 def create_small_tables(tables: Tables) -> tuple[str, ...]:
     """The tables that do not depend on the embedding. Where any of a store exists, the first one does."""
     return (
@@ -133,6 +138,7 @@ def create_accesses(tables: Tables) -> str:
     """The table of access times.
 
     It is separate from the documents because a write to a document's row also goes to the vector index.
+    :func:`.accesses.key_of` describes ``id``, :func:`write_access` the timestamps.
     """
     return f"CREATE TABLE IF NOT EXISTS {tables.accesses} (id text PRIMARY KEY, at bigint)"
 
@@ -143,7 +149,7 @@ def create_tables(tables: Tables, dimension: int) -> tuple[str, ...]:
         f"CREATE TABLE IF NOT EXISTS {tables.documents} (id text PRIMARY KEY, body text, attributes text,"
         " searchable map<text, text>, digest blob,"
         " links frozen<tuple<text, set<tuple<text, text, text, float>>>>,"
-        f" vector vector<float, {dimension}>)",
+        f" vector vector<float, {dimension}>, {', '.join(_LATER_COLUMNS)})",
         f"CREATE TABLE IF NOT EXISTS {tables.members} (kind text, tag text, side text, bucket int, id text,"
         f" states set<blob>, PRIMARY KEY ((kind, tag, side, bucket), id)) {_DERIVED}",
         f'CREATE CUSTOM INDEX IF NOT EXISTS "{tables.name}_by_vector" ON {tables.documents} (vector)'
@@ -151,6 +157,11 @@ def create_tables(tables: Tables, dimension: int) -> tuple[str, ...]:
         f'CREATE CUSTOM INDEX IF NOT EXISTS "{tables.name}_by_entry" ON {tables.documents}'
         " (entries(searchable)) USING 'StorageAttachedIndex'",
     )
+
+
+def add_columns(tables: Tables) -> str:
+    """Add the columns that the table of documents did not have before version 6."""
+    return f"ALTER TABLE {tables.documents} ADD IF NOT EXISTS ({', '.join(_LATER_COLUMNS)})"
 
 
 def create_words(tables: Tables) -> str:
@@ -208,8 +219,9 @@ def settle_setting(tables: Tables) -> str:
 
 _OTHERS: Final = "WRITETIME(body), WRITETIME(attributes), WRITETIME(vector)"
 """Of columns that are not read, whether there are any; a row that lacks one is no document."""
-_DOCUMENT: Final = "id, body, attributes, links, digest, vector"
-_STATE: Final = "id, WRITETIME(digest), WRITETIME(links), TTL(digest), links, body, attributes, vector"
+_DOCUMENT: Final = "id, body, attributes, links, digest, vector, relinked"
+_STATE: Final = "id, WRITETIME(digest), links, body, attributes, vector, TTL(digest), born, relinked"
+"""What a document must have comes first in both: see :func:`.rows.is_whole`."""
 
 
 def nearest(tables: Tables, equalities: int, *, whole: bool) -> str:
@@ -253,24 +265,24 @@ def scan_after(tables: Tables) -> str:
 def read_digests(tables: Tables) -> str:
     """What identifies the state of a document; values: list of ids.
 
-    (id, digest, links, remaining seconds of its lifetime, write time of the document, those of its other
-    columns, that of its links).
+    (id, digest, write time of the document, those of its other columns, that of its links, links, replaced
+    links, remaining seconds of its lifetime).
     """
     return (
-        f"SELECT id, digest, links, TTL(digest), WRITETIME(digest), {_OTHERS}, WRITETIME(links)"
+        f"SELECT id, digest, WRITETIME(digest), {_OTHERS}, WRITETIME(links), links, relinked, TTL(digest)"
         f" FROM {tables.documents} WHERE id IN ?"
     )
 
 
 def read_presence(tables: Tables) -> str:
-    """Which documents exist: (id, digest); the digest is null if the document was removed. Values: ids."""
-    return f"SELECT id, digest FROM {tables.documents} WHERE id IN ?"
+    """Which documents exist: (id, digest, when it was added); no digest: it was removed. Values: ids."""
+    return f"SELECT id, digest, born FROM {tables.documents} WHERE id IN ?"
 
 
 def read_states(tables: Tables) -> str:
     """The columns that members and words are derived from; values: list of ids.
 
-    (id, write time of the document, write time of its links, remaining seconds of its lifetime, links, body,
+    (id, write time, remaining seconds of its lifetime, when it was added, links, replaced links, body,
     attributes, vector).
     """
     return f"SELECT {_STATE} FROM {tables.documents} WHERE id IN ?"
@@ -287,18 +299,20 @@ def read_states_after(tables: Tables) -> str:
 
 
 def read_all_links(tables: Tables) -> str:
-    """(id, links, digest, write times of the other columns) of all documents."""
-    return f"SELECT id, links, digest, {_OTHERS} FROM {tables.documents}"
+    """(id, links, digest, write times of the other columns, replaced links) of all documents."""
+    return f"SELECT id, links, digest, {_OTHERS}, relinked FROM {tables.documents}"
 
 
 def write_documents(tables: Tables, count: int, *, lifetime: bool) -> str:
-    """Write ``count`` documents with one timestamp.
+    """Write ``count`` documents with one timestamp; links that were replaced before are forgotten.
 
-    Values: timestamp, and for each: id, body, attributes, searchable, links, digest, vector, lifetime.
+    Values: timestamp, and for each: id, body, attributes, searchable, links, digest, vector, when it was
+    added, lifetime.
     """
     one = (
-        f"INSERT INTO {tables.documents} (id, body, attributes, searchable, links, digest, vector)"
-        f" VALUES (?, ?, ?, ?, ?, ?, ?){' USING TTL ?' if lifetime else ''}"
+        f"INSERT INTO {tables.documents}"
+        " (id, body, attributes, searchable, links, digest, vector, born, relinked)"
+        f" VALUES (?, ?, ?, ?, ?, ?, ?, ?, null){' USING TTL ?' if lifetime else ''}"
     )
     return stamped_batch(one, count)
 
@@ -309,9 +323,9 @@ def stamped_batch(one: str, count: int) -> str:
 
 
 def write_links(tables: Tables, *, lifetime: bool) -> str:
-    """The links of one document; values: timestamp, lifetime, links, id."""
+    """Replace the links of some kinds of one document; values: timestamp, lifetime, links by kind, id."""
     using = f"USING TIMESTAMP ?{_lifetime(lifetime)}"
-    return f"UPDATE {tables.documents} {using} SET links = ? WHERE id = ?"
+    return f"UPDATE {tables.documents} {using} SET relinked = relinked + ? WHERE id = ?"
 
 
 def delete_documents(tables: Tables) -> str:
@@ -320,7 +334,7 @@ def delete_documents(tables: Tables) -> str:
 
 
 def write_access(tables: Tables, *, lifetime: bool) -> str:
-    """Record an access; values: id, time of the access, the same time as timestamp, lifetime.
+    """Record an access; values: key, time of the access, the same time as timestamp, lifetime.
 
     The latest access is kept, regardless of the order of the writes.
     """
@@ -328,12 +342,12 @@ def write_access(tables: Tables, *, lifetime: bool) -> str:
 
 
 def read_accesses(tables: Tables) -> str:
-    """Access times of documents: (id, time); values: list of ids."""
+    """Access times of documents: (key, time); values: list of keys."""
     return f"SELECT id, at FROM {tables.accesses} WHERE id IN ?"
 
 
 def delete_accesses(tables: Tables) -> str:
-    """Delete access times; values: timestamp, list of ids."""
+    """Delete access times; values: timestamp, list of keys."""
     return f"DELETE FROM {tables.accesses} USING TIMESTAMP ? WHERE id IN ?"
 
 
@@ -358,8 +372,11 @@ def read_all_pages(tables: Tables) -> str:
 
 
 def read_page_times(tables: Tables) -> str:
-    """Write times of page entries: (microseconds since 1970,); values: the source, list of urls."""
-    return f"SELECT WRITETIME(digest) FROM {tables.pages} WHERE source = ? AND url IN ?"
+    """Write times of page entries: (source, url, microseconds since 1970).
+
+    Values: the source, list of urls.
+    """
+    return f"SELECT source, url, WRITETIME(digest) FROM {tables.pages} WHERE source = ? AND url IN ?"
 
 
 def write_page(tables: Tables, *, lifetime: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -16,8 +16,17 @@ from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.members import DocumentMembers, MemberStatements
 from linkstore.backends.cassandra.postings import DocumentWords, PostingStatements, stamp_of
 from linkstore.backends.cassandra.reading import Fetcher
-from linkstore.backends.cassandra.rounds import documents_after, is_whole_state
-from linkstore.backends.cassandra.rows import links_of, memberships, stored_links, written_links
+from linkstore.backends.cassandra.rounds import documents_after
+from linkstore.backends.cassandra.rows import (
+    Replaced,
+    current_links,
+    is_whole,
+    last_replaced,
+    links_of,
+    memberships,
+    stored_links,
+    written_links,
+)
 from linkstore.backends.cassandra.transport.requests import Statement
 from linkstore.plans import Operation
 
@@ -29,8 +38,10 @@ class State:
     Args:
         id: The document.
         written: Latest write time of its columns; 0 if it is not written yet.
+        born: When it was added; None if an older linkstore did.
         lifetime: Seconds until it expires; None: never.
         links: Its links as JSON, as in its metadata.
+        relinked: Those that were replaced since it was written.
         attributes: Its metadata without links, as JSON.
         members: Its members of link groups.
         words: Its words; None in a store without lexical search.
@@ -38,8 +49,10 @@ class State:
 
     id: str
     written: int = 0
+    born: int | None = None
     lifetime: int | None = None
     links: str = ""
+    relinked: Replaced = field(default_factory=dict)
     attributes: str = "{}"
     members: DocumentMembers
     words: DocumentWords | None = None
@@ -102,7 +115,7 @@ class DerivedRows:
             now: The states about to be written. Their words are reused where the text is the same.
         """
         rows = yield from self._fetcher.by_id(cql.read_states(self._tables), ids, "read documents")
-        return {row[0]: self._stored(row, now.get(row[0])) for row in rows if is_whole_state(row)}
+        return {row[0]: self._stored(row, now.get(row[0])) for row in rows if is_whole(row)}
 
     def coded(self, ids: Sequence[str]) -> Operation[dict[str, State]]:
         """Read the current states of documents, with the codes of their vectors."""
@@ -112,12 +125,13 @@ class DerivedRows:
     def after(self, id: str | None) -> Operation[Sequence[State]]:
         """The next documents in token order, with the codes of their vectors; empty after the last one."""
         rows = yield from documents_after(self._tables, id)
-        while rows and not any(map(is_whole_state, rows)):
+        while rows and not any(map(is_whole, rows)):
             rows = yield from documents_after(self._tables, rows[-1][0])
-        return _with_codes([self._stored(row, None) for row in rows if is_whole_state(row)])
+        return _with_codes([self._stored(row, None) for row in rows if is_whole(row)])
 
     def _stored(self, row: Sequence[Any], now: State | None) -> State:
-        id, written, linked, lifetime, links, text, attributes, vector = row
+        id, written, stored, text, attributes, vector, lifetime, born, relinked = row
+        links = current_links(stored, relinked)
         words = None
         if self._lexical:
             metadata = orjson.loads(attributes)
@@ -126,9 +140,11 @@ class DerivedRows:
                 words = DocumentWords.of(id, text, metadata)
         return State(
             id=id,
-            written=max(written, linked),
+            written=max(written, last_replaced(relinked)),
+            born=born,
             lifetime=lifetime,
             links=written_links(links).decode(),
+            relinked=dict(relinked or {}),
             attributes=attributes,
             members=DocumentMembers(id=id, weights=memberships(links_of(links)), vector=vector),
             words=words,

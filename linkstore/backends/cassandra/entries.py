@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from linkstore.backends.base import Change, PageEntry
+from linkstore.backends.base import PageEntry
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.plans import Operation
 
 _WHAT: Final = "read page entries"
+Name = tuple[str, str]
+"""Source and url of an entry."""
 _URLS_AT_ONCE: Final = 100
 """URLs per statement."""
 
@@ -37,17 +39,17 @@ def read_entries(
     return sorted(entries, key=lambda entry: (entry.source, entry.url))
 
 
-def last_written(tables: Tables, change: Change) -> Operation[int]:
-    """The latest write time of the page entries that a change replaces or removes; 0 if there are none."""
+def written(tables: Tables, names: Iterable[Name]) -> Operation[dict[Name, int]]:
+    """The write times of those page entries that exist."""
     urls: defaultdict[str, dict[str, None]] = defaultdict(dict)
-    for source, url in (*((page.source, page.url) for page in change.put_pages), *change.remove_pages):
+    for source, url in names:
         urls[source][url] = None
     text = cql.read_page_times(tables)
     statements = tuple(
         statement for source, of in urls.items() for statement in _named(tables, [source], list(of), text)
     )
     answers = (yield Requests(statements=statements, what=_WHAT)) if statements else ()
-    return max((at for rows in answers for (at,) in rows), default=0)
+    return {(source, url): at for rows in answers for source, url, at in rows}
 
 
 def _sources(tables: Tables) -> Operation[list[str]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from linkstore.backends.base import LinkedPage, PageEntry, Survey
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.rows import StoredLink, is_whole, links_of, memberships
+from linkstore.backends.cassandra.rows import StoredLink, current_links, is_whole, links_of, memberships
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.plans import Operation
 
@@ -66,4 +66,4 @@ class Inspection:
     def _links(self) -> Operation[list[tuple[str, bytes | None]]]:
         statement = Statement(cql=cql.read_all_links(self._tables))
         (rows,) = yield Requests(statements=(statement,), what="read all documents")
-        return [row[:2] for row in rows if is_whole(row)]
+        return [(row[0], current_links(row[1], row[-1])) for row in rows if is_whole(row)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,6 +32,7 @@ DELETED_AT_ONCE: Final = 10
 _OF_KEYS: Final = 200_000
 """Upper limit of the bytes of an id and a vector."""
 _INT: Final = struct.Struct(">i")
+_LONG: Final = struct.Struct(">q")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,10 +100,19 @@ class DocumentStatements:
         self._fetcher = fetcher
         self._lifetime = () if lifetime is None else (_INT.pack(lifetime),)
 
-    def write(self, items: Sequence[Prepared], at: int) -> Iterator[Statement]:
-        """Write documents with one timestamp."""
+    def write(
+        self, items: Sequence[Prepared], at: int, born: Mapping[str, int | None]
+    ) -> Iterator[Statement]:
+        """Write documents with one timestamp.
+
+        Args:
+            items: The documents.
+            at: The timestamp.
+            born: When those of them that exist were added.
+        """
         for share in self._fetcher.by_replica(self._tables.name, [(item.record.id,) for item in items]):
-            rows = [(*_packed_row(items[position]), *self._lifetime) for position in share.positions]
+            part_of = [items[position] for position in share.positions]
+            rows = [(*_packed_row(one, born.get(one.record.id, at)), *self._lifetime) for one in part_of]
             for part in batches(rows, BATCH_SIZES):
                 text = cql.write_documents(self._tables, len(part), lifetime=bool(self._lifetime))
                 yield packed_batch(text, at, part, routing=part[0][0])
@@ -116,7 +126,7 @@ class DocumentStatements:
                 yield Statement(cql=text, values=(at, part), level="write", routing=part[0].encode())
 
 
-def _packed_row(item: Prepared) -> tuple[bytes, ...]:
+def _packed_row(item: Prepared, born: int | None) -> tuple[bytes | None, ...]:
     record = item.record
     return (
         record.id.encode(),
@@ -126,4 +136,5 @@ def _packed_row(item: Prepared) -> tuple[bytes, ...]:
         packed_cell(link_cell(item.links, record.links)),
         item.digest,
         record.vector.astype(">f4").tobytes(),
+        None if born is None else _LONG.pack(born),
     )

@@ -147,10 +147,10 @@ class Fetcher:
         rows = yield from self.by_id(cql.read_documents(self._tables), ids, "read documents")
         return [DocumentRow.of(row) for row in rows if is_whole(row)]
 
-    def present(self, ids: Sequence[str]) -> Operation[set[str]]:
-        """The ids whose documents exist."""
+    def present(self, ids: Sequence[str]) -> Operation[dict[str, int | None]]:
+        """The ids whose documents exist, with when they were added; None if an older linkstore did."""
         rows = yield from self.by_id(cql.read_presence(self._tables), ids, "read documents")
-        return {id for id, digest in rows if digest is not None}
+        return {id: born for id, digest, born in rows if digest is not None}
 
     def by_id(self, statement: str, ids: Sequence[str], what: str) -> Operation[list[tuple[Any, ...]]]:
         """The rows that a statement with a list of ids returns."""

@@ -1,13 +1,15 @@
-"""Replaces the links of stored documents by writing only their column of links.
+"""Replaces links of some kinds in stored documents.
 
-A relink changes one version of a document. Its timestamps follow directly after that version, so they are
-earlier than those of any later update or deletion, which use the time of day. So a relink neither reverts an
-acknowledged update nor restores a deleted document. Afterwards the document is read again; if another write
-won, the links are replaced again in the version that it wrote.
+Each kind is a cell of the column of replaced links, so clients that replace links of different kinds never
+write the same cell. A relink changes one version of a document. Its timestamps follow directly after that
+version, so they are earlier than those of any later update or deletion, which forget replaced links. So a
+relink neither reverts an acknowledged update nor restores a deleted document. Afterwards the document is read
+again; if another write won, the links are replaced again in the version that it wrote.
 
-Members are added first, as in every write, and old members are removed afterwards. If two relinks change the
-same version at once, they have the same timestamps, and one column of links wins. Therefore the removal has
-the timestamp before, which does not affect what the other relink added.
+Members are added first, as in every write, and old members are removed afterwards; all of them are of the
+replaced kinds. If two relinks replace one kind in one version at once, they have the same timestamp, and one
+cell wins; the other relink starts again. The removal has the timestamp before, which does not affect what the
+other relink added.
 """
 
 from __future__ import annotations
@@ -25,10 +27,10 @@ from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.derived import DerivedRows, State
 from linkstore.backends.cassandra.members import DocumentMembers, MemberStatements
 from linkstore.backends.cassandra.reading import Fetcher
-from linkstore.backends.cassandra.rows import LinkCell, link_cell, memberships
+from linkstore.backends.cassandra.rows import Replaced, memberships, replacement, stored_links
 from linkstore.backends.cassandra.transport.requests import Statement, sent
 from linkstore.errors import StoreBusyError
-from linkstore.links import LINKS_KEY, Link, links_in
+from linkstore.links import LINKS_KEY, Link
 from linkstore.plans import Operation
 from linkstore.storedlinks import with_other_links
 
@@ -44,18 +46,17 @@ class _Step:
 
     Args:
         before: The stored state.
-        cell: Its new column of links.
-        members: Its new members.
+        at: The timestamp of the replaced links, and of the members derived from them.
+        cells: The replaced links.
+        gone: Its members by links of these kinds.
+        members: Those that replace them.
     """
 
     before: State
-    cell: LinkCell
+    at: int
+    cells: Replaced
+    gone: DocumentMembers
     members: DocumentMembers
-
-    @property
-    def at(self) -> int:
-        """The timestamp of the column of links, and of the members derived from it."""
-        return self.before.written + _LATER
 
 
 class Relinker:
@@ -84,9 +85,7 @@ class Relinker:
         for _ in range(TRIES):
             known = yield from self._states.stored(left, {})
             found = found.difference(left) | known.keys()  # without those deleted since the last try
-            steps = [
-                step for id, one in known.items() if (step := _step(id, one, kinds, links[id])) is not None
-            ]
+            steps = [step for id, one in known.items() if (step := _step(one, kinds, links[id])) is not None]
             left = yield from self._try(steps)
             changed |= {step.members.id for step in steps} - set(left)
             if not left:
@@ -104,8 +103,8 @@ class Relinker:
         yield from sent("write links", map(self._cell, steps))
         now = yield from self._states.stored([step.members.id for step in steps], {})
         lost = [step for step in steps if not _has_won(step, now.get(step.members.id))]
-        won = [step for step in steps if step not in lost]
-        last = (*map(self._finish, won), *(self._withdraw(step, now.get(step.members.id)) for step in lost))
+        removed = [step for step in lost if step.members.id not in now]
+        last = (*(self._finish(step) for step in steps if step not in lost), *map(self._withdraw, removed))
         yield from sent("finish members", chain.from_iterable(last))
         return [step.members.id for step in lost]
 
@@ -114,15 +113,13 @@ class Relinker:
 
     def _finish(self, step: _Step) -> Iterator[Statement]:
         """Remove the previous states of members, and members that are not needed any more."""
-        now, before = step.members, step.before.members
+        now, before = step.members, step.gone
         yield from self._statements(step).replace(now.rows_differing(before, self._buckets), step.at)
         yield from self._statements(step).delete(now.keys_gone(before, self._buckets), step.at - 1)
 
-    def _withdraw(self, step: _Step, now: State | None) -> Iterator[Statement]:
-        """Remove added and previous members, if the write that won is later; it added all of its members."""
-        if now is None or now.written > step.at:
-            keys = {*step.members.keys(self._buckets), *step.before.members.keys(self._buckets)}
-            yield from self._statements(step).delete(keys, step.at)
+    def _withdraw(self, step: _Step) -> Iterator[Statement]:
+        """Remove the members that were added, if the document is gone; otherwise the next try needs them."""
+        yield from self._statements(step).delete(step.members.keys(self._buckets), step.at)
 
     def _statements(self, step: _Step) -> MemberStatements:
         return MemberStatements(self._tables, self._fetcher, step.before.lifetime)
@@ -131,18 +128,21 @@ class Relinker:
         lifetime = step.before.lifetime
         stamp = (step.at,) if lifetime is None else (step.at, lifetime)
         text = cql.write_links(self._tables, lifetime=lifetime is not None)
-        return Statement(cql=text, values=(*stamp, step.cell, step.members.id), level="write")
+        return Statement(cql=text, values=(*stamp, dict(step.cells), step.members.id), level="write")
 
 
-def _step(id: str, before: State, kinds: Collection[str], links: Sequence[Link]) -> _Step | None:
+def _step(before: State, kinds: Collection[str], links: Sequence[Link]) -> _Step | None:
     """The change of a document; None if it has these links already."""
     metadata = {LINKS_KEY: orjson.loads(before.links)} if before.links else {}
-    written = with_other_links(metadata, kinds, links)
-    if written is None:
+    if with_other_links(metadata, kinds, links) is None:
         return None
-    cell = link_cell(orjson.dumps(written).decode(), links_in({LINKS_KEY: written}, id))
-    members = replace(before.members, weights=memberships(cell[1]))
-    return _Step(before=before, cell=cell, members=_coded(members))
+    replaced = {kind for kind, _, _ in before.members.weights if kind in kinds}
+    at = before.written + _LATER
+    cells = replacement(at, replaced | {link.kind for link in links}, [link.to_dict() for link in links])
+    weights = {key: weight for key, weight in before.members.weights.items() if key[0] in kinds}
+    gone = replace(before.members, weights=weights)
+    members = replace(before.members, weights=memberships(stored_links(links)))
+    return _Step(before=before, at=at, cells=cells, gone=gone, members=_coded(members))
 
 
 def _coded(members: DocumentMembers) -> DocumentMembers:
@@ -151,5 +151,5 @@ def _coded(members: DocumentMembers) -> DocumentMembers:
 
 
 def _has_won(step: _Step, now: State | None) -> bool:
-    """Whether the stored links are those that were written, in the version that was changed."""
-    return now is not None and (now.written, now.links) == (step.at, step.cell[0])
+    """Whether the stored links of these kinds are those that were written."""
+    return now is not None and now.relinked.items() >= step.cells.items()

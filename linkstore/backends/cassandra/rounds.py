@@ -9,7 +9,6 @@ from typing import Any, Final
 from linkstore.backends.cassandra import cql, derived_cql
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.postings import Partition
-from linkstore.backends.cassandra.rows import is_whole
 from linkstore.backends.cassandra.states import unpacked
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.plans import Operation
@@ -46,11 +45,6 @@ class Found:
         """Read a row of key columns, states, write times."""
         *key, states, times = row
         return cls(key=tuple(key), states=unpacked(states), written=max(times or (), default=0))
-
-
-def is_whole_state(row: Row) -> bool:
-    """Whether a row of the columns of :func:`.cql.read_states` is a document; its lifetime may be null."""
-    return is_whole((*row[:3], *row[4:]))
 
 
 def documents_after(tables: Tables, after: str | None) -> Operation[list[Row]]:

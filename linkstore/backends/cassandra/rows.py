@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -30,12 +30,15 @@ LinkCell = tuple[str, frozenset[StoredLink]]
 
 Both are in one column, so that they always come from the same write.
 """
+Replaced = Mapping[str, str]
+"""The column of replaced links: for each kind, see :func:`replacement`."""
 LONGEST_KEY: Final = 65_535
 """Maximum length of a key in bytes."""
 LONGEST_ID: Final = 65_000
 """Maximum length of an id in bytes of UTF-8; together with a word and a hash it must fit into a key."""
 LONGEST_TERM: Final = 512
 """Longer values (bytes of UTF-8) are not searchable; the server's index accepts at most 1,024 bytes."""
+_REQUIRED: Final = 6
 _SIZE: Final = struct.Struct(">i")
 _WEIGHT: Final = struct.Struct(">f")
 _PARTS: Final = 4
@@ -54,7 +57,7 @@ class DocumentRow:
         id: Its id.
         text: Its content.
         attributes: Its metadata without links, as JSON.
-        packed: Its column of links in the format of the native protocol, see :func:`links_of`.
+        packed: Its links as :func:`current_links` gives them, see :func:`links_of`.
         vector: (d,) float32 of unit length.
     """
 
@@ -66,9 +69,9 @@ class DocumentRow:
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> DocumentRow:
-        """Read a row of id, body, attributes, links, digest, vector."""
-        id, text, attributes, links, _, vector = row
-        return cls(id, text, attributes, links, vector)
+        """Read a row of id, body, attributes, links, digest, vector, replaced links."""
+        id, text, attributes, links, _, vector, relinked = row
+        return cls(id, text, attributes, current_links(links, relinked), vector)
 
     @property
     def links(self) -> list[StoredLink]:
@@ -121,13 +124,15 @@ class DocumentRow:
         )
 
 
-def is_whole(row: Iterable[Any]) -> bool:
-    """Whether a row is a document: it has every column.
+def is_whole(row: Sequence[Any]) -> bool:
+    """Tell whether a row is a document: whether it has every column that a document must have.
+
+    These columns are the first six of each statement that reads documents.
 
     A row that lacks one is treated as missing by all reads, and reported by ``verify``. If a document
     expires, its links may outlive the other columns by a second.
     """
-    return all(column is not None for column in row)
+    return all(column is not None for column in row[:_REQUIRED])
 
 
 _DIRECTIONS: Final[Mapping[Side, tuple[bytes, ...]]] = {
@@ -191,6 +196,42 @@ def read_links(packed: bytes | None, id: str) -> tuple[Link, ...]:
     """A document's links with their labels and data, duplicates merged."""
     written = written_links(packed)
     return links_in({LINKS_KEY: orjson.loads(written)}, id) if written else ()
+
+
+def replacement(at: int, kinds: Iterable[str], links: Iterable[Mapping[str, Any]]) -> Replaced:
+    """The cells of the column of replaced links that replace the links of these kinds at one time.
+
+    Each kind is a cell, so clients that replace links of different kinds do not write the same cell. A cell
+    is JSON: when it was written, and the links with their positions among all that were written with them.
+    """
+    found: dict[str, list[tuple[int, Any]]] = {kind: [] for kind in kinds}
+    for position, link in enumerate(links):
+        found[link["kind"]].append((position, link))
+    return {kind: orjson.dumps([at, of]).decode() for kind, of in found.items()}
+
+
+def current_links(packed: bytes | None, relinked: Replaced | None) -> bytes | None:
+    """The column of links with the links that were replaced since it was written.
+
+    Links of other kinds keep their order. The replaced ones follow, those replaced last at the end.
+    """
+    if not relinked:
+        return packed
+    links = [link for link in orjson.loads(written_links(packed) or b"[]") if link["kind"] not in relinked]
+    cells = [(at, kind, of) for kind, (at, of) in _cells(relinked)]
+    later = sorted((at, position, kind, n) for at, kind, of in cells for n, (position, _) in enumerate(of))
+    of_kind = {kind: of for _, kind, of in cells}
+    links += [of_kind[kind][n][1] for _, _, kind, n in later]
+    return packed_cell(link_cell(orjson.dumps(links).decode(), links_in({LINKS_KEY: links}, "")))
+
+
+def last_replaced(relinked: Replaced | None) -> int:
+    """When links were last replaced; 0 if never since the document was written."""
+    return max((at for _, (at, _) in _cells(relinked)), default=0) if relinked else 0
+
+
+def _cells(relinked: Replaced) -> Iterator[tuple[str, tuple[int, list[tuple[int, Any]]]]]:
+    return ((kind, orjson.loads(cell)) for kind, cell in relinked.items())
 
 
 def memberships(links: Iterable[StoredLink]) -> dict[Membership, float]:

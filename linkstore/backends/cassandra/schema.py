@@ -26,11 +26,12 @@ from linkstore.plans import Operation
 
 _CLAIM: Final = "claim"
 """The setting with the agreed embedding: dimension and name, as JSON."""
-VERSION: Final = 5
+VERSION: Final = 6
 """2 added the table of words; 3 the column of links, and sets of states in rows of members and words; 4
-settings with the names of link kinds and metadata fields; 5 the table of accesses."""
+settings with the names of link kinds and metadata fields; 5 the table of accesses; 6 the columns of
+replaced links and of when a document was added."""
 _WITHOUT_NAMES: Final = 3
-_WITHOUT_ACCESSES: Final = 4
+_CAN_MIGRATE: Final = (_WITHOUT_NAMES, 4, 5)
 _READ: Final = ["version", "embedding", "dimension", "buckets", "words"]
 """The settings about the store itself; others are names, of which there may be thousands."""
 
@@ -83,7 +84,7 @@ def set_up(tables: Tables, *, create: bool, buckets: int, lexical: bool) -> Oper
         values = {"buckets": str(buckets), "words": words, "version": str(VERSION)}
         yield from _settle(tables, values)
         recorded = yield from read(tables)
-    if recorded.version in {_WITHOUT_NAMES, _WITHOUT_ACCESSES}:
+    if recorded.version in _CAN_MIGRATE:
         yield from _migrate(tables, recorded, recorded.version)
         recorded = yield from read(tables)
     if recorded.version != VERSION:
@@ -133,13 +134,15 @@ def claim(tables: Tables, manifest: Manifest, nodes: int) -> Operation[Manifest]
 
 
 def _migrate(tables: Tables, recorded: Recorded, version: int) -> Operation[None]:
-    """Migrate a store of version 3 or 4: record the names that its documents use, create a table.
+    """Migrate a store of version 3, 4 or 5: add columns and a table, record the names its documents use.
 
     The version is written last. If a client stops before, the next one starts again.
     """
-    if version == _WITHOUT_NAMES and recorded.manifest.dimension is not None:
-        names, _ = yield from names_of_documents(tables)
-        yield from Names(tables).learn(names)
+    if recorded.manifest.dimension is not None:
+        yield from _schema((cql.add_columns(tables),))
+        if version == _WITHOUT_NAMES:
+            names, _ = yield from names_of_documents(tables)
+            yield from Names(tables).learn(names)
     yield from _schema((cql.create_accesses(tables),))
     values = (str(VERSION), "version", str(version))
     statement = Statement(cql=cql.exchange_setting(tables), values=values, level="write")

@@ -44,8 +44,8 @@ class CassandraSettings:
             ``native_transport_max_frame_size``.
         max_clock_skew: Maximum difference in seconds between the clocks of this machine and of a node when a
             store is opened; default 2. The write with the later timestamp wins, and timestamps come from
-            clients. If a document is missing after it was added, a client whose clock is ahead, by at most
-            twice this value, removed it before; then it is added again with a timestamp later than that.
+            clients. What was added and is missing was removed by a client whose clock is ahead; then it is
+            written again until it is there, for about twice this time (clients differ by at most that).
         ttl: Seconds until documents written by this client expire, with their links. None, the default:
             never.
 

@@ -15,8 +15,15 @@ from linkstore.backends.base import Finding, Record
 from linkstore.backends.cassandra import cql
 from linkstore.backends.cassandra.batching import batches
 from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.rounds import Row, documents_after, is_whole_state
-from linkstore.backends.cassandra.rows import has_link_data, links_of, read_links, written_links
+from linkstore.backends.cassandra.rounds import Row, documents_after
+from linkstore.backends.cassandra.rows import (
+    current_links,
+    has_link_data,
+    is_whole,
+    links_of,
+    read_links,
+    written_links,
+)
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.links import LINKS_KEY, Link
 from linkstore.plans import Operation
@@ -112,8 +119,9 @@ def names_of_documents(tables: Tables) -> Operation[tuple[Vocabulary, list[str]]
     rows = yield from documents_after(tables, None)
     while rows:
         parts += (row[0] for row in rows if _is_part(row))
-        for row in filter(is_whole_state, rows):
-            id, _, _, _, links, _, attributes, _ = row
+        for row in filter(is_whole, rows):
+            id, _, stored, _, attributes, *_, relinked = row
+            links = current_links(stored, relinked)
             fields.update(orjson.loads(attributes))
             kinds.update(kind for kind, *_ in links_of(links))
             if written_links(links):
@@ -127,8 +135,8 @@ def names_of_documents(tables: Tables) -> Operation[tuple[Vocabulary, list[str]]
 
 def _is_part(row: Row) -> bool:
     """Whether a row has some columns of a document and lacks others; links alone may outlive the others."""
-    _, written, _, _, _, *others = row
-    return not is_whole_state(row) and any(column is not None for column in (written, *others))
+    _, written, _, text, attributes, vector, *_ = row
+    return not is_whole(row) and any(column is not None for column in (written, text, attributes, vector))
 
 
 def findings(missing: Vocabulary, parts: Sequence[str]) -> Iterator[Finding]:

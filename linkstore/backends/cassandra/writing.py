@@ -1,7 +1,7 @@
 """Writes a change: adds derived rows, then writes documents, then removes derived rows that are not needed.
 
-Everything that a change writes has one unique timestamp. Three rules keep the store consistent when several
-clients write at once, and when a client stops at any point
+All documents of a part have one timestamp, and their derived rows too. Three rules keep the store consistent
+when several clients write at once, and when a client stops at any point
 (``docs/decisions/0008-cassandra-overlapping-writers.md``):
 
 - a change adds all rows derived from a state before the document has that state, even if the rows exist;
@@ -11,35 +11,41 @@ clients write at once, and when a client stops at any point
 
 So all rows derived from the current state of a document always exist. Readers ignore other rows, which are
 removed by the change that replaces the document, or by ``repair``.
+
+A timestamp is the time of day, or directly after what the change replaces. A deletion by a client whose clock
+is ahead cannot be read, and hides what is added below its timestamp. So what was added is looked up; while it
+is missing, the change waits and writes it again. It waits no longer than clocks may differ, then it fails.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-from linkstore.backends.base import Change, Written
-from linkstore.backends.cassandra import cql
+from linkstore.backends.base import Change, PageEntry, Written
+from linkstore.backends.cassandra import cql, entries
+from linkstore.backends.cassandra.accesses import forget
 from linkstore.backends.cassandra.clock import Clock
 from linkstore.backends.cassandra.corpus import Corpus
 from linkstore.backends.cassandra.cql import Tables
 from linkstore.backends.cassandra.derived import DerivedRows, State, Step
 from linkstore.backends.cassandra.preparing import DocumentStatements, Prepared
 from linkstore.backends.cassandra.reading import Fetcher
-from linkstore.backends.cassandra.rows import is_whole, written_links
+from linkstore.backends.cassandra.rows import current_links, is_whole, last_replaced, written_links
 from linkstore.backends.cassandra.settings import CassandraSettings
-from linkstore.backends.cassandra.transport.requests import Statement, sent
-from linkstore.errors import StoreUnavailableError
+from linkstore.backends.cassandra.transport.requests import Requests, Statement, sent
+from linkstore.errors import ClockSkewError, StoreUnavailableError
 from linkstore.plans import Operation
 
 One = TypeVar("One")
+Added = TypeVar("Added", Prepared, PageEntry)
 A_PART: Final = 1_000
 """Number of documents that share one timestamp."""
-FORGOTTEN_AT_ONCE: Final = 50
-"""Number of documents whose accesses one statement deletes."""
+FIRST_WAIT: Final = 0.001
+"""Seconds before what was added and is hidden is written again; doubled each time."""
 AT_ONCE: Final = 200
 """Number of documents that are read and then written together; small, so that little time passes between."""
 
@@ -88,7 +94,8 @@ class ChangeWriter:
         self._derived = derived
         self._documents = DocumentStatements(tables, fetcher, settings.ttl)
         self._lifetime = settings.ttl
-        self._skew = round(settings.max_clock_skew * 1e6) if settings.reads_see_writes else 0
+        self._looks = settings.reads_see_writes
+        self._waits = 2 * settings.max_clock_skew + 1
         self._in_time = max(settings.settle / 2, settings.deadline)
         self._corpus = corpus
         self._at = 0
@@ -103,47 +110,65 @@ class ChangeWriter:
             counts += yield from self._put_part(part)
         for ids in _parts(removals):
             counts += yield from self._remove_part(ids)
-        self._at = self._clock.now()
-        yield from sent("write page entries", self._pages(change))
+        yield from self._write_pages(change)
         return Written(**counts)
 
     def _put_part(self, prepared: Sequence[Prepared]) -> Operation[Counter[str]]:
         digests = yield from self._digests([item.record.id for item in prepared])
         changed = [item for item in prepared if self._differs(item, digests)]
-        self._begin(digests.values())
+        self._begin(*(known.written for known in digests.values()))
         yield from self._store(changed)
         added = [item for item in changed if item.record.id not in digests]
-        if hidden := (yield from self._hidden(added)):
-            self._at = self._clock.past(self._at + 2 * self._skew)
-            yield from self._store(hidden)
-        updated = sum(item.record.id in digests for item in changed)
-        return Counter(added=len(changed) - updated, updated=updated, unchanged=len(prepared) - len(changed))
+        yield from self._until_there(added, self._missing, self._store, "documents")
+        updated = len(changed) - len(added)
+        return Counter(added=len(added), updated=updated, unchanged=len(prepared) - len(changed))
 
     def _store(self, items: Sequence[Prepared]) -> Operation[None]:
         new = {item.record.id: self._derived.state(item.record, item.attributes, item.code) for item in items}
         yield from sent("write members and words", self._derived.add(new.values(), self._at))
         yield from self._finish((yield from self._put(items, new)))
 
-    def _hidden(self, added: Sequence[Prepared]) -> Operation[list[Prepared]]:
-        """Which of the added documents cannot be read.
+    def _until_there(
+        self,
+        added: Sequence[Added],
+        missing: Callable[[Sequence[Added]], Operation[Sequence[Added]]],
+        write: Callable[[Sequence[Added]], Operation[None]],
+        what: str,
+    ) -> Operation[None]:
+        """Look up what was added, and write again what is missing, until all of it is there.
 
-        A client whose clock is ahead removed them before, and its deletion has a later timestamp. (Or they
-        are being removed at this moment; then either result is correct.)
+        Another client removed what is missing, before and with a clock that is ahead, or at this moment.
+
+        Raises:
+            ClockSkewError: If something is still missing after the longest time that clocks may differ.
         """
-        if not added or not self._skew:
-            return []
+        wait, waited = FIRST_WAIT, 0.0
+        while added and self._looks and (added := (yield from missing(added))):
+            if waited > self._waits:
+                raise ClockSkewError(
+                    f"{len(added)} {what} were written and are not there, also not after {waited:.1f} s"
+                    f" ({', '.join(map(_shown, added[:3]))}): they were removed by a client whose clock is"
+                    f" more than {waited:.1f} s ahead of that of this machine, or other clients remove them"
+                    " again and again. Set the clocks, for instance by NTP, and write them again"
+                )
+            yield Requests(statements=(), what=f"wait to write {what} again", wait=wait)
+            waited, wait = waited + wait, 2 * wait
+            self._begin(self._at)
+            yield from write(added)
+
+    def _missing(self, added: Sequence[Prepared]) -> Operation[list[Prepared]]:
         there = yield from self._fetcher.present([item.record.id for item in added])
         return [item for item in added if item.record.id not in there]
 
     def _remove_part(self, ids: Sequence[str]) -> Operation[Counter[str]]:
         digests = yield from self._digests(ids)
-        self._begin(digests.values())
+        self._begin(*(known.written for known in digests.values()))
         yield from self._finish((yield from self._remove(digests)))
         return Counter(removed=len(digests))
 
-    def _begin(self, known: Iterable[Known]) -> None:
-        """Take a timestamp that is later than those of the replaced documents."""
-        self._at = self._clock.now(after=max((one.written for one in known), default=0))
+    def _begin(self, *replaced: int) -> None:
+        """Take a timestamp that is later than those of what is replaced."""
+        self._at = self._clock.now(after=max(replaced, default=0))
         self._since = time.monotonic()
 
     def _finish(self, steps: Sequence[Step]) -> Operation[None]:
@@ -156,11 +181,11 @@ class ChangeWriter:
         return {
             id: Known(
                 digest=digest if is_whole(times) else None,
-                links=written_links(links).decode(),
-                written=max(time for time in times if time is not None),
+                links=written_links(current_links(links, relinked)).decode(),
+                written=max(last_replaced(relinked), *(time for time in times if time is not None)),
                 lifetime=lifetime,
             )
-            for id, digest, links, lifetime, *times in rows
+            for id, digest, *times, links, relinked, lifetime in rows
             if any(times[:-1])
         }
 
@@ -183,7 +208,8 @@ class ChangeWriter:
             before = yield from self._derived.stored([item.record.id for item in part], new)
             overtaken = {id for id, state in before.items() if state.written > self._at}
             written = [item for item in part if item.record.id not in overtaken]
-            yield from sent("write documents", self._documents.write(written, self._at))
+            born = {id: state.born for id, state in before.items()}
+            yield from sent("write documents", self._documents.write(written, self._at, born))
             steps += [Step(now=None, before=new[id]) for id in overtaken]
             ids = (item.record.id for item in written)
             steps += [Step(now=new[id], before=before.get(id)) for id in ids]
@@ -200,7 +226,8 @@ class ChangeWriter:
             named = [state.id for state in gone]
             named += [id for id in part if id not in before and known[id].digest is None]
             yield from sent("delete documents", self._documents.delete(named, self._at))
-            yield from sent("delete accesses", self._forgetting(named))
+            forgotten = ((state.id, state.born) for state in gone)
+            yield from sent("delete accesses", forget(self._tables, forgotten, self._at))
             steps += [Step(now=None, before=state) for state in gone]
         return steps
 
@@ -214,22 +241,29 @@ class ChangeWriter:
                 " the server, then write them again."
             )
 
-    def _forgetting(self, ids: Sequence[str]) -> Iterator[Statement]:
-        text = cql.delete_accesses(self._tables)
-        for start in range(0, len(ids), FORGOTTEN_AT_ONCE):
-            part = list(ids[start : start + FORGOTTEN_AT_ONCE])
-            yield Statement(cql=text, values=(self._at, part), level="write")
-
-    def _pages(self, change: Change) -> Iterator[Statement]:
+    def _write_pages(self, change: Change) -> Operation[None]:
         put = {(page.source, page.url): page for page in change.put_pages}
-        for source, url in change.remove_pages:
-            if (source, url) not in put:
-                values: tuple[Any, ...] = (self._at, source, url)
-                yield Statement(cql=cql.delete_page(self._tables), values=values, level="write")
-        for (source, url), page in put.items():
-            values = (source, url, page.digest, list(page.ids), *self._stamp())
-            text = cql.write_page(self._tables, lifetime=self._lifetime is not None)
-            yield Statement(cql=text, values=values, level="write")
+        removed = [name for name in dict.fromkeys(change.remove_pages) if name not in put]
+        known = yield from entries.written(self._tables, (*put, *removed))
+        self._begin(*known.values())
+        yield from sent("remove page entries", self._removing(removed))
+        yield from self._put_pages(list(put.values()))
+        added = [page for name, page in put.items() if name not in known]
+        yield from self._until_there(added, self._missing_pages, self._put_pages, "page entries")
+
+    def _removing(self, names: Iterable[entries.Name]) -> Iterator[Statement]:
+        text = cql.delete_page(self._tables)
+        return (Statement(cql=text, values=(self._at, *name), level="write") for name in names)
+
+    def _put_pages(self, pages: Sequence[PageEntry]) -> Operation[None]:
+        text = cql.write_page(self._tables, lifetime=self._lifetime is not None)
+        rows = ((page.source, page.url, page.digest, list(page.ids), *self._stamp()) for page in pages)
+        statements = (Statement(cql=text, values=row, level="write") for row in rows)
+        yield from sent("write page entries", statements)
+
+    def _missing_pages(self, added: Sequence[PageEntry]) -> Operation[list[PageEntry]]:
+        there = yield from entries.written(self._tables, ((page.source, page.url) for page in added))
+        return [page for page in added if (page.source, page.url) not in there]
 
     def _stamp(self) -> tuple[int, ...]:
         return (self._at,) if self._lifetime is None else (self._at, self._lifetime)
@@ -240,6 +274,10 @@ class ChangeWriter:
         before = [step.before for step in steps if step.before and step.before.written]
         written, replaced = ([(state.attributes, state.length) for state in part] for part in (now, before))
         self._corpus.add(written, replaced)
+
+
+def _shown(one: Prepared | PageEntry) -> str:
+    return repr(one.url if isinstance(one, PageEntry) else one.record.id)
 
 
 def _parts(whole: Sequence[One]) -> Iterator[Sequence[One]]:

@@ -49,6 +49,8 @@ class Executor:
             StoreUnavailableError: If the server cannot be reached or did not answer within the deadline.
             BackendError: If it refused a statement.
         """
+        if requests.wait:
+            time.sleep(requests.wait)
         self._prepare(requests, threading.Event())
         woken = threading.Event()
         with self._flight(requests, woken.set) as flight:
@@ -59,6 +61,8 @@ class Executor:
 
     async def arun(self, requests: Requests) -> list[list[tuple[Any, ...]]]:
         """Like :meth:`run`, without blocking the event loop; stops starting requests when cancelled."""
+        if requests.wait:
+            await asyncio.sleep(requests.wait)
         await self._aprepare(requests)
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
 

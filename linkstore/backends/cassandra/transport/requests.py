@@ -55,10 +55,12 @@ class Requests:
     Args:
         statements: Any number of statements; the number of concurrent ones is bounded.
         what: The operation, as in "could not read link groups".
+        wait: Seconds to wait before that.
     """
 
     statements: tuple[Statement, ...]
     what: str
+    wait: float = 0.0
 
 
 def sent(what: str, statements: Iterable[Statement]) -> Operation[None]:
