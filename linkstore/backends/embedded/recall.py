@@ -2,12 +2,11 @@
 
 A graph of neighbours may be blind for vectors that nobody has thought of: thousands that are nearly equal, or
 few dimensions. Whatever the reason, what is found shows it. So every index is measured when it is
-written, and
-one that finds too little is not used: searches then compare with all documents.
+written, and one that finds too little is not used: searches then compare with all documents.
 
 The questions are documents and what lies between two of them. A sample of the documents is compared with
-each question. Those of them that are nearer than the tenth that the index found are its misses, and stand for
-as many times more as the sample is smaller than the store.
+each question. Those of them that are nearer than the tenth that the index found, and that it did not find,
+are its misses, and stand for as many times more as the sample is smaller than the store.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 
 from linkstore.backends.embedded.ann import SavedIndex
 from linkstore.backends.embedded.mirror import Mirror, Stamp
-from linkstore.vectors import Floats, Ints, similarities
+from linkstore.vectors import Floats, Ints
 
 NEAREST: Final = 10
 QUESTIONS: Final = 64
@@ -44,13 +43,15 @@ def recall_at_ten(index: SavedIndex, mirror: Mirror, stamp: Stamp) -> float:
     asked = _asked(index, mirror, rows, random)
     if len(rows) <= NEAREST or not len(asked):
         return 1.0
-    tenth = np.array([_tenth_found(index, mirror, stamp, question) for question in asked])
+    found = [_nearer_than_tenth(index, mirror, stamp, question) for question in asked]
+    tenth = np.array([similarity for similarity, _ in found])
     sample = rows if len(rows) <= COMPARED else np.sort(random.choice(rows, COMPARED, replace=False))
     nearer = np.zeros(len(asked))
     for start in range(0, len(sample), _BLOCK):
         scores = asked @ mirror.vectors.take(sample[start : start + _BLOCK]).T
         nearer += np.count_nonzero(scores > tenth[:, None] + _ROUNDING, axis=1)
-    missed = np.minimum(NEAREST, nearer * (len(rows) / len(sample)))
+    nearer -= [np.count_nonzero(np.isin(rows_found, sample)) for _, rows_found in found]
+    missed = np.clip(nearer * (len(rows) / len(sample)), 0, NEAREST)
     return float(1 - missed.mean() / NEAREST)
 
 
@@ -68,12 +69,14 @@ def _asked(index: SavedIndex, mirror: Mirror, rows: Ints, random: np.random.Gene
     return asked
 
 
-def _tenth_found(index: SavedIndex, mirror: Mirror, stamp: Stamp, question: Floats) -> float:
-    """The similarity of the tenth document that the index finds; below all if it finds fewer."""
+def _nearer_than_tenth(
+    index: SavedIndex, mirror: Mirror, stamp: Stamp, question: Floats
+) -> tuple[float, Ints]:
+    """The similarity of the tenth document found, -2 if there are fewer; and the rows of nearer ones."""
     rows, known = mirror.keys.find(index.near(question))
     rows = rows[known]
     visible = mirror.visible(rows, stamp)
-    scores = similarities(mirror.vectors.take(rows if visible is None else rows[visible]), question)
-    if len(scores) < NEAREST:
-        return -2.0
-    return float(np.partition(scores, -NEAREST)[-NEAREST])
+    rows = rows if visible is None else rows[visible]
+    scores = mirror.vectors.take(rows) @ question
+    tenth = float(np.partition(scores, -NEAREST)[-NEAREST]) if len(scores) >= NEAREST else -2.0
+    return tenth, rows[scores > tenth + _ROUNDING]
