@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from stores import SNAPSHOTS, nearest, put
 
-from linkstore.backends.base import Manifest
+from linkstore.backends.base import Change, Manifest, Record
 from linkstore.backends.embedded import EmbeddedBackend, backend
 from linkstore.backends.embedded.ann import LiveIndex
 from linkstore.vectors import similarities, unit_vectors
@@ -57,3 +57,27 @@ def test_a_store_can_be_closed_in_the_middle_of_its_own_write(tmp_path, monkeypa
     assert again.run(again.survey()).documents == 20
     assert nearest(again, np.eye(1, 16, dtype=np.float32)[0])
     again.close()
+
+
+@pytest.mark.parametrize(("noise", "used"), [(1.0, True), (0.01, False)])
+def test_an_index_that_finds_too_little_is_not_used(tmp_path, noise, used) -> None:
+    """A hundred vectors that are nearly equal blind a graph too; then all documents are compared."""
+    random = np.random.default_rng(3)
+    near = random.standard_normal((60, DIMENSION)).repeat(100, axis=0)
+    vectors = unit_vectors(near + noise * random.standard_normal(near.shape))
+    store = EmbeddedBackend(tmp_path / "kb", settings=SNAPSHOTS)
+    store.run(store.claim(Manifest(embedding="e", dimension=DIMENSION)))
+    records = [
+        Record(id=f"d{n:04}", text="", metadata={}, vector=vector, links=())
+        for n, vector in enumerate(vectors)
+    ]
+    store.run(store.write(Change(put=records)))
+    store.run(store.flush())
+    indexes = store._upkeep.viewed(lambda view: view.indexes)
+    proposals = [index.propose(vectors[0], 128, 10) for index in indexes]
+    assert any(found is not None for found in proposals) == used
+    for question in unit_vectors(random.standard_normal((20, DIMENSION))):
+        expected = np.argsort(-similarities(vectors, question), kind="stable")[:3]
+        assert nearest(store, question, 3) == [f"d{n:04}" for n in expected]
+    assert store.run(store.verify()).sound
+    store.close()
