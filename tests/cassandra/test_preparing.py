@@ -34,7 +34,7 @@ class OneNode:
 
 
 def statements(records, lifetime=None):
-    return list(DocumentStatements(Tables("k", "t"), OneNode(), lifetime).write(prepare(records), 7))
+    return list(DocumentStatements(Tables("k", "t"), OneNode(), lifetime).write(prepare(records), 7, {}))
 
 
 def record(n, text="", dimension=4, **metadata):
@@ -55,6 +55,7 @@ def test_a_document_is_packed_as_the_driver_packs_it(lifetime):
     stamp, *sent = statement.values
     expected = [kind.serialize(value, 5) for kind, value in zip(COLUMNS, columns, strict=True)]
     expected.append(one.vector.astype(">f4").tobytes())
+    expected.append(TIMESTAMP.serialize(7, 5))  # when the document was added
     assert sent == expected + ([] if lifetime is None else [LIFETIME.serialize(lifetime, 5)])
     assert stamp == TIMESTAMP.serialize(7, 5)
     assert statement.cql.count("?") == len(statement.values)
@@ -65,7 +66,7 @@ def test_small_documents_share_a_statement_and_large_ones_do_not():
     records = [record(n, text="x" * size) for n, size in enumerate(sizes)]
     sent = statements(records)
     assert [statement.cql.count("INSERT") for statement in sent] == [3, 3, 2, 1, 1, 1, 1]
-    ids = [value for one in sent for value in one.values[1::7]]
+    ids = [value for one in sent for value in one.values[1::8]]
     assert ids == [record.id.encode() for record in records]
     for one in sent:
         assert one.cql.count("INSERT") == 1 or sum(map(len, one.values)) < 5_120

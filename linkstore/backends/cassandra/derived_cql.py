@@ -80,8 +80,14 @@ def read_next_postings(tables: Tables) -> str:
 
 
 def read_word_partitions(tables: Tables) -> str:
-    """The partitions of words that exist: (shard, bucket)."""
-    return f"SELECT DISTINCT shard, bucket FROM {tables.words}"
+    """The partitions of words that exist in a range of tokens, (shard, bucket); values: its bounds.
+
+    A read of all of them would pass over more deleted rows than a server allows.
+    """
+    return (
+        f"SELECT DISTINCT shard, bucket FROM {tables.words}"
+        " WHERE token(shard, bucket) > ? AND token(shard, bucket) <= ?"
+    )
 
 
 _POSTING: Final = "word, hash, id, states, WRITETIME(states)"

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from linkstore.backends.cassandra import cql, derived_cql
 from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.postings import Partition
+from linkstore.backends.cassandra.postings import SHARDS, Partition
 from linkstore.backends.cassandra.states import unpacked
 from linkstore.backends.cassandra.transport.requests import Requests, Statement
 from linkstore.plans import Operation
@@ -65,9 +65,7 @@ class MemberRounds:
 
     def __init__(self, tables: Tables, expected: int) -> None:
         parts = max(_MIN_RANGES, expected // _ROWS_PER_RANGE)
-        ends = [_FIRST_TOKEN + _TOKENS * n // parts for n in range(parts)] + [_FIRST_TOKEN + _TOKENS - 1]
-        text = derived_cql.read_range_of_members(tables)
-        self._left = [Statement(cql=text, values=ends[at : at + 2]) for at in range(parts)]
+        self._left = _by_range(derived_cql.read_range_of_members(tables), parts)
 
     def next(self) -> Operation[list[Found] | None]:
         """The next members; None after the last range."""
@@ -76,6 +74,12 @@ class MemberRounds:
         now, self._left = self._left[:AT_ONCE], self._left[AT_ONCE:]
         answers = yield Requests(statements=tuple(now), what="compare members with documents")
         return [Found.of(row) for rows in answers for row in rows]
+
+
+def _by_range(text: str, parts: int) -> list[Statement]:
+    """A statement for each of so many ranges of tokens, which cover all."""
+    ends = [_FIRST_TOKEN + _TOKENS * n // parts for n in range(parts)] + [_FIRST_TOKEN + _TOKENS - 1]
+    return [Statement(cql=text, values=ends[at : at + 2]) for at in range(parts)]
 
 
 class PostingRounds:
@@ -92,9 +96,9 @@ class PostingRounds:
     def next(self) -> Operation[list[Found] | None]:
         """The next postings; None after the last ones."""
         if self._left is None:
-            every = Statement(cql=derived_cql.read_word_partitions(self._tables))
-            (partitions,) = yield Requests(statements=(every,), what="compare words with documents")
-            self._left = [(partition, None) for partition in partitions]
+            ranges = _by_range(derived_cql.read_word_partitions(self._tables), SHARDS)
+            answers = yield Requests(statements=tuple(ranges), what="compare words with documents")
+            self._left = [(partition, None) for partitions in answers for partition in partitions]
         if not self._left:
             return None
         now, self._left = self._left[:AT_ONCE], self._left[AT_ONCE:]
