@@ -7,11 +7,10 @@ JSON-RPC 2.0, section 5.1, has errors for both: -32700 for what is no JSON, -326
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final, TextIO
 
 import anyio
-from anyio.abc import ObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
@@ -29,12 +28,12 @@ class Lines:
 
     def __init__(self, lines: TextIO) -> None:
         self._lines = anyio.wrap_file(lines)
-        self._answers: ObjectSendStream[SessionMessage] | None = None
+        self._send: Callable[[SessionMessage], Awaitable[None]] | None = None
         self._ready = anyio.Event()
 
-    def answer_to(self, answers: ObjectSendStream[SessionMessage]) -> None:
-        """Send errors there."""
-        self._answers = answers
+    def answer_by(self, send: Callable[[SessionMessage], Awaitable[None]]) -> None:
+        """Answer with errors by this function."""
+        self._send = send
         self._ready.set()
 
     async def __aiter__(self) -> AsyncIterator[str]:
@@ -45,8 +44,8 @@ class Lines:
                 yield line
                 continue
             await self._ready.wait()
-            if self._answers is not None:
-                await self._answers.send(SessionMessage(error))
+            if self._send is not None:
+                await self._send(SessionMessage(error))
 
 
 def error_of(line: str) -> JSONRPCError | None:

@@ -50,7 +50,7 @@ async def _stdio(server: Server[Any]) -> None:
 async def _served(server: Server[Any], lines: TextIO) -> None:
     heard = Lines(lines)
     async with stdio_server(stdin=cast("anyio.AsyncFile[str]", heard)) as (read, write):
-        heard.answer_to(write)
+        heard.answer_by(write.send)
         await server.run(read, write, server.create_initialization_options())
 
 
