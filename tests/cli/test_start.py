@@ -65,6 +65,7 @@ ROOMS = {
     "floors",
     "gc_pause",
     "hits",
+    "identity",
     "ids",
     "lazy",
     "letters",

@@ -250,7 +250,6 @@ NOT_MEASURED = {
     },
     "docs/explanation/costs.md": {"1 KiB"},
     "docs/explanation/mentions-and-entities.md": {"4.7 MB"},
-    "docs/how-to/compile-a-context.md": {"80 %"},
     "docs/how-to/evaluate.md": {"95 %", "10,000 times", "99 %"},
     "docs/how-to/profile.md": {"95 %"},
     "docs/how-to/serve-over-mcp.md": {"1 MiB", "10 s"},
