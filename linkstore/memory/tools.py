@@ -9,6 +9,8 @@ from pydantic import BaseModel, Field
 
 from linkstore.memory.keys import SessionKey
 from linkstore.memory.recalled import Recall, prompt_of
+from linkstore.tools.langchain import errors_for_model
+from linkstore.tools.specs import told_of_arguments
 
 if TYPE_CHECKING:
     from linkstore.memory.conversation import ConversationMemory
@@ -45,23 +47,27 @@ def memory_tools(
     def recall(question: str) -> tuple[str, Recall]:
         if not _has_words(question):
             return BLANK, Recall(question=question, resolved=question, reason=BLANK)
-        return _shown(memory.recall(key, question, everywhere=everywhere))
+        with errors_for_model():
+            return _shown(memory.recall(key, question, everywhere=everywhere))
 
     async def arecall(question: str) -> tuple[str, Recall]:
         if not _has_words(question):
             return BLANK, Recall(question=question, resolved=question, reason=BLANK)
-        return _shown(await memory.arecall(key, question, everywhere=everywhere))
+        with errors_for_model():
+            return _shown(await memory.arecall(key, question, everywhere=everywhere))
 
     def remember(text: str) -> str:
         if not _has_words(text):
             return BLANK
-        memory.add(key, text)
+        with errors_for_model():
+            memory.add(key, text)
         return REMEMBERED
 
     async def aremember(text: str) -> str:
         if not _has_words(text):
             return BLANK
-        await memory.aadd(key, text)
+        with errors_for_model():
+            await memory.aadd(key, text)
         return REMEMBERED
 
     return [
@@ -72,6 +78,8 @@ def memory_tools(
             description="Recall what was said earlier, and what is known, about a question.",
             args_schema=RecallInput,
             response_format="content_and_artifact",
+            handle_tool_error=True,
+            handle_validation_error=told_of_arguments,
         ),
         StructuredTool.from_function(
             remember,
@@ -79,6 +87,8 @@ def memory_tools(
             name="remember",
             description="Remember a fact for later, such as a wish or a decision of the user.",
             args_schema=RememberInput,
+            handle_tool_error=True,
+            handle_validation_error=told_of_arguments,
         ),
     ]
 

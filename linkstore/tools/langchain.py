@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
@@ -53,17 +54,13 @@ def graph_tools(
 def _tool(toolbox: Toolbox, spec: ToolSpec) -> BaseTool:
     # LangChain passes a plain string, as in tool.invoke("tower"), as a positional argument.
     def call(*first: str, **arguments: Any) -> Returned:
-        try:
+        with errors_for_model():
             answer = toolbox.answer(spec.operation(*first, **arguments))
-        except LinkStoreError as error:
-            raise _for_model(error) from error
         return answer.text, answer.data
 
     async def acall(*first: str, **arguments: Any) -> Returned:
-        try:
+        with errors_for_model():
             answer = await toolbox.aanswer(spec.operation(*first, **arguments))
-        except LinkStoreError as error:
-            raise _for_model(error) from error
         return answer.text, answer.data
 
     return StructuredTool.from_function(
@@ -78,7 +75,13 @@ def _tool(toolbox: Toolbox, spec: ToolSpec) -> BaseTool:
     )
 
 
-def _for_model(error: LinkStoreError) -> Exception:
-    """The error as LangChain hands it to the model; itself where the model can do nothing about it."""
-    text = told(error)
-    return error if text is None else ToolException(text)
+@contextmanager
+def errors_for_model() -> Iterator[None]:
+    """Raise errors as LangChain hands them to the model, unless the model can do nothing about them."""
+    try:
+        yield
+    except LinkStoreError as error:
+        text = told(error)
+        if text is None:
+            raise
+        raise ToolException(text) from error

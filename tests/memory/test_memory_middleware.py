@@ -26,7 +26,7 @@ from pydantic import BaseModel
 
 from linkstore import LinkStore
 from linkstore.context import counter_of
-from linkstore.errors import BackendError, BudgetError
+from linkstore.errors import BackendError, BudgetError, StoreBusyError, StoreUnavailableError
 from linkstore.memory import ConversationMemory, SessionKey
 from linkstore.testing import ScriptedChatModel
 
@@ -230,7 +230,7 @@ def test_the_state_of_an_agent_does_not_show_what_the_middleware_keeps(memory):
     assert set(agent.invoke(told("Is it?"))) == {"messages"}
 
 
-@pytest.mark.parametrize("text", [" ", "\n", "?!"])
+@pytest.mark.parametrize("text", ["", " ", "\n", "?!"])
 async def test_tools_answer_a_blank_text_and_store_none(memory, text):
     recall, remember = memory.tools(SESSION)
     for answer in (recall.invoke({"question": text}), await recall.ainvoke({"question": text})):
@@ -238,6 +238,25 @@ async def test_tools_answer_a_blank_text_and_store_none(memory, text):
     for answer in (remember.invoke({"text": text}), await remember.ainvoke({"text": text})):
         assert answer.startswith("Error: ")
     assert memory.turns(SESSION) == []
+
+
+@pytest.mark.parametrize("error", [StoreBusyError("busy"), StoreUnavailableError("down")])
+async def test_tools_answer_text_while_a_store_does_not_answer(memory, monkeypatch, error):
+    """An error would end the run of the agent."""
+
+    def refuse(*_, **__):
+        raise error
+
+    async def arefuse(*_, **__):
+        raise error
+
+    recall, remember = memory.tools(SESSION)
+    for name in ("recall", "add"):
+        monkeypatch.setattr(type(memory), name, refuse)
+        monkeypatch.setattr(type(memory), f"a{name}", arefuse)
+    for asked, given in ((recall, {"question": "Who is Tom?"}), (remember, {"text": "Tom is a cat."})):
+        for answer in (asked.invoke(given), await asked.ainvoke(given)):
+            assert "The store does not answer now" in answer
 
 
 @pytest.mark.parametrize("question", ["?!", "👍", " \n", "a" * 20_000])
