@@ -76,11 +76,16 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
 
 
 def last_question(messages: Sequence[AnyMessage]) -> str:
-    """The text of the user's last message; empty if there is none."""
+    """Return the text of the user's last message; empty if there is none."""
     for message in reversed(messages):
-        if isinstance(message, HumanMessage):
+        if isinstance(message, HumanMessage) and is_users(message):
             return str(message.text).strip()
     return ""
+
+
+def is_users(message: HumanMessage) -> bool:
+    """Tell whether a message is the user's own, and not one that middleware wrote, such as a summary."""
+    return "lc_source" not in message.additional_kwargs
 
 
 def extended(message: SystemMessage | None, text: str) -> SystemMessage:

@@ -28,7 +28,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("the middleware of a conversation memory", "agents") from error
 
-from linkstore.context.middleware import extended
+from linkstore.context.middleware import extended, is_users
 from linkstore.memory.keys import SessionKey
 
 if TYPE_CHECKING:
@@ -302,11 +302,6 @@ def newly_said(messages: Sequence[AnyMessage]) -> list[Exchange]:
     """The messages of the user after the last message of the model: those that a run is to answer."""
     new = takewhile(lambda message: not isinstance(message, AIMessage), reversed(messages))
     return exchanges_in(list(new)[::-1])
-
-
-def is_users(message: HumanMessage) -> bool:
-    """Whether a message is the user's own, and not one that middleware wrote, such as a summary."""
-    return "lc_source" not in message.additional_kwargs
 
 
 def recalled_text(recall: Recall, messages: Sequence[AnyMessage]) -> str:

@@ -212,6 +212,16 @@ class TestMiddleware:
         for messages in seen:
             assert messages[0].text == f"Be brief.\n\n{AS_DATA.format('The vault opens at noon.')}"
 
+    def test_a_summary_is_no_question_of_the_user(self):
+        """LangChain's SummarizationMiddleware writes it as a message of the user."""
+        from linkstore.context.middleware import last_question
+
+        summary = HumanMessage("They spoke of cats.", additional_kwargs={"lc_source": "summarization"})
+        assert last_question([HumanMessage("When does it open?"), AIMessage("At noon."), summary]) == (
+            "When does it open?"
+        )
+        assert last_question([summary]) == ""
+
     def test_parts_of_a_system_message_stay(self, store):
         from langchain.agents.middleware import ModelRequest
 
