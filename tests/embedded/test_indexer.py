@@ -325,6 +325,18 @@ def test_killed_at_any_moment_it_leaves_a_sound_store(tmp_path) -> None:
         assert not list((tmp_path / "kb").glob(".*.tmp"))
 
 
+def test_a_process_whose_writer_was_killed_before_it_started_ends_without_a_traceback() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    code = "from linkstore.freshpython import own_pipes; own_pipes(); raise SystemExit('it goes on')"
+    started = [sys.executable, "-c", code]
+    done = subprocess.run(
+        started, stdin=subprocess.DEVNULL, stdout=writing, stderr=subprocess.PIPE, timeout=60
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def write_and_say(told, folder, first: int) -> None:
     """Write until killed."""
     upkeep.BACKLOG = 100
