@@ -23,13 +23,16 @@ def test_what_is_beside_many_equal_vectors_is_found(tmp_path, share) -> None:
     vectors = random.standard_normal((COUNT, DIMENSION))
     vectors[random.random(COUNT) < share] = vectors[0]
     vectors = unit_vectors(vectors)
+    questions = unit_vectors(random.standard_normal((50, DIMENSION)))
+    near = unit_vectors(questions - (questions @ vectors[0])[:, None] * vectors[0])
+    near = unit_vectors(0.7 * vectors[0] + 0.7 * near)
     live = LiveIndex()
     live.start(DIMENSION)
     live.extend(np.arange(COUNT), lambda keys: vectors[keys], COUNT, 1)
     digest = live.save(tmp_path / "a")
     again = LiveIndex()
     again.load(tmp_path / "a", digest, COUNT, 1)
-    for question in unit_vectors(random.standard_normal((50, DIMENSION))):
+    for question in (*questions, *near):
         scores = similarities(vectors, question)
         for index in (live, again):
             keys, _ = index.propose(question, 128, 1)

@@ -38,9 +38,8 @@ BATCH: Final = 2048
 PARALLEL_FROM: Final = 256
 """Fewer documents than this are added by a single thread, which loses none: see ``islands``."""
 LEAST_RECALL: Final = 0.96
-"""An index that finds less than this of the ten nearest documents of a sample is not used. The
-contract promises
-0.98 (N-5); a sample of an index that just keeps this may come out so much lower, see :mod:`recall`."""
+"""An index that finds less than this of the ten nearest documents of a sample is not used. The contract
+promises 0.98 (N-5); a sample of an index that just keeps it may come out so much lower, see :mod:`recall`."""
 _NODE_BYTES: Final = 1024
 _LEAST_BYTES: Final = 48 << 20
 """How much usearch may allocate at once, for an index of any size: it allocates memory in large blocks."""
@@ -206,7 +205,8 @@ class LiveIndex:
             rows = vectors(batch)
             taken = self._take_away()
             if sample is not None:
-                taken, sample = replace(taken, centre=sample.mean(axis=0)), None
+                # The mean of documents would be the vector that most of them share, where they do.
+                taken, sample = replace(taken, centre=np.unique(sample, axis=0).mean(axis=0)), None
             grown = taken.with_documents(batch, rows, threads=0 if len(batch) >= PARALLEL_FROM else 1)
             self._current = replace(grown, change=change)
             if self._told is not None:

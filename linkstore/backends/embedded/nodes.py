@@ -58,6 +58,11 @@ class Twins:
         counts = np.searchsorted(self.nodes, nodes, "right") - starts
         return np.concatenate((nodes, self.keys[ranges(starts, counts)]))
 
+    def largest(self, count: int) -> Ints:
+        """Return the keys of the nodes that stand for the most documents, at most ``count`` of them."""
+        nodes, counts = np.unique(self.nodes, return_counts=True)
+        return nodes[np.argsort(-counts, kind="stable")[:count]]
+
     def nodes_of(self, keys: Ints) -> Ints:
         """The node that stands for each document; a document that is no twin has its own."""
         order = np.argsort(self.keys)

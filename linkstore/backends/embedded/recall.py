@@ -4,7 +4,8 @@ A graph of neighbours may be blind for vectors that nobody has thought of: thous
 few dimensions. Whatever the reason, what is found shows it. So every index is measured when it is
 written, and one that finds too little is not used: searches then compare with all documents.
 
-The questions are documents and what lies between two of them. A sample of the documents is compared with
+The questions are documents and what lies between two of them, among these the vectors that most documents
+share: what a graph lacks lies around them. A sample of the documents is compared with
 each question. Those of them that are nearer than the tenth that the index found, and that it did not find,
 are its misses, and stand for as many times more as the sample is smaller than the store.
 """
@@ -58,10 +59,15 @@ def recall_at_ten(index: SavedIndex, mirror: Mirror, stamp: Stamp) -> float:
 def _asked(index: SavedIndex, mirror: Mirror, rows: Ints, random: np.random.Generator) -> Floats:
     """Vectors of documents of distinct nodes, and what lies between pairs of them."""
     nodes = np.asarray(index.index.keys, dtype=np.int64)
-    at, known = mirror.keys.find(random.choice(nodes, min(len(nodes), 4 * QUESTIONS), replace=False))
-    at = at[known & np.isin(at, rows)][: 3 * QUESTIONS]
-    vectors = mirror.vectors.take(at)
+    drawn = random.choice(nodes, min(len(nodes), 4 * QUESTIONS), replace=False)
+    at, shared = (
+        found[known & np.isin(found, rows)]
+        for found, known in map(mirror.keys.find, (drawn, index.twins.largest(QUESTIONS // 2)))
+    )
+    vectors = mirror.vectors.take(at[: 3 * QUESTIONS])
     alone, left, right = (vectors[start::3] for start in range(3))
+    if len(shared):
+        left[: len(left) // 2] = mirror.vectors.take(np.resize(shared, len(left) // 2))
     between = left[: len(right)] + right
     lengths = np.sqrt(np.vecdot(between, between))
     kept = lengths > _ROUNDING
