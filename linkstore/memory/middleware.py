@@ -18,7 +18,8 @@ from pydantic_core import to_json
 from linkstore.arguments import given, require_at_least
 from linkstore.context import counter_of
 from linkstore.errors import BudgetError, MissingExtraError
-from linkstore.memory.recalled import Recall, prompt_of
+from linkstore.memory.recalled import Recall
+from linkstore.memory.tools import has_words
 from linkstore.memory.turns import Turn, writing_of
 
 try:
@@ -28,6 +29,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("the middleware of a conversation memory", "agents") from error
 
+from linkstore.context.framing import framed
 from linkstore.context.middleware import extended, is_users
 from linkstore.memory.keys import SessionKey
 
@@ -170,7 +172,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _recalled(self, session: SessionKey, exchange: Exchange, *, again: bool = False) -> Recall | None:
         """What is recalled for a message, once, or again when its run begins; None if it has no words."""
-        if not exchange.has_words:
+        if not has_words(exchange.query):
             return None
         recall = None if again else self._recalls.get(session, exchange)
         if recall is None:
@@ -181,7 +183,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     async def _arecalled(
         self, session: SessionKey, exchange: Exchange, *, again: bool = False
     ) -> Recall | None:
-        if not exchange.has_words:
+        if not has_words(exchange.query):
             return None
         recall = None if again else self._recalls.get(session, exchange)
         if recall is None:
@@ -243,11 +245,6 @@ class Exchange:
     key: str
     query: str
     response: str | None = None
-
-    @property
-    def has_words(self) -> bool:
-        """Whether anything can be recalled for it."""
-        return any(map(str.isalnum, self.query))
 
     def to_state(self) -> dict[str, str]:
         """The message as the state of an agent keeps it."""
@@ -321,7 +318,7 @@ def recalled_text(recall: Recall, messages: Sequence[AnyMessage]) -> str:
 
     told = replace(recall, recent=unheard(recall.recent), turns=unheard(recall.turns))
     conversation = told.conversation if told.recent or told.turns or told.summaries else ""
-    return prompt_of([("conversation", conversation), ("knowledge", told.knowledge)])
+    return framed([("conversation", conversation), ("knowledge", told.knowledge)])
 
 
 class _Recalls:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -83,18 +82,13 @@ class Recall:
 
     def prompt_with(self, knowledge: str) -> str:
         """The prompt with this as the part on what was retrieved."""
-        return prompt_of(
+        return framed(
             [
                 ("conversation", self.conversation),
                 ("knowledge", knowledge),
                 ("question", self.query),
             ]
         )
-
-
-def prompt_of(parts: Sequence[tuple[str, str]]) -> str:
-    """Parts of a prompt, each in a frame that no text can end; those that are empty left out."""
-    return framed(parts)
 
 
 def shown_turn(turn: Turn) -> str:

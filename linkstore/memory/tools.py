@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
 
+from linkstore.context.framing import framed
 from linkstore.memory.keys import SessionKey
-from linkstore.memory.recalled import Recall, prompt_of
+from linkstore.memory.recalled import Recall
 from linkstore.tools.langchain import errors_for_model
 from linkstore.tools.specs import told_of_arguments
 
@@ -45,26 +46,26 @@ def memory_tools(
     key = SessionKey.of(session)
 
     def recall(question: str) -> tuple[str, Recall]:
-        if not _has_words(question):
+        if not has_words(question):
             return BLANK, Recall(question=question, resolved=question, reason=BLANK)
         with errors_for_model():
             return _shown(memory.recall(key, question, everywhere=everywhere))
 
     async def arecall(question: str) -> tuple[str, Recall]:
-        if not _has_words(question):
+        if not has_words(question):
             return BLANK, Recall(question=question, resolved=question, reason=BLANK)
         with errors_for_model():
             return _shown(await memory.arecall(key, question, everywhere=everywhere))
 
     def remember(text: str) -> str:
-        if not _has_words(text):
+        if not has_words(text):
             return BLANK
         with errors_for_model():
             memory.add(key, text)
         return REMEMBERED
 
     async def aremember(text: str) -> str:
-        if not _has_words(text):
+        if not has_words(text):
             return BLANK
         with errors_for_model():
             await memory.aadd(key, text)
@@ -93,8 +94,8 @@ def memory_tools(
     ]
 
 
-def _has_words(text: str) -> bool:
-    """Whether a text has anything to recall or to remember."""
+def has_words(text: str) -> bool:
+    """Tell whether a text has anything to recall or to remember."""
     return any(map(str.isalnum, text))
 
 
@@ -103,4 +104,4 @@ def _shown(recall: Recall) -> tuple[str, Recall]:
     if recall.reason is not None and not (recall.recent or recall.summaries):
         return NOTHING, recall
     parts = [("conversation", recall.conversation), ("knowledge", recall.knowledge)]
-    return prompt_of(parts) or NOTHING, recall
+    return framed(parts) or NOTHING, recall
