@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, settings
+from stores import LONG
 
 pytest.register_assert_rewrite("indexing_cases", "broken_backends")
 
@@ -11,3 +12,20 @@ pytest_plugins = ["cassandra_fixtures"]
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")  # a busy machine is no failure
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave what is marked so to `make test-long`."""
+    if not LONG:
+        config.hook.pytest_deselected(items=[item for item in items if is_long(item)])
+        items[:] = [item for item in items if not is_long(item)]
+
+
+def is_long(item: pytest.Item) -> bool:
+    """Tell whether a test is marked as long, or its class as one of which only other tests are run."""
+    sample = item.get_closest_marker("sample")
+    if sample is None or not isinstance(item, pytest.Function):
+        return item.get_closest_marker("long") is not None
+    if missing := [name for name in sample.args if not hasattr(item.cls, name)]:
+        raise pytest.UsageError(f"{item.nodeid}: its class has no {', '.join(missing)}")
+    return item.originalname not in sample.args

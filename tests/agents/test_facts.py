@@ -34,6 +34,7 @@ ANY = frozenset({"he", "his", "she", "her", "it", "its", "they", "their"})
 MALFORMED = invalid_tool_call(name=None, args="{not json", id=None, error=None)
 
 
+@pytest.mark.sample("test_a_chunk_that_is_gone_takes_its_facts_and_elements_with_it")
 class TestInAFolder(FactCases):
     @pytest.fixture
     def store(self, tmp_path):

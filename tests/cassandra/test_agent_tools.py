@@ -1,4 +1,4 @@
-"""The tools for agents on Cassandra: the same cases as on the embedded engine."""
+"""The tools for agents on Cassandra: a sample of the embedded engine's cases, and the same answers."""
 
 from __future__ import annotations
 
@@ -29,10 +29,12 @@ def pharmacy(cassandra_session):
         yield store
 
 
+@pytest.mark.sample("test_async_answers_are_the_same")
 class TestDrugsOnCassandra(DrugToolCases):
     pass
 
 
+@pytest.mark.sample("test_read_names_the_chunks_before_and_after")
 class TestOwnGraphsOnCassandra(OwnToolCases):
     @pytest.fixture
     def store(self, cassandra_session, emptied_keyspace):

@@ -1,12 +1,9 @@
-"""Facts and agents on Cassandra: the same cases as on the embedded engine."""
+"""Facts and agents on Cassandra: a sample of the cases, for engines answer alike."""
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from cassandra_server import create_keyspace
-from cassandra_tables import empty
+from cassandra_tables import empty, own_keyspace
 from fact_cases import FactCases
 from reader_cases import ReaderCases, filled
 
@@ -17,6 +14,7 @@ from linkstore.errors import BackendError, StoreNotFoundError
 from linkstore.testing import ScriptedChatModel
 
 
+@pytest.mark.sample("test_a_chunk_that_is_gone_takes_its_facts_and_elements_with_it")
 class TestFactsOnCassandra(FactCases):
     many = 300
     changes = range(1, 4)
@@ -47,13 +45,14 @@ def test_a_name_that_is_too_long_for_a_store_beside_it_has_none(
 @pytest.fixture(scope="module")
 def reused(cassandra_session):
     """A store for all readers, since its tables take longer to make than the tests take."""
-    name = f"readers_{os.getpid()}"
-    create_keyspace(cassandra_session, name)
-    with LinkStore.cassandra(session=cassandra_session, keyspace=name) as store:
+    with (
+        own_keyspace(cassandra_session, "readers") as name,
+        LinkStore.cassandra(session=cassandra_session, keyspace=name) as store,
+    ):
         yield store
-    cassandra_session.execute(f'DROP KEYSPACE "{name}"')
 
 
+@pytest.mark.sample("test_statements_cite_chunks_by_id_and_url")
 class TestReaderOnCassandra(ReaderCases):
     """All over one store, which each test gets as it should be."""
 

@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
 from cassandra_tables import own_keyspace
+from stores import times
 
 from linkstore import LinkStore
 from linkstore.strategies import AllPaths
@@ -27,7 +28,7 @@ def pharmacies(cassandra_session):
         yield embedded, clustered
 
 
-@pytest.mark.parametrize("drug", drugs.drugs()[::20], ids=lambda drug: drug.name)
+@pytest.mark.parametrize("drug", drugs.drugs()[:: times(50, 20)], ids=lambda drug: drug.name)
 def test_both_arms_and_their_intersection_come_first(pharmacies, drug):
     embedded, clustered = pharmacies
     hits = clustered.search(drugs.question(drug), strategy=AllPaths())

@@ -1,4 +1,4 @@
-"""Conversation memory on Cassandra: the same cases as on the embedded engine."""
+"""Conversation memory on Cassandra: a sample of the cases, for engines answer alike."""
 
 import pytest
 from memory_cases import MemoryCases
@@ -6,6 +6,7 @@ from memory_cases import MemoryCases
 from linkstore import LinkStore
 
 
+@pytest.mark.sample("test_the_answer_behind_a_question_is_found", "test_a_session_is_forgotten")
 class TestOnCassandra(MemoryCases):
     @pytest.fixture
     def store(self, cassandra_session, emptied_keyspace):

@@ -1,4 +1,4 @@
-"""Watches and checkups on Cassandra: the same cases as on the embedded engine."""
+"""Watches and checkups on Cassandra: a sample of the cases, for engines answer alike."""
 
 import pytest
 from stores import embedding
@@ -7,6 +7,7 @@ from watch_cases import WatchCases
 from linkstore import LinkStore
 
 
+@pytest.mark.sample("test_a_clean_store_has_nothing_to_report")
 class TestOnCassandra(WatchCases):
     @pytest.fixture
     def store(self, cassandra_session, emptied_keyspace):

@@ -14,6 +14,7 @@ class TestInMemory(ContextCases):
             yield store
 
 
+@pytest.mark.sample("test_chunks_that_follow_each_other_are_joined", "test_what_was_touched_is_strong_again")
 class TestOnDisk(ContextCases):
     @pytest.fixture
     def store(self, tmp_path):

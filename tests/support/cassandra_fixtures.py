@@ -6,7 +6,6 @@ fail instead.
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -14,7 +13,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import pytest
-from cassandra_server import Endpoint, Proxy, Ring, Server, ServerError, connect, create_keyspace, why_not
+from cassandra_server import Endpoint, Proxy, Ring, Server, ServerError, connect, why_not
 from cassandra_server.shared import SharedServer, ask
 from cassandra_tables import empty, own_keyspace
 from filelock import FileLock
@@ -22,7 +21,6 @@ from filelock import FileLock
 REQUIRED = "LINKSTORE_REQUIRE_CASSANDRA"
 DESK = pytest.StashKey[int]()
 SHARED = pytest.StashKey[SharedServer]()
-NUMBERS = itertools.count()
 RING_TRIES = 3
 
 
@@ -79,11 +77,9 @@ def cassandra_session(cassandra: Endpoint) -> Iterator[Any]:
 
 @pytest.fixture
 def keyspace(cassandra: Endpoint, cassandra_session: Any) -> Iterator[str]:
-    """A new keyspace (RF 1) on the shared node, dropped after the test."""
-    name = f"test_{os.getpid()}_{next(NUMBERS)}"
-    create_keyspace(cassandra_session, name)
-    yield name
-    cassandra_session.execute(f'DROP KEYSPACE "{name}"')
+    """A new keyspace (RF 1) on the shared node."""
+    with own_keyspace(cassandra_session, "test") as name:
+        yield name
 
 
 @pytest.fixture(scope="module")

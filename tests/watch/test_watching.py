@@ -17,6 +17,7 @@ from linkstore.watch import Limits, Watch, examine
 from linkstore.watch.vitals import Search, alarmed, alarms_of, past_limits, vitals_of
 
 
+@pytest.mark.sample("test_a_clean_store_has_nothing_to_report")
 class TestOnDisk(WatchCases):
     @pytest.fixture
     def store(self, tmp_path):

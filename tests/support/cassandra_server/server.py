@@ -46,6 +46,7 @@ class Server:
         storage_port: For other nodes; any if not given.
         token: Its place on the ring.
         seed: The ring's first node; none means that it is alone or the first.
+        lasting: Whether its schema outlives a stop or a kill; making tables takes longer then.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Server:
         storage_port: int | None = None,
         token: int = 0,
         seed: str | None = None,
+        lasting: bool = True,
     ) -> None:
         self._own_folder = folder is None
         self._alone = seed is None
@@ -72,6 +74,7 @@ class Server:
             seed=seed or address,
             heap=heap,
             settings=settings or {},
+            lasting=lasting,
         )
         self._process: WatchedProcess | None = None
         self._log_start = 0

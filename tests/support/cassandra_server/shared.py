@@ -49,7 +49,7 @@ class SharedServer:
         """
         with self._making:
             if self._server is None:
-                self._server = Server(heap=self._heap)
+                self._server = Server(heap=self._heap, lasting=False)
             if not self._server.running:
                 self._server.start()
             return self._server.endpoint
