@@ -50,8 +50,8 @@ def made_of(texts: list[str]) -> list[Document]:
 
 
 @pytest.fixture
-def opened(cassandra_session, keyspace) -> Iterator[LinkStore]:
-    with LinkStore.cassandra(embedding(), session=cassandra_session, keyspace=keyspace) as store:
+def opened(cassandra_session, emptied_keyspace) -> Iterator[LinkStore]:
+    with LinkStore.cassandra(embedding(), session=cassandra_session, keyspace=emptied_keyspace) as store:
         yield store
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from cassandra_server import Ring, create_keyspace
 
-pytestmark = pytest.mark.xdist_group("ring")
+pytestmark = [pytest.mark.xdist_group("ring"), pytest.mark.long]
 REPLICAS = 3
 
 

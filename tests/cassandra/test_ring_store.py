@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pytest
 from cassandra_server import Ring, create_keyspace
 from langchain_core.documents import Document
-from stores import embedding, times
+from stores import embedding, long, times
 
 from linkstore import Link, LinkStore, add_links
 from linkstore.errors import StoreUnavailableError
@@ -191,6 +191,7 @@ def test_nodes_are_killed_and_come_back_without_what_they_missed(ring, opened, s
     assert stale.verify().sound
 
 
+@pytest.mark.long
 def test_a_paused_node_is_got_around(ring, opened, stores) -> None:
     """What it does not answer goes on with the others, or is a typed error in time."""
     hurried = opened(deadline=DEADLINE, timeout=TIMEOUT)
@@ -222,7 +223,7 @@ def test_a_paused_node_is_got_around(ring, opened, stores) -> None:
     stores.assert_alike("paused", opened(ring.hosts[2]))
 
 
-@pytest.mark.parametrize("way", ["deleted", "linked elsewhere"])
+@pytest.mark.parametrize("way", ["deleted", long("linked elsewhere")])
 def test_nearest_neighbours_are_those_that_a_quorum_knows(ring, opened, stores, way) -> None:
     """Also where the index of a node that missed the changes proposes them."""
     side = f"near {way}"
@@ -251,6 +252,7 @@ def test_nearest_neighbours_are_those_that_a_quorum_knows(ring, opened, stores, 
     assert wrong == []
 
 
+@pytest.mark.long
 def test_what_is_done_for_the_first_time_while_a_node_hangs_is_done_or_refused_in_time(ring, opened) -> None:
     """Statements are prepared when they are first met, and that waits for nodes too."""
     hurried = opened(deadline=DEADLINE, timeout=TIMEOUT)

@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -82,8 +83,13 @@ def modules(package: Path) -> Iterator[tuple[str, Path]]:
         yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Dotted names of all that a module imports, wherever in it."""
+@cache
+def imports(path: Path) -> tuple[str, ...]:
+    """Return the dotted names of all that a module imports, wherever in it."""
+    return tuple(names_imported(path))
+
+
+def names_imported(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

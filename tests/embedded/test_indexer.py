@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from stores import Child, backend, exact, nearest, put, records, settled, times, vectors
+from stores import Child, backend, exact, long, nearest, put, records, settled, times, vectors
 
 import linkstore.freshpython
 from linkstore.backends.base import Change
@@ -308,7 +308,7 @@ def test_a_process_that_cannot_work_says_why(tmp_path, monkeypatch, caplog) -> N
 
 def test_killed_at_any_moment_it_leaves_a_sound_store(tmp_path) -> None:
     chance, there = random.Random(4), 0
-    for _ in range(times(4, 60)):
+    for _ in range(times(2, 60)):
         store = backend(tmp_path / "kb")
         put(store, there, there + 300)
         there += 300
@@ -350,7 +350,7 @@ def write_and_say(told, folder, first: int) -> None:
 
 def test_a_killed_writer_leaves_a_sound_store_and_no_process(tmp_path) -> None:
     chance, there = random.Random(7), 0
-    for _ in range(times(3, 40)):
+    for _ in range(times(2, 40)):
         child = Child(write_and_say, tmp_path / "kb", there)
         there, pid = child.connection.recv()
         time.sleep(chance.uniform(0.5, 3))
@@ -391,7 +391,7 @@ def test_an_interrupt_of_the_wait_ends_the_process_and_the_store_is_sound(tmp_pa
 def test_interrupts_at_any_moment_leave_a_sound_store(tmp_path) -> None:
     chance, there, main = random.Random(3), 0, threading.get_ident()
     store = backend(tmp_path / "kb")
-    for _ in range(times(6, 100)):
+    for _ in range(times(4, 100)):
         timer = threading.Timer(chance.uniform(0, 1.5), lambda: signal.pthread_kill(main, signal.SIGINT))
         with contextlib.suppress(KeyboardInterrupt):
             timer.start()
@@ -504,9 +504,14 @@ print(store.folder, store._upkeep.indexer._process.pid)
 """
 
 
-@pytest.mark.parametrize("where", ["folder", "memory"])
 @pytest.mark.parametrize(
-    "end", ["store.close()", "", "raise KeyboardInterrupt"], ids=["closed", "not", "raised"]
+    ("where", "end"),
+    [
+        ("folder", "raise KeyboardInterrupt"),
+        ("memory", ""),
+        *(long("folder", end) for end in ("store.close()", "")),
+        *(long("memory", end) for end in ("store.close()", "raise KeyboardInterrupt")),
+    ],
 )
 def test_a_script_without_a_main_guard(tmp_path, where, end) -> None:
     """It runs once, and when it ends no process is left; a store in memory leaves no folder."""

@@ -25,8 +25,8 @@ def new_name(start: str) -> str:
 def own_keyspace(session: Any, start: str) -> Iterator[str]:
     """A new keyspace (RF 1).
 
-    It stays until its server is gone: one that drops tables flushes all that its commit log has of others, which
-    takes it longer than to make them.
+    It stays until its server is gone: one that drops tables flushes all that its commit log has of others,
+    which takes it longer than to make them.
     """
     name = new_name(start)
     create_keyspace(session, name)

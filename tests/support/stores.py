@@ -14,6 +14,7 @@ from typing import Any
 
 import apsw
 import numpy as np
+import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
@@ -45,6 +46,11 @@ def settled(log: WriteAheadLog) -> None:
 def times(sample: int, full: int) -> int:
     """How often to repeat something: ``full`` under ``make test-long``."""
     return full if LONG else sample
+
+
+def long(*values: object) -> Any:
+    """A parameter of a test that only ``make test-long`` has."""
+    return pytest.param(*values, marks=pytest.mark.long)
 
 
 def embedding() -> Embeddings:
