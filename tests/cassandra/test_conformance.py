@@ -7,6 +7,7 @@ from stores import times
 
 from linkstore.testing import OracleBackend, assert_congruent
 from linkstore.testing.conformance import BackendConformance, LexicalCases
+from linkstore.testing.conformance.probe import by_arun, by_run
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def backend(place):
     backend.close()
 
 
-class TestCassandra(BackendConformance, LexicalCases):
+class OnCassandra(BackendConformance, LexicalCases):
     @pytest.fixture
     def backend(self, backend):
         return backend
@@ -55,6 +56,27 @@ class TestCassandra(BackendConformance, LexicalCases):
         from linkstore.backends.cassandra.backend import CassandraBackend
 
         return lambda: CassandraBackend(*place, create=False)
+
+
+class TestCassandra(OnCassandra):
+    @pytest.fixture
+    def drive(self):
+        return by_run
+
+
+@pytest.mark.sample(
+    "test_what_was_written_is_there_again",
+    "test_any_difference_is_an_update",
+    "test_links_come_back_as_written",
+    "test_random_graphs_answer_as_the_oracle_does",
+    "test_random_texts_answer_as_the_oracle_does",
+)
+class TestCassandraAsync(OnCassandra):
+    """A sample: only the executor differs, for which there are tests of its own."""
+
+    @pytest.fixture
+    def drive(self):
+        return by_arun
 
 
 @pytest.mark.parametrize("seed", range(times(3, 100)))
