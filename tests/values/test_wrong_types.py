@@ -57,7 +57,7 @@ from linkstore.ingest import (
     staleness,
 )
 from linkstore.ingest.web import WebSettings, index_website
-from linkstore.memory import ConversationMemory, GraphStore
+from linkstore.memory import ConversationMemory
 from linkstore.migration import migrate
 from linkstore.schema import Relation, Schema
 from linkstore.strategies import PageRank
@@ -69,7 +69,6 @@ NO_STORES = ["kb", Path("kb"), None, LinkStore, 3]
 STORE_TAKERS = {
     "graph_tools": graph_tools,
     "ConversationMemory": ConversationMemory,
-    "GraphStore": GraphStore,
     "ContextCompiler": lambda store: ContextCompiler(store, budget=100),
     "graph_reader": lambda store: graph_reader(store, "openai:gpt-4.1-mini"),
     "index_facts": index_facts,
@@ -118,7 +117,6 @@ ARGUMENTS = {
     "model": (ArgumentError, lambda store, wrong: ConversationMemory(store, model=wrong), ["openai:x", 3]),
     "reranker": (ArgumentError, lambda store, wrong: ConversationMemory(store, reranker=wrong), ["x"]),
     "entities": (ArgumentError, lambda store, wrong: ConversationMemory(store, entities=wrong), ["x", None]),
-    "index": (ArgumentError, lambda store, wrong: GraphStore(store, index=wrong), ["x", ["$"]]),
     "value": (
         ArgumentError,
         lambda store, wrong: ContextCompiler(store, budget=9, value=wrong),
@@ -356,16 +354,6 @@ def test_an_empty_user_is_refused(store) -> None:
         with pytest.raises(DocumentError, match="user_id must be a string of 1 to 500 characters"):
             memory.forget(user_id="")
         assert len(memory.turns("s")) == 1
-
-
-def test_a_string_is_refused_as_a_namespace_and_as_a_value(store) -> None:
-    items = GraphStore(store)
-    for call in (lambda: items.put("users", "k", {}), lambda: items.search("users")):
-        with pytest.raises(ArgumentError, match="namespace must be a list of labels, not 'users'"):
-            call()
-    with pytest.raises(ArgumentError, match="value must be a dict, not 'x'"):
-        items.put(("a",), "k", "x")
-    assert store.count() == 2
 
 
 def test_wrong_types_of_a_relation_are_refused_with_its_kind() -> None:
