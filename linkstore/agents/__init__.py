@@ -15,7 +15,6 @@ from linkstore.agents.modelled import ModelExtractor
 from linkstore.agents.models import chat_model
 from linkstore.agents.reader import GraphReader, graph_reader
 from linkstore.agents.report import element_report
-from linkstore.agents.rules import RuleExtractor
 from linkstore.agents.state import Budget
 
 __all__ = [
@@ -28,7 +27,6 @@ __all__ = [
     "Failed",
     "GraphReader",
     "ModelExtractor",
-    "RuleExtractor",
     "Statement",
     "aindex_facts",
     "chat_model",

@@ -238,7 +238,6 @@ def test_the_public_names_are_these():
         "Failed",
         "GraphReader",
         "ModelExtractor",
-        "RuleExtractor",
         "Statement",
         "aindex_facts",
         "chat_model",

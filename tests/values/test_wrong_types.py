@@ -61,9 +61,11 @@ from linkstore.memory import ConversationMemory
 from linkstore.migration import migrate
 from linkstore.schema import Relation, Schema
 from linkstore.strategies import PageRank
+from linkstore.testing import ScriptedChatModel
 from linkstore.tools import graph_tools
 from linkstore.watch import Limits, Telemetry, Watch, aexamine, examine
 
+FACTS = ModelExtractor(ScriptedChatModel(script=[]))
 QUESTION = GoldQuestion(question="tower", gold=("t",))
 NO_STORES = ["kb", Path("kb"), None, LinkStore, 3]
 STORE_TAKERS = {
@@ -71,8 +73,8 @@ STORE_TAKERS = {
     "ConversationMemory": ConversationMemory,
     "ContextCompiler": lambda store: ContextCompiler(store, budget=100),
     "graph_reader": lambda store: graph_reader(store, "openai:gpt-4.1-mini"),
-    "index_facts": index_facts,
-    "aindex_facts": lambda store: asyncio.run(aindex_facts(store)),
+    "index_facts": lambda store: index_facts(store, FACTS),
+    "aindex_facts": lambda store: asyncio.run(aindex_facts(store, FACTS)),
     "fact_store": fact_store,
     "Watch": Watch,
     "Telemetry": Telemetry,
@@ -153,9 +155,9 @@ ARGUMENTS = {
     "rules": (ArgumentError, lambda _, wrong: Ingestor(rules=wrong), ["x"]),
     "model of a reader": (ArgumentError, graph_reader, [None, 3]),
     "budget": (ArgumentError, lambda store, wrong: graph_reader(store, "x:y", budget=wrong), [40]),
-    "facts": (ArgumentError, lambda store, wrong: index_facts(store, facts=wrong), ["kb"]),
+    "facts": (ArgumentError, lambda store, wrong: index_facts(store, FACTS, facts=wrong), ["kb"]),
     "facts of a report": (ArgumentError, lambda _, wrong: element_report(wrong), ["kb", None]),
-    "extractor": (ArgumentError, index_facts, ["rules"]),
+    "extractor": (ArgumentError, index_facts, ["rules", None]),
     "model of an extractor": (ArgumentError, lambda _, wrong: ModelExtractor(wrong), ["openai:x", None]),
     "model of an ingestor": (ArgumentError, lambda _, wrong: Ingestor(wrong), ["openai:x"]),
     "name": (ArgumentError, lambda _, wrong: chat_model(wrong), [None, 3]),
