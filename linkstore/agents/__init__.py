@@ -14,7 +14,6 @@ from linkstore.agents.indexing import FactSummary
 from linkstore.agents.modelled import ModelExtractor
 from linkstore.agents.models import chat_model
 from linkstore.agents.reader import GraphReader, graph_reader
-from linkstore.agents.report import element_report
 from linkstore.agents.state import Budget
 
 __all__ = [
@@ -31,7 +30,6 @@ __all__ = [
     "aindex_facts",
     "chat_model",
     "draw_reading",
-    "element_report",
     "fact_store",
     "graph_reader",
     "index_facts",

@@ -242,7 +242,6 @@ def test_the_public_names_are_these():
         "aindex_facts",
         "chat_model",
         "draw_reading",
-        "element_report",
         "fact_store",
         "graph_reader",
         "index_facts",

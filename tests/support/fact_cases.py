@@ -16,13 +16,13 @@ from linkstore.agents import (
     Fact,
     Failed,
     aindex_facts,
-    element_report,
     fact_store,
     index_facts,
     indexing,
 )
 from linkstore.agents.facts import KEY_ELEMENT
 from linkstore.errors import ExtractionError, StoreNotFoundError
+from linkstore.variants import Variants
 
 JOAN = "Joan of Arc is a patron saint of France. She was born in Domrémy. In 1429, she relieved Orléans."
 VOLTAIRE = "Voltaire wrote The Maid of Orleans. It was published in 1762."
@@ -352,7 +352,7 @@ class FactCases:
         index_facts(store, Spelt(), aliases=aliases)
 
         with fact_store(store) as facts:
-            report = element_report(facts, aliases)
+            merges = Variants([KEY_ELEMENT], aliases).report(facts)
             elements = {id for id in contents(facts) if id.startswith("element:")}
         assert elements == {"element:space needle"}
-        assert [merge.name for merge in report.merges] == ["space needle"]
+        assert [merge.name for merge in merges] == ["space needle"]
