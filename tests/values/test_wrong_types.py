@@ -38,7 +38,6 @@ from linkstore.evaluation import (
     GoldQuestion,
     calibrate,
     calibrate_floor,
-    draw_profile,
     evaluate,
     profile,
     with_links,
@@ -251,12 +250,6 @@ ARGUMENTS = {
         ["", 3],
     ),
     "source of a schema": (ArgumentError, lambda _, wrong: Schema.infer(wrong), ["kb", None]),
-    "profile": (ArgumentError, lambda _, wrong: draw_profile(wrong, "x.png"), ["kb", None]),
-    "path of a picture": (
-        ArgumentError,
-        lambda store, wrong: draw_profile(profile(store), wrong),
-        [None, ""],
-    ),
     "hits": (ArgumentError, lambda _, wrong: draw(wrong), [None, [], "x"]),
 }
 """By the name of the argument, which the words after it tell from others of its name."""
