@@ -5,8 +5,8 @@ X.jsonl --questions Y.jsonl`` for one set in the form of ``linkstore eval``; ``-
 
 The oracle knows the gold documents, and always picks the best of what it is shown: gold, else key elements
 that facts of gold documents name, else the first. So it measures what the reader shows, and no model. The
-facts are those of the rules. Compared with the first documents of a search by PageRank, of which as many are
-counted as the reader has read.
+facts are those of the rules in ``_rule_facts.py``. Compared with the first documents of a search by PageRank,
+of which as many are counted as the reader has read.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any
 
 from _report import add_output, record
 from _retrieval_sets import ROW_SETS
+from _rule_facts import RuleExtractor
 from langchain_core.messages import BaseMessage
 
 from linkstore import LinkStore, get_links
@@ -161,7 +162,7 @@ def costs_of_indexing(store: LinkStore, *, plain: bool) -> tuple[float, float]:
     store.embeddings.embed_documents(texts)
     embedded = time.process_time()
     if not plain:
-        index_facts(store)
+        index_facts(store, RuleExtractor())
     return embedded - began, 0.0 if plain else time.process_time() - embedded
 
 

@@ -1,15 +1,12 @@
-"""The schema of a store as a whole: setting it, checking all documents, moving them to the next version."""
+"""The schema of a store as a whole: setting it, and checking all documents."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from linkstore.arguments import require
-from linkstore.backends.base import Backend, Change, Record, Written
+from linkstore.backends.base import Backend, Record
 from linkstore.errors import SchemaError
-from linkstore.links import LINKS_KEY, links_in
 from linkstore.plans import Operation
 from linkstore.requests import Engine
 from linkstore.schema.graph import SHOWN, Reach, SchemaReport, TypedGraph
@@ -17,8 +14,7 @@ from linkstore.schema.model import Mode, Problem, Recorded, Schema, checked_mode
 from linkstore.schemacheck import SCHEMA_NOTE, record_problems, recorded_schema, refusal
 
 BATCH: Final = 500
-"""How many documents are read, and written, at once."""
-Names = Mapping[str, str]
+"""How many documents are read at once."""
 
 
 def set_schema(backend: Backend, schema: Schema | None, mode: Mode) -> Operation[SchemaReport | None]:
@@ -40,44 +36,13 @@ def set_schema(backend: Backend, schema: Schema | None, mode: Mode) -> Operation
     return report
 
 
-def migrate(
-    backend: Backend, schema: Schema, mode: Mode, *, kinds: Names, types: Names
-) -> Operation[Written]:
-    """Rename kinds and types in all documents that have them, then record the schema.
-
-    Raises:
-        SchemaError: As for :func:`set_schema`, of documents with new names; then nothing is written.
-    """
-    for names in (kinds, types):
-        if both := sorted(set(names) & set(names.values())):
-            raise SchemaError(f"{both[0]!r} is renamed, and is a new name too; migrate in two steps")
-    before: str | None = yield Engine(backend.note(SCHEMA_NOTE))
-    checked_mode(mode)
-    _check_version(schema, before)
-    report = yield from check(backend, schema, kinds, types)
-    yield from _accepted(backend, schema, mode, report)
-    updated = 0
-    records: list[Record] = yield Engine(backend.scan(None, BATCH))
-    while records:
-        renamed = [_renamed(record, schema, kinds, types) for record in records]
-        changed = [new for new, old in zip(renamed, records, strict=True) if new is not old]
-        written: Written = yield Engine(backend.write(Change(put=changed)))
-        updated += written.updated
-        records = yield Engine(backend.scan(records[-1].id, BATCH))
-    yield from _noted(backend, Recorded(schema=schema, mode=mode), before)
-    return Written(updated=updated)
-
-
-def check(
-    backend: Backend, schema: Schema, kinds: Names | None = None, types: Names | None = None
-) -> Operation[SchemaReport]:
-    """Hold all documents against a schema, as they would be with other names of kinds and types."""
+def check(backend: Backend, schema: Schema) -> Operation[SchemaReport]:
+    """Hold all documents against a schema."""
     require(Schema, "a Schema", schema=schema)
     graph, problems = TypedGraph(schema.type_field), _Problems()
     records: list[Record] = yield Engine(backend.scan(None, BATCH))
     while records:
-        for one in records:
-            record = _renamed(one, schema, kinds or {}, types or {})
+        for record in records:
             graph.add(record.id, record.metadata, record.links)
             problems.add(*schema.problems(record.id, record.metadata, record.links))
         records = yield Engine(backend.scan(records[-1].id, BATCH))
@@ -140,18 +105,3 @@ def _noted(backend: Backend, recorded: Recorded | None, before: str | None) -> O
         raise SchemaError(
             "another client set a schema at the same time; look at store.schema() and try again"
         )
-
-
-def _renamed(record: Record, schema: Schema, kinds: Names, types: Names) -> Record:
-    """The record with other names; the same object if it has none of them."""
-    metadata: dict[str, Any] = dict(record.metadata)
-    own = schema.type_of(metadata)
-    if own is not None and own in types:
-        metadata[schema.type_field] = types[own]
-    if any(link.kind in kinds for link in record.links):
-        metadata[LINKS_KEY] = [
-            {**link, "kind": kinds.get(link["kind"], link["kind"])} for link in metadata[LINKS_KEY]
-        ]
-    if metadata == record.metadata:
-        return record
-    return replace(record, metadata=metadata, links=links_in(metadata, record.id))

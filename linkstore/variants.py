@@ -1,18 +1,16 @@
 """Joins the spellings of a name in one link group: by a rule, and by aliases that you declare.
 
 ``"Compound Alpha"``, ``"compound-alpha"`` and ``"COMPOUND_ALPHA"`` are one name by the rule, and ``"ALPHA"``
-if it is declared. Other names that look alike are only reported, and never joined automatically.
+if it is declared. Nothing else is joined: no name is guessed.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Final, Protocol
-from unicodedata import category, normalize
 
 from langchain_core.documents import Document
 
@@ -20,18 +18,10 @@ from linkstore.errors import LinkError
 from linkstore.links import LINKS_KEY, Link, get_links, merge_links
 from linkstore.text import fold
 
-SHOWN: Final = 1_000
-"""How many near misses a report lists at most."""
-LONGEST: Final = 100
-"""Longer names are not compared with others, because that takes time quadratic in their length."""
 _BATCH: Final = 500
-_SHORTEST_TYPO: Final = 5
-_SHORTEST_ACRONYM: Final = 3
-_CROWD: Final = 50
 _BETWEEN: Final = re.compile(r"[\s_\u2010-\u2015\u2212\ufe58\ufe63\uff0d-]+")
 _QUOTES: Final = " \"'`\u201c\u201d\u2018"
 _ENDING: Final = " .,;:!?" + _QUOTES
-_DIGITS: Final = re.compile(r"\d+")
 
 
 class Linked(Protocol):
@@ -60,35 +50,6 @@ class Merge:
 
     def __str__(self) -> str:
         return f"{self.name}: " + ", ".join(f"{one!r} {count}" for one, count in self.spellings.items())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NearMiss:
-    """Two names that may be one, and are not joined; declare an alias if they are.
-
-    Args:
-        names: Both tags.
-        reason: ``accents``, ``spacing``, ``spelling``, ``part`` or ``acronym``.
-    """
-
-    names: tuple[str, str]
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.names[0]!r} and {self.names[1]!r} ({self.reason})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VariantReport:
-    """The names that were joined, and those that look alike and were not.
-
-    Args:
-        merges: Names with several spellings, by name.
-        near_misses: Names that look alike, by name; at most 1,000.
-    """
-
-    merges: tuple[Merge, ...]
-    near_misses: tuple[NearMiss, ...]
 
 
 class Variants:
@@ -161,8 +122,8 @@ class Variants:
             store.replace_links(self.kinds, changed)
         return count
 
-    def report(self, source: Linked | Iterable[Document]) -> VariantReport:
-        """Which spellings meet, and which names look alike, in a store or in documents.
+    def report(self, source: Linked | Iterable[Document]) -> tuple[Merge, ...]:
+        """List the names that have several spellings, in a store or in documents.
 
         A label that differs from its tag counts as a spelling, so a store whose names are joined has the same
         report as before.
@@ -175,12 +136,11 @@ class Variants:
                     name = self.name(link.tag)
                     label = link.label if link.label and self.name(link.label) == name else link.tag
                     spellings[name][label] += 1
-        merges = (
+        return tuple(
             Merge(name=name, spellings=dict(sorted(found.items(), key=lambda one: (-one[1], one[0]))))
             for name, found in sorted(spellings.items())
             if len(found) > 1
         )
-        return VariantReport(merges=tuple(merges), near_misses=tuple(near_misses(spellings)[:SHOWN]))
 
 
 def _changed(variants: Variants, documents: Iterable[Document]) -> Iterator[tuple[str, Sequence[Link]]]:
@@ -207,74 +167,3 @@ def normalized(name: str) -> str:
     one_space = folded.isascii() and "-" not in folded and "_" not in folded
     words = (folded if one_space else _BETWEEN.sub(" ", folded)).lstrip(_QUOTES).rstrip(_ENDING)
     return words or folded
-
-
-def near_misses(names: Iterable[str]) -> list[NearMiss]:
-    """Pairs of names that look alike, each once with the first reason that applies, by name."""
-    short = sorted(name for name in set(names) if len(name) <= LONGEST)
-    found: dict[tuple[str, str], str] = {}
-    for reason, groups in (
-        ("accents", _by(short, _without_marks)),
-        ("spacing", _by(short, _without_spaces)),
-        ("spelling", _typos(short)),
-        ("part", _parts(short)),
-        ("acronym", _acronyms(short)),
-    ):
-        for pair in groups:
-            found.setdefault(pair, reason)
-    return [NearMiss(names=pair, reason=reason) for pair, reason in sorted(found.items())]
-
-
-def _by(names: Iterable[str], key: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-    groups: dict[str, list[str]] = defaultdict(list)
-    for name in names:
-        groups[key(name)].append(name)
-    for group in groups.values():
-        yield from combinations(group[:_CROWD], 2)
-
-
-def _without_marks(name: str) -> str:
-    return "".join(one for one in normalize("NFD", name) if category(one)[0] != "M")
-
-
-def _without_spaces(name: str) -> str:
-    return "".join(one for one in _without_marks(name) if one.isalnum()) or name
-
-
-def _typos(names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Names one edit apart; names that differ in a number do not count."""
-    groups: dict[str, list[str]] = defaultdict(list)
-    for name in names:
-        if len(name) >= _SHORTEST_TYPO:
-            for at in range(len(name) + 1):
-                groups[name[:at] + name[at + 1 :]].append(name)
-    for group in groups.values():
-        for one, other in combinations(sorted(set(group))[:_CROWD], 2):
-            if _DIGITS.findall(one) == _DIGITS.findall(other):
-                yield one, other
-
-
-def _parts(names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """A single word that begins or ends exactly one longer name."""
-    having: dict[str, list[str]] = defaultdict(list)
-    for name in names:
-        words = name.split()
-        if len(words) > 1:
-            for word in {words[0], words[-1]}:
-                having[word].append(name)
-    for name in names:
-        if len(having.get(name, ())) == 1:
-            yield _pair(name, having[name][0])
-
-
-def _acronyms(names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    known = set(names)
-    for name in names:
-        words = name.split()
-        initials = "".join(word[0] for word in words)
-        if len(words) >= _SHORTEST_ACRONYM and initials in known:
-            yield _pair(initials, name)
-
-
-def _pair(one: str, other: str) -> tuple[str, str]:
-    return (one, other) if one < other else (other, one)

@@ -14,8 +14,6 @@ from linkstore.agents.indexing import FactSummary
 from linkstore.agents.modelled import ModelExtractor
 from linkstore.agents.models import chat_model
 from linkstore.agents.reader import GraphReader, graph_reader
-from linkstore.agents.report import element_report
-from linkstore.agents.rules import RuleExtractor
 from linkstore.agents.state import Budget
 
 __all__ = [
@@ -28,12 +26,10 @@ __all__ = [
     "Failed",
     "GraphReader",
     "ModelExtractor",
-    "RuleExtractor",
     "Statement",
     "aindex_facts",
     "chat_model",
     "draw_reading",
-    "element_report",
     "fact_store",
     "graph_reader",
     "index_facts",

@@ -7,7 +7,6 @@ from contextlib import ExitStack, contextmanager
 
 from linkstore.agents.facts import KEY_ELEMENT, FactExtractor
 from linkstore.agents.indexing import FactSummary, Indexing
-from linkstore.agents.rules import RuleExtractor
 from linkstore.arguments import given, require_having
 from linkstore.drivers import arun, in_thread, run
 from linkstore.embeddings import embedding_name
@@ -36,7 +35,7 @@ def fact_store(store: LinkStore, *, create: bool = False) -> LinkStore:
 
 def index_facts(
     store: LinkStore,
-    extractor: FactExtractor | None = None,
+    extractor: FactExtractor,
     *,
     facts: LinkStore | None = None,
     aliases: Mapping[str, Iterable[str]] | None = None,
@@ -51,7 +50,7 @@ def index_facts(
 
     Args:
         store: Holds the chunks; every document is one.
-        extractor: Extracts facts; default :class:`RuleExtractor`, which needs no model.
+        extractor: Extracts facts, such as a :class:`~linkstore.agents.ModelExtractor`.
         facts: Where to keep the facts; default :func:`fact_store`, next to the store.
         aliases: Other names of key elements by the name that they stand for; see
             :class:`~linkstore.variants.Variants`. They apply to facts that are extracted from now on.
@@ -73,7 +72,7 @@ def index_facts(
 
 async def aindex_facts(
     store: LinkStore,
-    extractor: FactExtractor | None = None,
+    extractor: FactExtractor,
     *,
     facts: LinkStore | None = None,
     aliases: Mapping[str, Iterable[str]] | None = None,
@@ -102,14 +101,14 @@ def check_embeddings(store: LinkStore, facts: LinkStore) -> None:
 @contextmanager
 def _indexing(
     store: LinkStore,
-    extractor: FactExtractor | None,
+    extractor: FactExtractor,
     facts: LinkStore | None,
     aliases: Mapping[str, Iterable[str]] | None,
     dry_run: bool,
 ) -> Iterator[Indexing]:
     """A run, with the store of facts closed in the end if it was opened here."""
     require_store(store=store, **given(facts=facts))
-    require_having("aextract", "a FactExtractor, such as RuleExtractor()", **given(extractor=extractor))
+    require_having("aextract", "a FactExtractor, such as ModelExtractor(model)", extractor=extractor)
     variants = Variants([KEY_ELEMENT], aliases)
     if facts is store:
         raise DocumentError("facts cannot be kept among their chunks; pass another store as facts, or none")
@@ -118,7 +117,7 @@ def _indexing(
     with ExitStack() as stack:
         if facts is None:
             facts = stack.enter_context(_to_look_at(store) if dry_run else fact_store(store, create=True))
-        yield Indexing(store, facts, extractor or RuleExtractor(), variants, dry_run)
+        yield Indexing(store, facts, extractor, variants, dry_run)
 
 
 def _to_look_at(store: LinkStore) -> LinkStore:

@@ -32,7 +32,7 @@ from linkstore.variants import Variants
 
 _SCANNED: Final = 500
 _BATCH: Final = 256
-"""Chunks whose facts are extracted and written at once without a model."""
+"""Chunks whose facts are extracted and written at once by an extractor that calls no model."""
 _BATCH_OF_CALLS: Final = 32
 """The same with a model: what an interrupted run may have to pay again."""
 

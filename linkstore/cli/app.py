@@ -10,11 +10,10 @@ from typing import Annotated, Final
 import typer
 
 from linkstore._version import __version__
-from linkstore.cli.ending import ended_by_readers
+from linkstore.cli.ending import ended_by_interrupts, ended_by_readers, terminated_in_order
 from linkstore.cli.exits import exit_code
 from linkstore.cli.output import complain, ready_streams
 from linkstore.cli.speaking import speaking
-from linkstore.cli.starting import ended_by_interrupts, terminated_in_order
 from linkstore.errors import LinkStoreError
 from linkstore.gc_pause import collections_rare
 

@@ -28,5 +28,5 @@ def note_facts(store: CoreStore, place: str) -> None:
     of_facts = f"{place}_{FACTS}" if "://" in place else f"{place.rstrip('/')}/{FACTS}"
     note(
         f"facts that were extracted from deleted documents stay in {of_facts}: run linkstore facts --store"
-        f" {place}, then linkstore compact --store {of_facts}"
+        f" {place} --model NAME, then linkstore compact --store {of_facts}"
     )

@@ -1,14 +1,71 @@
-"""Ends a command whose output has no reader any more."""
+"""How a command ends from outside: by Ctrl-C, SIGTERM and SIGHUP, and by output that nobody reads."""
 
 from __future__ import annotations
 
+import os
+import select
+import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, Final, NoReturn, TextIO
 
-from linkstore.cli.exits import OTHER, UNREAD
+from linkstore.cli.exits import OTHER, UNREAD, Terminated
 from linkstore.cli.output import complain
-from linkstore.cli.unread import drop_unread
+
+_GONE: Final = getattr(select, "POLLERR", 0) | getattr(select, "POLLHUP", 0)
+
+
+def _terminate(number: int, _: object) -> NoReturn:
+    # A second SIGTERM ends the process at once. A terminal that is closed may send several SIGHUPs in a row.
+    signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
+    _drop_unread()  # otherwise the last message would fail
+    raise Terminated(number)
+
+
+_ENDING: Final = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+_OURS: Final[dict[int, Callable[..., Any]]] = {
+    signal.SIGINT: signal.default_int_handler,
+    **dict.fromkeys(_ENDING, _terminate),
+}
+"""Handlers that raise; others are the program's around."""
+
+
+@contextmanager
+def ended_by_interrupts() -> Iterator[None]:
+    """Have Ctrl-C, SIGTERM and SIGHUP end the process at once, while modules are imported.
+
+    Nothing needs to be closed or told then. A KeyboardInterrupt would print a traceback, and native modules
+    that are just being initialized can crash when one is raised.
+    """
+    ours = [number for number, handler in _OURS.items() if signal.getsignal(number) is handler]
+    with _handled(dict.fromkeys(ours, signal.SIG_DFL)):
+        yield
+
+
+@contextmanager
+def terminated_in_order() -> Iterator[None]:
+    """Have SIGTERM and SIGHUP raise :class:`~linkstore.cli.exits.Terminated`.
+
+    A handler of the program around stays, and a signal that is ignored, as under nohup, stays ignored.
+    """
+    numbers = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
+    with _handled(dict.fromkeys(numbers, _terminate)):
+        yield
+
+
+@contextmanager
+def _handled(handlers: Mapping[int, Any]) -> Iterator[None]:
+    """Handle signals in this way; only a main thread can."""
+    if threading.current_thread() is not threading.main_thread():
+        handlers = {}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -29,7 +86,28 @@ def ended_by_readers() -> Iterator[None]:
             raise
     except BrokenPipeError as error:
         sys.stdout = stdout
-        if drop_unread():
+        if _drop_unread():
             sys.exit(UNREAD)
         complain(f"linkstore: a connection was closed: {error}")
         sys.exit(OTHER)
+
+
+def _drop_unread() -> bool:
+    """Discard further output to stdout and stderr if its reader is gone; whether one was gone."""
+    unread = [stream for stream in (sys.stdout, sys.stderr) if _is_unread(stream)]
+    for stream in unread:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+    return bool(unread)
+
+
+def _is_unread(stream: TextIO) -> bool:
+    """Whether a stream is a pipe or a terminal that nobody reads any more."""
+    if not hasattr(select, "poll"):  # as on Windows
+        return True
+    poll = select.poll()
+    with suppress(OSError, ValueError):  # not a file of the operating system, or closed
+        poll.register(stream.fileno(), 0)
+        return any(event & _GONE for _, event in poll.poll(0))
+    return False

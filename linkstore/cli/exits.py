@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 from typing import Final
 
-from linkstore.cli.starting import Terminated
 from linkstore.errors import (
     BudgetError,
     EmbeddingError,
@@ -42,6 +40,8 @@ NOTHING: Final = 9
 """The source has nothing that can be indexed."""
 ALARMED: Final = 10
 """A checkup found something that needs attention."""
+_SIGNALLED: Final = 128
+"""What a shell adds to the number of the signal that ended a process."""
 HUNG_UP: Final = 129
 """Stopped by SIGHUP, as when its terminal was closed."""
 INTERRUPTED: Final = 130
@@ -54,6 +54,18 @@ TERMINATED: Final = 143
 
 class UsageError(LinkStoreError, ValueError):
     """The command line was used in a wrong way."""
+
+
+class Terminated(KeyboardInterrupt):
+    """The process is to end: it was sent SIGTERM, or SIGHUP, as by a terminal that was closed.
+
+    Args:
+        number: Of the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 class UnavailableError(LinkStoreError):
@@ -80,8 +92,6 @@ _CODES: Final[tuple[tuple[type[LinkStoreError], int], ...]] = (
 
 def exit_code(error: BaseException) -> int:
     """The exit code that an error or interrupt ends the command with."""
-    if isinstance(error, Terminated):
-        return TERMINATED if error.number == signal.SIGTERM else HUNG_UP
     if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED
+        return _SIGNALLED + error.number if isinstance(error, Terminated) else INTERRUPTED
     return next((code for kind, code in _CODES if isinstance(error, kind)), OTHER)

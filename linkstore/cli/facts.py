@@ -14,7 +14,7 @@ from linkstore.cli.stores import opened
 from linkstore.display import amount
 
 if TYPE_CHECKING:
-    from linkstore.agents import FactExtractor, FactSummary
+    from linkstore.agents import FactSummary
 
 SHOWN = 10
 """Maximum number of chunks without facts that are listed."""
@@ -22,12 +22,7 @@ SHOWN = 10
 
 def facts(
     store: StoreOption,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Chat model, such as openai:gpt-4.1-mini; default: rules for English."
-        ),
-    ] = None,
+    model: Annotated[str, typer.Option(metavar="NAME", help="Chat model, such as openai:gpt-4.1-mini.")],
     max_concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Calls of the model at once.")] = 8,
     rate: Annotated[
         float | None, typer.Option(metavar="N", help="Calls of the model per second; default no limit.")
@@ -44,9 +39,9 @@ def facts(
     not find them. A second run extracts the facts of new and changed chunks only. An interrupted run
     continues where it stopped.
     """
-    from linkstore.agents import index_facts
+    from linkstore.agents import ModelExtractor, chat_model, index_facts
 
-    extractor = None if model is None else _model_extractor(model, max_concurrency, rate)
+    extractor = ModelExtractor(chat_model(model, rate=rate), max_concurrency=max_concurrency)
     with opened(store) as opened_store:
         try:
             summary = index_facts(opened_store, extractor, dry_run=dry_run)
@@ -59,12 +54,6 @@ def facts(
         _show(summary)
     if summary.failed:
         raise typer.Exit(INCOMPLETE)
-
-
-def _model_extractor(name: str, max_concurrency: int, rate: float | None) -> FactExtractor:
-    from linkstore.agents import ModelExtractor, chat_model
-
-    return ModelExtractor(chat_model(name, rate=rate), max_concurrency=max_concurrency)
 
 
 def _show(summary: FactSummary) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import os
 import sys
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
 from linkstore.display import printable
 
@@ -91,11 +92,17 @@ def complain(message: str) -> None:
 
 def _console(*, stderr: bool) -> Console:
     """Breaks lines at words in a terminal, and not at all elsewhere."""
-    from linkstore.cli.console import PipedConsole
+    from rich.console import Console
 
-    console = PipedConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
+    console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    console.on_broken_pipe = _fail_as_pipe  # type: ignore[method-assign]
     console.soft_wrap = not console.is_terminal
     return console
+
+
+def _fail_as_pipe() -> NoReturn:
+    """Raise again what rich has just caught: the command line ends when nobody reads its output any more."""
+    raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 def _in_plain(error: UnicodeError) -> tuple[str, int]:

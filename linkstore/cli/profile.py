@@ -10,7 +10,7 @@ import typer
 from linkstore.cli.evaluate import Gold
 from linkstore.cli.exits import UsageError
 from linkstore.cli.options import JsonOption, StoreOption
-from linkstore.cli.output import note, write_json
+from linkstore.cli.output import write_json
 from linkstore.cli.stores import opened
 
 
@@ -19,10 +19,6 @@ def profile(
     questions: Annotated[
         str | None,
         typer.Option(metavar="FILE", help='JSON Lines of {"question", "gold": [pages, sections or ids]}.'),
-    ] = None,
-    plot: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Also write a plot, as .png or .svg; needs the extra plot."),
     ] = None,
     gold: Gold = None,
     json: JsonOption = False,
@@ -37,16 +33,10 @@ def profile(
         raise UsageError(f"--questions: the file {questions} does not exist")
     from linkstore.evaluation import profile as profiled
     from linkstore.evaluation import read_questions
-    from linkstore.evaluation.picture import draw_profile, require_picture
 
-    if plot is not None:
-        require_picture(plot)
     asked = () if questions is None else read_questions(questions)
     with opened(store) as opened_store:
         found = profiled(opened_store, asked, gold=gold)
-    if plot is not None:
-        draw_profile(found, plot)
-        note(f"drawn in {plot}")
     if json:
         write_json(found.to_dict())
     else:

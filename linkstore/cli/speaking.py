@@ -28,13 +28,16 @@ _LINE: Final = "%(asctime)s %(levelname)s %(message)s"
 def speaking(command: Callable[..., None]) -> Callable[..., None]:
     """A command with the options ``--quiet``, ``--verbose`` and ``--log-file``."""
     own = inspect.signature(command, eval_str=True)
-    added = {"quietly": Quiet, "verbose": Verbose, "log_file": LogFile}
+    added: dict[str, Any] = {
+        "quietly": (Quiet, False),
+        "verbose": (Verbose, False),
+        "log_file": (LogFile, None),
+    }
     more = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        if name == "log_file"
-        else inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
-        for name, kind in added.items()
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in added.items()
     ]
+    parameters = [*own.parameters.values(), *more]
 
     @wraps(command)
     def run(*, quietly: bool, verbose: bool, log_file: Path | None, **given: Any) -> None:
@@ -45,8 +48,8 @@ def speaking(command: Callable[..., None]) -> Callable[..., None]:
                 note("stopped")
                 raise typer.Exit(exit_code(error)) from error
 
-    run.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])  # type: ignore[attr-defined]
-    run.__annotations__ = {**{name: one.annotation for name, one in own.parameters.items()}, **added}
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from linkstore.cli.ending import ended_by_interrupts
 from linkstore.cli.exits import UsageError
-from linkstore.cli.starting import ended_by_interrupts
 from linkstore.errors import BackendError, StoreNotFoundError
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 :func:`evaluate` compares strategies on a corpus or a store. :func:`read_corpus` and :func:`read_questions`
 read their JSON Lines; :func:`with_links` gives a corpus the links to compare. :func:`profile` describes the
-links of a store and whether they help; :func:`draw_profile` draws the profile. :func:`calibrate` fits the
-value of candidates for :mod:`linkstore.context`, and :func:`calibrate_floor` proposes a minimum similarity.
+links of a store and whether they help. :func:`calibrate` fits the value of candidates for
+:mod:`linkstore.context`, and :func:`calibrate_floor` proposes a minimum similarity.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from linkstore.evaluation.flooring import Floor, calibrate_floor
 from linkstore.evaluation.linking import with_links
 from linkstore.evaluation.metrics import Estimate
 from linkstore.evaluation.outcomes import Evaluation, Outcome
-from linkstore.evaluation.picture import draw_profile
 from linkstore.evaluation.profiles import GoldEdges, GoldProfile, KindProfile, LinkGroup, Profile, size_labels
 from linkstore.evaluation.profiling import profile
 from linkstore.evaluation.rows import GoldQuestion, read_corpus, read_questions
@@ -41,7 +40,6 @@ __all__ = [
     "calibrate",
     "calibrate_floor",
     "compared",
-    "draw_profile",
     "evaluate",
     "profile",
     "read_corpus",

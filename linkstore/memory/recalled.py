@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from langchain_core.documents import Document
-
 from linkstore.context import Compiled
 from linkstore.context.framing import framed
 from linkstore.hits import Hit
@@ -29,9 +27,6 @@ class Recall:
         turns: The turns found for the question, best first.
         scores: The scores of ``turns``, in the same order.
         chunks: The documents of the knowledge store that were found, best first, with their paths.
-        served: Documents of the knowledge store that responses of this session on the same entities came
-            from, latest first. They are not put before ``chunks``: a new question is rarely answered by what
-            was served already.
         compiled: The context of the knowledge store within the token budget; None without a budget.
         reason: Why there is neither a turn nor a chunk; None if there is one.
     """
@@ -44,7 +39,6 @@ class Recall:
     turns: tuple[Turn, ...] = ()
     scores: tuple[float, ...] = ()
     chunks: tuple[Hit, ...] = ()
-    served: tuple[Document, ...] = ()
     compiled: Compiled | None = None
     reason: str | None = None
 

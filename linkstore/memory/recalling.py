@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from langchain_core.documents import Document
-
 from linkstore.filters import Filter, parse_filter
 from linkstore.hits import Hit, Hits
 from linkstore.memory.answers import answered_name, has_name
@@ -19,10 +17,9 @@ from linkstore.memory.reading import Head
 from linkstore.memory.recalled import Recall
 from linkstore.memory.recording import session_head
 from linkstore.memory.references import Resolved, depends_on_history, resolve
-from linkstore.memory.requests import get, search
+from linkstore.memory.requests import search
 from linkstore.memory.rewriting import rewritten
 from linkstore.memory.salience import salient
-from linkstore.memory.serving import by_sense, served, turns_mentioning
 from linkstore.memory.speakers import speakers_named, without_names
 from linkstore.memory.summaries import stored_summaries
 from linkstore.memory.turns import Summary, Turn, turn_of, written_time
@@ -33,16 +30,12 @@ from linkstore.plans import Operation
 from linkstore.store import LinkStore
 from linkstore.strategies import Strategy, Words
 from linkstore.strategies.reranking import reranked
-from linkstore.twins import answered_by, any_vector
+from linkstore.twins import answered_by
 
 RECENT_ENTITIES: Final = 10
 """How many entities of the last turns a question without any may be about."""
-SERVED: Final = 5
-"""How many chunks that served the session before are recalled."""
 POOL: Final = 50
 """How many hits of each view are joined."""
-NEAR: Final = 3
-"""Number of last turns in which an ambiguous name has its neighbours."""
 NAMING: Final = 5
 """How many chunks are read to see whether an answer is a name."""
 JUDGED: Final = 20
@@ -78,9 +71,7 @@ def recalled(parts: Parts, asked: Asked) -> Operation[Recall]:
         found = yield from _turns_found(parts, about, asked)
         turns = tuple(hit for hit in found if not _is_own(hit, asked))[: asked.k]
     pool: tuple[Hit, ...] = ()
-    before: list[Document] = []
     if parts.knowledge is not None:
-        before = yield from _served_before(parts, parts.knowledge, asked, head, entities)
         pool = yield from _found(parts, parts.knowledge, views, asked, parts.strategy)
     recall = Recall(
         question=asked.question,
@@ -91,7 +82,6 @@ def recalled(parts: Parts, asked: Asked) -> Operation[Recall]:
         turns=tuple(turn_of(str(hit.document.id), hit.document.metadata) for hit in turns),
         scores=tuple(hit.score for hit in turns),
         chunks=pool[: asked.k],
-        served=tuple(before),
         reason=None if turns or pool else "neither a turn nor a chunk is stored that could answer it",
     )
     if asked.budget is None:
@@ -189,17 +179,3 @@ def _found(
         return best
     judged: Hits = yield from reranked(Hits(hits=best), views[0].text, parts.reranker, 1.0, JUDGED, pool)
     return judged.hits
-
-
-def _served_before(
-    parts: Parts, knowledge: LinkStore, asked: Asked, head: Head, entities: Sequence[str]
-) -> Operation[list[Document]]:
-    """The chunks that responses of this session about these entities came from."""
-    vector = (yield from any_vector(parts.store)) if head.segment and entities else None
-    if vector is None:
-        return []
-    plan = turns_mentioning(asked.session, head.segment, entities, vector)
-    turns = unexpired((yield answered_by(parts.store, plan)), parts, asked.now)
-    beside = [name for turn in head.recent[-NEAR:] for name in turn.entities]
-    ids = served(by_sense(turns, entities[:1], [*entities, *beside]), SERVED)
-    return (yield get(knowledge, list(ids))) if ids else []

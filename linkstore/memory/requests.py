@@ -33,11 +33,6 @@ def add(store: LinkStore, documents: list[Document]) -> Twin:
     return Twin(store.add_documents, store.aadd_documents, (documents,), options)
 
 
-def get(store: LinkStore, ids: Sequence[str]) -> Twin:
-    """Asks a store for documents by id: those that it has."""
-    return Twin(store.get_by_ids, store.aget_by_ids, (ids,))
-
-
 def delete(store: LinkStore, ids: list[str]) -> Twin:
     """Asks a store to remove documents by id: True."""
     return Twin(store.delete, store.adelete, (ids,))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from linkstore import schemachange, schemacheck
-from linkstore.backends.base import Written
 from linkstore.errors import SchemaError
 from linkstore.plans import Operation
 from linkstore.schema import Mode, Problem, Reach, Schema, SchemaReport
@@ -47,45 +44,6 @@ class Schemas(Driven):
     async def aset_schema(self, schema: Schema | None, mode: Mode = "strict") -> SchemaReport | None:
         """Record a schema: see :meth:`set_schema`."""
         return await self._arun(schemachange.set_schema(self.backend, schema, mode))
-
-    def migrate_schema(
-        self,
-        schema: Schema,
-        *,
-        kinds: Mapping[str, str] | None = None,
-        types: Mapping[str, str] | None = None,
-        mode: Mode = "strict",
-    ) -> Written:
-        """Rename kinds and types in all documents, without embedding them again, and record the schema.
-
-        The documents are checked as they will be before the first one is written. Call it while nothing
-        else writes: an update that another client makes meanwhile may be lost. If it is interrupted, call it
-        again.
-
-        Args:
-            schema: The next version of the recorded schema.
-            kinds: New names of link kinds, by the old ones.
-            types: New names of document types, by the old ones.
-            mode: See :meth:`set_schema`.
-
-        Returns:
-            How many documents were changed, as ``updated``.
-
-        Raises:
-            SchemaError: As for :meth:`set_schema`, or if a name is an old and a new one.
-        """
-        return self._run(self._migrate(schema, kinds, types, mode))
-
-    async def amigrate_schema(
-        self,
-        schema: Schema,
-        *,
-        kinds: Mapping[str, str] | None = None,
-        types: Mapping[str, str] | None = None,
-        mode: Mode = "strict",
-    ) -> Written:
-        """Rename kinds and types: see :meth:`migrate_schema`."""
-        return await self._arun(self._migrate(schema, kinds, types, mode))
 
     def check_schema(self, schema: Schema | None = None) -> SchemaReport:
         """Hold all documents against a schema; the time and memory grow with the size of the store.
@@ -137,11 +95,6 @@ class Schemas(Driven):
     def _schema(self) -> Operation[Schema | None]:
         recorded = yield from schemacheck.recorded_schema(self.backend)
         return recorded.schema if recorded else None
-
-    def _migrate(
-        self, schema: Schema, kinds: Mapping[str, str] | None, types: Mapping[str, str] | None, mode: Mode
-    ) -> Operation[Written]:
-        return schemachange.migrate(self.backend, schema, mode, kinds=kinds or {}, types=types or {})
 
     def _check(self, schema: Schema | None) -> Operation[SchemaReport]:
         chosen = schema or (yield from self._schema())

@@ -1,4 +1,4 @@
-"""Names on links: spellings in different link groups, names that look alike, and doubtful names."""
+"""Names on links: spellings in different link groups, and doubtful names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from linkstore.display import in_percent
 from linkstore.links import Link
-from linkstore.variants import near_misses, normalized
+from linkstore.variants import normalized
 from linkstore.watch.checkup import EXAMPLES, Finding, finding
 
 NAME_KINDS: Final = ("entity", "mention")
@@ -17,8 +17,6 @@ CONFIDENCE: Final = "confidence"
 """The key in the data of a link for the confidence of its extractor, from 0 to 1."""
 UNSURE: Final = 0.6
 """A link with less confidence is doubtful."""
-_SLIPS: Final = frozenset({"accents", "spacing", "spelling"})
-"""Reasons of near misses that speak of one name spelled in two ways; the others often are two names."""
 
 
 class Names:
@@ -46,7 +44,6 @@ class Names:
         """The findings about names."""
         for kind in sorted(self._kinds):
             yield from self._split(kind)
-            yield from self._alike(kind)
             yield from self._unsure(kind)
 
     def _look_at(self, id: str, link: Link) -> None:
@@ -70,17 +67,6 @@ class Names:
             yield finding(
                 "names", "alarm", text, len(split), (" = ".join(map(repr, sorted(tags))) for tags in split)
             )
-
-    def _alike(self, kind: str) -> Iterator[Finding]:
-        """Names that look alike."""
-        names = [name for of, name in self._spellings if of == kind]
-        found = [miss for miss in near_misses(names) if miss.reason in _SLIPS]
-        if found:
-            text = (
-                f"pairs of names of the kind {kind!r} that look alike: {len(found):,}; declare aliases for"
-                " those that are one"
-            )
-            yield finding("names", "note", text, len(found), map(str, found))
 
     def _unsure(self, kind: str) -> Iterator[Finding]:
         """Links of which their extractor was unsure."""

@@ -1,4 +1,3 @@
-# extras: plot
 # installs: matplotlib (matplotlib)
 # %% [markdown]
 # # Ranking and evaluation
@@ -46,16 +45,14 @@ print(f"{summary.chunks} chunks, {len(questions)} questions")
 # Before you tune anything, a profile shows what the links of a store can do: how many there are, how large their link
 # groups are, and how often they lead from one answer of a question to another.
 # %%
-from linkstore.evaluation import draw_profile, profile
+from linkstore.evaluation import profile
 
 found = profile(store, questions)
 print(found.verdict)
 print(f"{found.reached_share:.0%} of the chunks can be reached by a link from another")
-# %%
-from IPython.display import Image
-
-draw_profile(found, "profile.png")
-Image("profile.png", width=800)
+print(f"{'kind':10} links  dangling  link groups")
+for kind, one in found.links.items():
+    print(f"{kind:10} {one.links:5} {one.dangling:9} {one.groups:12}")
 # %% [markdown]
 # ## Strategies side by side
 #

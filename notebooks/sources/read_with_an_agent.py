@@ -48,18 +48,41 @@ print(*(document.id for document in store.scan()), sep="\n")
 # %% [markdown]
 # ## Facts
 #
-# Each chunk is divided into facts, and each fact is linked to its key elements. Without a model, each sentence is a fact;
-# a pronoun at its beginning is replaced by the title of the page.
+# Each chunk is divided into facts, and each fact is linked to its key elements, by a model. The scripted model takes each
+# sentence for a fact, and its names for key elements.
 # %%
-from linkstore.agents import fact_store, index_facts
+import re
 
-summary = index_facts(store)
+from linkstore.agents import ModelExtractor, fact_store, index_facts
+from linkstore.agents.modelled import ExtractedFact, ExtractedFacts
+from linkstore.testing import ScriptedChatModel
+
+
+def facts_in(messages) -> ExtractedFacts:
+    passage = messages[-1].text.partition("Passage:\n")[2]
+    return ExtractedFacts(
+        facts=[
+            ExtractedFact(fact=sentence, key_elements=re.findall(r"[A-Z]\w+(?: [A-Z]\w+)*", sentence))
+            for sentence in re.split(r"(?<=[.!?])\s+", passage)
+        ]
+    )
+
+
+def model_for(script):
+    if os.environ.get("OPENAI_API_KEY"):
+        from langchain_openai import ChatOpenAI
+
+        return ChatOpenAI(model="gpt-4.1-mini", temperature=0)
+    return ScriptedChatModel(script=script)
+
+
+summary = index_facts(store, ModelExtractor(model_for(facts_in)))
 print(f"{summary.facts} facts, {summary.elements_added} key elements")
 with fact_store(store) as facts:
     for document in facts.similarity_search("How did Joan come to Chinon?", filter={"type": "fact"}, k=4):
         print("-", document.page_content)
 # %% [markdown]
-# ## A model
+# ## The reader
 #
 # The scripted model answers as a model would at each step. A reader can only read what it was shown: if a model invents a
 # passage, this is refused.
@@ -75,7 +98,6 @@ from linkstore.agents.actions import (
     ScoredElement,
     SearchAction,
 )
-from linkstore.testing import ScriptedChatModel
 
 
 def start(name: str) -> InitialElements:
@@ -124,20 +146,12 @@ SCRIPTS = {
 }
 
 
-def model_for(question: str):
-    if os.environ.get("OPENAI_API_KEY"):
-        from langchain_openai import ChatOpenAI
-
-        return ChatOpenAI(model="gpt-4.1-mini", temperature=0)
-    return ScriptedChatModel(script=SCRIPTS[question])
-
-
 # %% [markdown]
 # ## A simple question
 # %%
 from linkstore.agents import graph_reader
 
-with graph_reader(store, model_for(BORN)) as reader:
+with graph_reader(store, model_for(SCRIPTS[BORN])) as reader:
     found = reader.invoke(BORN)
 print(found, "–", *found.citations)
 # %% [markdown]
@@ -145,7 +159,7 @@ print(found, "–", *found.citations)
 #
 # The model invents a key element, which is refused. The outcome of the reading is "not in the sources".
 # %%
-with graph_reader(store, model_for(WEATHER)) as reader:
+with graph_reader(store, model_for(SCRIPTS[WEATHER])) as reader:
     found = reader.invoke(WEATHER)
 print(found.outcome, "–", found.analysis)
 print("refused:", dict(found.refused))
@@ -154,7 +168,7 @@ print("refused:", dict(found.refused))
 #
 # Each step depends on what the last one found. The reader streams its steps.
 # %%
-with graph_reader(store, model_for(CROWNED)) as reader:
+with graph_reader(store, model_for(SCRIPTS[CROWNED])) as reader:
     for found in reader.stream(CROWNED):
         if found.actions:
             print(found.actions[-1]["said"])

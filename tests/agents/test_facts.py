@@ -1,4 +1,4 @@
-"""The index of facts, embedded and in memory; and the rules that extract facts without a model."""
+"""The index of facts, embedded and in memory; and the rules of the benchmarks, which need no model."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from fact_cases import FactCases, chunk, chunks, contents, fresh, shared, stored
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages.tool import invalid_tool_call
+from rule_facts import LONGEST, PROGRAM, RuleExtractor, key_elements, pronouns_of, sentences, with_subject
 
 from linkstore import LinkStore, get_links
 from linkstore.agents import ModelExtractor, chat_model, fact_store, index_facts
 from linkstore.agents.facts import MOST_ELEMENTS
 from linkstore.agents.modelled import ExtractedFact, ExtractedFacts
-from linkstore.agents.phrases import key_elements
-from linkstore.agents.pronouns import pronouns_of, with_subject
-from linkstore.agents.sentences import LONGEST, sentences
 from linkstore.context import counter_of
 from linkstore.errors import (
     AgentError,
@@ -55,9 +53,11 @@ def test_a_process_that_is_killed_loses_no_more_than_it_was_reading(tmp_path):
     with LinkStore.open(tmp_path / "kb") as store:
         store.add_documents(many)
     script = f"""
-import os, signal
+import os, runpy, signal
 from linkstore import LinkStore
-from linkstore.agents import RuleExtractor, index_facts
+from linkstore.agents import index_facts
+
+RuleExtractor = runpy.run_path({str(PROGRAM)!r})["RuleExtractor"]
 
 class Killed(RuleExtractor):
     def extract(self, chunks):
@@ -72,7 +72,7 @@ with LinkStore.open({str(tmp_path / "kb")!r}) as store:
     assert killed.returncode == -signal.SIGKILL
 
     with LinkStore.open(tmp_path / "kb") as store:
-        assert index_facts(store).extracted == 600 - 256
+        assert index_facts(store, RuleExtractor()).extracted == 600 - 256
         with fact_store(store) as facts:
             assert contents(facts) == fresh(many)
 
@@ -80,14 +80,14 @@ with LinkStore.open({str(tmp_path / "kb")!r}) as store:
 def test_a_dry_run_makes_no_store_of_facts(tmp_path):
     with LinkStore.open(tmp_path / "kb") as store:
         store.add_documents(chunks())
-        index_facts(store, dry_run=True)
+        index_facts(store, RuleExtractor(), dry_run=True)
         with pytest.raises(StoreNotFoundError):
             fact_store(store)
 
 
 def test_a_backend_that_keeps_no_further_stores_says_so():
     with LinkStore(backend=OracleBackend()) as store, pytest.raises(CapabilityError, match="pass one"):
-        index_facts(store)
+        index_facts(store, RuleExtractor())
 
 
 def test_facts_that_no_reader_could_use_are_not_extracted():
@@ -211,7 +211,7 @@ def test_a_sentence_without_end_is_cut():
 def test_hostile_texts_give_facts_of_bounded_size(text):
     with LinkStore() as store, LinkStore() as facts:
         store.add_documents([chunk("it", text, text[:5_000], text[:5_000]), *chunks()])
-        summary = index_facts(store, facts=facts)
+        summary = index_facts(store, RuleExtractor(), facts=facts)
         made = [one for one in facts.scan() if one.metadata.get("chunk") == "it"]
 
         assert summary.extracted == 4

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from rule_facts import RuleExtractor
 
 from linkstore import LinkStore
 from linkstore.agents import Budget, chat_model, graph_reader, index_facts
@@ -66,7 +67,7 @@ def test_a_model_answers_questions_of_several_steps(name):
     with LinkStore() as store:
         store.add_documents(corpus(name))
         link_corpus(store)
-        index_facts(store)
+        index_facts(store, RuleExtractor())
         with graph_reader(store, chat_model(f"openai:{MODEL}"), budget=Budget(steps=30)) as reader:
             for one in asked:
                 answer = reader.invoke(one["question"] + SHORT)

@@ -6,6 +6,7 @@ import pytest
 from cassandra_tables import empty, own_keyspace
 from fact_cases import FactCases
 from reader_cases import ReaderCases, filled
+from rule_facts import RuleExtractor
 
 from linkstore import LinkStore
 from linkstore.agents import fact_store, graph_reader, index_facts
@@ -35,7 +36,7 @@ def test_a_name_that_is_too_long_for_a_store_beside_it_has_none(
         with pytest.raises(StoreNotFoundError, match="too long"):
             fact_store(store)
         with pytest.raises(BackendError, match="cannot name tables"):
-            index_facts(store)
+            index_facts(store, RuleExtractor())
         with graph_reader(store, ScriptedChatModel(script=[])) as reader:
             assert reader.facts is None
         beside.note_facts(store, "cassandra://host/ks/a")

@@ -13,7 +13,8 @@ from langchain_core.documents import Document
 
 from linkstore import LinkStore
 from linkstore.cli import exits, main
-from linkstore.cli.starting import Terminated, terminated_in_order
+from linkstore.cli.ending import terminated_in_order
+from linkstore.cli.exits import Terminated
 
 pty = pytest.importorskip("pty", reason="terminals are those of POSIX")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes and signals are those of POSIX")

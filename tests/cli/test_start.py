@@ -11,7 +11,7 @@ import pytest
 
 from linkstore import LinkStore
 from linkstore.cli import main
-from linkstore.cli.starting import ended_by_interrupts
+from linkstore.cli.ending import ended_by_interrupts
 
 LIST_MODULES = """
 import sys

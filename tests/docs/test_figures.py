@@ -201,7 +201,7 @@ def test_readers_see_no_mark_and_whole_tables(page):
 
 def test_the_picture_of_recall_shows_the_recorded_figures(monkeypatch):
     """If this fails, run ``python benchmarks/_retrieval_plots.py``."""
-    pytest.importorskip("matplotlib", reason="needs matplotlib, of the extra plot, which is not installed")
+    pytest.importorskip("matplotlib", reason="needs matplotlib, which is not installed")
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     from _retrieval_plots import COLOURS
 

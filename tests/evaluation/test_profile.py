@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import xml.etree.ElementTree as ET
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -15,8 +13,8 @@ from langchain_core.embeddings import Embeddings
 from linkstore import Link, LinkStore
 from linkstore.backends.embedded import EmbeddedBackend
 from linkstore.cli import exits
-from linkstore.errors import EvaluationError, MissingExtraError
-from linkstore.evaluation import GoldQuestion, draw_profile, memberships, picture, profile
+from linkstore.errors import EvaluationError
+from linkstore.evaluation import GoldQuestion, memberships, profile
 from linkstore.evaluation.profiles import HUB_CAP, size_labels
 from linkstore.evaluation.verdict import verdict
 from linkstore.testing import OracleBackend
@@ -233,31 +231,9 @@ class TestCommand:
         assert found["gold"]["kinds"]["all"]["precision"] == 0.25
         assert found["verdict"]
 
-    @pytest.mark.skipif(find_spec("matplotlib") is None, reason="needs matplotlib")
-    def test_a_picture_is_drawn_with_and_without_gold(self, kb, questions, tmp_path):
-        png, svg = tmp_path / "p.png", tmp_path / "p.svg"
-
-        assert linkstore("profile", "--store", kb, "--questions", questions, "--plot", str(png))[0] == 0
-        assert linkstore("profile", "--store", kb, "--plot", str(svg))[0] == 0
-
-        assert png.read_bytes().startswith(b"\x89PNG")
-        assert ET.parse(svg).getroot().tag.endswith("svg")
-
-    def test_a_picture_without_matplotlib_names_the_extra(self, kb, tmp_path, monkeypatch):
-        monkeypatch.setattr(picture, "find_spec", lambda name: None)
-
-        code, _, err = linkstore("profile", "--store", kb, "--plot", str(tmp_path / "p.png"))
-
-        assert code == exits.EMBEDDING
-        assert "langchain-linkstore[plot]" in err
-        with LinkStore.open(kb) as store, pytest.raises(MissingExtraError):
-            draw_profile(profile(store), tmp_path / "p.png")
-
     @pytest.mark.parametrize(
         ("words", "says"),
         [
-            (("--plot", "p.bmp"), ".png or .svg, not p.bmp"),
-            (("--plot", "nowhere/p.png"), "the folder nowhere does not exist"),
             (("--questions", "nowhere"), "the file nowhere does not exist"),
         ],
     )

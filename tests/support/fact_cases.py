@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from rule_facts import RuleExtractor
 
 from linkstore import LinkStore, get_links
 from linkstore.agents import (
     Fact,
     Failed,
-    RuleExtractor,
     aindex_facts,
-    element_report,
     fact_store,
     index_facts,
     indexing,
 )
 from linkstore.agents.facts import KEY_ELEMENT
 from linkstore.errors import ExtractionError, StoreNotFoundError
+from linkstore.variants import Variants
 
 JOAN = "Joan of Arc is a patron saint of France. She was born in Domrémy. In 1429, she relieved Orléans."
 VOLTAIRE = "Voltaire wrote The Maid of Orleans. It was published in 1762."
@@ -78,7 +78,7 @@ def fresh(documents: list[Document]) -> dict[str, tuple[str, dict[str, Any]]]:
     """What an index of facts of these chunks holds that was made in one go."""
     with LinkStore() as store, LinkStore() as facts:
         store.add_documents(documents)
-        index_facts(store, facts=facts)
+        index_facts(store, RuleExtractor(), facts=facts)
         return contents(facts)
 
 
@@ -160,7 +160,7 @@ class FactCases:
     def test_facts_are_documents_that_name_their_key_elements(self, store):
         store.add_documents(chunks())
 
-        summary = index_facts(store)
+        summary = index_facts(store, RuleExtractor())
 
         with fact_store(store) as facts:
             born = facts.get_by_ids(["fact:joan:2"])[0]
@@ -178,14 +178,14 @@ class FactCases:
         before = [(hit.document.id, hit.score) for hit in store.search("Who was Joan of Arc?")]
         survey = store.survey()
 
-        index_facts(store)
+        index_facts(store, RuleExtractor())
 
         assert [(hit.document.id, hit.score) for hit in store.search("Who was Joan of Arc?")] == before
         assert store.survey() == survey
 
     def test_an_unchanged_chunk_is_not_read_again(self, store):
         store.add_documents(chunks())
-        index_facts(store)
+        index_facts(store, RuleExtractor())
         changed = chunk("rouen", "Rouen has a cathedral.", "Rouen")
         store.add_documents([changed])
         counting = Counting()
@@ -201,10 +201,10 @@ class FactCases:
 
     def test_a_chunk_that_is_gone_takes_its_facts_and_elements_with_it(self, store):
         store.add_documents(chunks())
-        index_facts(store)
+        index_facts(store, RuleExtractor())
         store.delete(["joan"])
 
-        summary = index_facts(store)
+        summary = index_facts(store, RuleExtractor())
 
         with fact_store(store) as facts:
             assert contents(facts) == fresh(chunks()[1:])
@@ -220,18 +220,18 @@ class FactCases:
                 with self.facts() as facts:
                     facts.left, facts.before = left, before
                     try:
-                        index_facts(store, facts=facts)
+                        index_facts(store, RuleExtractor(), facts=facts)
                     except KeyboardInterrupt:
                         stops += 1
-                    index_facts(store, facts=facts)
+                    index_facts(store, RuleExtractor(), facts=facts)
                     assert contents(facts) == wanted
                     store.delete(["joan"])
                     facts.left = left
                     try:
-                        index_facts(store, facts=facts)
+                        index_facts(store, RuleExtractor(), facts=facts)
                     except KeyboardInterrupt:
                         stops += 1
-                    index_facts(store, facts=facts)
+                    index_facts(store, RuleExtractor(), facts=facts)
                     assert contents(facts) == fresh(chunks()[1:])
         assert stops > len(self.changes), "a run has at least two changes"
 
@@ -243,7 +243,7 @@ class FactCases:
             for documents in (paris[:1], paris, paris[:1], []):
                 store.delete(["a", "b"])
                 store.add_documents(documents)
-                index_facts(store, facts=facts)
+                index_facts(store, RuleExtractor(), facts=facts)
                 named = "paris" in {link.tag for one in facts.scan() for link in get_links(one)}
                 seen.append((named, "paris" in stored_elements(facts)))
         assert seen == [(True, False), (True, True), (True, False), (False, False)]
@@ -262,7 +262,7 @@ class FactCases:
                     except KeyboardInterrupt:
                         stops += 1
                     facts.left = 0
-                    index_facts(store, facts=facts)
+                    index_facts(store, RuleExtractor(), facts=facts)
                     assert contents(facts) == wanted
         assert stops
 
@@ -287,7 +287,7 @@ class FactCases:
     def test_a_dry_run_counts_and_writes_nothing(self, store):
         store.add_documents(chunks())
 
-        summary = index_facts(store, dry_run=True)
+        summary = index_facts(store, RuleExtractor(), dry_run=True)
 
         assert (summary.extracted, summary.facts, summary.dry_run) == (3, 0, True)
         assert facts_beside(store) == {}
@@ -297,16 +297,16 @@ class FactCases:
         with fact_store(store, create=True) as facts, pytest.MonkeyPatch.context() as patch:
             patch.setattr(indexing, "settled", _killed)
             with pytest.raises(KeyboardInterrupt):
-                index_facts(store, facts=facts)
-        gap = index_facts(store, dry_run=True)
-        again = index_facts(store, dry_run=True)
-        summary = index_facts(store)
+                index_facts(store, RuleExtractor(), facts=facts)
+        gap = index_facts(store, RuleExtractor(), dry_run=True)
+        again = index_facts(store, RuleExtractor(), dry_run=True)
+        summary = index_facts(store, RuleExtractor())
 
         with fact_store(store) as facts:
             assert gap.elements_added == len(shared(facts)) > 0
         assert again == gap
         assert (gap.extracted, summary.elements_added) == (0, gap.elements_added)
-        assert index_facts(store, dry_run=True).elements_added == 0
+        assert index_facts(store, RuleExtractor(), dry_run=True).elements_added == 0
 
     def test_a_chunk_that_failed_is_tried_again(self, store):
         store.add_documents(chunks())
@@ -328,7 +328,7 @@ class FactCases:
     def test_async_gives_the_same(self, store):
         store.add_documents(chunks())
 
-        asyncio.run(aindex_facts(store))
+        asyncio.run(aindex_facts(store, RuleExtractor()))
 
         with fact_store(store) as facts:
             assert contents(facts) == fresh(chunks())
@@ -352,7 +352,7 @@ class FactCases:
         index_facts(store, Spelt(), aliases=aliases)
 
         with fact_store(store) as facts:
-            report = element_report(facts, aliases)
+            merges = Variants([KEY_ELEMENT], aliases).report(facts)
             elements = {id for id in contents(facts) if id.startswith("element:")}
         assert elements == {"element:space needle"}
-        assert [merge.name for merge in report.merges] == ["space needle"]
+        assert [merge.name for merge in merges] == ["space needle"]

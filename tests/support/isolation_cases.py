@@ -6,7 +6,6 @@ import random
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
-from typing import Any
 
 import pytest
 from langchain.agents import create_agent
@@ -14,7 +13,7 @@ from langchain_core.messages import HumanMessage
 from stores import times
 
 from linkstore.errors import DocumentError
-from linkstore.memory import ConversationMemory, GraphStore, SessionKey
+from linkstore.memory import ConversationMemory, SessionKey
 from linkstore.testing import ScriptedChatModel
 
 PARTS = [
@@ -118,39 +117,6 @@ class IsolationCases:
             model, agent = agents[key]
             agent.invoke({"messages": [HumanMessage(f"{secret(keys, key)} and {chance.choice(TOPICS)}")]})
             assert not foreign(str(model.calls[-1].messages), keys, {key})
-
-    def test_items_of_namespaces_stay_apart(self, store, chance):
-        graph = GraphStore(store)
-        spaces = chance.sample([(kind, part) for kind in ("users", "user") for part in PARTS], 16)
-        said: dict[Any, dict[str, str]] = defaultdict(dict)
-        for _ in range(times(100, 1_000)):
-            space, key = chance.choice(spaces), chance.choice(PARTS)
-            match chance.randrange(4):
-                case 0:
-                    said[space][key] = f"secret{spaces.index(space):02}x and {chance.choice(TOPICS)}"
-                    graph.put(space, key, {"text": said[space][key]})
-                case 1:
-                    said[space].pop(key, None)
-                    graph.delete(space, key)
-                case 2:
-                    item = graph.get(space, key)
-                    assert (item and item.value["text"]) == said[space].get(key)
-                case _:
-                    query = chance.choice([None, *TOPICS])
-                    found = graph.search(space, query=query, limit=100)
-                    assert {one.key: one.value["text"] for one in found} == said[space]
-
-    def test_items_and_turns_in_one_store_do_not_meet(self, memory, chance):
-        graph = GraphStore(memory.store)
-        key = SessionKey(user_id="users", run_id="ann")
-        memory.add(key, "I like green tea", "Fine.")
-        graph.put(("users", "ann"), "k", {"text": "I like black coffee"})
-        assert [one.key for one in graph.search((), query="tea", limit=100)] == ["k"]
-        assert [turn.query for turn in memory.recall(key, "What do I like?", k=100).turns] == [
-            "I like green tea"
-        ]
-        assert memory.sessions() == [key]
-        assert graph.list_namespaces() == [("users", "ann")]
 
     @pytest.mark.parametrize("part", REFUSED)
     def test_keys_that_no_session_can_have_are_refused(self, part):

@@ -237,18 +237,6 @@ class MemoryCases:
         assert [hit.document.id for hit in found.chunks] == ["k"]
         assert "Kubernetes scales pods." in found.prompt
 
-    def test_an_ambiguous_name_is_told_by_its_neighbours(self, store):
-        with LinkStore() as knowledge:
-            knowledge.add_texts(["Apple makes phones.", "Apples make pies."], ids=["phone", "pie"])
-            with ConversationMemory(store, knowledge) as memory:
-                for topic, beside in (("phone", "iPhone"), ("pie", "cinnamon")):
-                    memory.add("chat", "So?", "Yes.", entities=["Apple", beside], sources=[topic])
-                for number in range(4):
-                    memory.add("chat", f"Number {number}", entities=["number"])
-                for beside, first in (("iPhone", "phone"), ("cinnamon", "pie")):
-                    found = memory.recall("chat", f"Is Apple, with {beside}, good?")
-                    assert found.served[0].id == first
-
     def test_the_answer_behind_a_question_is_found(self, memory):
         for number in range(40):
             memory.add("chat", f"Ann: The weather was fine on day {number}")
@@ -351,7 +339,7 @@ class MemoryCases:
         found = memory.recall("chat", "Which soup was cooked on 5/6/2024?", now=START).turns
         assert {turn.time for turn in found[:2]} == {days[1], days[2]}
 
-    def test_references_are_resolved_and_chunks_that_served_are_recalled(self, store):
+    def test_references_are_resolved(self, store):
         with LinkStore() as knowledge:
             knowledge.add_texts(
                 ["Kubernetes runs containers.", "Kubernetes scales pods.", "Bananas are yellow."],
@@ -362,8 +350,6 @@ class MemoryCases:
                 found = memory.recall("chat", "How does it scale?", k=2)
                 assert "Kubernetes" in found.resolved
                 assert "scale" in {hit.document.id for hit in found.chunks}
-                assert [document.id for document in found.served] == ["what"]
-                assert memory.recall("other", "How does it scale?").served == ()
 
     def test_a_closed_segment_has_a_summary_that_leads_to_its_turns(self, memory):
         for number in range(4):
@@ -376,18 +362,6 @@ class MemoryCases:
         assert (summary.segment, "pods" in summary.text) == (1, True)
         assert len(memory.turns("chat", segment=1)) == 4
         assert memory.export("chat")["summaries"] == [{"segment": 1, "text": summary.text}]
-
-    def test_what_served_a_closed_segment_is_recalled_by_its_entities(self, store):
-        """The summary of the segment mentions them too, and is no turn."""
-        with LinkStore.open(":memory:") as knowledge:
-            knowledge.add_texts(["Kubernetes runs pods on nodes."], ids=["pods"])
-            with ConversationMemory(store, knowledge) as memory:
-                for number in range(3):
-                    memory.add("chat", f"Which pods does Kubernetes run {number}?", "Ten.", sources=["pods"])
-                memory.add("chat", "Which violin concertos did Brahms compose?", "One.")
-                assert memory.turns("chat")[-1].segment == 2
-                found = memory.recall("chat", "What is Kubernetes?")
-                assert [chunk.id for chunk in found.served] == ["pods"]
 
     def test_a_recall_fits_its_budget(self, store):
         counter = counter_of(None)

@@ -12,6 +12,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.messages.tool import invalid_tool_call
 from langgraph.checkpoint.memory import InMemorySaver
+from rule_facts import RuleExtractor
 
 from linkstore import Link, LinkStore, add_links
 from linkstore.agents import (
@@ -19,7 +20,6 @@ from linkstore.agents import (
     Budget,
     Fact,
     GraphReader,
-    RuleExtractor,
     draw_reading,
     graph_reader,
     index_facts,
@@ -338,7 +338,7 @@ class ReaderCases:
         with graph_reader(store, model) as reader:
             answer = reader.invoke("Where is the tower of Gustave Eiffel?")
         store.delete([one.id for one in paris])
-        index_facts(store)
+        index_facts(store, RuleExtractor())
 
         shown = str(model.calls[2].messages[-1].text)
         assert f"the best 50 of {self.many:,} facts" in shown
@@ -635,5 +635,5 @@ def _without_facts(store: LinkStore, model: ScriptedChatModel) -> GraphReader:
 def filled(store: LinkStore) -> LinkStore:
     """The store with documents and facts."""
     store.add_documents(documents())
-    index_facts(store)
+    index_facts(store, RuleExtractor())
     return store

@@ -1,4 +1,4 @@
-"""Spellings of one name: what meets, what does not, and what is only reported."""
+"""Spellings of one name: what meets, and what does not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stores import embedding
 from linkstore import Link, LinkStore, add_links, get_links
 from linkstore.errors import LinkError
 from linkstore.strategies import Eager
-from linkstore.variants import NearMiss, Variants, near_misses, normalized
+from linkstore.variants import Variants, normalized
 
 ALIASES = {"Compound Alpha": ["ALPHA", "CA-1"]}
 
@@ -119,49 +119,10 @@ def test_the_report_names_merges_with_their_spellings():
         naming("d", "Beta"),
     ]
     report = variants.report(documents)
-    (merge,) = report.merges
+    (merge,) = report
     assert (merge.name, dict(merge.spellings)) == ("compound alpha", {"ALPHA": 2, "Compound Alpha": 1})
     assert str(merge) == "compound alpha: 'ALPHA' 2, 'Compound Alpha' 1"
     assert variants.report(variants.applied(documents)) == report
-
-
-def test_near_misses_are_reported_with_their_reason():
-    found = near_misses(
-        [
-            "compound alpha",
-            "alpha",
-            "zürich",
-            "zurich",
-            "node js",
-            "nodejs",
-            "metformin",
-            "metfornin",
-            "world health organization",
-            "who",
-            "beta",
-        ]
-    )
-    assert found == [
-        NearMiss(names=("alpha", "compound alpha"), reason="part"),
-        NearMiss(names=("metformin", "metfornin"), reason="spelling"),
-        NearMiss(names=("node js", "nodejs"), reason="spacing"),
-        NearMiss(names=("who", "world health organization"), reason="acronym"),
-        NearMiss(names=("zurich", "zürich"), reason="accents"),
-    ]
-    assert str(found[0]) == "'alpha' and 'compound alpha' (part)"
-
-
-def test_what_is_no_near_miss():
-    """Numbers that differ, words that begin many names, short names."""
-    assert near_misses(["compound 11", "compound 12", "type 2 a", "type 3 a"]) == []
-    assert near_misses(["new york", "new jersey", "new"]) == []
-    assert near_misses(["cat", "bat", "a", "b"]) == []
-
-
-def test_a_declared_alias_is_no_near_miss_any_more():
-    documents = [naming("a", "Compound Alpha"), naming("b", "ALPHA")]
-    assert Variants({"entity"}).report(documents).near_misses[0].reason == "part"
-    assert Variants({"entity"}, ALIASES).report(documents).near_misses == ()
 
 
 @pytest.mark.parametrize(
@@ -193,13 +154,3 @@ def test_links_that_become_one_are_one():
     (document,) = Variants({"entity"}).applied([made])
     (link,) = get_links(document)
     assert (link.tag, link.weight) == ("x 1", 0.9)
-
-
-def test_many_names_and_long_ones_take_little():
-    """Near misses are found by buckets, so ten thousand names are no hundred million comparisons."""
-    rng = random.Random(3)
-    names = {"".join(rng.choices("abcdefghijklmnop", k=9)) for _ in range(10_000)}
-    names |= {"x" * 8000, "x" * 8001}
-    assert len(near_misses(names)) < 1000
-    crowd = [f"name {letter}" for letter in "abcdefghijklmnopqrstuvwxyz"] * 20
-    assert all(one.reason == "spelling" for one in near_misses(crowd))

@@ -16,7 +16,6 @@ from linkstore.agents import (
     ModelExtractor,
     aindex_facts,
     chat_model,
-    element_report,
     fact_store,
     graph_reader,
     index_facts,
@@ -39,7 +38,6 @@ from linkstore.evaluation import (
     GoldQuestion,
     calibrate,
     calibrate_floor,
-    draw_profile,
     evaluate,
     profile,
     with_links,
@@ -57,23 +55,24 @@ from linkstore.ingest import (
     staleness,
 )
 from linkstore.ingest.web import WebSettings, index_website
-from linkstore.memory import ConversationMemory, GraphStore
+from linkstore.memory import ConversationMemory
 from linkstore.migration import migrate
 from linkstore.schema import Relation, Schema
 from linkstore.strategies import PageRank
+from linkstore.testing import ScriptedChatModel
 from linkstore.tools import graph_tools
 from linkstore.watch import Limits, Telemetry, Watch, aexamine, examine
 
+FACTS = ModelExtractor(ScriptedChatModel(script=[]))
 QUESTION = GoldQuestion(question="tower", gold=("t",))
 NO_STORES = ["kb", Path("kb"), None, LinkStore, 3]
 STORE_TAKERS = {
     "graph_tools": graph_tools,
     "ConversationMemory": ConversationMemory,
-    "GraphStore": GraphStore,
     "ContextCompiler": lambda store: ContextCompiler(store, budget=100),
     "graph_reader": lambda store: graph_reader(store, "openai:gpt-4.1-mini"),
-    "index_facts": index_facts,
-    "aindex_facts": lambda store: asyncio.run(aindex_facts(store)),
+    "index_facts": lambda store: index_facts(store, FACTS),
+    "aindex_facts": lambda store: asyncio.run(aindex_facts(store, FACTS)),
     "fact_store": fact_store,
     "Watch": Watch,
     "Telemetry": Telemetry,
@@ -118,7 +117,6 @@ ARGUMENTS = {
     "model": (ArgumentError, lambda store, wrong: ConversationMemory(store, model=wrong), ["openai:x", 3]),
     "reranker": (ArgumentError, lambda store, wrong: ConversationMemory(store, reranker=wrong), ["x"]),
     "entities": (ArgumentError, lambda store, wrong: ConversationMemory(store, entities=wrong), ["x", None]),
-    "index": (ArgumentError, lambda store, wrong: GraphStore(store, index=wrong), ["x", ["$"]]),
     "value": (
         ArgumentError,
         lambda store, wrong: ContextCompiler(store, budget=9, value=wrong),
@@ -155,9 +153,8 @@ ARGUMENTS = {
     "rules": (ArgumentError, lambda _, wrong: Ingestor(rules=wrong), ["x"]),
     "model of a reader": (ArgumentError, graph_reader, [None, 3]),
     "budget": (ArgumentError, lambda store, wrong: graph_reader(store, "x:y", budget=wrong), [40]),
-    "facts": (ArgumentError, lambda store, wrong: index_facts(store, facts=wrong), ["kb"]),
-    "facts of a report": (ArgumentError, lambda _, wrong: element_report(wrong), ["kb", None]),
-    "extractor": (ArgumentError, index_facts, ["rules"]),
+    "facts": (ArgumentError, lambda store, wrong: index_facts(store, FACTS, facts=wrong), ["kb"]),
+    "extractor": (ArgumentError, index_facts, ["rules", None]),
     "model of an extractor": (ArgumentError, lambda _, wrong: ModelExtractor(wrong), ["openai:x", None]),
     "model of an ingestor": (ArgumentError, lambda _, wrong: Ingestor(wrong), ["openai:x"]),
     "name": (ArgumentError, lambda _, wrong: chat_model(wrong), [None, 3]),
@@ -253,12 +250,6 @@ ARGUMENTS = {
         ["", 3],
     ),
     "source of a schema": (ArgumentError, lambda _, wrong: Schema.infer(wrong), ["kb", None]),
-    "profile": (ArgumentError, lambda _, wrong: draw_profile(wrong, "x.png"), ["kb", None]),
-    "path of a picture": (
-        ArgumentError,
-        lambda store, wrong: draw_profile(profile(store), wrong),
-        [None, ""],
-    ),
     "hits": (ArgumentError, lambda _, wrong: draw(wrong), [None, [], "x"]),
 }
 """By the name of the argument, which the words after it tell from others of its name."""
@@ -356,16 +347,6 @@ def test_an_empty_user_is_refused(store) -> None:
         with pytest.raises(DocumentError, match="user_id must be a string of 1 to 500 characters"):
             memory.forget(user_id="")
         assert len(memory.turns("s")) == 1
-
-
-def test_a_string_is_refused_as_a_namespace_and_as_a_value(store) -> None:
-    items = GraphStore(store)
-    for call in (lambda: items.put("users", "k", {}), lambda: items.search("users")):
-        with pytest.raises(ArgumentError, match="namespace must be a list of labels, not 'users'"):
-            call()
-    with pytest.raises(ArgumentError, match="value must be a dict, not 'x'"):
-        items.put(("a",), "k", "x")
-    assert store.count() == 2
 
 
 def test_wrong_types_of_a_relation_are_refused_with_its_kind() -> None:
