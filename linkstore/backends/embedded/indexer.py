@@ -1,8 +1,8 @@
-"""The index process, from the side of the writer: it builds the index while the writer goes on.
+"""The writer's side of the index process, which builds the index while the writer goes on.
 
 usearch takes the interpreter's lock for each vector that it adds, so it is slow beside a busy Python thread.
-The process opens the store like any other, and takes snapshots, which every process adopts. So a crash of it
-loses nothing. Its side is :mod:`~linkstore.backends.embedded.indexworker`.
+The index process opens the store like any other process, and takes snapshots, which every process adopts. So
+its crash loses nothing. Its code is :mod:`~linkstore.backends.embedded.indexworker`.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ BACKLOG: Final = 5_000
 AHEAD: Final = 50_000
 """A writer waits while the index lacks more documents than this: each search compares them one by one."""
 STALL_SECONDS: Final = 60.0
-"""A writer no longer waits for a process that has added nothing, or has not been heard, for so long."""
+"""A writer no longer waits for an index process that has added or said nothing for this long."""
 TOLD_SECONDS: Final = 5.0
-"""How often those who wait for a snapshot are told how far it is."""
+"""The interval at which waiting for a snapshot logs how far the index is."""
 BEAT_SECONDS: Final = 5.0
-"""How often the process says that it is alive; it may be late while usearch writes its file."""
+"""The interval at which the process says that it is alive; it may be late while usearch writes its file."""
 FLUSH, FLUSHED, ALIVE = b"flush\n", b"flushed", b"alive"
 _WORKER: Final = "linkstore.backends.embedded.indexworker"
 _POLL_SECONDS: Final = 0.01
 _LOG: Final = logging.getLogger("linkstore.index")
-"""Also tells how far the index is while somebody waits for it."""
+"""Also receives how far the index is while a thread waits for it."""
 
 
 class Indexer:
-    """At most one process that builds the index of a store; there is none until it is needed.
+    """At most one process that builds the index of a store, started when it is needed.
 
     Args:
         folder: Where the store lies.
-        settings: What ``EmbeddedSettings`` has, by name.
+        settings: The fields of ``EmbeddedSettings``, by name.
     """
 
     def __init__(self, folder: Path, settings: dict[str, float]) -> None:
@@ -65,12 +65,12 @@ class Indexer:
 
     @property
     def running(self) -> bool:
-        """Whether the process is there."""
+        """Whether the process is running."""
         with self._lock:
             return self._listen()
 
     def started(self, covered: int) -> bool:
-        """Start the process unless it is there; returns whether it is there.
+        """Start the process unless it is running, and return whether it is running.
 
         Args:
             covered: The largest document key that the recorded index covers.
@@ -94,12 +94,12 @@ class Indexer:
             time.sleep(_POLL_SECONDS)
 
     def flush(self, last_key: int) -> None:
-        """Have a snapshot taken, and wait for it; the process may also end instead.
+        """Have the process take a snapshot, and wait until it has or has ended.
 
-        A process that is not heard for ``STALL_SECONDS``, as one that was stopped, is ended.
+        A process that says nothing for ``STALL_SECONDS``, such as one that was stopped, is ended.
 
         Args:
-            last_key: The largest document key, to tell how far the index is.
+            last_key: The largest document key, for the log messages on how far the index is.
         """
         with self._lock:
             if not self._listen():
@@ -119,7 +119,7 @@ class Indexer:
             time.sleep(_POLL_SECONDS)
 
     def end(self) -> None:
-        """End the process at once; what it had not recorded is as if it had never begun."""
+        """End the process at once. Work that it has not recorded is lost."""
         with self._lock:
             self.problem = None
             if self._end is not None:
@@ -145,7 +145,7 @@ class Indexer:
         self._process, self._end = process, end  # last, and at once: an interrupt cannot split it
 
     def _listen(self) -> bool:
-        """Read what the process says; returns whether it is there. The caller holds the lock."""
+        """Read the messages of the process, and return whether it is running. The caller holds the lock."""
         process = self._process
         if process is None:
             return False
@@ -162,7 +162,7 @@ class Indexer:
         return False
 
     def _lines(self) -> Sequence[bytes]:
-        """The whole lines that were read; none of what Python's start may have printed."""
+        """Return the whole lines that were read, without what Python may have printed when it started."""
         if not self._begun:
             from linkstore.freshpython import BEGIN
 
@@ -207,7 +207,7 @@ class Indexer:
 
 
 def _end(process: subprocess.Popen[bytes], owner: int) -> None:
-    """End a process, unless this is a forked child of the one that started it."""
+    """End a process, unless this process is a forked child of the one that started it."""
     if os.getpid() != owner:
         return
     process.kill()
@@ -219,5 +219,5 @@ def _end(process: subprocess.Popen[bytes], owner: int) -> None:
 
 
 def _possible() -> bool:
-    """Whether a process can be started here that is Python and ends with this one."""
+    """Say whether a Python process can be started here that ends with this process."""
     return os.name == "posix" and bool(sys.executable) and not getattr(sys, "frozen", False)

@@ -100,7 +100,7 @@ class Place:
 
     @property
     def moved(self) -> bool:
-        """Whether the file at the path is no longer the one that was opened."""
+        """Whether the file at the path is no longer the file that was opened."""
         try:
             self.check()
         except StoreMovedError:
@@ -108,7 +108,7 @@ class Place:
         return False
 
     def identity(self) -> Identity:
-        """Device and inode of the file at the path."""
+        """Return the device and inode of the file at the path."""
         state = self.database.stat()
         return state.st_dev, state.st_ino
 
@@ -120,20 +120,20 @@ class Place:
         return not self.database.exists() or os.access(self.database, os.W_OK)
 
     def sync(self) -> None:
-        """Make durable that the log is empty and that files were removed, if the system supports it."""
+        """Make the emptied log and the removal of files durable, if the system supports it."""
         with contextlib.suppress(FileNotFoundError):
             sync(Path(f"{self.database}-wal"))
         sync(self.folder)
 
     def beside(self, suffix: str) -> int:
-        """The size of one of SQLite's auxiliary files, such as ``-wal``; -1 if it does not exist."""
+        """Return the size of one of SQLite's auxiliary files, such as ``-wal``, or -1 if it does not exist."""
         try:
             return Path(f"{self.database}{suffix}").stat().st_size
         except FileNotFoundError:
             return -1
 
     def contents(self) -> tuple[int, int, int, int]:
-        """A value that changes with every write to the database, for readers that cannot take locks."""
+        """Return a value that changes at every write to the database, for readers that cannot take locks."""
         state = self.database.stat()
         return state.st_ino, state.st_mtime_ns, state.st_size, self.beside("-wal")
 

@@ -25,7 +25,7 @@ T = TypeVar("T")
 GONE_SHARE: Final = 0.25
 """A new snapshot is taken when at least this share of the last one's documents was removed."""
 LEAST_SHARE: Final = 0.02
-"""If the index lacks fewer than this share of the documents, it is not worth while to add them."""
+"""If the index lacks fewer than this share of the documents, they are not added yet."""
 STALE_SECONDS: Final = 10.0
 """How long a reader tries to begin a transaction that the loaded mirror can serve."""
 _LOG: Final = logging.getLogger("linkstore")
@@ -35,7 +35,7 @@ _PUT_OFF = (OSError, MemoryError, StoreBusyError, StoreFullError)
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a store and its index are.
+    """The states that a store and its index have reached.
 
     Args:
         change: The number of the last change.
@@ -74,7 +74,7 @@ class Upkeep:
         return self._viewed(self.database.read, use)
 
     def inspected(self, use: Callable[[View], T]) -> T:
-        """Like :meth:`viewed`, but with a new connection."""
+        """Read like :meth:`viewed`, but with a new connection."""
         return self._viewed(self.database.inspect, use)
 
     def _viewed(self, read: Callable[[Callable[[apsw.Connection], T]], T], use: Callable[[View], T]) -> T:
@@ -125,10 +125,10 @@ class Upkeep:
                 self.take_snapshot()
 
     def catch_up(self, *, settled: bool) -> bool:
-        """Do the work that is due, in the process that builds the index; return whether there was any.
+        """Do the work that is due, in the process that builds the index, and return whether there was any.
 
         Args:
-            settled: Whether nobody has written for a while. A smaller growth then suffices for a snapshot.
+            settled: Whether no process has written for a while. Then a smaller growth suffices for a snapshot.
         """
         settings = self.database.read(settings_of)
         if self._due(settings, LEAST_SHARE if settled else self.grow_share):
@@ -141,12 +141,12 @@ class Upkeep:
             self._alone(lambda: self._write(afresh=False), wait=True)
 
     def progress(self) -> Progress:
-        """How far the store and its index are."""
+        """Return how far the store and its index are."""
         settings = self.database.read(settings_of)
         return Progress(settings["change"], settings["last_key"] - self._lacking(settings))
 
     def _have_flushed(self, settings: dict[str, Any], share: float | None) -> None:
-        """If another process builds the index, have it take a snapshot that is due; an interrupt ends it."""
+        """Have the index process, if it runs, take a snapshot that is due. An interrupt ends that process."""
         if self._due(settings, share) and self.indexer.running:
             try:
                 self.indexer.flush(settings["last_key"])
@@ -178,11 +178,11 @@ class Upkeep:
             self.take_snapshot(wait=True, afresh=True)
 
     def damaged_files(self, recorded: Snapshot) -> list[str]:
-        """The names of the files that do not match their hashes, of the snapshot that is recorded then.
+        """Return the names of the recorded snapshot's files that do not match their hashes.
 
         Args:
-            recorded: The snapshot that was recorded when its user began to read. If other processes have
-                taken more since, its files may be gone.
+            recorded: The snapshot that was recorded when the caller began to read. If other processes have
+                taken more snapshots since, its files may be gone, and the files of the latest are checked.
         """
         while found := self.files.problems(recorded):
             now = snapshot_of(self.database.read(raw_settings))
@@ -194,7 +194,7 @@ class Upkeep:
         return []
 
     def take_snapshot(self, *, wait: bool = False, afresh: bool = False) -> None:
-        """Write and record a snapshot; if another is being written, wait for its end, or do nothing."""
+        """Write and record a snapshot. If another is being written, wait for its end, or do nothing."""
         self._put_off_if_need_be(lambda: self._alone(lambda: self._write(afresh=afresh), wait=wait))
 
     def compact(self) -> None:
@@ -259,7 +259,7 @@ class Upkeep:
         return made
 
     def _state(self) -> State:
-        """The current state. No transaction stays open, which would keep the log from being emptied."""
+        """Return the current state. No transaction stays open, which would keep the log from shrinking."""
         return self.viewed(lambda view: State.of(view.connection, view.mirror, view.stamp))
 
     def _without_snapshot(self) -> None:
@@ -276,11 +276,11 @@ class Upkeep:
         return documents > self.exact_below
 
     def _shrunken(self, settings: dict[str, Any]) -> bool:
-        """Whether there is a snapshot although the store has become too small for one."""
+        """Say whether there is a snapshot although the store has become too small for one."""
         return snapshot.SETTING in settings and 2 * settings["documents"] <= self.exact_below
 
     def _due(self, settings: dict[str, Any], share: float | None) -> bool:
-        """Whether enough documents were added or removed since the last snapshot (None: any at all)."""
+        """Say whether enough documents were added or removed since the last snapshot (None: any at all)."""
         stamp, last = stamp_of(settings), snapshot_of(settings)
         if not self._sized(settings):
             return False
@@ -295,14 +295,14 @@ class Upkeep:
         return came >= max(least, share * last.documents) or gone >= max(least, gone_share * last.documents)
 
     def _growing(self, settings: dict[str, Any]) -> bool:
-        """Whether enough documents were added since the last snapshot to extend the index in memory."""
+        """Say whether enough documents were added since the last snapshot to extend the index in memory."""
         if snapshot_of(settings) is None:
             return False
         enough: float = max(self.exact_below // 4, LEAST_SHARE * settings["documents"])
         return self._lacking(settings) >= min(enough, AHEAD // 2)  # beyond AHEAD, writers wait for this
 
     def _left_to_indexer(self, settings: dict[str, Any]) -> bool:
-        """Whether another process builds the index; it is started if much is to be done."""
+        """Say whether another process builds the index, and start that process if the index lacks much."""
         if not self._sized(settings):
             return False
         if self.indexer.running:
@@ -313,7 +313,7 @@ class Upkeep:
         return self.indexer.started(settings["last_key"] - lacking)
 
     def _lacking(self, settings: dict[str, Any]) -> int:
-        """How many documents were added that neither the last snapshot nor the index in memory has."""
+        """Count the documents that neither the last snapshot nor the index in memory has."""
         last = snapshot_of(settings)
         covered: int = max(last.last_key if last else 0, self.builder.live.covered)
         return stamp_of(settings).last_key - covered
