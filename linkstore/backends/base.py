@@ -215,7 +215,7 @@ class Backend(ABC):
 
     @abstractmethod
     def linked(self, kind: str, take: int) -> Operation[list[LinkedPage]]:
-        """Return the pages that most links of a kind lead to, most first. The cost follows the store's size."""
+        """Return the pages that most links of a kind lead to, most first, at a cost like the store's size."""
 
     @abstractmethod
     def scan(self, after: str | None, limit: int) -> Operation[list[Record]]:
@@ -286,7 +286,7 @@ def check_dimension(records: Iterable[Record], dimension: int | None) -> None:
     """Check that the vectors of records have the claimed dimension.
 
     Raises:
-        EmbeddingError: If none was claimed, or a vector has another dimension; the message names the document.
+        EmbeddingError: If none was claimed, or a vector has another one, with the document in the message.
     """
     for record in records:
         if dimension is None or len(record.vector) != dimension:

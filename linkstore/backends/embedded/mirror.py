@@ -103,7 +103,10 @@ class Mirror:
     def of(
         cls, arrays: Mapping[str, Array], vectors: Array, stamp: Stamp, lineage: int | None = None
     ) -> Mirror:
-        """Make a mirror of the given columns (see :func:`nothing`) in the state of ``stamp``."""
+        """Make a mirror of columns in the state of ``stamp``.
+
+        The columns are those of :func:`~linkstore.backends.embedded.mirror.nothing`.
+        """
         alive = arrays["alive"]
         kinds = arrays["kinds"]
         return cls(
@@ -157,14 +160,14 @@ class Mirror:
         return start + np.flatnonzero(self.removed_at.rows(start, seen) > stamp.change)
 
     def links_of(self, rows: Ints) -> tuple[Ints, Ints]:
-        """Return the link entries of documents: for each its document's position in ``rows``, and the entry."""
+        """Return the link entries of documents, and for each the position of its document in ``rows``."""
         starts, ends = self.links_at.take(rows), self.links_at.take(rows + 1)
         counts = ends - starts
         return np.repeat(np.arange(len(rows)), counts), ranges(starts, counts)
 
 
 def nothing() -> dict[str, Array]:
-    """Return the columns of an empty store as a snapshot stores them. ``alive`` marks documents not removed."""
+    """Make a snapshot's columns of an empty store, in which ``alive`` marks documents not removed."""
     empty32, empty64, one = np.empty(0, np.int32), np.empty(0, np.int64), np.zeros(1, np.int64)
     arrays: dict[str, Array] = {
         "keys": empty64,

@@ -126,7 +126,7 @@ class Place:
         sync(self.folder)
 
     def beside(self, suffix: str) -> int:
-        """Return the size of one of SQLite's auxiliary files, such as ``-wal``, or -1 if it does not exist."""
+        """Return the size of one of SQLite's auxiliary files, such as ``-wal``, or -1 if there is none."""
         try:
             return Path(f"{self.database}{suffix}").stat().st_size
         except FileNotFoundError:

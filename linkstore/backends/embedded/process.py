@@ -65,7 +65,7 @@ class Opened:
 
 
 class PerProcess:
-    """One :class:`Opened` for each process that uses a store; a forked child opens its own at first use.
+    """The open resources of each process that uses a store; a forked child opens its own at first use.
 
     Args:
         open: Opens the store.

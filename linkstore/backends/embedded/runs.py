@@ -93,7 +93,7 @@ class Runs:
         return total
 
     def gather(self, groups: Ints, most: int | None = None) -> tuple[Ints, Ints]:
-        """Return at most ``most`` entries per group and run: their positions in ``groups``, and the entries."""
+        """Return at most ``most`` entries per group and run: positions in ``groups``, and the entries."""
         owners, entries = [], []
         for run in self.parts:
             starts, counts = run.spans(groups)

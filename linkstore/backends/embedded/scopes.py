@@ -38,7 +38,7 @@ class Inside:
         self._words: int | None = None
 
     def average(self, lengths: Callable[[Ints], Ints]) -> float:
-        """Return how many words a document has on average. ``lengths`` returns the number of each document."""
+        """Return how many words a document has on average. ``lengths`` returns the number for each."""
         if self._words is None:
             self._words = int(lengths(self.rows).sum())
         return self._words / max(1, len(self.rows))

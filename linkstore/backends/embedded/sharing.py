@@ -97,7 +97,7 @@ class Shared:
 
     @property
     def mirror(self) -> Mirror | None:
-        """The mirror as it is loaded now; None before the first read."""
+        """The mirror as it is loaded now, or None before the first read."""
         held = self._held
         return None if held is None else held.mirror
 

@@ -128,7 +128,7 @@ class Upkeep:
         """Do the work that is due, in the process that builds the index, and return whether there was any.
 
         Args:
-            settled: Whether no process has written for a while. Then a smaller growth suffices for a snapshot.
+            settled: Whether no process has written for a while. Then less growth suffices for a snapshot.
         """
         settings = self.database.read(settings_of)
         if self._due(settings, LEAST_SHARE if settled else self.grow_share):

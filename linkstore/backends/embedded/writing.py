@@ -169,7 +169,8 @@ class ChangeWriter:
         Args:
             change: What to remove, and the pages.
             prepared: What to put.
-            words_known: Words of some of the records: see :func:`words_of_changed`.
+            words_known: Words of some records: see
+                :func:`~linkstore.backends.embedded.writing.words_of_changed`.
         """
         present = self._present([*(p.record.id for p in prepared), *change.remove])
         removed = [id for id in dict.fromkeys(change.remove) if id in present]
