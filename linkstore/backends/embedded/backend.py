@@ -160,7 +160,7 @@ class EmbeddedBackend(Backend):
     @immediate
     def write(self, change: Change) -> Written:
         """Write in one transaction."""
-        prepared, found = collection_paused(lambda: self._prepared(change))
+        prepared, found = collection_paused(lambda: self._prepare(change))
 
         def apply(connection: apsw.Connection, writer: ChangeWriter) -> Written:
             check_dimension(change.put, settings_of(connection).get("dimension"))
@@ -168,7 +168,7 @@ class EmbeddedBackend(Backend):
 
         return self._write(apply)
 
-    def _prepared(self, change: Change) -> tuple[list[PreparedRecord], dict[str, str]]:
+    def _prepare(self, change: Change) -> tuple[list[PreparedRecord], dict[str, str]]:
         prepared = prepare(change.put)
         find = partial(words_of_changed, prepared=prepared)
         return prepared, self._current().read(find) if prepared else {}
@@ -264,20 +264,20 @@ class EmbeddedBackend(Backend):
     @immediate
     def verify(self) -> Report:
         """Compare links, vectors, counts, files and memory with the documents."""
-        found = self._current().inspect(self._inspected)
+        found = self._current().inspect(self._inspect_tables)
         if not found:  # if the tables are damaged, the derived data differ in any case
-            found = self._upkeep.inspected(self._compared)
+            found = self._upkeep.inspected(self._compare_derived)
         if problem := self._upkeep.indexer.problem:
             found.append(Finding(problem=f"the process that builds the index {problem}", count=1))
         return Report(findings=tuple(found))
 
-    def _inspected(self, connection: apsw.Connection) -> list[Finding]:
+    def _inspect_tables(self, connection: apsw.Connection) -> list[Finding]:
         recorded = snapshot_of(raw_settings(connection))
         damaged = self._upkeep.damaged_files(recorded) if recorded else []
         with decoding("tables"):
             return list(inspection.findings(connection, damaged))
 
-    def _compared(self, view: View) -> list[Finding]:
+    def _compare_derived(self, view: View) -> list[Finding]:
         recorded = snapshot_of(settings_of(view.connection))
         return list(derived.findings(view, self._upkeep.files, recorded, self._upkeep.builder.live))
 

@@ -75,7 +75,7 @@ class Database:
         self.read_only = not place.writable
         self._contents = place.contents() if self.read_only else None
         FORKS.opened(self)
-        with self._use(), self._translated("open"):
+        with self._use(), self._convert_errors("open"):
             self._open()
 
     def read(self, work: Callable[[apsw.Connection], T]) -> T:
@@ -88,7 +88,7 @@ class Database:
         use = object()
         try:
             FORKS.enter(use, self)
-            with self._translated("read"):
+            with self._convert_errors("read"):
                 connection = self._checkout()
                 try:
                     self.place.check()
@@ -112,7 +112,7 @@ class Database:
         """
         self._check_open()
         self.place.check()
-        with self._use(), self._translated("read"):
+        with self._use(), self._convert_errors("read"):
             connection = self._connect()
             try:
                 connection.execute("BEGIN")
@@ -141,12 +141,12 @@ class Database:
             ends = self._wait_for_turn(turn, ends)
             FORKS.enter(turn, self)
             writer = self._open_writer()
-            with self._translated("write"):
+            with self._convert_errors("write"):
                 if writer.in_transaction:  # an earlier rollback failed for lack of memory
                     writer.execute("ROLLBACK")
                 writer.set_busy_handler(patience(ends))
                 writer.execute("BEGIN IMMEDIATE")
-                self._announce()
+                self._write_pid()
                 result = work(writer)
                 self.place.check()
                 writer.execute("COMMIT")
@@ -186,7 +186,7 @@ class Database:
         try:
             ends = self._wait_for_turn(turn, ends)
             writer = self._open_writer()
-            with self._translated("rewrite"):
+            with self._convert_errors("rewrite"):
                 writer.set_busy_handler(patience(ends))
                 writer.pragma("secure_delete", 1)
                 writer.pragma("auto_vacuum", 2)  # for stores made without it; takes effect with VACUUM
@@ -221,7 +221,7 @@ class Database:
                 if not self._turn:
                     self._turn[turn] = threading.get_ident()
                     return ends
-                if self._writes_here():
+                if self._is_writing_here():
                     raise StoreBusyError(
                         f"{self.path}: a write of this thread is under way, so another cannot wait for"
                         " its end;"
@@ -230,7 +230,7 @@ class Database:
                 if self._folding:
                     ends = max(ends, time.monotonic() + BUSY_SECONDS)
             if time.monotonic() > ends:
-                raise StoreBusyError(self._busy_message())
+                raise StoreBusyError(self._describe_holder())
             time.sleep(0.001)
 
     def close(self) -> None:
@@ -259,7 +259,7 @@ class Database:
         """Close the writer's connection, or leave that to an interrupted write of this thread."""
         turn = object()
         try:
-            if not self._writes_here():
+            if not self._is_writing_here():
                 self._wait_for_turn(turn, math.inf)
                 writer, self._writer = self._writer, None
                 if writer is not None:
@@ -267,7 +267,7 @@ class Database:
         finally:
             self._turn.pop(turn, None)
 
-    def _writes_here(self) -> bool:
+    def _is_writing_here(self) -> bool:
         return threading.get_ident() in tuple(self._turn.values())
 
     def _open(self) -> None:
@@ -322,13 +322,13 @@ class Database:
         self._drop_stale()
         with contextlib.suppress(IndexError):
             return self._idle.pop()
-        with self._translated("open"):
+        with self._convert_errors("open"):
             self.place.check()
             return self._connect()
 
     def _check_open(self) -> None:
         if self._closed:
-            raise self._closed_error()
+            raise self._make_closed_error()
 
     @property
     def interrupted(self) -> bool:
@@ -339,10 +339,10 @@ class Database:
         """Return the writer's connection, for the thread whose turn it is."""
         writer = self._writer
         if writer is None:
-            raise self._closed_error()
+            raise self._make_closed_error()
         return writer
 
-    def _closed_error(self) -> StoreClosedError:
+    def _make_closed_error(self) -> StoreClosedError:
         return StoreClosedError(f"the store at {self.path.parent} is closed; open it again")
 
     def _give_back(self, connection: apsw.Connection) -> None:
@@ -389,13 +389,13 @@ class Database:
             self._turn.pop(turn, None)
             FORKS.under_way.pop(turn, None)
 
-    def _announce(self) -> None:
+    def _write_pid(self) -> None:
         """Write to a file which process this is, for the error message of a writer that waits in vain."""
         with contextlib.suppress(OSError):
             said = f"{os.getpid()} {_INDEXES}" if self._indexes else str(os.getpid())
             self._pid_file.write_text(said, encoding="ascii")
 
-    def _busy_message(self) -> str:
+    def _describe_holder(self) -> str:
         holder, remedy = "another process", "wait until its write is done, or end it, and try again"
         with contextlib.suppress(OSError, ValueError):
             pid, _, role = self._pid_file.read_text(encoding="ascii").partition(" ")
@@ -407,5 +407,5 @@ class Database:
                 )
         return f"{self.path} has been locked by {holder} for more than {BUSY_SECONDS:.0f} s; {remedy}"
 
-    def _translated(self, operation: str) -> contextlib.AbstractContextManager[None]:
-        return translated(operation, self.path, self._busy_message)
+    def _convert_errors(self, operation: str) -> contextlib.AbstractContextManager[None]:
+        return translated(operation, self.path, self._describe_holder)

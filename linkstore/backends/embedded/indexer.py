@@ -83,7 +83,7 @@ class Indexer:
             try:
                 self._start(covered)
             except OSError as error:
-                self._failed(f"could not be started: {error}")
+                self._record_failure(f"could not be started: {error}")
             return self._process is not None
 
     def hold_back(self, last_key: int) -> None:
@@ -131,7 +131,7 @@ class Indexer:
             if self._end is not None:
                 self._end()
                 self._reap()
-            self._failed(f"was not heard for {STALL_SECONDS:g} s")
+            self._record_failure(f"was not heard for {STALL_SECONDS:g} s")
 
     def _start(self, covered: int) -> None:
         self._unread, self._begun, self._covered, self._moved = b"", False, covered, time.monotonic()
@@ -154,14 +154,14 @@ class Indexer:
             while given := os.read(process.stdout.fileno(), 1 << 16):  # type: ignore[union-attr]
                 self._unread += given
                 self._heard_at = time.monotonic()
-        for line in self._lines():
-            self._heard(line)
+        for line in self._take_lines():
+            self._handle_line(line)
         if not ended:
             return True
         self._reap()
         return False
 
-    def _lines(self) -> Sequence[bytes]:
+    def _take_lines(self) -> Sequence[bytes]:
         """Return the whole lines that were read, without what Python may have printed when it started."""
         if not self._begun:
             from linkstore.freshpython import BEGIN
@@ -173,7 +173,7 @@ class Indexer:
         *lines, self._unread = self._unread.split(b"\n")
         return lines
 
-    def _heard(self, line: bytes) -> None:
+    def _handle_line(self, line: bytes) -> None:
         if line == FLUSHED:
             self._flushed += 1
         elif line == ALIVE:
@@ -183,7 +183,7 @@ class Indexer:
                 self._moved = time.monotonic()
             self._covered = int(line)
         else:
-            self._failed(line.decode(errors="replace"))
+            self._record_failure(line.decode(errors="replace"))
 
     def _reap(self) -> None:
         process, self._process = self._process, None
@@ -197,9 +197,9 @@ class Indexer:
             with contextlib.suppress(OSError):
                 path.unlink()
         if status and not wanted and not self.problem:
-            self._failed(f"ended with {f'signal {-status}' if status < 0 else f'exit code {status}'}")
+            self._record_failure(f"ended with {f'signal {-status}' if status < 0 else f'exit code {status}'}")
 
-    def _failed(self, problem: str) -> None:
+    def _record_failure(self, problem: str) -> None:
         self.problem = problem
         _LOG.warning(
             "the process that builds the index of %s %s; this one builds it now", self._folder, problem

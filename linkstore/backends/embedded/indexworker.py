@@ -61,7 +61,7 @@ class _Worker:
 
     def work(self) -> None:
         """Keep the index up to date, and return when there has been nothing to do for a while."""
-        upkeep = self._opened().upkeep
+        upkeep = self._open().upkeep
         seen, since, tries = None, time.monotonic(), 0
         while time.monotonic() - since < IDLE_SECONDS:
             self._check_parent()
@@ -70,7 +70,7 @@ class _Worker:
                 worked = upkeep.catch_up(settled=time.monotonic() - since > SETTLED_SECONDS)
                 if asked > self._answered:
                     upkeep.complete()
-                    self._answer(asked)
+                    self._confirm_flushes(asked)
             except StoreBusyError:
                 tries += 1
                 if tries > _TRIES:
@@ -88,7 +88,7 @@ class _Worker:
         with contextlib.suppress(OSError):
             os.write(self._replies.fileno(), line + b"\n")
 
-    def _opened(self) -> Opened:
+    def _open(self) -> Opened:
         place = Place(self._task["folder"])
         place.prepare(create=False)
         return Opened.at(
@@ -96,14 +96,14 @@ class _Worker:
             durable=bool(self._task["durable"]),
             exact_below=int(self._task["exact_below"]),
             grow_share=float(self._task["grow_share"]),
-            told=self._told,
+            told=self._report_covered,
         )
 
-    def _told(self, covered: int) -> None:
+    def _report_covered(self, covered: int) -> None:
         self._check_parent()
         self.say(b"%d" % covered)
 
-    def _answer(self, asked: int) -> None:
+    def _confirm_flushes(self, asked: int) -> None:
         for _ in range(asked - self._answered):
             self.say(FLUSHED)
         self._answered = asked

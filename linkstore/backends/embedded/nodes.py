@@ -119,7 +119,7 @@ class CodeTable:
         theirs = codes[first]
         theirs[known] = codes_of(index, nodes[known])
         same = (theirs[which] == codes).all(axis=1)
-        return np.where(same, nodes[which], keys), self._extended(hashes[~known], nodes[~known])
+        return np.where(same, nodes[which], keys), self._extend(hashes[~known], nodes[~known])
 
     def _find(self, hashes: Hashes) -> tuple[Ints, npt.NDArray[np.bool_]]:
         found, known = np.zeros(len(hashes), np.int64), np.zeros(len(hashes), np.bool_)
@@ -130,7 +130,7 @@ class CodeTable:
                 found[same], known = nodes[at[same]], known | same
         return found, known
 
-    def _extended(self, hashes: Hashes, nodes: Ints) -> CodeTable:
+    def _extend(self, hashes: Hashes, nodes: Ints) -> CodeTable:
         recent = _sorted(np.concatenate((self.recent, hashes)), np.concatenate((self.recent_nodes, nodes)))
         if len(recent[0]) < max(_RECENT, len(self.hashes) // _RECENT_SHARE):
             return CodeTable(self.hashes, self.nodes, *recent)

@@ -56,8 +56,8 @@ class Place:
             StoreReadOnlyError: If the store cannot be created because the folder is read-only.
         """
         try:
-            remains = self._remains()  # first: another process may be creating the store
-            size = self._size()
+            remains = self._find_remains()  # first: another process may be creating the store
+            size = self._get_size()
         except PermissionError as error:
             raise StorePermissionError(f"{self.folder} cannot be read: {error.strerror}") from error
         if not size and remains:
@@ -137,14 +137,14 @@ class Place:
         state = self.database.stat()
         return state.st_ino, state.st_mtime_ns, state.st_size, self.beside("-wal")
 
-    def _remains(self) -> list[str]:
+    def _find_remains(self) -> list[str]:
         if not self.folder.exists():
             return []
         if not self.folder.is_dir():
             raise StoreFormatError(f"{self.folder} is a file; a linkstore is a folder")
         return [path.name for pattern in _REMAINS for path in self.folder.glob(pattern)]
 
-    def _size(self) -> int | None:
+    def _get_size(self) -> int | None:
         try:
             return self.database.stat().st_size
         except (FileNotFoundError, NotADirectoryError):

@@ -98,19 +98,19 @@ class EmbeddedReader(LexicalReader):
         if not fetch.k or not self._view.stamp.documents:
             return Candidates(refs=_NONE, similarity=np.empty(0, np.float32))
         if self._view.indexes and not self._scope.always:
-            rows = self._inside().rows
+            rows = self._find_inside().rows
             if len(rows) <= self._exact_below:
-                return self._first_passing(rows, self._scores(rows, fetch.vector), fetch)
+                return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
         count = max(fetch.k, PROPOSALS)
         while self._view.indexes and count <= max(MAX_PROPOSALS, fetch.k):
-            proposed, after = self._proposed(fetch.vector, count)
-            near = self._best_of(proposed, after, fetch)
+            proposed, after = self._propose(fetch.vector, count)
+            near = self._select_best(proposed, after, fetch)
             if len(near.refs) == fetch.k or not after:  # without an index, all were compared
                 return near
             count *= 4
-        return self._best_of(_NONE, 0, fetch)
+        return self._select_best(_NONE, 0, fetch)
 
-    def _proposed(self, vector: Floats, count: int) -> tuple[Ints, int]:
+    def _propose(self, vector: Floats, count: int) -> tuple[Ints, int]:
         """Return candidates from the first available index, and the key up to which it is complete."""
         for index in self._view.indexes:
             proposed = index.propose(vector, count, self._view.stamp.change)
@@ -118,23 +118,23 @@ class EmbeddedReader(LexicalReader):
                 return proposed
         return _NONE, 0
 
-    def _best_of(self, proposed: Ints, after: int, fetch: Nearest) -> Candidates:
+    def _select_best(self, proposed: Ints, after: int, fetch: Nearest) -> Candidates:
         """Return the best of the proposed documents (by key) and of all with keys greater than ``after``."""
         mirror, stamp = self._mirror, self._view.stamp
         rows = mirror.all_visible(stamp, mirror.keys.count_up_to(after))
         if len(proposed):
             # A growing index may propose documents past the key that it returned.
-            early = self._rows(proposed[proposed <= after])
+            early = self._find_rows(proposed[proposed <= after])
             visible = mirror.visible(early, stamp)
             rows = np.concatenate((early if visible is None else early[visible], rows))
-        return self._first_passing(rows, self._scores(rows, fetch.vector), fetch)
+        return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
 
-    def _rows(self, keys: Ints) -> Ints:
+    def _find_rows(self, keys: Ints) -> Ints:
         """Return the rows of documents, in the order of the keys, without keys that the mirror lacks."""
         rows, found = self._mirror.keys.find(keys)
         return rows[found]
 
-    def _scores(self, rows: Ints, vector: Floats) -> Floats:
+    def _score(self, rows: Ints, vector: Floats) -> Floats:
         """Return the similarity of documents to a vector.
 
         Without an index, a query compares the vector with every document anyway. If an index proposes many
@@ -170,7 +170,7 @@ class EmbeddedReader(LexicalReader):
         """Say whether each document (n,) is in the scope."""
         return self._passes(self._scope, rows)
 
-    def _there(self, rows: Ints) -> Bools | None:
+    def _exist(self, rows: Ints) -> Bools | None:
         """Say whether each document (n,) exists for the plan. Return None if all do."""
         visible = self._mirror.visible(rows, self._view.stamp)
         if self._scope.always:
@@ -180,7 +180,7 @@ class EmbeddedReader(LexicalReader):
         visible[visible] = self._holds(rows[visible])
         return visible
 
-    def _inside(self) -> Inside:
+    def _find_inside(self) -> Inside:
         """Return all documents of the scope."""
 
         def find() -> Ints:
@@ -195,13 +195,13 @@ class EmbeddedReader(LexicalReader):
         found = dict.fromkeys(fetch.ids)
         query = "SELECT id, key FROM document WHERE id IN (SELECT value FROM json_each(?))"
         by_id = dict(rows_of(self._view.connection, query, (_json(list(found)),)))
-        rows = self._rows(np.array([by_id[id] for id in found if id in by_id], dtype=np.int64))
+        rows = self._find_rows(np.array([by_id[id] for id in found if id in by_id], dtype=np.int64))
         rows = rows[self._holds(rows)]
         passing = self._passes(fetch.filter, rows)
         kept = rows[passing]
         scores = np.zeros(len(kept), np.float32)
         if fetch.vector is not None:
-            scores = self._scores(kept, fetch.vector)
+            scores = self._score(kept, fetch.vector)
         return Candidates(refs=kept, similarity=scores, filtered=int((~passing).sum()))
 
     @immediate
@@ -251,37 +251,39 @@ class EmbeddedReader(LexicalReader):
         """Read the runs of that side, and score every member once, however many groups it is in."""
         mirror, side = self._mirror, self._mirror.sides[SIDE_BITS[fetch.side]]
         sizes = side.counts(fetch.groups)
-        open_groups = np.flatnonzero(~self._hubs(side, fetch.groups, sizes, fetch.cap))
+        open_groups = np.flatnonzero(~self._find_hubs(side, fetch.groups, sizes, fetch.cap))
         owner, entry = side.gather(fetch.groups[open_groups])
         owner, rows = open_groups[owner], mirror.link_document.take(entry).astype(np.int64)
-        visible = self._there(rows)
+        visible = self._exist(rows)
         if visible is not None:
             owner, entry, rows = owner[visible], entry[visible], rows[visible]
             sizes[open_groups] = np.bincount(owner, minlength=len(sizes))[open_groups]
         kept = (sizes <= fetch.cap)[owner] & ~contained(rows, fetch.exclude)
-        return self._most_similar(
+        return self._select_most_similar(
             owner[kept], entry[kept], rows[kept], np.minimum(sizes, fetch.cap + 1), fetch
         )
 
-    def _hubs(self, side: Runs, groups: Ints, sizes: Ints, cap: int) -> Bools:
+    def _find_hubs(self, side: Runs, groups: Ints, sizes: Ints, cap: int) -> Bools:
         """Say which groups (g,) certainly have more than ``cap`` members."""
         if self._scope.always:
             # Such a group is a hub even if all removed and unseen documents were members of it.
-            return sizes - self._mirror.dead - self._unseen() > cap
+            return sizes - self._mirror.dead - self._count_unseen() > cap
 
         def gather(at: Ints, most: int) -> tuple[Ints, Ints]:
             owner, entry = side.gather(groups[at], most)
             rows = self._mirror.link_document.take(entry).astype(np.int64)
-            there = self._there(rows)
+            there = self._exist(rows)
             return (owner, rows) if there is None else (owner[there], rows[there])
 
         return surely_large(gather, sizes, cap)
 
-    def _unseen(self) -> int:
+    def _count_unseen(self) -> int:
         """Return an upper bound of the number of documents in the mirror that were added after this state."""
         return len(self._mirror.keys) - self._mirror.rows_seen(self._view.stamp)
 
-    def _most_similar(self, owner: Ints, entry: Ints, rows: Ints, sizes: Ints, fetch: Members) -> Reached:
+    def _select_most_similar(
+        self, owner: Ints, entry: Ints, rows: Ints, sizes: Ints, fetch: Members
+    ) -> Reached:
         """Return the first ``take`` members of each group that pass the filter, by similarity, then id."""
         passing = self._passes(fetch.filter, rows)
         filtered = len(distinct(rows[~passing]))  # a document may be in several groups, but counts once
@@ -293,7 +295,7 @@ class EmbeddedReader(LexicalReader):
         if filtered_links:
             owner, rows, weight = owner[passing], rows[passing], weight[passing]
         once, where = _distinct(rows)
-        scores = self._scores(once, fetch.vector)[where]
+        scores = self._score(once, fetch.vector)[where]
         order = first_by_group(owner, scores, fetch.take, lambda at: self._mirror.ids.take(rows[at]))
         return Reached(
             group=owner[order],
@@ -317,14 +319,14 @@ class EmbeddedReader(LexicalReader):
             found, found_scores = words.matching(self._view.connection, taken, limit)
             matched, known = self._mirror.keys.find(found)
             known[known] = self._passes(fetch.filter, matched[known])
-            rows, scores = self._best_matches(matched[known], found_scores[known], fetch.k)
+            rows, scores = self._select_best_matches(matched[known], found_scores[known], fetch.k)
             enough = len(found) < limit or (len(rows) == fetch.k and scores[-1] > found_scores[-1])
             limit *= 4
         return Worded(refs=rows, score=scores, left_out=tuple(left))
 
     def _lexical_within(self, fetch: Lexical) -> Worded:
         """Score the postings with counts from within the scope."""
-        connection, inside, keys = self._view.connection, self._inside(), self._mirror.keys
+        connection, inside, keys = self._view.connection, self._find_inside(), self._mirror.keys
         lengths = partial(self._view.scopes.lengths.of, keys=keys, connection=connection)
 
         def holds(asked: Ints) -> Bools:
@@ -340,10 +342,10 @@ class EmbeddedReader(LexicalReader):
             lambda asked: lengths(keys.find(asked)[0]),
             lambda: inside.average(lengths),
         )
-        chosen = self._first_passing(self._rows(found.keys), found.scores, fetch)
+        chosen = self._first_passing(self._find_rows(found.keys), found.scores, fetch)
         return Worded(refs=chosen.refs, score=chosen.similarity, left_out=found.left_out)
 
-    def _best_matches(self, rows: Ints, scores: Floats, k: int) -> tuple[Ints, Floats]:
+    def _select_best_matches(self, rows: Ints, scores: Floats, k: int) -> tuple[Ints, Floats]:
         order = with_ids(best(scores, k), lambda at: self._mirror.ids.take(rows[at]))
         return rows[order], scores[order]
 

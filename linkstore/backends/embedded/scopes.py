@@ -90,7 +90,7 @@ class Lengths:
         """
         if not len(rows):
             return rows
-        column = self._covering(int(rows.max()))
+        column = self._get_covering(int(rows.max()))
         found = column.take(rows)
         unknown = keys.take(rows[found < 0])
         if len(unknown):
@@ -101,7 +101,7 @@ class Lengths:
             found = np.maximum(column.take(rows), 0)
         return found.astype(np.int64)
 
-    def _covering(self, last_row: int) -> Column:
+    def _get_covering(self, last_row: int) -> Column:
         with self._lock:
             missing = last_row + 1 - len(self._column)
             if missing > 0:

@@ -83,11 +83,11 @@ class Shared:
         held = self._held
         if held is None or not _serves(held, stamp, snapshot, settings):
             with self._lock:
-                held = self._bring_up(connection, stamp, snapshot, settings)
+                held = self._update(connection, stamp, snapshot, settings)
         if held.mirror.oldest > stamp.change:
             raise StaleStateError
         return View(
-            connection, stamp, held.mirror, held.verdicts, held.scopes, held.links, self._indexes(held)
+            connection, stamp, held.mirror, held.verdicts, held.scopes, held.links, self._list_indexes(held)
         )
 
     def forget(self) -> None:
@@ -101,7 +101,7 @@ class Shared:
         held = self._held
         return None if held is None else held.mirror
 
-    def _bring_up(
+    def _update(
         self, connection: apsw.Connection, stamp: Stamp, snapshot: Snapshot | None, settings: dict[str, Any]
     ) -> Held:
         """Bring the loaded data up to this state, and return them."""
@@ -112,7 +112,7 @@ class Shared:
         if held.followed and snapshot is None:
             held = replace(held, ann=None)
         elif snapshot is not None and snapshot.generation > held.followed:
-            held = self._following(held, snapshot, floor)
+            held = self._follow_snapshot(held, snapshot, floor)
         if held.mirror.change < min(floor, stamp.change):
             held = held.with_rows_of(empty(dimension))
         with decoding("documents and links"):
@@ -124,14 +124,14 @@ class Shared:
                 held = self._held = _dense(held, connection, stamp)
         return held
 
-    def _following(self, held: Held, snapshot: Snapshot, floor: int) -> Held:
+    def _follow_snapshot(self, held: Held, snapshot: Snapshot, floor: int) -> Held:
         """Load a snapshot's files into the held data, but the mirror only if it can be updated from there."""
         mirror = self._files.load_mirror(snapshot) if snapshot.change >= floor else None
         if mirror is not None and mirror.dimension == held.mirror.dimension:
             held = held.with_rows_of(mirror)
         return replace(held, followed=snapshot.generation, ann=self._files.map_ann(snapshot))
 
-    def _indexes(self, held: Held) -> tuple[AnnIndex, ...]:
+    def _list_indexes(self, held: Held) -> tuple[AnnIndex, ...]:
         """Return the available indexes, the most complete first."""
         live: tuple[AnnIndex, ...] = (self._live,) if len(self._live) else ()
         if held.ann is None:

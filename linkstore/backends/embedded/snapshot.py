@@ -217,10 +217,10 @@ class Builder:
         mirror, stamp = state.mirror, state.stamp
         before = None if afresh else state.before
         generation = state.generation + 1
-        grows = before is not None and self._grows(mirror, stamp, before)
+        grows = before is not None and self._can_append(mirror, stamp, before)
         rows = np.arange(mirror.rows_seen(stamp)) if grows else mirror.all_visible(stamp)
         lineage = before.lineage if before and grows else generation
-        blocks = self._vectors(mirror, rows, lineage, before if grows else None)
+        blocks = self._write_vectors(mirror, rows, lineage, before if grows else None)
         arrays = columns(mirror, stamp, Kept(rows, state.groups))
         graph = write_file(self._files.graph(generation), lambda path: write_arrays(path, arrays))
         self.extend(state, afresh=afresh)
@@ -245,7 +245,7 @@ class Builder:
             recall=recall,
         )
 
-    def _grows(self, mirror: Mirror, stamp: Stamp, before: Snapshot) -> bool:
+    def _can_append(self, mirror: Mirror, stamp: Stamp, before: Snapshot) -> bool:
         """Say whether to append to the file of vectors.
 
         This requires that the vectors of the snapshot before are the mirror's first rows, that few of the
@@ -260,7 +260,9 @@ class Builder:
             and self._files.map_vectors(before) is not None
         )
 
-    def _vectors(self, mirror: Mirror, rows: Ints, lineage: int, before: Snapshot | None) -> tuple[str, ...]:
+    def _write_vectors(
+        self, mirror: Mirror, rows: Ints, lineage: int, before: Snapshot | None
+    ) -> tuple[str, ...]:
         path, start = self._files.vectors(lineage), before.rows if before else 0
         if not start:
             path.unlink(missing_ok=True)  # left by an interrupted attempt
