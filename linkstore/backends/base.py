@@ -28,8 +28,8 @@ class Record:
 
     Args:
         id: Not empty, no NUL, valid Unicode.
-        text: Its content.
-        metadata: Plain JSON; ``links`` in it are what the document's author wrote.
+        text: The content of the document.
+        metadata: Plain JSON; its ``links`` are as the document's author wrote them.
         vector: (d,) float32 of unit length.
         links: The links in its metadata, read and merged.
     """
@@ -60,12 +60,12 @@ class PageEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedPage:
-    """How often an indexed page is linked.
+    """An indexed page and the number of links to it.
 
     Args:
         source: The site or folder it belongs to.
         url: The page within its source.
-        links: How many links lead to its documents from others than its own.
+        links: How many links lead to its documents from documents of other pages.
     """
 
     source: str
@@ -75,10 +75,10 @@ class LinkedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One write: each document whole or not at all; see W-7 of the contract for the change as a whole.
+    """One write. Each document is written whole or not at all; for the change as a whole see W-7.
 
     Args:
-        put: Records to add, or to replace by id; of several with one id the last counts.
+        put: Records to add, or to replace by id; of several with the same id the last counts.
         remove: Ids to remove; unknown ones are ignored.
         put_pages: Page entries to add or replace.
         remove_pages: (source, url) of page entries to remove.
@@ -134,7 +134,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something ``verify`` found wrong.
+    """A problem that ``verify`` found.
 
     Args:
         problem: What is wrong, in words.
@@ -160,23 +160,23 @@ class Report:
 
 
 class Backend(ABC):
-    """A storage engine: it answers plans, and applies changes whole."""
+    """A storage engine, which answers plans and applies changes whole."""
 
     @abstractmethod
     def manifest(self) -> Operation[Manifest]:
-        """The recorded name and dimension of the embedding."""
+        """Return the recorded name and dimension of the embedding."""
 
     @abstractmethod
     def claim(self, manifest: Manifest) -> Operation[Manifest]:
-        """Record the embedding if none is recorded yet; returns the recorded one."""
+        """Record the embedding if none is recorded yet, and return the recorded one."""
 
     @abstractmethod
     def write(self, change: Change) -> Operation[Written]:
-        """Apply a change; acknowledged means durable."""
+        """Apply a change. An acknowledged change is durable."""
 
     @abstractmethod
     def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Operation[Written]:
-        """Replace the links of some kinds in stored documents; everything else in them stays the same.
+        """Replace the links of some kinds in stored documents, and keep everything else in them.
 
         The links are replaced in the current version of each document: an acknowledged update is kept, and
         a removed document stays removed.
@@ -190,22 +190,22 @@ class Backend(ABC):
     def touch(self, times: Mapping[str, int]) -> Operation[int]:
         """Record when documents were last accessed, in microseconds since 1970 (UTC).
 
-        Returns how many of them are stored; the others are ignored. The latest time stays.
+        Return how many of the documents are stored, ignore the others, and keep the latest time of each.
         """
 
     @abstractmethod
     def accessed(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
-        """When documents were last accessed, of those for which it is recorded."""
+        """Return when documents were last accessed, without documents for which no access is recorded."""
 
     @abstractmethod
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> Operation[list[PageEntry]]:
-        """The page entries of one source (None: of all) with these urls (None: all), by source and url.
+        """Return the page entries of a source (None: of all) with these urls (None: all), by source and url.
 
-        With urls, the cost follows their number and that of the sources.
+        With urls, the cost follows the number of urls and the number of sources.
         """
 
     def digests(self, source: str | None) -> Operation[dict[str, str]]:
-        """The digests of the page entries of one source (None: of all), by url.
+        """Return the digests of the page entries of one source (None: of all), by url.
 
         This is enough to find out which of millions of pages have changed. A backend that can read the
         digests without the rest of the entries overrides this method.
@@ -215,34 +215,34 @@ class Backend(ABC):
 
     @abstractmethod
     def linked(self, kind: str, take: int) -> Operation[list[LinkedPage]]:
-        """The pages that most links of a kind lead to, most first; its cost follows the size of the store."""
+        """Return the pages that most links of a kind lead to, most first, at a cost like the store's size."""
 
     @abstractmethod
     def scan(self, after: str | None, limit: int) -> Operation[list[Record]]:
-        """Up to ``limit`` records after the one with this id (None: the first), in the engine's order."""
+        """Return up to ``limit`` records after this id (None: from the first), in the engine's order."""
 
     @abstractmethod
     def survey(self) -> Operation[Survey]:
-        """Count what is stored; its cost follows the size of the store."""
+        """Count what is stored, at a cost that follows the size of the store."""
 
     @abstractmethod
     def vocabulary(self, asked: Vocabulary | None = None) -> Operation[Vocabulary]:
-        """The requested names (None: all) that a document has; may include names of removed documents."""
+        """Return the requested names (None: all) that a document has, perhaps also a removed document."""
 
     @abstractmethod
     def note(self, name: str) -> Operation[str | None]:
-        """The note of this name; None if there is none."""
+        """Return the note of this name, or None if there is none."""
 
     @abstractmethod
     def set_note(self, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
-        """Set a note (None: delete it) if its value is ``expected``; returns its value afterwards.
+        """Set a note (None: delete it) if its value is ``expected``, and return its value afterwards.
 
         If two clients set the same text at the same time, both get that text back.
         """
 
     @abstractmethod
     def flush(self) -> Operation[None]:
-        """Bring everything derived up to date with the documents."""
+        """Bring all derived data up to date with the documents."""
 
     @abstractmethod
     def compact(self) -> Operation[None]:
@@ -257,7 +257,7 @@ class Backend(ABC):
 
     @abstractmethod
     def repair(self) -> Operation[Report]:
-        """Repair what ``verify`` would find; returns the findings."""
+        """Repair what ``verify`` would find, and return the findings."""
 
     @abstractmethod
     def run(self, operation: Operation[T]) -> T:
@@ -279,14 +279,14 @@ class Backend(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Release everything; further use raises StoreClosedError. Closing twice is fine."""
+        """Release everything. Further use raises StoreClosedError, and closing twice is fine."""
 
 
 def check_dimension(records: Iterable[Record], dimension: int | None) -> None:
-    """Make sure that the vectors of records have the claimed dimension.
+    """Check that the vectors of records have the claimed dimension.
 
     Raises:
-        EmbeddingError: If none was claimed, or a vector has another one; the message names the document.
+        EmbeddingError: If none was claimed, or a vector has another one, with the document in the message.
     """
     for record in records:
         if dimension is None or len(record.vector) != dimension:

@@ -40,50 +40,50 @@ Self_ = TypeVar("Self_")
 
 
 class Reader(ABC):
-    """A view of a store in which no document changes; only the documents of its scope exist for it.
+    """A view of a store in which no document changes, and in which only documents of the scope exist.
 
     The refs that it returns are valid while it is open.
     """
 
     @abstractmethod
     def nearest(self, fetch: Nearest) -> Operation[Candidates]:
-        """See :class:`linkstore.plans.Nearest`."""
+        """Answer a :class:`linkstore.plans.Nearest`."""
 
     @abstractmethod
     def find(self, fetch: Find) -> Operation[Candidates]:
-        """See :class:`linkstore.plans.Find`."""
+        """Answer a :class:`linkstore.plans.Find`."""
 
     @abstractmethod
     def groups(self, fetch: Groups) -> Operation[Memberships]:
-        """See :class:`linkstore.plans.Groups`."""
+        """Answer a :class:`linkstore.plans.Groups`."""
 
     @abstractmethod
     def resolve(self, fetch: Resolve) -> Operation[Ints]:
-        """See :class:`linkstore.plans.Resolve`."""
+        """Answer a :class:`linkstore.plans.Resolve`."""
 
     @abstractmethod
     def members(self, fetch: Members) -> Operation[Reached]:
-        """See :class:`linkstore.plans.Members`."""
+        """Answer a :class:`linkstore.plans.Members`."""
 
     @abstractmethod
     def matching(self, fetch: Matching) -> Operation[Bools]:
-        """See :class:`linkstore.plans.Matching`."""
+        """Answer a :class:`linkstore.plans.Matching`."""
 
     @abstractmethod
     def vectors(self, fetch: Vectors) -> Operation[Floats]:
-        """See :class:`linkstore.plans.Vectors`."""
+        """Answer a :class:`linkstore.plans.Vectors`."""
 
     @abstractmethod
     def ids(self, fetch: Ids) -> Operation[list[str]]:
-        """See :class:`linkstore.plans.Ids`."""
+        """Answer a :class:`linkstore.plans.Ids`."""
 
     @abstractmethod
     def tags(self, fetch: Tags) -> Operation[list[tuple[str, str]]]:
-        """See :class:`linkstore.plans.Tags`."""
+        """Answer a :class:`linkstore.plans.Tags`."""
 
     @abstractmethod
     def documents(self, fetch: Documents) -> Operation[list[Stored]]:
-        """See :class:`linkstore.plans.Documents`."""
+        """Answer a :class:`linkstore.plans.Documents`."""
 
     def lexical(self, fetch: Lexical) -> Operation[Worded]:
         """Refuse: a reader that can search by words is a :class:`LexicalReader`.
@@ -98,7 +98,7 @@ class Reader(ABC):
         )
 
     def answer(self, fetch: Fetch) -> Operation[Any]:
-        """The operation that answers a fetch."""
+        """Return the operation that answers a fetch."""
         operation: Callable[[Any], Operation[Any]] = getattr(self, _METHOD_OF[type(fetch)])
         return operation(fetch)
 
@@ -108,7 +108,7 @@ class LexicalReader(Reader):
 
     @abstractmethod
     def lexical(self, fetch: Lexical) -> Operation[Worded]:
-        """See :class:`linkstore.plans.Lexical`."""
+        """Answer a :class:`linkstore.plans.Lexical`."""
 
 
 _METHOD_OF: Mapping[type, str] = {

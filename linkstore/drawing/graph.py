@@ -1,4 +1,4 @@
-"""Selects the hits to draw, their places, and the links between them."""
+"""Selects the hits to draw, arranges them in columns, and collects the links between them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from linkstore.hits import Hit, Hits, Path
 from linkstore.links import get_links
 
 ROUNDS: Final = 4
-"""How often columns are put in order by where their links lead."""
+"""How many times columns are ordered by the places that their links lead to."""
 _SEARCHED: Final = ""
 """The id of the question's box; no document has it."""
 
@@ -45,9 +45,9 @@ def draw(hits: Hits, question: str = "", *, to: str | None = None, most: int = 1
     The path to one hit is marked, with the labels of its links; other links among the documents are thin.
 
     Args:
-        hits: What a search gave.
-        question: Shown where the search starts, if given.
-        to: Id of the hit whose path is marked; None: the best one that was found by a link, else the best.
+        hits: The result of a search.
+        question: If given, it is shown where the search starts.
+        to: Id of the hit whose path is marked; None: the best hit that was found by a link, else the best.
         most: How many hits are drawn, best first, besides those on the path.
 
     Returns:
@@ -74,7 +74,7 @@ def draw(hits: Hits, question: str = "", *, to: str | None = None, most: int = 1
 
 
 def _aim(hits: Sequence[Hit], to: str | None) -> Hit:
-    """The hit whose path is marked."""
+    """Return the hit whose path is marked."""
     if not hits:
         raise LinkStoreError("there is no hit to draw")
     if to is None:
@@ -86,19 +86,19 @@ def _aim(hits: Sequence[Hit], to: str | None) -> Hit:
 
 
 def _shown(hits: Sequence[Hit], aim: Hit, most: int) -> list[Hit]:
-    """The best hits, the aim, and the hits on the way to all of them, in order of rank."""
+    """Return the best hits, the aim, and the hits on the paths to all of these, in order of rank."""
     wanted = {step.id for hit in (*hits[:most], aim) for step in hit.path}
     return [hit for hit in hits if hit.document.id in wanted]
 
 
 def _pairs(path: Path) -> dict[tuple[str, str], str]:
-    """The links of a path: from which document to which, with the label."""
+    """Return the links of a path: from which document to which, with the label."""
     ends = zip(path.steps, path.steps[1:], strict=False)
     return {(before.id, after.id): after.label or after.kind or "" for before, after in ends}
 
 
 def _lines(shown: Sequence[Hit], marked: dict[tuple[str, str], str]) -> list[Line]:
-    """The links among documents, one for each pair that any link leads across, the marked ones last."""
+    """Return lines for the links among documents, one for each linked pair, with the marked lines last."""
     arriving: dict[tuple[str, str], list[str]] = defaultdict(list)
     for hit in shown:
         for link in get_links(hit.document):
@@ -121,7 +121,7 @@ def _lines(shown: Sequence[Hit], marked: dict[tuple[str, str], str]) -> list[Lin
 
 
 def _columns(shown: Sequence[Hit], lines: Iterable[Line]) -> list[list[str]]:
-    """Ids by depth, each column ordered by the mean place of what its documents are linked with."""
+    """Return ids by depth, each column ordered by the mean place of the documents linked with each."""
     depths = sorted({hit.depth for hit in shown})
     columns = [[hit.document.id or "" for hit in shown if hit.depth == depth] for depth in depths]
     linked: dict[str, set[str]] = defaultdict(set)

@@ -11,18 +11,18 @@ from typing import Final
 WIDTH: Final = 216
 HEIGHT: Final = 46
 ACROSS: Final = 150
-"""Between columns."""
+"""The distance between columns."""
 DOWN: Final = 16
-"""Between the boxes of a column."""
+"""The distance between the boxes of a column."""
 MARGIN: Final = 20
 TITLE: Final = 22
-"""Letters of a title that fit beside the score."""
+"""The number of letters of a title that fit beside the score."""
 BELOW: Final = 31
-"""Letters that fit into the second line."""
+"""The number of letters that fit into the second line."""
 QUESTION: Final = 31
-"""Letters of a question that fit into one of its three lines."""
+"""The number of letters of a question that fit into one of its three lines."""
 LABEL: Final = 20
-"""Letters of a label that fit into one of its two lines."""
+"""The number of letters of a label that fit into one of its two lines."""
 LEADING: Final = 14
 """Distance between lines."""
 _UNPRINTABLE: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -72,8 +72,8 @@ class Line:
     Args:
         start: The box it leaves.
         end: The box it arrives at.
-        kind: Of the link; empty where the question leads to a box.
-        label: Its words.
+        kind: The kind of the link; empty if the question leads to the box.
+        label: The text beside the line.
         marked: Whether it belongs to the path.
     """
 
@@ -88,7 +88,7 @@ _Place = tuple[float, float]
 
 
 def picture(columns: Sequence[Sequence[str]], boxes: Mapping[str, Box], lines: Sequence[Line]) -> str:
-    """An SVG document with columns of boxes from left to right, each centred."""
+    """Draw an SVG document with columns of boxes from left to right, each column centred."""
     tallest = max(map(len, columns))
     height = tallest * (HEIGHT + DOWN) - DOWN + 2 * MARGIN
     last = set(columns[-1])
@@ -130,7 +130,7 @@ def _line(line: Line, start: _Place, end: _Place) -> str:
 
 
 def _curve(start: _Place, end: _Place) -> str:
-    """From the side of one box to the facing side of another; within a column, around the right of both."""
+    """Draw a curve from one box to the facing side of another, or around the right of both in one column."""
     (x1, y1), (x2, y2) = start, end
     y1, y2 = y1 + HEIGHT / 2, y2 + HEIGHT / 2
     if x1 == x2:
@@ -173,7 +173,7 @@ def _box(box: Box, place: _Place) -> Iterator[str]:
 
 
 def _wrapped(text: str, letters: int, most: int) -> list[str]:
-    """Text in at most this many lines, broken between words; the last one is cut if need be."""
+    """Break text between words into at most ``most`` lines, and shorten the last line if need be."""
     words, lines = text.split(), list[str]()
     while words and len(lines) < most - 1:
         line = words.pop(0)

@@ -10,8 +10,8 @@ from linkstore.embeddings.encoder import Encoder
 
 
 class ArrayEmbeddings(Encoder, Embeddings, ABC):
-    """LangChain embeddings that can also give a float32 array, of vectors of length 1.
+    """LangChain embeddings that can also return a float32 array of vectors of length 1.
 
-    A text without any word or sign (empty, or white space only) has no direction: it is refused
-    rather than given a zero or an arbitrary vector.
+    A text without any word or sign (empty, or white space only) has no direction, so it is refused
+    rather than embedded as a zero or arbitrary vector.
     """

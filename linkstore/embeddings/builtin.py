@@ -8,7 +8,7 @@ from linkstore.embeddings.wordllama import WordLlama
 
 
 class MiniLMEmbeddings(MiniLM, ArrayEmbeddings):
-    """Better than the default where wording differs, some hundred times slower; extra ``minilm``.
+    """A model better than the default if wording differs, but some hundred times slower; extra ``minilm``.
 
     384 dimensions; the first 256 tokens of a text count. Some 50 passages a second on two cores.
     ONNX Runtime's telemetry is switched off (``ORT_DISABLE_TELEMETRY``), unless you set it otherwise.
@@ -20,7 +20,7 @@ class MiniLMEmbeddings(MiniLM, ArrayEmbeddings):
 
 
 class WordLlamaEmbeddings(WordLlama, ArrayEmbeddings):
-    """The default: 256 dimensions, some thousand passages a second on two cores, no network.
+    """The default model: 256 dimensions, about a thousand passages a second on two cores, no network.
 
     Good at what a text is about, blind to word order. All instances share one model, loaded on first
     use (0.2 s, 32 MB). Safe to use from threads and after a fork.

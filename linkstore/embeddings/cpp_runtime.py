@@ -13,12 +13,12 @@ _A_SYMBOL: Final = "_ZNSt6locale7classicEv"
 
 
 def share_cpp_runtime() -> None:
-    """Load the system's C++ runtime where every library finds it; call before importing usearch.
+    """Load the system's C++ runtime so that every library uses it, if called before usearch is imported.
 
     usearch's wheels for Linux carry a copy of the runtime whose symbols are visible to the whole
-    process. A library loaded later (ONNX Runtime, PyTorch) takes some of them from there and the rest
+    process. A library loaded later (ONNX Runtime, PyTorch) takes some symbols from that copy and the rest
     from the system's runtime, and the process dies (the same clash: pytorch/pytorch#109923). Once the
-    system's runtime is global, all take it. Does nothing where there is no such runtime, or too late.
+    system's runtime is global, all libraries use it. Do nothing if there is no such runtime, or too late.
     """
     if sys.platform == "linux" and _USEARCH not in sys.modules:
         with suppress(OSError):  # not installed: then nothing that is loaded later needs it either
@@ -26,7 +26,7 @@ def share_cpp_runtime() -> None:
 
 
 def cpp_runtime_clashes(package: str) -> bool:
-    """Whether loading a package with native code now would end the process."""
+    """Say whether loading a package with native code now would end the process."""
     return (
         sys.platform == "linux"
         and _USEARCH in sys.modules

@@ -1,4 +1,4 @@
-"""Encoders: they turn texts into arrays of vectors, without the slow import of LangChain."""
+"""Encoders, which turn texts into arrays of vectors without the slow import of LangChain."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # numpy takes longer to import than all of this package
 class Encoder(ABC):
     """Turns texts into float32 vectors of length 1.
 
-    A text without any word or sign (empty, or white space only) has no direction: it is refused
-    rather than given a zero or an arbitrary vector.
+    A text without any word or sign (empty, or white space only) has no direction, so it is refused
+    rather than embedded as a zero or arbitrary vector.
     """
 
     @property
@@ -57,14 +57,14 @@ class Encoder(ABC):
 
     @abstractmethod
     def _vectors(self, texts: Sequence[str]) -> Matrix:
-        """A fresh float32 array of shape (len(texts), dimension); rows of any length above zero."""
+        """Return a new float32 array of shape (len(texts), dimension), with rows of any length above zero."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts, as lists of numbers; see ``embed_array``."""
+        """Embed texts as lists of numbers: see ``embed_array``."""
         return cast("list[list[float]]", self.embed_array(texts).tolist())
 
     def embed_query(self, text: str) -> list[float]:
-        """Embed one question, as a list of numbers; see ``embed_array``."""
+        """Embed one question as a list of numbers: see ``embed_array``."""
         problem = _problem(text)
         if problem:
             raise EmbeddingError(f"the question {problem}")
@@ -75,13 +75,13 @@ class Encoder(ABC):
 
 
 def package_folder(package: str) -> Path | None:
-    """The folder of an installed package, found without importing it; None if it is not installed."""
+    """Find the folder of a package without importing it. Return None if it is not installed."""
     spec = find_spec(package)
     return None if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
 def _problem(text: str) -> str | None:
-    """The reason why a text has no embedding, or None."""
+    """Return the reason why a text has no embedding, or None."""
     if not text or text.isspace():
         return "is blank, so it has no embedding; give it a word or leave it out"
     if not is_unicode(text):

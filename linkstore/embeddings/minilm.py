@@ -73,7 +73,7 @@ class MiniLM(Encoder):
 
 
 def _pooled(encodings: Sequence[Encoding]) -> Matrix:
-    """The mean of each text's token vectors, padding left out."""
+    """Return the mean of each text's token vectors, without padding."""
     import numpy as np
 
     ids, mask = _padded(encodings)
@@ -87,7 +87,7 @@ def _pooled(encodings: Sequence[Encoding]) -> Matrix:
 
 
 def _padded(encodings: Sequence[Encoding]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Token ids and mask, of shape (texts, longest)."""
+    """Return token ids and mask, both of shape (texts, longest)."""
     import numpy as np
 
     longest = max(len(encoding.ids) for encoding in encodings)
@@ -111,7 +111,7 @@ def _tokenizer() -> Tokenizer:
 
 @cache
 def _session() -> Any:
-    """The model, without threads of its own: those would not survive a fork.
+    """Load the model without threads of its own, which would not survive a fork.
 
     Batches run in parallel instead, which is also faster.
     """

@@ -28,7 +28,7 @@ _BUILT_IN: Final[Mapping[str, Callable[[], Encoder]]] = {
 
 
 def get_encoder(name: str) -> Encoder | Embeddings:
-    """As :func:`get_embedding`; the built-in ones without LangChain's base class, which takes long to import.
+    """Make an embedding as :func:`get_embedding`, but built-in ones without LangChain's slowly imported base.
 
     Raises:
         EmbeddingError: See :func:`get_embedding`.
@@ -61,13 +61,13 @@ def get_embedding(name: str) -> Embeddings:
 
 
 def embedding_name(embedding: Encoder | Embeddings) -> str:
-    """The name under which a store records an embedding; the same in every process.
+    """Return the name under which a store records an embedding, which is the same in every process.
 
-    Embeddings that :func:`get_embedding` makes have the name that makes them again. Any other is
-    named by its class, as ``module.Class``, followed by ``:MODEL`` if it has a string attribute
+    Embeddings that :func:`get_embedding` makes have the name that makes them again. Any other embedding
+    is named by its class, as ``module.Class``, followed by ``:MODEL`` if it has a string attribute
     ``model``, ``model_name`` or ``model_id``, and ``/DIMENSION`` if ``dimensions`` is set.
 
-    A store compares vectors where the names differ, or where :func:`has_model` is false.
+    A store compares vectors if the names differ, or if :func:`has_model` is false.
     """
     if isinstance(embedding, Encoder):
         return embedding.name
@@ -81,21 +81,21 @@ def embedding_name(embedding: Encoder | Embeddings) -> str:
 
 
 def has_model(embedding: Encoder | Embeddings) -> bool:
-    """Whether the name of an embedding says what it computes: if it is built in, or names a model.
+    """Say whether an embedding's name determines its vectors: it is built in, or its name has a model.
 
-    A class alone does not, such as that of a cache, which wraps one embedding or another.
+    The name of a class alone does not: a cache, for example, may wrap one embedding or another.
     """
     return isinstance(embedding, Encoder) or _model(embedding) is not None
 
 
 def _model(embedding: Embeddings) -> str | None:
-    """The model that an embedding names."""
+    """Return the model that an embedding names, or None."""
     named = (getattr(embedding, attribute, None) for attribute in ("model", "model_name", "model_id"))
     return next((model for model in named if isinstance(model, str) and model), None)
 
 
 def _of_langchain(encoder: Callable[[], Encoder]) -> Embeddings:
-    """The built-in embedding that this encoder makes."""
+    """Return LangChain's form of the built-in embedding that this encoder makes."""
     from linkstore.embeddings.builtin import MiniLMEmbeddings, WordLlamaEmbeddings
 
     return MiniLMEmbeddings() if encoder is MiniLM else WordLlamaEmbeddings()

@@ -28,7 +28,7 @@ _WEIGHTS: Final = "weights/l2_supercat_256.safetensors"
 _TOKENIZER: Final = "tokenizers/l2_supercat_tokenizer_config.json"
 _TENSOR: Final = "embedding.weight"
 _BATCH: Final = 512
-"""Texts tokenized at once: enough to keep every core busy, little enough to bound memory."""
+"""Texts tokenized at once: enough to keep every core busy, and few enough to bound memory."""
 _FEW: Final = 1000
 """Maximum number of tokens whose vectors are read from the file; for more, all are converted, in 0.1 s."""
 
@@ -65,7 +65,7 @@ class WordLlama(Encoder):
 
 
 def _lookup(tokens: int) -> Callable[[list[int]], Matrix]:
-    """The way to look up the vectors of this many tokens."""
+    """Return a function that looks up token vectors: from the file for few tokens, else from memory."""
     if tokens <= _FEW and not _weights.cache_info().currsize:
         return _read
     weights = _weights()
@@ -73,7 +73,7 @@ def _lookup(tokens: int) -> Callable[[list[int]], Matrix]:
 
 
 def _read(ids: list[int]) -> Matrix:
-    """(n, 256) float32 vectors of tokens, read from the file."""
+    """Read the vectors of tokens from the file: float32 of shape (n, 256)."""
     import numpy as np
 
     stored = _stored()
@@ -85,7 +85,7 @@ def _read(ids: list[int]) -> Matrix:
 
 @cache
 def _stored() -> Any:
-    """The float16 token vectors, of shape (32000, 256), in the file, which is mapped into memory."""
+    """Map the file's float16 token vectors, of shape (32000, 256), into memory."""
     from safetensors import safe_open
 
     opened: Any = safe_open(_file(_WEIGHTS), framework="numpy")
@@ -94,10 +94,10 @@ def _stored() -> Any:
 
 @cache
 def _weights() -> Matrix:
-    """All token vectors in float32, of shape (32000, 256).
+    """Load all token vectors in float32, of shape (32000, 256).
 
-    Two threads that come first together both load it and one result stays: cheaper than a lock,
-    which a fork could leave held.
+    Two threads that call this first at the same time both load them, and one result stays. That is cheaper
+    than a lock, which a fork could leave held.
     """
     import numpy as np
     from safetensors.numpy import load_file
@@ -107,7 +107,7 @@ def _weights() -> Matrix:
 
 @cache
 def wordllama_tokenizer() -> Tokenizer:
-    """The tokenizer of the model, which is that of Llama 2; offline, without the token vectors.
+    """Load the tokenizer of the model, which is that of Llama 2, offline and without the token vectors.
 
     Raises:
         EmbeddingError: If the package wordllama is not installed, or lacks the file.

@@ -38,8 +38,8 @@ class ScriptedChatModel(BaseChatModel):
     An answer of a script is one of these:
 
     - a text, or an ``AIMessage``;
-    - what langchain-core's ``tool_call()`` and ``invalid_tool_call()`` make, or a list of them, for several
-      calls in one message; ``invalid_tool_call(args="{not json")`` is malformed structured output;
+    - what langchain-core's ``tool_call()`` and ``invalid_tool_call()`` return, or a list of such calls, for
+      several calls in one message; ``invalid_tool_call(args="{not json")`` is malformed structured output;
     - structured output: an object of the Pydantic class that is asked for, or a dict of its fields;
     - an exception, or a class of exceptions, which is raised;
     - a function of the messages, which returns one of the above. It runs where the model is called, in the
@@ -68,7 +68,7 @@ class ScriptedChatModel(BaseChatModel):
     _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Refuse what is not a script."""
+        """Refuse a ``script`` that is neither a list of answers nor a function."""
         super().model_post_init(context)
         if isinstance(self.script, str) or not (callable(self.script) or isinstance(self.script, Sequence)):
             raise ScriptError(
@@ -77,7 +77,7 @@ class ScriptedChatModel(BaseChatModel):
 
     @property
     def calls(self) -> tuple[ModelCall, ...]:
-        """The calls so far, in order; those too that ended with an error."""
+        """The calls so far, in order, including calls that ended with an error."""
         with self._lock:
             return tuple(self._calls)
 
@@ -92,7 +92,7 @@ class ScriptedChatModel(BaseChatModel):
         tool_choice: str | dict[str, Any] | bool | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """A model with these tools, and with the same script and record.
+        """Return a model with these tools, and with the same script and record.
 
         Args:
             tools: Tools, functions, Pydantic classes, or dicts in OpenAI's form.
@@ -137,7 +137,7 @@ class ScriptedChatModel(BaseChatModel):
     def _answer(
         self, messages: Sequence[BaseMessage], stop: list[str] | None, options: dict[str, Any]
     ) -> AIMessage:
-        """Record a call, and take the next answer of the script."""
+        """Record a call, and return the next answer of the script as a message."""
         rest = {name: value for name, value in options.items() if name not in {"tools", "tool_choice"}}
         call = ModelCall(
             messages=tuple(messages),
@@ -151,7 +151,7 @@ class ScriptedChatModel(BaseChatModel):
         return message_of(self._said(call, number), call, number)
 
     def _said(self, call: ModelCall, number: int) -> Said:
-        """The answer to the call of this number, from 1."""
+        """Return the answer to the call of this number, counted from 1."""
         if callable(self.script):
             said: Any = self.script
         elif number <= len(self.script):

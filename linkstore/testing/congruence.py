@@ -1,4 +1,4 @@
-"""Checks that two backends answer alike: random graphs, random searches, and their differences.
+"""Checks that two backends answer alike, by random graphs and random searches.
 
 Everything follows from a seed, so a failure can be run again::
 
@@ -22,7 +22,7 @@ from linkstore.vectors import Floats, unit_vector
 
 DIMENSION = 6
 TOLERANCE = 1e-6
-"""How far scores may lie apart."""
+"""The largest difference between scores that count as equal."""
 _WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta")
 _SCOPES: tuple[Filter, ...] = (
     {"lang": "en"},
@@ -69,7 +69,7 @@ class Search:
     scope: Condition = EVERYTHING
 
     def on(self, backend: Backend) -> Hits:
-        """The answer of a backend."""
+        """Return the answer of a backend."""
         return backend.run(backend.answer(self.strategy.plan(self.question), self.scope))
 
 
@@ -77,10 +77,10 @@ class RandomGraph:
     """Changes and searches that follow from a seed.
 
     The graph has cycles, self links, dangling links, hubs, links in all directions and with all
-    weights; few different vectors, so that ties are common; updates that relink and deletes.
+    weights. It has few different vectors, so that ties are common, updates that relink, and deletes.
 
     Args:
-        seed: What everything follows from.
+        seed: The seed of the random numbers.
         documents: How many ids there are.
         words: Whether texts and questions have words in common and name documents.
     """
@@ -92,7 +92,7 @@ class RandomGraph:
         self._vectors = [self._vector() for _ in range(max(2, documents // 4))]
 
     def changes(self) -> Iterator[Change]:
-        """Filling the store, relinking a third, deleting a fifth, putting some back."""
+        """Yield changes that fill the store, relink a third, delete a fifth, and put some documents back."""
         ids, random = self._ids, self._random
         half = len(ids) // 2
         yield Change(put=[self._record(id) for id in ids[:half]])
@@ -103,12 +103,12 @@ class RandomGraph:
         yield Change(put=[self._record(id) for id in gone[:6]])
 
     def searches(self, count: int) -> list[Search]:
-        """Searches by every strategy, with small bounds so that they bite."""
+        """Return searches by every strategy, with bounds so small that they take effect."""
         strategies = [self._strategy() for _ in range(count)]
         return [self._search(strategy) for strategy in strategies]
 
     def scope(self) -> Condition:
-        """A filter that some documents pass, and some that they link to do not."""
+        """Return a filter that some documents pass, and that some documents they link to do not."""
         return parse_filter(self._random.choice(_SCOPES))
 
     def _vector(self) -> Floats:
@@ -151,13 +151,13 @@ class RandomGraph:
         )
 
     def _tag(self) -> str:
-        """A few tags that many have, and many that few have."""
+        """Return a tag: one of a few that many documents have, or one of many that few documents have."""
         if self._random.random() < 0.2:
             return f"hub {self._random.randrange(2)}"
         return f"tag {self._random.randrange(max(1, len(self._ids) // 2))}"
 
     def _section(self) -> str:
-        """A section of one of a few pages, each with more chunks than ``per_page`` leaves."""
+        """Return a section of one of a few pages, each with more chunks than ``per_page`` leaves."""
         return f"/page{self._random.randrange(max(1, len(self._ids) // 6))}#{self._random.randrange(4)}"
 
     def _strategy(self) -> Strategy:
@@ -215,7 +215,7 @@ class RandomGraph:
         }
 
     def _wide(self) -> dict[str, Any]:
-        """Bounds as they are by themselves, so that several chains lead to one document."""
+        """Return the bounds' defaults, mostly, so that several chains lead to one document."""
         wide = {"min_similarity": -1.0, "kinds": None, "hub_cap": 200, "beam": 32, "max_nodes": 1000}
         return wide if self._random.random() < 0.7 else {}
 
@@ -259,14 +259,14 @@ def assert_congruent(
     """Fail unless two empty backends answer alike through all changes of a random graph.
 
     Args:
-        backend: What is tested; empty.
-        reference: What it is held against; empty. The oracle, as a rule.
-        seed: What the graph and the searches follow from.
+        backend: The backend to test; empty.
+        reference: The backend to compare with; empty. Usually the oracle.
+        seed: The seed of the graph and the searches.
         documents: How many ids there are; keep it small enough for exact answers.
         searches: How many searches after each change.
 
     Raises:
-        AssertionError: With the seed and what differs first.
+        AssertionError: If they differ; the message has the seed and the first differences.
     """
     found = differences(backend, reference, seed, documents=documents, searches=searches)
     if found:
@@ -276,9 +276,9 @@ def assert_congruent(
 def differences(
     backend: Backend, reference: Backend, seed: int, *, documents: int = 60, searches: int = 30
 ) -> list[str]:
-    """In words, where two empty backends differ through all changes of a random graph.
+    """Say in words where two empty backends differ through all changes of a random graph.
 
-    Every change is followed by the same searches on both; hits are compared in ids, order, depth,
+    Every change is followed by the same searches on both. Hits are compared in ids, order, depth,
     path and score, and so are cuts, reasons, counts, surveys and scans. See
     :func:`assert_congruent` for the arguments.
     """
@@ -309,16 +309,16 @@ def scope_differences(
     words: bool = False,
     exactly: bool = False,
 ) -> list[str]:
-    """In words, where searches within a scope differ from those of a store that holds nothing else.
+    """Say in words where searches within a scope differ from those of a store of that scope alone.
 
     Args:
-        backend: What is tested; empty. It is given all documents.
-        reference: What it is held against; empty. It is given the documents of the scope alone.
-        seed: What the graph, the scope and the searches follow from.
+        backend: The backend to test; empty. All documents are written to it.
+        reference: The backend to compare with; empty. Only the documents of the scope are written to it.
+        seed: The seed of the graph, the scope and the searches.
         documents: How many ids there are; keep it small enough for exact answers.
         searches: How many searches after each change.
         words: Whether documents are searched by words, too.
-        exactly: Whether scores must be equal to the last bit, as those of two backends of one kind are.
+        exactly: Whether scores must be equal to the last bit, as they are for two backends of one kind.
     """
     graph = RandomGraph(seed, documents, words=words)
     scope = graph.scope()
@@ -336,7 +336,7 @@ def scope_differences(
 
 
 def _within(change: Change, scope: Condition) -> Change:
-    """What a change does to the documents of a scope."""
+    """Restrict a change to its effect on the documents of a scope."""
     last = {record.id: record for record in change.put}
     put = [record for record in last.values() if scope.matches(record.metadata)]
     left = [record.id for record in last.values() if not scope.matches(record.metadata)]
@@ -351,7 +351,7 @@ def _differing(
 
 
 def compare_hits(found: Hits, expected: Hits, tolerance: float = TOLERANCE) -> list[str]:
-    """In words, where two results differ; scores may lie ``tolerance`` apart."""
+    """Say in words where two results differ. Scores may differ by ``tolerance``."""
     unlike = _unlike("ids", _ids(found), _ids(expected))
     if unlike:
         return unlike
@@ -386,7 +386,7 @@ def _record_shown(record: Record) -> tuple[object, ...]:
 
 
 def _asked(question: Question) -> str:
-    """A question in a failure message, without what is empty."""
+    """Format a question for a failure message, without empty values."""
     values = {field.name: getattr(question, field.name) for field in fields(question)}
     vector = values.pop("vector")
     shown = ", ".join(f"{name}={getattr(value, 'key', value)}" for name, value in values.items() if value)

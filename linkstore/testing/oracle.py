@@ -38,10 +38,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """All that is stored at one moment; a write makes a new one.
+    """All that is stored at one moment. A write makes a new state.
 
     Args:
-        manifest: The embedding.
+        manifest: The name and dimension of the embedding.
         records: By id.
         pages: By source and url.
         notes: By name.
@@ -56,7 +56,7 @@ class State:
 
 
 class OracleBackend(Backend):
-    """Keeps a state in memory, and replaces it at every write."""
+    """A backend that keeps a state in memory, and replaces it at every write."""
 
     def __init__(self) -> None:
         self._state = State(manifest=Manifest(), records={}, pages={})
@@ -64,12 +64,12 @@ class OracleBackend(Backend):
 
     @immediate
     def manifest(self) -> Manifest:
-        """The manifest that was claimed."""
+        """Return the manifest that was claimed."""
         return self._open().manifest
 
     @immediate
     def claim(self, manifest: Manifest) -> Manifest:
-        """The first claim counts."""
+        """Keep the manifest of the first claim."""
         state = self._open()
         if state.manifest == Manifest():
             self._state = replace(state, manifest=manifest)
@@ -77,7 +77,7 @@ class OracleBackend(Backend):
 
     @immediate
     def write(self, change: Change) -> Written:
-        """Check, copy, remove, put, then let the new state take the place of the old."""
+        """Check, copy, remove and put, then replace the old state by the new one."""
         state = self._open()
         check_dimension(change.put, state.manifest.dimension)
         put = {record.id: _own(record) for record in change.put}
@@ -99,7 +99,7 @@ class OracleBackend(Backend):
 
     @immediate
     def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Written:
-        """Document by document, in the state of the moment."""
+        """Replace links document by document, in the state of the moment."""
         state = self._open()
         known = {id: state.records[id] for id in links if id in state.records}
         changed = {
@@ -112,7 +112,7 @@ class OracleBackend(Backend):
 
     @immediate
     def touch(self, times: Mapping[str, int]) -> int:
-        """The latest time of each document."""
+        """Keep the latest time of each document."""
         state = self._open()
         known = {id: time for id, time in times.items() if id in state.records}
         latest = {id: max(time, state.accessed.get(id, time)) for id, time in known.items()}
@@ -121,13 +121,13 @@ class OracleBackend(Backend):
 
     @immediate
     def accessed(self, ids: Sequence[str]) -> dict[str, int]:
-        """From the dict."""
+        """Look the times up in the dict."""
         accessed = self._open().accessed
         return {id: accessed[id] for id in ids if id in accessed}
 
     @immediate
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> list[PageEntry]:
-        """Sorted by source and url."""
+        """Return the entries sorted by source and url."""
         entries = sorted(self._open().pages.items())
         return [
             page
@@ -137,7 +137,7 @@ class OracleBackend(Backend):
 
     @immediate
     def linked(self, kind: str, take: int) -> list[LinkedPage]:
-        """Page by page, link by link."""
+        """Count page by page and link by link."""
         state = self._open()
         found = [
             LinkedPage(source=page.source, url=page.url, links=_linked(page, state.records, kind))
@@ -148,7 +148,7 @@ class OracleBackend(Backend):
 
     @immediate
     def scan(self, after: str | None, limit: int) -> list[Record]:
-        """Sorted by id."""
+        """Return the records sorted by id."""
         records = self._open().records
         ids = sorted(id for id in records if after is None or id > after)
         return [_own(records[id]) for id in ids[:limit]]
@@ -171,7 +171,7 @@ class OracleBackend(Backend):
 
     @immediate
     def vocabulary(self, asked: Vocabulary | None = None) -> Vocabulary:
-        """Record by record."""
+        """Collect the names record by record."""
         found = Vocabulary()
         for record in self._open().records.values():
             found |= names_in(record.metadata, record.links)
@@ -179,12 +179,12 @@ class OracleBackend(Backend):
 
     @immediate
     def note(self, name: str) -> str | None:
-        """From the dict."""
+        """Look the note up in the dict."""
         return self._open().notes.get(name)
 
     @immediate
     def set_note(self, name: str, value: str | None, expected: str | None) -> str | None:
-        """Into the dict."""
+        """Set the note in the dict."""
         state = self._open()
         if state.notes.get(name) == expected:
             others = {key: text for key, text in state.notes.items() if key != name}
@@ -193,32 +193,32 @@ class OracleBackend(Backend):
 
     @immediate
     def flush(self) -> None:
-        """Nothing is derived, so nothing is late."""
+        """Do nothing: no data are derived that could be late."""
         self._open()
 
     @immediate
     def compact(self) -> None:
-        """What was deleted is gone already."""
+        """Do nothing: deleted content is gone already."""
         self._open()
 
     @immediate
     def verify(self) -> Report:
-        """Nothing is derived, so nothing can differ."""
+        """Find nothing: no data are derived that could differ."""
         self._open()
         return Report()
 
     @immediate
     def repair(self) -> Report:
-        """Nothing is derived, so nothing can be mended."""
+        """Find nothing: no data are derived that could be repaired."""
         self._open()
         return Report()
 
     def run(self, operation: Operation[T]) -> T:
-        """Drive an operation; it never waits."""
+        """Drive an operation, which never waits."""
         return drivers.run(operation, _never)
 
     async def arun(self, operation: Operation[T]) -> T:
-        """Drive an operation; it never waits."""
+        """Drive an operation, which never waits."""
         return await drivers.arun(operation, _never)
 
     def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> Operation[T]:
@@ -238,28 +238,28 @@ class OracleBackend(Backend):
 
 
 def _relinked(record: Record, kinds: Collection[str], links: Sequence[Link]) -> dict[str, Any] | None:
-    """The metadata with other links of these kinds; None if it has them already."""
+    """Return the metadata with other links of these kinds, or None if it has these links already."""
     written = with_other_links(record.metadata, kinds, links)
     return None if written is None else {**record.metadata, LINKS_KEY: written}
 
 
 def _own(record: Record) -> Record:
-    """A copy that shares nothing with the caller's."""
+    """Return a copy that shares nothing with the caller's record."""
     return replace(record, metadata=deepcopy(dict(record.metadata)), vector=record.vector.copy())
 
 
 def _content(record: Record) -> tuple[Any, ...]:
-    """The identity of a record; as JSON, in which 1, 1.0 and true differ."""
+    """Return the values that identify a record's content, as JSON, in which 1, 1.0 and true differ."""
     return record.text, json.dumps(record.metadata, sort_keys=True), record.vector.tobytes(), record.links
 
 
 def _never(request: object) -> Any:
-    """The wait of an engine that computes its answers in place: it must not be asked to."""
+    """Refuse to wait: this engine computes its answers in place."""
     raise AssertionError(f"the oracle never waits, but was asked to wait for {request!r}")
 
 
 def _linked(page: PageEntry, records: Mapping[str, Record], kind: str) -> int:
-    """How many links of a kind lead to a page's documents from others."""
+    """Count the links of a kind that lead to a page's documents from documents of other pages."""
     own = [records[id] for id in page.ids if id in records]
     answered = {
         tag_of(link) for record in own for link in record.links if link.leads_in and link.kind == kind

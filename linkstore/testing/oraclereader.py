@@ -40,7 +40,7 @@ class OracleReader(LexicalReader):
     """Answers every fetch by looking at every document.
 
     Args:
-        records: What it sees, in any order.
+        records: The documents that the reader sees, in any order.
     """
 
     def __init__(self, records: Sequence[Record]) -> None:
@@ -52,14 +52,14 @@ class OracleReader(LexicalReader):
 
     @immediate
     def nearest(self, fetch: Nearest) -> Candidates:
-        """All that pass, scored and sorted."""
+        """Score and sort all documents that pass."""
         passing = [ref for ref, r in enumerate(self._records) if fetch.filter.matches(r.metadata)]
         chosen = self._by_similarity(passing, fetch.vector)[: fetch.k]
         return self._candidates(chosen, fetch.vector)
 
     @immediate
     def find(self, fetch: Find) -> Candidates:
-        """Each id that is there, once, where it was first asked for."""
+        """Return each stored id once, where it was first requested."""
         ref_of = {record.id: ref for ref, record in enumerate(self._records)}
         found = [ref_of[id] for id in dict.fromkeys(fetch.ids) if id in ref_of]
         passing = [ref for ref in found if fetch.filter.matches(self._records[ref].metadata)]
@@ -67,7 +67,7 @@ class OracleReader(LexicalReader):
 
     @immediate
     def groups(self, fetch: Groups) -> Memberships:
-        """The tags of each document, on that side, of those kinds."""
+        """Return the tags of each document on that side, of those kinds."""
         kinds = tuple(sorted({kind for kind, _ in self._groups}))
         entries = [
             (position, self._records[ref], tag)
@@ -92,12 +92,12 @@ class OracleReader(LexicalReader):
 
     @immediate
     def resolve(self, fetch: Resolve) -> Ints:
-        """The position of each tag among all tags."""
+        """Return the position of each tag among all tags."""
         return _ints([self._groups.index(tag) if tag in self._groups else -1 for tag in fetch.tags])
 
     @immediate
     def members(self, fetch: Members) -> Reached:
-        """Group by group: count, then leave out the excluded, then filter, then sort, then take."""
+        """Count each group's members, omit excluded ones, filter, sort and take, group by group."""
         rows: list[tuple[int, int, float]] = []
         sizes: list[int] = []
         filtered: set[int] = set()
@@ -128,7 +128,7 @@ class OracleReader(LexicalReader):
 
     @immediate
     def lexical(self, fetch: Lexical) -> Worded:
-        """Every word of every document, counted."""
+        """Count every word of every document."""
         found = [document_terms(record.text, record.metadata) for record in self._records]
         having = {word: sum(word in of for of in found) for word in fetch.terms}
         taken, left = affordable({word: min(count, POSTINGS + 1) for word, count in having.items()})
@@ -149,29 +149,29 @@ class OracleReader(LexicalReader):
 
     @immediate
     def matching(self, fetch: Matching) -> Bools:
-        """Each document's metadata, tested."""
+        """Test each document's metadata."""
         passes = [fetch.filter.matches(self._records[ref].metadata) for ref in fetch.refs.tolist()]
         return np.array(passes, dtype=np.bool_)
 
     @immediate
     def vectors(self, fetch: Vectors) -> Floats:
-        """The vectors, stacked."""
+        """Stack the vectors."""
         vectors = [self._records[ref].vector for ref in fetch.refs.tolist()]
         return np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32)
 
     @immediate
     def ids(self, fetch: Ids) -> list[str]:
-        """The ids."""
+        """Return the ids."""
         return [self._records[ref].id for ref in fetch.refs.tolist()]
 
     @immediate
     def tags(self, fetch: Tags) -> list[Tag]:
-        """The kinds and tags."""
+        """Return the kinds and tags."""
         return [self._groups[group] for group in fetch.groups.tolist()]
 
     @immediate
     def documents(self, fetch: Documents) -> list[Stored]:
-        """Copies of the documents."""
+        """Return copies of the documents."""
         records = [self._records[ref] for ref in fetch.refs.tolist()]
         return [Stored(id=r.id, text=r.text, metadata=deepcopy(dict(r.metadata))) for r in records]
 
@@ -179,7 +179,7 @@ class OracleReader(LexicalReader):
         return float(similarities(self._records[ref].vector[None], vector)[0])
 
     def _by_similarity(self, refs: Sequence[int], vector: Floats) -> list[int]:
-        """The documents by similarity descending, then id."""
+        """Sort the documents by similarity descending, then id."""
         return sorted(refs, key=lambda ref: (-self._similarity(ref, vector), self._records[ref].id))
 
     def _candidates(self, refs: list[int], vector: Floats | None, filtered: int = 0) -> Candidates:
@@ -187,12 +187,12 @@ class OracleReader(LexicalReader):
         return Candidates(refs=_ints(refs), similarity=_floats(similarity), filtered=filtered)
 
     def _members_of(self, tag: Tag, side: Side) -> dict[int, float]:
-        """The documents on one side of a link group, with the weight of their link."""
+        """Return the documents on one side of a link group, with the weight of their link."""
         return {ref: weight[tag] for ref, weight in enumerate(self._weights[side]) if tag in weight}
 
 
 def _weights(record: Record, side: Side, condition: Condition = EVERYTHING) -> dict[Tag, float]:
-    """The link groups a document lies on, on one side, with the highest weight of its links that pass."""
+    """Return a document's link groups on one side, with the highest weight of its links that pass."""
     weights: dict[Tag, float] = {}
     for link in record.links:
         if not condition.matches(link.data or {}):
@@ -203,7 +203,7 @@ def _weights(record: Record, side: Side, condition: Condition = EVERYTHING) -> d
 
 
 def tag_of(link: Link) -> Tag:
-    """The kind and tag of a link."""
+    """Return the kind and tag of a link."""
     return link.kind, link.tag
 
 

@@ -29,7 +29,7 @@ Script: TypeAlias = Sequence[Answer] | Callable[[Sequence[BaseMessage]], Any]
 CALL: Final = "tool_call"
 MALFORMED: Final = "invalid_tool_call"
 PIECE: Final = 16
-"""Characters of a tool call's arguments in one chunk of a stream."""
+"""The number of characters of a tool call's arguments in one chunk of a stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +37,9 @@ class ModelCall:
     """One call of a scripted model.
 
     Args:
-        messages: What the model was sent.
-        tools: The tools bound to it, in OpenAI's form; also those that stand for structured output.
-        tool_choice: Which tool it was told to use; None, its own choice.
+        messages: The messages that the model was sent.
+        tools: The tools bound to the model, in OpenAI's form, including tools for structured output.
+        tool_choice: The tool that the model was told to use; None: its own choice.
         options: The other arguments of the call, such as ``response_format`` or ``stop``.
     """
 
@@ -54,10 +54,10 @@ class ModelCall:
         return tuple(name for tool in self.tools if (name := tool_name(tool)))
 
     def output_tool(self) -> str:
-        """The tool whose arguments are the structured output: the one chosen, or the only one.
+        """Return the tool whose arguments are the structured output: the chosen tool, or the only one.
 
         Raises:
-            ScriptError: If there are several, or none.
+            ScriptError: If there are several tools and none is chosen, or there is no tool.
         """
         chosen = tool_name(self.tool_choice) if isinstance(self.tool_choice, Mapping) else self.tool_choice
         if chosen in self.tool_names:
@@ -72,16 +72,16 @@ class ModelCall:
 
 
 def tool_name(tool: Mapping[str, Any]) -> str | None:
-    """The name of a tool in OpenAI's form; that of its type for one built into a provider."""
+    """Return the name of a tool in OpenAI's form, or of its type for a tool built into a provider."""
     name = tool.get("function", {}).get("name") or tool.get("name") or tool.get("type")
     return name if isinstance(name, str) else None
 
 
 def message_of(said: Said, call: ModelCall, number: int) -> AIMessage:
-    """An answer of the script as a message; tool calls without an id get one from the number of the call.
+    """Convert an answer to a message, in which tool calls without an id get one from the call's number.
 
     Raises:
-        ScriptError: If it cannot be an answer to this call.
+        ScriptError: If this cannot be an answer to this call.
     """
     if isinstance(said, AIMessage):
         return said.model_copy()
@@ -102,12 +102,12 @@ def message_of(said: Said, call: ModelCall, number: int) -> AIMessage:
 
 
 def _type_of(said: object) -> str | None:
-    """What langchain-core calls it."""
+    """Return langchain-core's name for the type of an answer, or None."""
     return said.get("type") if isinstance(said, Mapping) else None
 
 
 def _malformed(said: Any, call: ModelCall, id: str) -> InvalidToolCall:
-    """A call with arguments that are not JSON."""
+    """Make a call with arguments that are not JSON."""
     name = said.get("name") or call.output_tool()
     return invalid_tool_call(
         name=name, args=said.get("args"), id=said.get("id") or id, error=said.get("error")
@@ -115,14 +115,14 @@ def _malformed(said: Any, call: ModelCall, id: str) -> InvalidToolCall:
 
 
 def _called(said: Any, call: ModelCall, id: str) -> ToolCall:
-    """A call of a tool, or structured output, which is one too."""
+    """Make a call of a tool, also for structured output, which is such a call."""
     if _type_of(said) == CALL:
         return tool_call(name=said["name"], args=dict(said["args"]), id=said.get("id") or id)
     return tool_call(name=_output_name(said, call), args=_arguments(said), id=id)
 
 
 def _output_name(said: object, call: ModelCall) -> str:
-    """The tool that an object of structured output belongs to: the one named as its class."""
+    """Return the tool that an object of structured output belongs to, which has the name of its class."""
     if not isinstance(said, BaseModel):
         return call.output_tool()
     name = type(said).__name__
@@ -133,7 +133,7 @@ def _output_name(said: object, call: ModelCall) -> str:
 
 
 def _arguments(said: object) -> dict[str, Any]:
-    """Structured output as JSON."""
+    """Return structured output as JSON values."""
     if isinstance(said, BaseModel):
         return said.model_dump(mode="json")
     if isinstance(said, Mapping):
@@ -144,7 +144,7 @@ def _arguments(said: object) -> dict[str, Any]:
 
 
 def chunks_of(message: AIMessage) -> Iterator[AIMessageChunk]:
-    """The message in pieces, as a model streams it: words of the text, then pieces of each tool call."""
+    """Split a message as a model streams it: into words of the text, then pieces of each tool call."""
     if isinstance(message.content, str):
         words = re.findall(r" ?[^ ]+| ", message.content)
         yield from (AIMessageChunk(content=word, id=message.id) for word in words)
@@ -165,7 +165,7 @@ def chunks_of(message: AIMessage) -> Iterator[AIMessageChunk]:
 
 
 def _call_chunks(called: ToolCall | InvalidToolCall, index: int) -> Iterator[ToolCallChunk]:
-    """The name, then the arguments bit by bit."""
+    """Yield the name, then the arguments piece by piece."""
     arguments = called["args"]
     text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
     yield tool_call_chunk(name=called["name"], args="", id=called["id"], index=index)

@@ -20,12 +20,12 @@ FORGET: Final = "DELETE FROM access WHERE id = ?"
 
 
 def touch(connection: apsw.Connection, times: Mapping[str, int]) -> int:
-    """Record access times; each document keeps its latest. Returns how many of the documents are stored."""
+    """Record access times, keep the latest of each document, and return how many documents are stored."""
     before = connection.total_changes()
     connection.executemany(_TOUCH, [(at, id) for id, at in times.items()])
     return connection.total_changes() - before
 
 
 def accessed(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, int]:
-    """The access times of the given documents, without those that have none."""
+    """Return the access times of the given documents, without documents that have none."""
     return dict(rows_of(connection, _ACCESSED, (orjson.dumps(list(ids)).decode(),)))

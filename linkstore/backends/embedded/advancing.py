@@ -25,7 +25,7 @@ _MOST_ENTRIES: Final = np.iinfo(np.int32).max
 
 
 def advanced(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Mirror:
-    """A mirror that includes everything committed up to ``stamp``; ``mirror`` itself if it already does.
+    """Return a mirror with everything committed up to ``stamp``, or ``mirror`` itself if it has all of that.
 
     What ``mirror`` shows does not change, and an interrupt at any point is harmless. (Removals are marked
     in rows that both mirrors share. A mark is the number of the change, and readers of ``mirror`` ignore
@@ -68,7 +68,7 @@ def _positions(kinds: Sequence[str], wanted: Sequence[str]) -> Array:
 
 
 def _rowed(links: LinkRows, mirror: Mirror, keys: Array) -> LinkRows:
-    """Convert keys of links to rows; drops links whose document or link group is missing (damaged store)."""
+    """Convert keys of links to rows, and drop links without a document or link group (damaged store)."""
     documents = np.searchsorted(keys, links.document)
     groups, known = mirror.group_keys.find(links.group)
     known &= np.isin(links.document, keys)
@@ -116,7 +116,7 @@ def _with_links(mirror: Mirror, links: LinkRows, documents: int) -> Mirror:
 
 
 def _mark_removals(mirror: Mirror, connection: apsw.Connection) -> int:
-    """Mark documents that were removed after the mirror's change; returns how many of them it contains."""
+    """Mark documents that were removed after the mirror's change, and return how many the mirror contains."""
     if not mirror.last_key:  # the mirror is empty, so there is nothing to mark
         return 0
     query = "SELECT key, change FROM departed WHERE change > ? AND key <= ?"

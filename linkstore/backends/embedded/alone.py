@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def alone(path: Path, work: Callable[[], T], *, wait: bool) -> T | None:
-    """Do some work while holding a lock; None if another holds the lock and ``wait`` is False.
+    """Do some work while holding a lock, or return None if another holds it and ``wait`` is False.
 
     The lock is the lock of an empty SQLite database. The system releases it when the process ends. Closing
     the connection releases it too, in one call into C that a signal cannot interrupt.
@@ -34,7 +34,7 @@ def alone(path: Path, work: Callable[[], T], *, wait: bool) -> T | None:
 
 
 def _locked(connection: apsw.Connection, *, wait: bool) -> bool:
-    """Try to take the lock, and tell whether that worked; either of the two statements may fail."""
+    """Try to take the lock and say whether that worked: either of the two statements may fail."""
     connection.set_busy_handler(_again if wait else None)
     try:
         connection.pragma("journal_mode", "off")  # no journal file: locking must work on a full disk

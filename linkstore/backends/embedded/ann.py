@@ -32,21 +32,21 @@ T = TypeVar("T")
 PROPOSALS: Final = 128
 """The smallest number of candidates to score again; usearch visits at least as many anyway."""
 EXPANSION_SEARCH: Final = 256
-"""How many documents a search of the graph keeps on its way; see ``benchmarks/recall_text.py``."""
+"""How many candidates a search of the graph keeps while it runs: see ``benchmarks/recall_text.py``."""
 BATCH: Final = 2048
-"""How many documents are added at a time; searches of the same index wait meanwhile."""
+"""The number of documents that are added at a time, while searches of the same index wait."""
 PARALLEL_FROM: Final = 256
 """Fewer documents than this are added by a single thread, which loses none: see ``islands``."""
 LEAST_RECALL: Final = 0.96
 """An index that finds less than this of the ten nearest documents of a sample is not used. The contract
-promises 0.98 (N-5); a sample of an index that just keeps it may come out so much lower, see :mod:`recall`."""
+promises 0.98 (N-5); the estimate for an index that just meets that may be this low: see :mod:`recall`."""
 _NODE_BYTES: Final = 1024
 _LEAST_BYTES: Final = 48 << 20
-"""How much usearch may allocate at once, for an index of any size: it allocates memory in large blocks."""
+"""How much memory usearch may allocate at once, for an index of any size: it allocates large blocks."""
 _TERMINATED: Final = "Operation has been terminated"
 """The message of usearch's error after a signal handler has raised."""
 WAIT_SECONDS: Final = 0.0005
-"""How often an addition checks whether earlier searches are done."""
+"""The interval at which an addition checks whether earlier searches are done."""
 
 
 class AnnIndex(Protocol):
@@ -58,12 +58,12 @@ class AnnIndex(Protocol):
         ...
 
     def propose(self, vector: Floats, count: int, change: int) -> tuple[Ints, int] | None:
-        """Candidates for the nearest documents up to some key.
+        """Propose candidates for the nearest documents up to some key.
 
-        Returns the keys of the documents that are probably nearest, those of ``count`` distinct codes, and
-        the largest key that the index covers. Returns None if the index is busy, or finds too little. Returns
-        None too if the index is of a later change than ``change``, because it may then lack documents that
-        existed at ``change``.
+        Return the keys of the probably nearest documents, those with one of ``count`` distinct codes, and
+        the largest key that the index covers. Return None if the index is busy or finds too little, or if
+        it is of a later change than ``change``, because it may then lack documents that existed at
+        ``change``.
         """
         ...
 
@@ -94,7 +94,7 @@ class SavedIndex:
     def load(
         cls, path: Path, digest: str, covered: int, change: int, *, recall: float = 1.0, view: bool = True
     ) -> SavedIndex | None:
-        """Map a file, or read it into memory to add to it; None if its hash is not ``digest``."""
+        """Map a file, or read it into memory to add to it. Return None if its hash is not ``digest``."""
         loaded = _load(path, digest, view=view)
         if loaded is None:
             return None
@@ -105,17 +105,17 @@ class SavedIndex:
         return len(self.index) + len(self.twins)
 
     def propose(self, vector: Floats, count: int, change: int) -> tuple[Ints, int] | None:
-        """See :class:`AnnIndex`; never busy."""
+        """Propose candidates as :class:`AnnIndex` says. A saved index is never busy."""
         if self.change > change or self.recall < LEAST_RECALL:
             return None
         return self.near(vector, count), self.covered
 
     def near(self, vector: Floats, count: int = PROPOSALS) -> Ints:
-        """The keys of the documents that are probably nearest, those of ``count`` distinct codes."""
+        """Return the keys of the probably nearest documents, those with one of ``count`` distinct codes."""
         return self.twins.with_theirs(_search(self.index, self.codes(vector, ASKED_SHARE), count))
 
     def with_documents(self, keys: Ints, rows: Floats, threads: int) -> SavedIndex:
-        """The same with documents added, up to the last of their ascending keys."""
+        """Return this index with documents added, up to the last of their ascending keys."""
         codes = self.codes(rows)
         nodes, table = (self.table or CodeTable.of(self.index)).placed(self.index, keys, codes)
         own = nodes == keys
@@ -124,7 +124,7 @@ class SavedIndex:
         return replace(self, covered=int(keys[-1]), twins=twins, table=table)
 
     def codes(self, vectors: Floats, share: float = 1.0) -> Codes:
-        """Vectors as the index has them; ``share`` of the centre is subtracted."""
+        """Return vectors as the index stores them, after subtracting ``share`` of the centre."""
         return quantized(vectors if self.centre is None else centred(vectors, share * self.centre))
 
 
@@ -132,8 +132,8 @@ class LiveIndex:
     """The index in the memory of a process that writes; it grows with the store between snapshots.
 
     Several searches may run at once, but not during an addition. An interrupted addition leaves an index
-    in an undefined state. So an addition first takes the index away and puts it back when it is done; after
-    an interrupt the index is missing and is rebuilt. One thread at a time may extend, load or save it.
+    in an undefined state. So an addition first removes the index and puts it back when the addition is done.
+    After an interrupt the index is missing and is rebuilt. One thread at a time may extend, load or save it.
 
     Args:
         told: Called after each batch of an addition with the largest document key that the index covers.
@@ -156,11 +156,11 @@ class LiveIndex:
         return 0 if current is None else current.covered
 
     def propose(self, vector: Floats, count: int, change: int) -> tuple[Ints, int] | None:
-        """See :class:`AnnIndex`; busy while documents are added."""
+        """Propose candidates as :class:`AnnIndex` says. A live index is busy while documents are added."""
         return self.used(lambda index: index.propose(vector, count, change) if len(index) else None)
 
     def used(self, use: Callable[[SavedIndex], T]) -> T | None:
-        """The result of ``use(index)``; nothing is added to the index meanwhile. None without an index."""
+        """Return ``use(index)``, while nothing is added to the index. Return None if there is no index."""
         search = object()
         try:
             with self._lock:
@@ -173,7 +173,7 @@ class LiveIndex:
             self._searching.discard(search)  # a call into C, which a signal cannot interrupt
 
     def start(self, dimension: int) -> None:
-        """Begin with an empty index; for unit vectors inner product is cosine."""
+        """Begin with an empty index. For unit vectors, the inner product is the cosine."""
         from usearch.index import Index
 
         _spare(0)
@@ -181,7 +181,7 @@ class LiveIndex:
         self._current = SavedIndex(index, 0, 0)
 
     def load(self, path: Path, digest: str, covered: int, change: int, recall: float = 1.0) -> None:
-        """Begin with the index in a file; does nothing if the file's hash is not ``digest``."""
+        """Begin with the index in a file. Do nothing if the file's hash is not ``digest``."""
         loaded = SavedIndex.load(path, digest, covered, change, recall=recall, view=False)
         if loaded is not None:
             self._current = loaded
@@ -215,12 +215,12 @@ class LiveIndex:
             self._current = replace(self._current, covered=covered, change=change)
 
     def judge(self, recall: float) -> None:
-        """Note how much it found of the ten nearest documents of a sample."""
+        """Record which share of the ten nearest documents the index found in a sample."""
         if self._current is not None:
             self._current = replace(self._current, recall=recall)
 
     def save(self, path: Path) -> str:
-        """Write the index to a temporary file and rename it; returns its hash."""
+        """Write the index to a temporary file, rename the file, and return its hash."""
 
         def write(temporary: Path) -> None:
             self._write(temporary)
@@ -238,7 +238,7 @@ class LiveIndex:
         return write_file(path, write)
 
     def _take_away(self) -> SavedIndex:
-        """The index, once no search runs in it."""
+        """Remove the index from this object, wait until no search runs in it, and return it."""
         with self._lock:
             taken, self._current = self._current, None
         while self._searching:
@@ -266,9 +266,10 @@ def _add(index: Any, keys: Ints, codes: Codes, threads: int) -> None:
 
 
 def _spare(size: int) -> None:
-    """Raise MemoryError if this many bytes are not available; usearch would end the process.
+    """Raise MemoryError if this many bytes are not available: usearch would end the process.
 
-    They are asked of the system, as usearch does. The heap may have room where the system has none left.
+    The bytes are requested from the system, as usearch requests them. The heap may have room when the
+    system has none left.
     """
     try:
         mmap.mmap(-1, size + _LEAST_BYTES).close()
@@ -277,7 +278,7 @@ def _spare(size: int) -> None:
 
 
 def _load(path: Path, digest: str, *, view: bool) -> tuple[Any, Floats, Twins] | None:
-    """The index in a file, its centre and its twins."""
+    """Load the index in a file, with its centre and its twins. Return None if the file is not usable."""
     if not matches(path, digest):
         return None
     try:

@@ -103,7 +103,7 @@ class EmbeddedBackend(Backend):
         self._upkeep.at_open()
 
     def beside(self, name: str, *, create: bool) -> EmbeddedBackend:
-        """The backend of another store, which lies in a subfolder of this name.
+        """Return the backend of another store, which lies in a subfolder of this name.
 
         Raises:
             StoreNotFoundError: If there is none and ``create`` is False.
@@ -127,7 +127,7 @@ class EmbeddedBackend(Backend):
         return self._opened.get().groups
 
     def _current(self) -> Database:
-        """The database as opened by this process."""
+        """Return the database as opened by this process."""
         if self._closed:
             place = "in memory" if self._temporary else f"at {self.folder}"
             raise StoreClosedError(f"the store {place} is closed; open it again")
@@ -135,7 +135,7 @@ class EmbeddedBackend(Backend):
 
     @immediate
     def manifest(self) -> Manifest:
-        """Reads the table of settings, until an embedding is recorded there: that one stays."""
+        """Read the table of settings, until it records an embedding, which never changes afterwards."""
         database = self._current()
         if self._manifest.dimension is None:
             self._manifest = database.read(lambda connection: _manifest(settings_of(connection)))
@@ -143,7 +143,7 @@ class EmbeddedBackend(Backend):
 
     @immediate
     def claim(self, manifest: Manifest) -> Manifest:
-        """Writes to the table of settings, if it has no manifest."""
+        """Write to the table of settings, if it has no manifest."""
 
         def record_once(connection: apsw.Connection) -> Manifest:
             known = _manifest(settings_of(connection))
@@ -159,8 +159,8 @@ class EmbeddedBackend(Backend):
 
     @immediate
     def write(self, change: Change) -> Written:
-        """Writes in one transaction."""
-        prepared, found = collection_paused(lambda: self._prepared(change))
+        """Write in one transaction."""
+        prepared, found = collection_paused(lambda: self._prepare(change))
 
         def apply(connection: apsw.Connection, writer: ChangeWriter) -> Written:
             check_dimension(change.put, settings_of(connection).get("dimension"))
@@ -168,14 +168,14 @@ class EmbeddedBackend(Backend):
 
         return self._write(apply)
 
-    def _prepared(self, change: Change) -> tuple[list[PreparedRecord], dict[str, str]]:
+    def _prepare(self, change: Change) -> tuple[list[PreparedRecord], dict[str, str]]:
         prepared = prepare(change.put)
         find = partial(words_of_changed, prepared=prepared)
         return prepared, self._current().read(find) if prepared else {}
 
     @immediate
     def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Written:
-        """Reads the documents and writes them again, in one transaction."""
+        """Read the documents and write them again, in one transaction."""
 
         def apply(connection: apsw.Connection, writer: ChangeWriter) -> Written:
             changed, unchanged = relinked(connection, kinds, links)
@@ -184,7 +184,7 @@ class EmbeddedBackend(Backend):
         return self._write(apply)
 
     def _write(self, apply: Callable[[apsw.Connection, ChangeWriter], Written]) -> Written:
-        """Run one write transaction; then take a snapshot if enough has changed since the last one."""
+        """Run one write transaction, then take a snapshot if enough has changed since the last one."""
 
         def work(connection: apsw.Connection) -> tuple[ChangeWriter, Written, dict[str, Any]]:
             writer = ChangeWriter(connection, self._groups)
@@ -200,53 +200,53 @@ class EmbeddedBackend(Backend):
 
     @immediate
     def touch(self, times: Mapping[str, int]) -> int:
-        """Writes to the table of access times, in one transaction that changes nothing else."""
+        """Write to the table of access times, in one transaction that changes nothing else."""
         return self._current().write(lambda connection: access.touch(connection, times)) if times else 0
 
     @immediate
     def accessed(self, ids: Sequence[str]) -> dict[str, int]:
-        """Reads the table of access times."""
+        """Read the table of access times."""
         return self._current().read(lambda connection: access.accessed(connection, ids))
 
     @immediate
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> list[PageEntry]:
-        """Reads the table of pages."""
+        """Read the table of pages."""
         return self._current().read(lambda connection: page_entries(connection, source, urls))
 
     @immediate
     def digests(self, source: str | None) -> dict[str, str]:
-        """Reads the table of pages, row by row."""
+        """Read the table of pages, row by row."""
         return self._current().read(lambda connection: page_digests(connection, source))
 
     @immediate
     def linked(self, kind: str, take: int) -> list[LinkedPage]:
-        """Reads the table of pages and the mirror's links."""
+        """Read the table of pages and the mirror's links."""
         return self._view(lambda view: tallies.most_linked(view, kind, take))
 
     @immediate
     def scan(self, after: str | None, limit: int) -> list[Record]:
-        """Reads the tables in the order of the index on ids."""
+        """Read the tables in the order of the index on ids."""
         return self._current().read(lambda connection: inspection.records(connection, after, limit))
 
     @immediate
     def survey(self) -> Survey:
-        """Counts in the mirror."""
+        """Count in the mirror."""
         return self._view(tallies.survey)
 
     @immediate
     def vocabulary(self, asked: Vocabulary | None = None) -> Vocabulary:
-        """Reads the tables of link groups and documents."""
+        """Read the tables of link groups and documents."""
         known = self._opened.get().fields
         return self._current().read(lambda connection: look_up(connection, known, asked))
 
     @immediate
     def note(self, name: str) -> str | None:
-        """Reads the table of settings."""
+        """Read the table of settings."""
         return self._current().read(lambda connection: notes.read(connection, name))
 
     @immediate
     def set_note(self, name: str, value: str | None, expected: str | None) -> str | None:
-        """Writes to the table of settings, in one transaction."""
+        """Write to the table of settings, in one transaction."""
         return self._current().write(lambda connection: notes.exchange(connection, name, value, expected))
 
     @immediate
@@ -257,33 +257,33 @@ class EmbeddedBackend(Backend):
 
     @immediate
     def compact(self) -> None:
-        """See :meth:`linkstore.backends.embedded.upkeep.Upkeep.compact`."""
+        """Compact the store: see :meth:`linkstore.backends.embedded.upkeep.Upkeep.compact`."""
         self._current()
         self._upkeep.compact()
 
     @immediate
     def verify(self) -> Report:
         """Compare links, vectors, counts, files and memory with the documents."""
-        found = self._current().inspect(self._inspected)
+        found = self._current().inspect(self._inspect_tables)
         if not found:  # if the tables are damaged, the derived data differ in any case
-            found = self._upkeep.inspected(self._compared)
+            found = self._upkeep.inspected(self._compare_derived)
         if problem := self._upkeep.indexer.problem:
             found.append(Finding(problem=f"the process that builds the index {problem}", count=1))
         return Report(findings=tuple(found))
 
-    def _inspected(self, connection: apsw.Connection) -> list[Finding]:
+    def _inspect_tables(self, connection: apsw.Connection) -> list[Finding]:
         recorded = snapshot_of(raw_settings(connection))
         damaged = self._upkeep.damaged_files(recorded) if recorded else []
         with decoding("tables"):
             return list(inspection.findings(connection, damaged))
 
-    def _compared(self, view: View) -> list[Finding]:
+    def _compare_derived(self, view: View) -> list[Finding]:
         recorded = snapshot_of(settings_of(view.connection))
         return list(derived.findings(view, self._upkeep.files, recorded, self._upkeep.builder.live))
 
     @immediate
     def repair(self) -> Report:
-        """Rewrite the rows that differ from the documents; if any do, rebuild all derived data too."""
+        """Rewrite the rows that differ from the documents. If there are any, rebuild all derived data too."""
         report = run(self.verify(), _nothing_to_wait_for)
         if report.sound:
             return report
@@ -305,7 +305,7 @@ class EmbeddedBackend(Backend):
 
     @immediate
     def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> T:
-        """Answers in one read transaction."""
+        """Answer the plan in one read transaction."""
         return self._view(
             lambda view: run(
                 answered(plan, EmbeddedReader(view, scope, self._settings.exact_below).answer),
@@ -314,11 +314,11 @@ class EmbeddedBackend(Backend):
         )
 
     def run(self, operation: Operation[T]) -> T:
-        """Runs in the caller's thread."""
+        """Run the operation in the caller's thread."""
         return run(operation, _nothing_to_wait_for)
 
     async def arun(self, operation: Operation[T]) -> T:
-        """Runs in a worker thread."""
+        """Run the operation in a worker thread."""
         return await in_thread(self.run, operation)
 
     def __repr__(self) -> str:
@@ -342,8 +342,8 @@ class EmbeddedBackend(Backend):
     def close(self) -> None:
         """Take a snapshot if much has changed since the last one, and release everything.
 
-        In a signal handler that interrupted this store's own work no snapshot is taken, because the rest of
-        that work would be missing from it; the work goes on, and what it holds is released at its end.
+        A signal handler that interrupted this store's own work takes no snapshot, because the snapshot would
+        lack the rest of that work. The work goes on, and the resources that it holds are released at its end.
         """
         if self._closed:
             return
@@ -364,7 +364,7 @@ class EmbeddedBackend(Backend):
 
 
 def _reopened(kind: type[EmbeddedBackend], folder: Path, settings: EmbeddedSettings) -> EmbeddedBackend:
-    """Open the store in a folder; it must still exist."""
+    """Open the store in a folder, which must still exist."""
     return kind(folder, create=False, settings=settings)
 
 

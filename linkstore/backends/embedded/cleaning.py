@@ -22,7 +22,7 @@ _FREE_PAGES: Final = 256
 
 
 def due(settings: dict[str, Any]) -> bool:
-    """Whether the listed removals outnumber the documents (or 2,000, if more): then cleaning is cheap."""
+    """Say whether the listed removals outnumber the documents (or 2,000, if more): then cleaning is cheap."""
     documents: int = settings["documents"]
     return _listed(settings) > 2 * max(_LEAST, documents // 2)
 
@@ -74,7 +74,7 @@ def _set(connection: apsw.Connection, name: str, value: int) -> None:
 
 
 def _orphans(view: View) -> tuple[Ints, int]:
-    """Keys of the link groups without members, and how many link groups have members."""
+    """Return the keys of the link groups without members, and how many link groups have members."""
     mirror, stamp = view.mirror, view.stamp
     end = int(mirror.links_at.take(np.array([mirror.rows_seen(stamp)]))[0])
     documents = mirror.link_document.rows(0, end).astype(np.int64)

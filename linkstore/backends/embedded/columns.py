@@ -35,14 +35,14 @@ class Column:
 
     @classmethod
     def of(cls, base: Array) -> Column:
-        """A column of these rows."""
+        """Make a column of these rows."""
         return cls(base, np.empty((0, *base.shape[1:]), dtype=base.dtype), 0)
 
     def __len__(self) -> int:
         return len(self.base) + self.size
 
     def extended(self, rows: Array) -> Column:
-        """A column with rows added at the end; the amortised cost depends on these rows alone."""
+        """Return a column with rows added at the end. The amortised cost depends on these rows alone."""
         tail, needed = self.tail, self.size + len(rows)
         if needed > len(tail):
             grown = np.empty((max(needed, 2 * len(tail), 64), *rows.shape[1:]), self.base.dtype)
@@ -52,7 +52,7 @@ class Column:
         return Column(self.base, tail, needed)
 
     def take(self, at: Ints) -> Array:
-        """The rows at the given positions, as a copy."""
+        """Return the rows at the given positions, as a copy."""
         base, tail = self.base, self.tail
         if not len(at):
             return np.empty((0, *base.shape[1:]), base.dtype)
@@ -67,7 +67,7 @@ class Column:
         return rows
 
     def parts(self, start: int, stop: int) -> list[Array]:
-        """Rows ``start`` to ``stop``, as one or two views."""
+        """Return rows ``start`` to ``stop``, as one or two views."""
         split = len(self.base)
         views = [
             self.base[start : min(stop, split)],
@@ -76,14 +76,14 @@ class Column:
         return [view for view in views if len(view)]
 
     def rows(self, start: int, stop: int) -> Array:
-        """Rows ``start`` to ``stop``."""
+        """Return rows ``start`` to ``stop``."""
         views = self.parts(start, stop)
         if len(views) == 1:
             return views[0]
         return np.concatenate(views) if views else self.base[:0]
 
     def put(self, at: Ints, values: Array | int) -> None:
-        """Set rows in place, to one value for all or to one value each; the base must be in memory.
+        """Set rows in place, to one value for all or to one value each. The base must be in memory.
 
         This changes all columns that share the rows.
         """
@@ -93,14 +93,14 @@ class Column:
         self.tail[at[~early] - len(self.base)] = given[~early]
 
     def count_up_to(self, value: int) -> int:
-        """How many rows of an ascending column are at most ``value``."""
+        """Count the rows of an ascending column that are at most ``value``."""
         base, tail = self.base, self.tail[: self.size]
         if self.size and value >= tail[0]:
             return len(base) + int(np.searchsorted(tail, value, "right"))
         return int(np.searchsorted(base, value, "right"))
 
     def find(self, values: Ints) -> tuple[Ints, Bools]:
-        """The position of each value in an ascending column, and whether the column contains it."""
+        """Return the position of each value in an ascending column, and whether the column contains it."""
         if not len(self):
             return np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
         at = np.searchsorted(self.base, values)
@@ -130,19 +130,19 @@ class Strings:
 
     @classmethod
     def of(cls, offsets: Array, blob: Array) -> Strings:
-        """A column of these packed strings."""
+        """Make a column of these packed strings."""
         return cls(offsets, blob, [], 0)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1 + self.size
 
     def extended(self, strings: Sequence[str]) -> Strings:
-        """A column with strings added at the end."""
+        """Return a column with strings added at the end."""
         self.tail[self.size :] = strings
         return Strings(self.offsets, self.blob, self.tail, self.size + len(strings))
 
     def take(self, at: Ints) -> list[str]:
-        """The strings at the given positions."""
+        """Return the strings at the given positions."""
         split = len(self.offsets) - 1
         if not split:
             return [self.tail[i] for i in at.tolist()]
@@ -157,7 +157,7 @@ class Strings:
         ]
 
     def packed(self, at: Ints) -> tuple[Array, Array]:
-        """The strings at the given ascending positions, as offsets and blob."""
+        """Return the strings at the given ascending positions, as offsets and blob."""
         split = len(self.offsets) - 1
         early = at[at < split]
         later = [self.tail[i - split].encode() for i in at[len(early) :].tolist()]

@@ -36,7 +36,7 @@ CHECKPOINT_PAGES: Final = 1_000
 
 
 def open_writable(place: Place, *, create: bool = False, ends: float | None = None) -> apsw.Connection:
-    """A connection that may write.
+    """Open a connection that may write.
 
     Args:
         place: Where the store lies.
@@ -59,7 +59,7 @@ def open_writable(place: Place, *, create: bool = False, ends: float | None = No
 
 
 def open_read_only(place: Place) -> apsw.Connection:
-    """A connection that writes nothing, not even a lock file.
+    """Open a connection that writes nothing, not even a lock file.
 
     If another process has the store open, the connection uses that process's lock files. Otherwise it reads
     the database without locks, as an immutable file; the caller checks :meth:`Place.contents` for writes.
@@ -97,17 +97,17 @@ def _settle(connection: apsw.Connection, place: Place) -> None:
 
 
 def has_moved(connection: apsw.Connection) -> bool:
-    """Whether the file of a connection was moved or replaced, as far as the system can tell."""
+    """Say whether the file of a connection was moved or replaced, as far as the system can tell."""
     moved = ctypes.c_int(0)
     connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
     return bool(moved.value)
 
 
 def patience(ends: float | None = None) -> Callable[[int], bool]:
-    """A busy handler that tries again every few ms; SQLite's own handler sleeps too long to be fair.
+    """Return a busy handler that tries again every few ms. SQLite's own handler sleeps too long to be fair.
 
     Args:
-        ends: When it gives up, by the monotonic clock; None: 5 s after the first try.
+        ends: When the handler gives up, by the monotonic clock; None: 5 s after the first try.
     """
     until = ends or 0.0
 
@@ -126,7 +126,7 @@ def patience(ends: float | None = None) -> Callable[[int], bool]:
 
 @contextlib.contextmanager
 def translated(operation: str, path: Path, busy: Callable[[], str]) -> Iterator[None]:
-    """Convert SQLite's errors to linkstore's; the message names the file and the operation.
+    """Convert SQLite's errors to linkstore's, with messages that name the file and the operation.
 
     Args:
         operation: What is being done, such as ``"read"``.
@@ -185,7 +185,7 @@ def _free(path: Path) -> int:
 
 
 def _not_opened(operation: str, path: Path) -> BackendError:
-    """The reason why a file cannot be opened, which SQLite's error does not give."""
+    """Find the reason why a file cannot be opened, which SQLite's error does not give."""
     try:
         mode = path.stat().st_mode
     except OSError as error:

@@ -27,11 +27,11 @@ from linkstore.errors import StoreBusyError, StoreClosedError, StoreFormatError,
 
 T = TypeVar("T")
 _INDEXES: Final = "index"
-"""What a process that builds the index writes after its pid."""
+"""The word that a process that builds the index writes after its pid."""
 
 
 def rows_of(connection: apsw.Connection, query: str, bindings: Sequence[Any] = ()) -> list[Any]:
-    """All rows of a query, as tuples; the types of their values are not checked.
+    """Return all rows of a query, as tuples. The types of their values are not checked.
 
     Raises:
         StoreFormatError: If a text is not valid UTF-8.
@@ -75,11 +75,11 @@ class Database:
         self.read_only = not place.writable
         self._contents = place.contents() if self.read_only else None
         FORKS.opened(self)
-        with self._use(), self._translated("open"):
+        with self._use(), self._convert_errors("open"):
             self._open()
 
     def read(self, work: Callable[[apsw.Connection], T]) -> T:
-        """The result of ``work(connection)`` in a read transaction, which sees one state of the store.
+        """Return the result of ``work(connection)`` in a read transaction, which sees one state of the store.
 
         Raises:
             StoreMovedError: If the folder was deleted, renamed or replaced.
@@ -88,7 +88,7 @@ class Database:
         use = object()
         try:
             FORKS.enter(use, self)
-            with self._translated("read"):
+            with self._convert_errors("read"):
                 connection = self._checkout()
                 try:
                     self.place.check()
@@ -105,14 +105,14 @@ class Database:
         return result
 
     def inspect(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Like :meth:`read`, but with a new connection.
+        """Read like :meth:`read`, but with a new connection.
 
         SQLite checks the tables of FTS5 against what the connection has cached of them. If the connection
         searched before another one wrote, its cache is older than the state it reads.
         """
         self._check_open()
         self.place.check()
-        with self._use(), self._translated("read"):
+        with self._use(), self._convert_errors("read"):
             connection = self._connect()
             try:
                 connection.execute("BEGIN")
@@ -123,11 +123,11 @@ class Database:
         return result
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
-        """The result of ``work(connection)`` in the only write transaction; it is committed or rolled back.
+        """Run ``work(connection)`` in the only write transaction, commit or roll back, and return the result.
 
         A signal handler may raise anywhere in here. Each step has then either not begun, or the ``finally``
         blocks undo it. These blocks make calls into C, which a signal cannot interrupt before they take
-        effect; it could interrupt a context manager written in Python.
+        effect. A signal could interrupt a context manager written in Python.
 
         Raises:
             StoreBusyError: If another writer holds the store for more than 5 s.
@@ -141,12 +141,12 @@ class Database:
             ends = self._wait_for_turn(turn, ends)
             FORKS.enter(turn, self)
             writer = self._open_writer()
-            with self._translated("write"):
+            with self._convert_errors("write"):
                 if writer.in_transaction:  # an earlier rollback failed for lack of memory
                     writer.execute("ROLLBACK")
                 writer.set_busy_handler(patience(ends))
                 writer.execute("BEGIN IMMEDIATE")
-                self._announce()
+                self._write_pid()
                 result = work(writer)
                 self.place.check()
                 writer.execute("COMMIT")
@@ -186,7 +186,7 @@ class Database:
         try:
             ends = self._wait_for_turn(turn, ends)
             writer = self._open_writer()
-            with self._translated("rewrite"):
+            with self._convert_errors("rewrite"):
                 writer.set_busy_handler(patience(ends))
                 writer.pragma("secure_delete", 1)
                 writer.pragma("auto_vacuum", 2)  # for stores made without it; takes effect with VACUUM
@@ -207,7 +207,7 @@ class Database:
             )
 
     def _wait_for_turn(self, turn: object, ends: float) -> float:
-        """Wait until no other thread of this process writes; the turn ends when it is discarded.
+        """Wait until no other thread of this process writes. The turn ends when it is discarded.
 
         Returns:
             When to stop waiting for other processes: later than ``ends`` if the log was folded in meanwhile.
@@ -221,7 +221,7 @@ class Database:
                 if not self._turn:
                     self._turn[turn] = threading.get_ident()
                     return ends
-                if self._writes_here():
+                if self._is_writing_here():
                     raise StoreBusyError(
                         f"{self.path}: a write of this thread is under way, so another cannot wait for"
                         " its end;"
@@ -230,11 +230,11 @@ class Database:
                 if self._folding:
                     ends = max(ends, time.monotonic() + BUSY_SECONDS)
             if time.monotonic() > ends:
-                raise StoreBusyError(self._busy_message())
+                raise StoreBusyError(self._describe_holder())
             time.sleep(0.001)
 
     def close(self) -> None:
-        """Close all connections; the last process to close the store checkpoints the write-ahead log.
+        """Close all connections. The last process to close the store checkpoints the write-ahead log.
 
         A write of this thread that a signal handler interrupted closes the writer's connection at its end.
         """
@@ -247,7 +247,7 @@ class Database:
             self._close_writer()
 
     def close_inherited(self) -> None:
-        """Close all connections without touching the files; for a forked child, between transactions."""
+        """Close all connections without touching the files, in a forked child, between transactions."""
         for connection in (*self._idle, self._writer):
             if connection is not None:
                 with contextlib.suppress(apsw.ConnectionClosedError):  # by a close that was interrupted
@@ -256,10 +256,10 @@ class Database:
         self._idle, self._writer, self.left_to_parent = [], None, True
 
     def _close_writer(self) -> None:
-        """Close the writer's connection, or leave that to the write of this thread which was interrupted."""
+        """Close the writer's connection, or leave that to an interrupted write of this thread."""
         turn = object()
         try:
-            if not self._writes_here():
+            if not self._is_writing_here():
                 self._wait_for_turn(turn, math.inf)
                 writer, self._writer = self._writer, None
                 if writer is not None:
@@ -267,11 +267,11 @@ class Database:
         finally:
             self._turn.pop(turn, None)
 
-    def _writes_here(self) -> bool:
+    def _is_writing_here(self) -> bool:
         return threading.get_ident() in tuple(self._turn.values())
 
     def _open(self) -> None:
-        """Open the first connection; creates or migrates the database if necessary."""
+        """Open the first connection, and create or migrate the database if necessary."""
         if self.read_only:
             connection = open_read_only(self.place)
             self._idle.append(connection)
@@ -280,7 +280,7 @@ class Database:
             self._writer = self._create()
 
     def _create(self) -> apsw.Connection:
-        """Open the writer's connection; creates or migrates the database if necessary.
+        """Open the writer's connection, and create or migrate the database if necessary.
 
         If several processes create a database at the same time, all but one must wait. This method tries
         again by itself, because SQLite does not call the busy handler while the journal mode changes.
@@ -322,13 +322,13 @@ class Database:
         self._drop_stale()
         with contextlib.suppress(IndexError):
             return self._idle.pop()
-        with self._translated("open"):
+        with self._convert_errors("open"):
             self.place.check()
             return self._connect()
 
     def _check_open(self) -> None:
         if self._closed:
-            raise self._closed_error()
+            raise self._make_closed_error()
 
     @property
     def interrupted(self) -> bool:
@@ -336,13 +336,13 @@ class Database:
         return (threading.get_ident(), self) in tuple(FORKS.under_way.values())
 
     def _open_writer(self) -> apsw.Connection:
-        """The writer's connection, for the thread whose turn it is."""
+        """Return the writer's connection, for the thread whose turn it is."""
         writer = self._writer
         if writer is None:
-            raise self._closed_error()
+            raise self._make_closed_error()
         return writer
 
-    def _closed_error(self) -> StoreClosedError:
+    def _make_closed_error(self) -> StoreClosedError:
         return StoreClosedError(f"the store at {self.path.parent} is closed; open it again")
 
     def _give_back(self, connection: apsw.Connection) -> None:
@@ -353,13 +353,13 @@ class Database:
         self._close_connection(connection)
 
     def _close_connection(self, connection: apsw.Connection) -> None:
-        """Close a connection; if the store moved, without touching the files that are now at its path."""
+        """Close a connection. If the store moved, do not touch the files that are now at its path."""
         if self.place.moved:
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.close()
 
     def _drop_stale(self) -> None:
-        """If the store is read without locks: close connections opened before the file was last written."""
+        """Close connections opened before the file was last written, if the store is read without locks."""
         if self._contents is None:
             return
         self.place.check()
@@ -377,7 +377,7 @@ class Database:
 
     @contextlib.contextmanager
     def _between_writes(self) -> Iterator[apsw.Connection]:
-        """The writer's connection, for the log's thread; writers and forks wait until it is given back."""
+        """Lend the writer's connection to the log's thread. Writers and forks wait until it is given back."""
         turn = object()
         try:
             self._wait_for_turn(turn, time.monotonic() + BUSY_SECONDS)
@@ -389,13 +389,13 @@ class Database:
             self._turn.pop(turn, None)
             FORKS.under_way.pop(turn, None)
 
-    def _announce(self) -> None:
+    def _write_pid(self) -> None:
         """Write to a file which process this is, for the error message of a writer that waits in vain."""
         with contextlib.suppress(OSError):
             said = f"{os.getpid()} {_INDEXES}" if self._indexes else str(os.getpid())
             self._pid_file.write_text(said, encoding="ascii")
 
-    def _busy_message(self) -> str:
+    def _describe_holder(self) -> str:
         holder, remedy = "another process", "wait until its write is done, or end it, and try again"
         with contextlib.suppress(OSError, ValueError):
             pid, _, role = self._pid_file.read_text(encoding="ascii").partition(" ")
@@ -407,5 +407,5 @@ class Database:
                 )
         return f"{self.path} has been locked by {holder} for more than {BUSY_SECONDS:.0f} s; {remedy}"
 
-    def _translated(self, operation: str) -> contextlib.AbstractContextManager[None]:
-        return translated(operation, self.path, self._busy_message)
+    def _convert_errors(self, operation: str) -> contextlib.AbstractContextManager[None]:
+        return translated(operation, self.path, self._describe_holder)

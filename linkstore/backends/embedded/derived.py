@@ -29,7 +29,7 @@ _EXAMPLES: Final = 5
 def findings(
     view: View, files: SnapshotFiles, recorded: Snapshot | None, live: LiveIndex
 ) -> Iterator[Finding]:
-    """The differences between derived data and the tables.
+    """Yield the differences between derived data and the tables.
 
     Args:
         view: A view of the store.
@@ -63,7 +63,7 @@ def _in_mirror(view: View, mirror: Mirror, place: str) -> Iterator[Finding]:
 
 
 def _differing(view: View, mirror: Mirror, after: int, last: int) -> list[str]:
-    """Ids of the documents in a range of keys that the mirror lacks or has with other values."""
+    """Return the ids of the documents in a range of keys that the mirror lacks or has with other values."""
     documents = load_documents(view.connection, after, last, mirror.dimension)
     rows, found = mirror.keys.find(documents.keys)
     visible = mirror.visible(rows, view.stamp)
@@ -88,7 +88,7 @@ def _differing(view: View, mirror: Mirror, after: int, last: int) -> list[str]:
 
 
 def _unlike(ours: tuple[Array, ...], theirs: tuple[Array, ...]) -> Ints:
-    """Keys of the documents whose link entries differ: an equal entry occurs twice, once in each argument.
+    """Return the keys of documents whose link entries differ: an entry that is equal in both occurs twice.
 
     ``numpy.unique`` is not used here: it compares rows by Python code, and raises TypeError if interrupted.
     """
@@ -102,7 +102,7 @@ def _unlike(ours: tuple[Array, ...], theirs: tuple[Array, ...]) -> Ints:
 
 
 def _differing_groups(view: View, mirror: Mirror) -> list[str]:
-    """Tags of the link groups in the table that the mirror lacks or has with other values."""
+    """Return the tags of link groups in the table that the mirror lacks or has with other values."""
     groups = load_groups(view.connection, 0, view.stamp.last_group)
     rows, found = mirror.group_keys.find(groups.keys)
     if not len(mirror.group_keys):
@@ -114,7 +114,7 @@ def _differing_groups(view: View, mirror: Mirror) -> list[str]:
 
 
 def _sorted_rightly(mirror: Mirror, stamp: Stamp, bit: int) -> bool:
-    """Whether the runs of a side have every entry of every existing document under the right link group."""
+    """Check that the runs of a side have every entry of every existing document under its link group."""
     groups, entries = mirror.sides[bit].flat()
     if len(entries) and (entries.max() >= len(mirror.link_group) or entries.min() < 0):
         return False

@@ -25,7 +25,7 @@ _CHUNK: Final = 1 << 24
 
 
 def write_file(path: Path, write: Callable[[Path], None]) -> str:
-    """Write a file atomically: either the whole file appears, or none; returns its hash.
+    """Write a file atomically (either the whole file appears, or none) and return its hash.
 
     Args:
         path: The final path.
@@ -45,7 +45,7 @@ def write_file(path: Path, write: Callable[[Path], None]) -> str:
 
 
 def sync(path: Path) -> None:
-    """Make what was done to a file, or in a folder, durable, if the system supports it."""
+    """Make changes to a file, or to the entries of a folder, durable, if the system supports it."""
     if os.name != "posix":
         return
     descriptor = os.open(path, os.O_RDONLY)
@@ -56,7 +56,7 @@ def sync(path: Path) -> None:
 
 
 def file_digest(path: Path) -> str:
-    """XXH3-128 of a file's bytes, in hex."""
+    """Return the XXH3-128 of a file's bytes, in hex."""
     digest = xxhash.xxh3_128()
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size:
@@ -67,7 +67,7 @@ def file_digest(path: Path) -> str:
 
 
 def matches(path: Path, digest: str) -> bool:
-    """Whether the file exists, is readable, and has this hash."""
+    """Say whether the file exists, is readable, and has this hash."""
     try:
         return file_digest(path) == digest
     except OSError as error:
@@ -104,7 +104,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
 
 
 def map_arrays(path: Path) -> dict[str, Array]:
-    """The arrays of a file whose hash was verified, as read-only memory maps."""
+    """Return the arrays of a file whose hash was verified, as read-only memory maps."""
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
         layout = json.loads(file.read(size))
@@ -119,7 +119,7 @@ def map_arrays(path: Path) -> dict[str, Array]:
 
 
 def remove_others(folder: Path, pattern: str, keep: set[str]) -> None:
-    """Delete the files that match a pattern, except those in ``keep``; one that is in use may stay."""
+    """Delete the files that match a pattern, except those in ``keep``. A file that is in use may stay."""
     for path in folder.glob(pattern):
         if path.name not in keep:
             with contextlib.suppress(OSError):

@@ -23,7 +23,7 @@ class Forkable(Protocol):
     """An object that has open connections."""
 
     def close_inherited(self) -> None:
-        """Close all connections without touching files; called in a child, between transactions."""
+        """Close all connections without touching files, in a child, between transactions."""
         ...
 
 
@@ -48,7 +48,7 @@ class Forks:
             self._open.add(database)
 
     def enter(self, token: object, database: Forkable) -> None:
-        """Begin a use of connections; waits for a fork that is about to happen."""
+        """Begin a use of connections, after waiting for a fork that is about to happen."""
         while True:
             with self._lock:
                 if not self._forking:

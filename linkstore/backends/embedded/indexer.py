@@ -1,8 +1,8 @@
-"""The index process, from the side of the writer: it builds the index while the writer goes on.
+"""The writer's side of the index process, which builds the index while the writer goes on.
 
 usearch takes the interpreter's lock for each vector that it adds, so it is slow beside a busy Python thread.
-The process opens the store like any other, and takes snapshots, which every process adopts. So a crash of it
-loses nothing. Its side is :mod:`~linkstore.backends.embedded.indexworker`.
+The index process opens the store like any other process, and takes snapshots, which every process adopts. So
+its crash loses nothing. Its code is :mod:`~linkstore.backends.embedded.indexworker`.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ BACKLOG: Final = 5_000
 AHEAD: Final = 50_000
 """A writer waits while the index lacks more documents than this: each search compares them one by one."""
 STALL_SECONDS: Final = 60.0
-"""A writer no longer waits for a process that has added nothing, or has not been heard, for so long."""
+"""A writer no longer waits for an index process that has added or said nothing for this long."""
 TOLD_SECONDS: Final = 5.0
-"""How often those who wait for a snapshot are told how far it is."""
+"""The interval at which waiting for a snapshot logs how far the index is."""
 BEAT_SECONDS: Final = 5.0
-"""How often the process says that it is alive; it may be late while usearch writes its file."""
+"""The interval at which the process says that it is alive; it may be late while usearch writes its file."""
 FLUSH, FLUSHED, ALIVE = b"flush\n", b"flushed", b"alive"
 _WORKER: Final = "linkstore.backends.embedded.indexworker"
 _POLL_SECONDS: Final = 0.01
 _LOG: Final = logging.getLogger("linkstore.index")
-"""Also tells how far the index is while somebody waits for it."""
+"""Also receives how far the index is while a thread waits for it."""
 
 
 class Indexer:
-    """At most one process that builds the index of a store; there is none until it is needed.
+    """At most one process that builds the index of a store, started when it is needed.
 
     Args:
         folder: Where the store lies.
-        settings: What ``EmbeddedSettings`` has, by name.
+        settings: The fields of ``EmbeddedSettings``, by name.
     """
 
     def __init__(self, folder: Path, settings: dict[str, float]) -> None:
@@ -65,12 +65,12 @@ class Indexer:
 
     @property
     def running(self) -> bool:
-        """Whether the process is there."""
+        """Whether the process is running."""
         with self._lock:
             return self._listen()
 
     def started(self, covered: int) -> bool:
-        """Start the process unless it is there; returns whether it is there.
+        """Start the process unless it is running, and return whether it is running.
 
         Args:
             covered: The largest document key that the recorded index covers.
@@ -83,7 +83,7 @@ class Indexer:
             try:
                 self._start(covered)
             except OSError as error:
-                self._failed(f"could not be started: {error}")
+                self._record_failure(f"could not be started: {error}")
             return self._process is not None
 
     def hold_back(self, last_key: int) -> None:
@@ -94,12 +94,12 @@ class Indexer:
             time.sleep(_POLL_SECONDS)
 
     def flush(self, last_key: int) -> None:
-        """Have a snapshot taken, and wait for it; the process may also end instead.
+        """Have the process take a snapshot, and wait until it has or has ended.
 
-        A process that is not heard for ``STALL_SECONDS``, as one that was stopped, is ended.
+        A process that says nothing for ``STALL_SECONDS``, such as one that was stopped, is ended.
 
         Args:
-            last_key: The largest document key, to tell how far the index is.
+            last_key: The largest document key, for the log messages on how far the index is.
         """
         with self._lock:
             if not self._listen():
@@ -119,7 +119,7 @@ class Indexer:
             time.sleep(_POLL_SECONDS)
 
     def end(self) -> None:
-        """End the process at once; what it had not recorded is as if it had never begun."""
+        """End the process at once. Work that it has not recorded is lost."""
         with self._lock:
             self.problem = None
             if self._end is not None:
@@ -131,7 +131,7 @@ class Indexer:
             if self._end is not None:
                 self._end()
                 self._reap()
-            self._failed(f"was not heard for {STALL_SECONDS:g} s")
+            self._record_failure(f"was not heard for {STALL_SECONDS:g} s")
 
     def _start(self, covered: int) -> None:
         self._unread, self._begun, self._covered, self._moved = b"", False, covered, time.monotonic()
@@ -145,7 +145,7 @@ class Indexer:
         self._process, self._end = process, end  # last, and at once: an interrupt cannot split it
 
     def _listen(self) -> bool:
-        """Read what the process says; returns whether it is there. The caller holds the lock."""
+        """Read the messages of the process, and return whether it is running. The caller holds the lock."""
         process = self._process
         if process is None:
             return False
@@ -154,15 +154,15 @@ class Indexer:
             while given := os.read(process.stdout.fileno(), 1 << 16):  # type: ignore[union-attr]
                 self._unread += given
                 self._heard_at = time.monotonic()
-        for line in self._lines():
-            self._heard(line)
+        for line in self._take_lines():
+            self._handle_line(line)
         if not ended:
             return True
         self._reap()
         return False
 
-    def _lines(self) -> Sequence[bytes]:
-        """The whole lines that were read; none of what Python's start may have printed."""
+    def _take_lines(self) -> Sequence[bytes]:
+        """Return the whole lines that were read, without what Python may have printed when it started."""
         if not self._begun:
             from linkstore.freshpython import BEGIN
 
@@ -173,7 +173,7 @@ class Indexer:
         *lines, self._unread = self._unread.split(b"\n")
         return lines
 
-    def _heard(self, line: bytes) -> None:
+    def _handle_line(self, line: bytes) -> None:
         if line == FLUSHED:
             self._flushed += 1
         elif line == ALIVE:
@@ -183,7 +183,7 @@ class Indexer:
                 self._moved = time.monotonic()
             self._covered = int(line)
         else:
-            self._failed(line.decode(errors="replace"))
+            self._record_failure(line.decode(errors="replace"))
 
     def _reap(self) -> None:
         process, self._process = self._process, None
@@ -197,9 +197,9 @@ class Indexer:
             with contextlib.suppress(OSError):
                 path.unlink()
         if status and not wanted and not self.problem:
-            self._failed(f"ended with {f'signal {-status}' if status < 0 else f'exit code {status}'}")
+            self._record_failure(f"ended with {f'signal {-status}' if status < 0 else f'exit code {status}'}")
 
-    def _failed(self, problem: str) -> None:
+    def _record_failure(self, problem: str) -> None:
         self.problem = problem
         _LOG.warning(
             "the process that builds the index of %s %s; this one builds it now", self._folder, problem
@@ -207,7 +207,7 @@ class Indexer:
 
 
 def _end(process: subprocess.Popen[bytes], owner: int) -> None:
-    """End a process, unless this is a forked child of the one that started it."""
+    """End a process, unless this process is a forked child of the one that started it."""
     if os.getpid() != owner:
         return
     process.kill()
@@ -219,5 +219,5 @@ def _end(process: subprocess.Popen[bytes], owner: int) -> None:
 
 
 def _possible() -> bool:
-    """Whether a process can be started here that is Python and ends with this one."""
+    """Say whether a Python process can be started here that ends with this process."""
     return os.name == "posix" and bool(sys.executable) and not getattr(sys, "frozen", False)

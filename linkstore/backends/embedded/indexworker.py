@@ -20,15 +20,15 @@ from linkstore.freshpython import own_pipes
 
 POLL_SECONDS: Final = 0.05
 SETTLED_SECONDS: Final = 1.0
-"""If nobody has written for so long, a snapshot is taken even if the store has not grown by half."""
+"""If no process has written for this long, a snapshot is taken even if the store has not grown by half."""
 IDLE_SECONDS: Final = 30.0
-"""The process ends after so long without work."""
+"""The process ends after this time without work."""
 _TRIES: Final = 20
 """How often in a row a writer may keep the process from recording its work."""
 
 
 def main() -> None:
-    """Build the index of the store that the argument names, as long as its writer lives and writes."""
+    """Build the index of the store that the argument names, while the store's writer lives and writes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the writer decides whether to go on
     orders, replies = own_pipes()
     os.set_blocking(replies.fileno(), False)
@@ -60,8 +60,8 @@ class _Worker:
             threading.Thread(target=run, daemon=True).start()
 
     def work(self) -> None:
-        """Keep the index up to date; returns when there has been nothing to do for a while."""
-        upkeep = self._opened().upkeep
+        """Keep the index up to date, and return when there has been nothing to do for a while."""
+        upkeep = self._open().upkeep
         seen, since, tries = None, time.monotonic(), 0
         while time.monotonic() - since < IDLE_SECONDS:
             self._check_parent()
@@ -70,7 +70,7 @@ class _Worker:
                 worked = upkeep.catch_up(settled=time.monotonic() - since > SETTLED_SECONDS)
                 if asked > self._answered:
                     upkeep.complete()
-                    self._answer(asked)
+                    self._confirm_flushes(asked)
             except StoreBusyError:
                 tries += 1
                 if tries > _TRIES:
@@ -84,11 +84,11 @@ class _Worker:
                 time.sleep(POLL_SECONDS)
 
     def say(self, line: bytes) -> None:
-        """Tell the writer something, unless it has ended, or has not listened until the pipe was full."""
+        """Send the writer a line, unless the writer has ended, or reads so little that the pipe is full."""
         with contextlib.suppress(OSError):
             os.write(self._replies.fileno(), line + b"\n")
 
-    def _opened(self) -> Opened:
+    def _open(self) -> Opened:
         place = Place(self._task["folder"])
         place.prepare(create=False)
         return Opened.at(
@@ -96,20 +96,20 @@ class _Worker:
             durable=bool(self._task["durable"]),
             exact_below=int(self._task["exact_below"]),
             grow_share=float(self._task["grow_share"]),
-            told=self._told,
+            told=self._report_covered,
         )
 
-    def _told(self, covered: int) -> None:
+    def _report_covered(self, covered: int) -> None:
         self._check_parent()
         self.say(b"%d" % covered)
 
-    def _answer(self, asked: int) -> None:
+    def _confirm_flushes(self, asked: int) -> None:
         for _ in range(asked - self._answered):
             self.say(FLUSHED)
         self._answered = asked
 
     def _check_parent(self) -> None:
-        """End if the writer has: a process that it forked may keep the pipe open."""
+        """End this process if the writer has ended: a child of the writer may keep the pipe open."""
         if os.getppid() != self._task["parent"]:
             os._exit(0)
 

@@ -57,7 +57,7 @@ _CHECKS = {
 
 
 def records(connection: apsw.Connection, after: str | None, limit: int) -> list[Record]:
-    """Up to ``limit`` records with ids greater than ``after``, ordered by id."""
+    """Return up to ``limit`` records with ids greater than ``after``, ordered by id."""
     rows = connection.execute(
         "SELECT id, text, metadata, links, embedding FROM document JOIN vector USING (key)"
         " WHERE id > ? ORDER BY id LIMIT ?",
@@ -74,7 +74,7 @@ def _record(id: str, text: str, metadata: str, links: str | None, embedding: byt
 
 
 def findings(connection: apsw.Connection, damaged: list[str]) -> Iterator[Finding]:
-    """The problems of the store."""
+    """Yield the problems of the store."""
     state = [row[0] for row in connection.execute("PRAGMA quick_check(5)")]
     if state != ["ok"]:
         yield Finding(problem="SQLite finds the database damaged", count=len(state), examples=tuple(state))
@@ -108,7 +108,7 @@ def _finding(problem: str, places: list[str]) -> Iterator[Finding]:
 
 
 def _unlike(connection: apsw.Connection) -> list[str]:
-    """Ids of documents whose rows in the table of links differ from the links in their metadata."""
+    """Return the ids of documents whose rows in the table of links differ from their metadata's links."""
     unlike = []
     for key, id, links in rows_of(connection, "SELECT key, id, links FROM document ORDER BY key"):
         own = _links_of(id, links)
@@ -118,7 +118,7 @@ def _unlike(connection: apsw.Connection) -> list[str]:
 
 
 def _links_of(id: str, links: str | None) -> tuple[Link, ...] | None:
-    """The links as the document's author wrote them; None if they cannot be read."""
+    """Return the links as the document's author wrote them, or None if they cannot be read."""
     try:
         return links_in(read_metadata("{}", links), id)
     except ValueError:  # invalid JSON, or invalid links: LinkError is a ValueError
@@ -172,7 +172,7 @@ def mend(connection: apsw.Connection) -> None:
 
 
 def _restore_links(connection: apsw.Connection) -> None:
-    """If the links that the author wrote cannot be read, restore them from the table of links."""
+    """Restore from the table of links the links whose JSON, as the author wrote it, cannot be read."""
     for key, id, links in rows_of(connection, "SELECT key, id, links FROM document"):
         if _links_of(id, links) is None:
             rows = [row for row in _link_rows(connection, key) if row[0] is not None]

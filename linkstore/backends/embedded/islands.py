@@ -40,7 +40,7 @@ class _Graph(NamedTuple):
 
 
 def lost_keys(path: Path) -> Ints:
-    """Keys of the documents in a saved index that no search can reach.
+    """Return the keys of the documents in a saved index that no search can reach.
 
     Args:
         path: A file that usearch saved. If its layout is unknown, the result is empty.

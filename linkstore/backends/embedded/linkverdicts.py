@@ -37,7 +37,7 @@ class LinkVerdicts:
     def weights(
         self, condition: Condition, side: Side, entries: Ints, mirror: Mirror, connection: apsw.Connection
     ) -> Floats:
-        """(m,) the highest weight of the links of each entry that pass the filter on a side; -1 if none does.
+        """Return for each entry (m,) the highest weight of its links that pass on a side, or -1 if none does.
 
         Args:
             condition: The filter.

@@ -68,7 +68,7 @@ class GroupRows:
 
 
 def load_documents(connection: apsw.Connection, after: int, last: int, dimension: int) -> DocumentRows:
-    """Documents with keys from ``after + 1`` to ``last``, except those whose vector is missing or damaged."""
+    """Load documents with keys from ``after + 1`` to ``last``, except those without a whole vector."""
     rows = rows_of(
         connection,
         "SELECT document.key, id, embedding FROM document JOIN vector USING (key)"
@@ -85,7 +85,7 @@ def load_documents(connection: apsw.Connection, after: int, last: int, dimension
 
 
 def load_links(connection: apsw.Connection, after: int, last: int) -> LinkRows:
-    """Link entries of documents with keys from ``after + 1`` to ``last``."""
+    """Load the link entries of documents with keys from ``after + 1`` to ``last``."""
     rows = rows_of(
         connection,
         "SELECT document, link_group,"
@@ -134,20 +134,20 @@ def once_per_side(rows: LinkRows) -> LinkRows:
 
 
 def repeats(document: Array, group: Array) -> Bools:
-    """(m - 1,) whether each entry but the first has the same document and group as the entry before it."""
+    """Say for each entry but the first (m - 1,) whether it repeats its predecessor's document and group."""
     same: Bools = (document[1:] == document[:-1]) & (group[1:] == group[:-1])
     return same
 
 
 def _highest(pair: Array, rows: LinkRows, bit: int) -> Array:
-    """The highest weight of each pair of document and group on one side; -1 if the pair is not on it."""
+    """Return the highest weight of each pair of document and group on one side, or -1 if it is not there."""
     highest = np.full(int(pair[-1]) + 1, -1, dtype=np.float32)
     np.maximum.at(highest, pair, np.where(rows.bits & bit, rows.weight, np.float32(-1)))
     return highest
 
 
 def load_groups(connection: apsw.Connection, after: int, last: int) -> GroupRows:
-    """Link groups with keys from ``after + 1`` to ``last``."""
+    """Load link groups with keys from ``after + 1`` to ``last``."""
     query = "SELECT key, kind, tag FROM link_group WHERE key > ? AND key <= ? ORDER BY key"
     rows = rows_of(connection, query, (after, last))
     with decoding("link groups"):

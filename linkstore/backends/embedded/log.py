@@ -49,7 +49,7 @@ class WriteAheadLog:
         self._asked = False
 
     def after_commit(self, writer: apsw.Connection, between: Between) -> None:
-        """Fold the log in if that is due: in a thread, unless the log is so large that the writer must wait.
+        """Checkpoint the log if due: in a thread, unless the log is so large that the writer must wait.
 
         If the log exceeds ``LOG_BYTES``, this waits for readers, which may overlap and keep it in use; the
         larger the log, the longer the wait. Committed data are safe in any case.
@@ -72,7 +72,7 @@ class WriteAheadLog:
         return size > self._left + max(LEAST_LOG_BYTES, LOG_SHARE * self._place.beside(""))
 
     def _begin(self, between: Between) -> None:
-        """Have the thread fold the log in, also what was committed since it last began to."""
+        """Have the thread checkpoint the log, with all that was committed since its last checkpoint began."""
         with self._lock:
             self._asked = True
             if self._thread is not None and self._thread.is_alive():
@@ -99,7 +99,7 @@ class WriteAheadLog:
             return asked
 
     def _fold(self, connection: apsw.Connection) -> None:
-        """Checkpoint what is in the log; then also truncate a large one, unless a reader stays.
+        """Checkpoint the log, and then truncate it if it is large and no reader uses it.
 
         Other processes write during the first step, which may take long, and wait during the second.
         """
@@ -108,7 +108,7 @@ class WriteAheadLog:
             self._left = 0 if self._empty(connection, _again) else size
 
     def _empty(self, connection: apsw.Connection, busy: Callable[[int], bool]) -> bool:
-        """Checkpoint the log and truncate it; returns whether readers allowed that."""
+        """Checkpoint the log, truncate it, and return whether readers allowed that."""
         connection.set_busy_handler(busy)
         return self._checkpoint(connection, apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
@@ -126,13 +126,13 @@ class WriteAheadLog:
 
 
 def _again(tries: int) -> bool:
-    """A busy handler for a moment, counted in tries: on a busy machine even a short read takes long."""
+    """Handle a busy lock for a moment, counted in tries: on a busy machine even a short read takes long."""
     time.sleep(_PATIENCE_SECONDS / _TRIES)
     return tries < _TRIES
 
 
 def _pages(connection: apsw.Connection) -> int:
-    """How many pages of the log are in use; 0 if that is not known, as while another process folds it in."""
+    """Return how many pages of the log are in use, or 0 if unknown, as during another's checkpoint."""
     try:
         return connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0]
     except apsw.Error:  # the change is committed, so it must not seem to have failed

@@ -23,7 +23,7 @@ BLOCK_ROWS: Final = 4096
 
 
 def write_rows(path: Path, rows: Callable[[int, int], Floats], start: int, stop: int) -> list[str]:
-    """Write rows ``start`` to ``stop`` durably; returns the hashes of the blocks from that of ``start`` on.
+    """Write rows ``start`` to ``stop`` durably, and return the hashes of blocks from ``start``'s block on.
 
     Args:
         path: The file; created anew if ``start`` is 0.
@@ -58,7 +58,7 @@ def _write(path: Path, rows: Callable[[int, int], Floats], start: int, stop: int
 
 
 def map_rows(path: Path, rows: int, dimension: int, digests: Sequence[str]) -> Floats | None:
-    """The first rows as a read-only memory map; None if the file does not match the hashes."""
+    """Return the first rows as a read-only memory map, or None if the file does not match the hashes."""
     try:
         if not rows or path.stat().st_size < rows * dimension * 4:
             return None

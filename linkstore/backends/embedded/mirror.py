@@ -103,7 +103,10 @@ class Mirror:
     def of(
         cls, arrays: Mapping[str, Array], vectors: Array, stamp: Stamp, lineage: int | None = None
     ) -> Mirror:
-        """A mirror of the given columns (see :func:`nothing`) in the state of ``stamp``."""
+        """Make a mirror of columns in the state of ``stamp``.
+
+        The columns are those of :func:`~linkstore.backends.embedded.mirror.nothing`.
+        """
         alive = arrays["alive"]
         kinds = arrays["kinds"]
         return cls(
@@ -133,15 +136,15 @@ class Mirror:
 
     @property
     def living(self) -> int:
-        """How many of its documents have not been removed."""
+        """The number of documents that have not been removed."""
         return len(self.keys) - self.dead
 
     def rows_seen(self, stamp: Stamp) -> int:
-        """How many rows existed in the state of ``stamp``; the rows after them were added later."""
+        """Return how many rows existed in the state of ``stamp``. The rows after them were added later."""
         return len(self.keys) if stamp.last_key >= self.last_key else self.keys.count_up_to(stamp.last_key)
 
     def visible(self, rows: Ints, stamp: Stamp) -> Bools | None:
-        """Which documents exist in the state of ``stamp``; None when all do."""
+        """Say which documents exist in the state of ``stamp``. Return None if all do."""
         seen = self.rows_seen(stamp)
         if not self.dead and (seen == len(self.keys) or not len(rows) or rows.max() < seen):
             return None
@@ -150,21 +153,21 @@ class Mirror:
         return known
 
     def all_visible(self, stamp: Stamp, start: int = 0) -> Ints:
-        """Rows from ``start`` on of the documents that exist in the state of ``stamp``."""
+        """Return the rows, from ``start`` on, of the documents that exist in the state of ``stamp``."""
         seen = self.rows_seen(stamp)
         if not self.dead:
             return np.arange(start, seen)
         return start + np.flatnonzero(self.removed_at.rows(start, seen) > stamp.change)
 
     def links_of(self, rows: Ints) -> tuple[Ints, Ints]:
-        """The link entries of documents: for each its position in ``rows``, and the entry."""
+        """Return the link entries of documents, and for each the position of its document in ``rows``."""
         starts, ends = self.links_at.take(rows), self.links_at.take(rows + 1)
         counts = ends - starts
         return np.repeat(np.arange(len(rows)), counts), ranges(starts, counts)
 
 
 def nothing() -> dict[str, Array]:
-    """The columns of an empty store, as a snapshot stores them; ``alive`` marks documents not removed."""
+    """Make a snapshot's columns of an empty store, in which ``alive`` marks documents not removed."""
     empty32, empty64, one = np.empty(0, np.int32), np.empty(0, np.int64), np.zeros(1, np.int64)
     arrays: dict[str, Array] = {
         "keys": empty64,
@@ -188,7 +191,7 @@ def nothing() -> dict[str, Array]:
 
 
 def empty(dimension: int) -> Mirror:
-    """The mirror of a store before its first change."""
+    """Make the mirror of a store before its first change."""
     return Mirror.of(nothing(), np.empty((0, dimension), np.float32), Stamp(0, 0, 0, 0))
 
 

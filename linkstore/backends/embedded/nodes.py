@@ -43,7 +43,7 @@ class Twins:
         return len(self.keys)
 
     def extended(self, nodes: Ints, keys: Ints) -> Twins:
-        """The same and further ones, whose keys are greater."""
+        """Return these twins and further ones, whose keys are greater."""
         if not len(keys):
             return self
         both = np.concatenate((self.nodes, nodes))
@@ -51,7 +51,7 @@ class Twins:
         return Twins(both[order], np.concatenate((self.keys, keys))[order])
 
     def with_theirs(self, nodes: Ints) -> Ints:
-        """The keys of nodes, and of all documents for which these stand."""
+        """Return the keys of nodes, and of all documents that these nodes stand for."""
         if not len(self):
             return nodes
         starts = np.searchsorted(self.nodes, nodes, "left")
@@ -64,7 +64,7 @@ class Twins:
         return nodes[np.argsort(-counts, kind="stable")[:count]]
 
     def nodes_of(self, keys: Ints) -> Ints:
-        """The node that stands for each document; a document that is no twin has its own."""
+        """Return the node that stands for each document. A document that is not a twin has its own node."""
         order = np.argsort(self.keys)
         at = np.searchsorted(self.keys, keys, sorter=order)
         found = keys.copy()
@@ -79,7 +79,7 @@ NO_TWINS: Final = Twins(np.empty(0, np.int64), np.empty(0, np.int64))
 
 @dataclass(frozen=True, slots=True)
 class CodeTable:
-    """The node of each code, by a hash of the code: most of them, and those of the last additions.
+    """The node of each code, by a hash of the code; the latest additions are kept apart.
 
     Args:
         hashes: (n,) ascending.
@@ -95,7 +95,7 @@ class CodeTable:
 
     @classmethod
     def of(cls, index: Any) -> CodeTable:
-        """The table of a usearch index."""
+        """Make the table of a usearch index."""
         keys = np.asarray(index.keys, dtype=np.int64)
         parts = [keys[at : at + _READ] for at in range(0, len(keys), _READ)]
         hashes = [_hashed(codes_of(index, part)) for part in parts]
@@ -104,7 +104,7 @@ class CodeTable:
         return cls(*both, *nothing)
 
     def placed(self, index: Any, keys: Ints, codes: Codes) -> tuple[Ints, CodeTable]:
-        """The node for each new document, its own for a new code, and the table with the new ones.
+        """Return the node for each new document (its own for a new code), and the table with the new nodes.
 
         A document whose code has the hash of another code gets a node of its own, beside the table.
 
@@ -119,7 +119,7 @@ class CodeTable:
         theirs = codes[first]
         theirs[known] = codes_of(index, nodes[known])
         same = (theirs[which] == codes).all(axis=1)
-        return np.where(same, nodes[which], keys), self._extended(hashes[~known], nodes[~known])
+        return np.where(same, nodes[which], keys), self._extend(hashes[~known], nodes[~known])
 
     def _find(self, hashes: Hashes) -> tuple[Ints, npt.NDArray[np.bool_]]:
         found, known = np.zeros(len(hashes), np.int64), np.zeros(len(hashes), np.bool_)
@@ -130,7 +130,7 @@ class CodeTable:
                 found[same], known = nodes[at[same]], known | same
         return found, known
 
-    def _extended(self, hashes: Hashes, nodes: Ints) -> CodeTable:
+    def _extend(self, hashes: Hashes, nodes: Ints) -> CodeTable:
         recent = _sorted(np.concatenate((self.recent, hashes)), np.concatenate((self.recent_nodes, nodes)))
         if len(recent[0]) < max(_RECENT, len(self.hashes) // _RECENT_SHARE):
             return CodeTable(self.hashes, self.nodes, *recent)
@@ -139,7 +139,7 @@ class CodeTable:
 
 
 def codes_of(index: Any, nodes: Ints) -> Codes:
-    """(n, d) the codes of nodes of a usearch index."""
+    """Return the codes (n, d) of nodes of a usearch index."""
     if not len(nodes):
         return np.empty((0, index.ndim), np.int8)
     codes: Codes = np.asarray(index.get(nodes, np.int8)).reshape(len(nodes), -1)
@@ -147,7 +147,7 @@ def codes_of(index: Any, nodes: Ints) -> Codes:
 
 
 def append_tail(path: Path, centre: Floats, twins: Twins) -> None:
-    """Write the mean and the twins behind an index that usearch saved; it does not read what follows."""
+    """Append the mean and the twins to the file of an index, where usearch does not read them."""
     count = np.array([len(twins)], "<i8")
     parts = [twins.nodes.astype("<i8"), twins.keys.astype("<i8"), centre.astype("<f4"), count]
     with path.open("ab") as file:
@@ -155,7 +155,7 @@ def append_tail(path: Path, centre: Floats, twins: Twins) -> None:
 
 
 def read_tail(path: Path, dimension: int) -> tuple[Floats, Twins] | None:
-    """The mean and the twins behind an index; None if they are not there."""
+    """Return the mean and the twins that follow an index, or None if they are missing."""
     size = path.stat().st_size
     ends = 4 * dimension + 8 + len(_MAGIC)
     with path.open("rb") as file:

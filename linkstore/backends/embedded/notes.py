@@ -14,7 +14,7 @@ _READ: Final = "SELECT value FROM setting WHERE name = ?"
 
 
 def read(connection: apsw.Connection, name: str) -> str | None:
-    """The note of this name; None if there is none.
+    """Return the note of this name, or None if there is none.
 
     Raises:
         StoreFormatError: If the note is not a text.
@@ -31,7 +31,7 @@ def read(connection: apsw.Connection, name: str) -> str | None:
 
 
 def exchange(connection: apsw.Connection, name: str, value: str | None, expected: str | None) -> str | None:
-    """Set a note (None: delete it) if its value is ``expected``; returns its value afterwards."""
+    """Set a note (None: delete it) if its value is ``expected``, and return its value afterwards."""
     noted = read(connection, name)
     if noted != expected or noted == value:
         return noted

@@ -33,12 +33,12 @@ class Kept:
 
 
 def sparse(mirror: Mirror) -> bool:
-    """Whether the mirror has enough removed documents to be worth packing."""
+    """Say whether the mirror has enough removed documents to be worth packing."""
     return mirror.dead > max(FLOOR, SHARE * mirror.living)
 
 
 def packed(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Mirror:
-    """A mirror of the same state without deleted documents and link groups; its rows are numbered anew.
+    """Return a mirror of the same state without deleted documents and link groups, with new row numbers.
 
     Args:
         mirror: In the state of ``stamp``.
@@ -51,7 +51,7 @@ def packed(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Mirror:
 
 
 def living_groups(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Bools:
-    """(g,) whether each link group is still in the table."""
+    """Say whether each link group (g,) is still in the table."""
     count = mirror.group_keys.count_up_to(stamp.last_group)
     if mirror.epoch == stamp.epoch:
         return np.ones(count, np.bool_)
@@ -60,7 +60,7 @@ def living_groups(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> 
 
 
 def columns(mirror: Mirror, stamp: Stamp, kept: Kept) -> dict[str, Array]:
-    """All columns except the vectors in the state of ``stamp``, as a snapshot stores them.
+    """Return all columns except the vectors in the state of ``stamp``, as a snapshot stores them.
 
     Args:
         mirror: Of that state or a later one.
@@ -110,7 +110,7 @@ def columns(mirror: Mirror, stamp: Stamp, kept: Kept) -> dict[str, Array]:
 
 
 def _numbers(chosen: Bools) -> Array:
-    """The new number of each chosen position, counted among the chosen ones."""
+    """Return the new number of each chosen position, counted among the chosen positions."""
     return (np.cumsum(chosen) - 1).astype(np.int32)
 
 

@@ -33,7 +33,7 @@ WITH RECURSIVE of(name) AS (
 def page_entries(
     connection: apsw.Connection, source: str | None, urls: Sequence[str] | None
 ) -> list[PageEntry]:
-    """The entries of a source (None: all sources) with these urls (None: all), by source and url."""
+    """Return the entries of a source (None: all sources) with these urls (None: all), by source and url."""
     if urls is None:
         rows = rows_of(connection, _OF_SOURCE, (source,))
     elif source is None:
@@ -48,7 +48,7 @@ def page_entries(
 
 
 def page_digests(connection: apsw.Connection, source: str | None) -> dict[str, str]:
-    """The digests of a source's pages (None: all sources), by url; reads nothing else of the pages."""
+    """Return the digests of a source's pages (None: all sources), by url, without reading their ids."""
     with decoding("pages"):
         return dict(connection.execute(_DIGESTS, (source,)))
 

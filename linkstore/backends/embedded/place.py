@@ -56,8 +56,8 @@ class Place:
             StoreReadOnlyError: If the store cannot be created because the folder is read-only.
         """
         try:
-            remains = self._remains()  # first: another process may be creating the store
-            size = self._size()
+            remains = self._find_remains()  # first: another process may be creating the store
+            size = self._get_size()
         except PermissionError as error:
             raise StorePermissionError(f"{self.folder} cannot be read: {error.strerror}") from error
         if not size and remains:
@@ -100,7 +100,7 @@ class Place:
 
     @property
     def moved(self) -> bool:
-        """Whether the file at the path is no longer the one that was opened."""
+        """Whether the file at the path is no longer the file that was opened."""
         try:
             self.check()
         except StoreMovedError:
@@ -108,7 +108,7 @@ class Place:
         return False
 
     def identity(self) -> Identity:
-        """Device and inode of the file at the path."""
+        """Return the device and inode of the file at the path."""
         state = self.database.stat()
         return state.st_dev, state.st_ino
 
@@ -120,31 +120,31 @@ class Place:
         return not self.database.exists() or os.access(self.database, os.W_OK)
 
     def sync(self) -> None:
-        """Make durable that the log is empty and that files were removed, if the system supports it."""
+        """Make the emptied log and the removal of files durable, if the system supports it."""
         with contextlib.suppress(FileNotFoundError):
             sync(Path(f"{self.database}-wal"))
         sync(self.folder)
 
     def beside(self, suffix: str) -> int:
-        """The size of one of SQLite's auxiliary files, such as ``-wal``; -1 if it does not exist."""
+        """Return the size of one of SQLite's auxiliary files, such as ``-wal``, or -1 if there is none."""
         try:
             return Path(f"{self.database}{suffix}").stat().st_size
         except FileNotFoundError:
             return -1
 
     def contents(self) -> tuple[int, int, int, int]:
-        """A value that changes with every write to the database, for readers that cannot take locks."""
+        """Return a value that changes at every write to the database, for readers that cannot take locks."""
         state = self.database.stat()
         return state.st_ino, state.st_mtime_ns, state.st_size, self.beside("-wal")
 
-    def _remains(self) -> list[str]:
+    def _find_remains(self) -> list[str]:
         if not self.folder.exists():
             return []
         if not self.folder.is_dir():
             raise StoreFormatError(f"{self.folder} is a file; a linkstore is a folder")
         return [path.name for pattern in _REMAINS for path in self.folder.glob(pattern)]
 
-    def _size(self) -> int | None:
+    def _get_size(self) -> int | None:
         try:
             return self.database.stat().st_size
         except (FileNotFoundError, NotADirectoryError):

@@ -91,7 +91,7 @@ def score(
 def _posting(
     connection: apsw.Connection, word: str, holds: Callable[[Ints], Bools], enough: int | None = None
 ) -> Posting:
-    """The documents of the scope that contain a word; reading stops after more than ``enough`` of them."""
+    """Read which documents of the scope contain a word, and stop after more than ``enough`` documents."""
     keys: list[Ints] = []
     counts: list[Ints] = []
     instances = chain.from_iterable(connection.execute(_INSTANCES, (word,)))

@@ -21,7 +21,7 @@ from linkstore.errors import BackendError
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Everything that must not cross a fork: connections, locks, and memory that threads may be changing.
+    """Everything that a forked child must not use: connections, locks, memory that threads may be changing.
 
     Args:
         database: The SQLite file.
@@ -65,7 +65,7 @@ class Opened:
 
 
 class PerProcess:
-    """One :class:`Opened` for each process that uses a store; a forked child opens its own at first use.
+    """The open resources of each process that uses a store; a forked child opens its own at first use.
 
     Args:
         open: Opens the store.
@@ -81,7 +81,7 @@ class PerProcess:
         return self._state[0] == os.getpid()
 
     def get(self) -> Opened:
-        """The open resources of this process."""
+        """Return the open resources of this process."""
         pid, opened = self._state
         return opened if pid == os.getpid() else self._open_in_child()
 

@@ -17,11 +17,11 @@ _DEVIATIONS: Final = 8
 
 
 def quantized(vectors: Floats) -> Codes:
-    """Unit vectors in steps that are small enough for their dimension.
+    """Quantize unit vectors to int8, in steps that are small enough for their dimension.
 
-    A component of a unit vector of dimension d is 1/sqrt(d) in the root mean square. If 127 always stood for
-    1, 768 dimensions would leave steps of a fifth of that. (usearch's own conversion does so, and does not
-    round.) So 127 stands for eight times the root mean square, but at most for 1.
+    The root mean square of the components of a unit vector of dimension d is 1/sqrt(d). If 127 always stood
+    for 1, a step would be a fifth of that with 768 dimensions. (usearch's own conversion does so, and does
+    not round.) So 127 stands for eight times the root mean square, but at most for 1.
 
     Args:
         vectors: One vector or several, of unit length.

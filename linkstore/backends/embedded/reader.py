@@ -48,7 +48,7 @@ from linkstore.vectors import Bools, Floats, Ints, similarities
 MAX_PROPOSALS: Final = 1024
 """If a filter leaves too few of this many candidates, a search compares with all documents."""
 _ALL_SHARE: Final = 4
-"""Where an index proposes more than one document of so many, all are compared."""
+"""If an index proposes more than one in this many documents, the query is compared with all."""
 _NONE: Final = np.empty(0, np.int64)
 
 
@@ -94,53 +94,52 @@ class EmbeddedReader(LexicalReader):
 
     @immediate
     def nearest(self, fetch: Nearest) -> Candidates:
-        """Asks the index, and compares with documents past it, or with all if a filter leaves too few."""
+        """Ask the index and compare with documents past it, or with all if a filter leaves too few."""
         if not fetch.k or not self._view.stamp.documents:
             return Candidates(refs=_NONE, similarity=np.empty(0, np.float32))
         if self._view.indexes and not self._scope.always:
-            rows = self._inside().rows
+            rows = self._find_inside().rows
             if len(rows) <= self._exact_below:
-                return self._first_passing(rows, self._scores(rows, fetch.vector), fetch)
+                return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
         count = max(fetch.k, PROPOSALS)
         while self._view.indexes and count <= max(MAX_PROPOSALS, fetch.k):
-            proposed, after = self._proposed(fetch.vector, count)
-            near = self._best_of(proposed, after, fetch)
+            proposed, after = self._propose(fetch.vector, count)
+            near = self._select_best(proposed, after, fetch)
             if len(near.refs) == fetch.k or not after:  # without an index, all were compared
                 return near
             count *= 4
-        return self._best_of(_NONE, 0, fetch)
+        return self._select_best(_NONE, 0, fetch)
 
-    def _proposed(self, vector: Floats, count: int) -> tuple[Ints, int]:
-        """Candidates of the first index that is available, and the key up to which it is complete."""
+    def _propose(self, vector: Floats, count: int) -> tuple[Ints, int]:
+        """Return candidates from the first available index, and the key up to which it is complete."""
         for index in self._view.indexes:
             proposed = index.propose(vector, count, self._view.stamp.change)
             if proposed is not None:
                 return proposed
         return _NONE, 0
 
-    def _best_of(self, proposed: Ints, after: int, fetch: Nearest) -> Candidates:
-        """The best of the proposed documents (by key) and of all with keys greater than ``after``."""
+    def _select_best(self, proposed: Ints, after: int, fetch: Nearest) -> Candidates:
+        """Return the best of the proposed documents (by key) and of all with keys greater than ``after``."""
         mirror, stamp = self._mirror, self._view.stamp
         rows = mirror.all_visible(stamp, mirror.keys.count_up_to(after))
         if len(proposed):
             # A growing index may propose documents past the key that it returned.
-            early = self._rows(proposed[proposed <= after])
+            early = self._find_rows(proposed[proposed <= after])
             visible = mirror.visible(early, stamp)
             rows = np.concatenate((early if visible is None else early[visible], rows))
-        return self._first_passing(rows, self._scores(rows, fetch.vector), fetch)
+        return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
 
-    def _rows(self, keys: Ints) -> Ints:
-        """The rows of documents, in the order of the keys; keys that the mirror lacks are left out."""
+    def _find_rows(self, keys: Ints) -> Ints:
+        """Return the rows of documents, in the order of the keys, without keys that the mirror lacks."""
         rows, found = self._mirror.keys.find(keys)
         return rows[found]
 
-    def _scores(self, rows: Ints, vector: Floats) -> Floats:
-        """The similarity of documents to a vector.
+    def _score(self, rows: Ints, vector: Floats) -> Floats:
+        """Return the similarity of documents to a vector.
 
-        Without an index, a query compares the vector with every document anyway, and where an index proposes
-        many, comparing with all costs less than gathering these. The result is kept for the fetches
-        that follow,
-        so that they need not gather the same vectors again.
+        Without an index, a query compares the vector with every document anyway. If an index proposes many
+        documents, comparing with all costs less than gathering the proposed ones. The result is kept for the
+        fetches that follow, so that they need not gather the same vectors again.
         """
         if not len(rows):  # the vectors of a store that never had a document have no dimension
             return np.empty(0, np.float32)
@@ -152,7 +151,7 @@ class EmbeddedReader(LexicalReader):
         return self._compared[1][rows]
 
     def _first_passing(self, rows: Ints, scores: Floats, fetch: Nearest | Lexical) -> Candidates:
-        """The best ``k`` documents that pass scope and filter; checks no more documents than needed."""
+        """Return the best ``k`` documents that pass scope and filter, checking as few documents as needed."""
         unfiltered = fetch.filter.always and self._scope.always
         take = fetch.k if unfiltered else max(4 * fetch.k, PROPOSALS)
         while True:
@@ -168,11 +167,11 @@ class EmbeddedReader(LexicalReader):
         return self._view.verdicts.of(condition, rows, self._mirror.keys, self._view.connection)
 
     def _holds(self, rows: Ints) -> Bools:
-        """(n,) whether each document is in the scope."""
+        """Say whether each document (n,) is in the scope."""
         return self._passes(self._scope, rows)
 
-    def _there(self, rows: Ints) -> Bools | None:
-        """(n,) whether each document exists for the plan; None if all do."""
+    def _exist(self, rows: Ints) -> Bools | None:
+        """Say whether each document (n,) exists for the plan. Return None if all do."""
         visible = self._mirror.visible(rows, self._view.stamp)
         if self._scope.always:
             return visible
@@ -181,8 +180,8 @@ class EmbeddedReader(LexicalReader):
         visible[visible] = self._holds(rows[visible])
         return visible
 
-    def _inside(self) -> Inside:
-        """All documents of the scope."""
+    def _find_inside(self) -> Inside:
+        """Return all documents of the scope."""
 
         def find() -> Ints:
             rows = self._mirror.all_visible(self._view.stamp)
@@ -192,22 +191,22 @@ class EmbeddedReader(LexicalReader):
 
     @immediate
     def find(self, fetch: Find) -> Candidates:
-        """Uses the index on ids."""
+        """Look the ids up in the index on ids."""
         found = dict.fromkeys(fetch.ids)
         query = "SELECT id, key FROM document WHERE id IN (SELECT value FROM json_each(?))"
         by_id = dict(rows_of(self._view.connection, query, (_json(list(found)),)))
-        rows = self._rows(np.array([by_id[id] for id in found if id in by_id], dtype=np.int64))
+        rows = self._find_rows(np.array([by_id[id] for id in found if id in by_id], dtype=np.int64))
         rows = rows[self._holds(rows)]
         passing = self._passes(fetch.filter, rows)
         kept = rows[passing]
         scores = np.zeros(len(kept), np.float32)
         if fetch.vector is not None:
-            scores = self._scores(kept, fetch.vector)
+            scores = self._score(kept, fetch.vector)
         return Candidates(refs=kept, similarity=scores, filtered=int((~passing).sum()))
 
     @immediate
     def groups(self, fetch: Groups) -> Memberships:
-        """Reads the documents' link entries."""
+        """Read the documents' link entries."""
         mirror = self._mirror
         document, entry = mirror.links_of(fetch.refs)
         chosen = (mirror.link_bits.take(entry) & SIDE_BITS[fetch.side]) != 0
@@ -230,7 +229,7 @@ class EmbeddedReader(LexicalReader):
         )
 
     def _link_weights(self, fetch: Groups | Members, entries: Ints) -> Floats:
-        """(m,) the highest weight of the links of each entry that pass the filter; -1 if none does."""
+        """Return for each entry (m,) the highest weight of its links that pass, or -1 if none passes."""
         if fetch.links.always:
             return self._mirror.link_weight.take(entries)
         view = self._view
@@ -238,7 +237,7 @@ class EmbeddedReader(LexicalReader):
 
     @immediate
     def resolve(self, fetch: Resolve) -> Ints:
-        """Uses the index on tags."""
+        """Look the tags up in the index on tags."""
         wanted = _json(list(dict.fromkeys(fetch.tags)))
         by_tag = {
             (kind, tag): key for kind, tag, key in rows_of(self._view.connection, FIND_GROUPS, (wanted,))
@@ -249,41 +248,43 @@ class EmbeddedReader(LexicalReader):
 
     @immediate
     def members(self, fetch: Members) -> Reached:
-        """Reads the runs of that side; scores every member once, however many groups it is in."""
+        """Read the runs of that side, and score every member once, however many groups it is in."""
         mirror, side = self._mirror, self._mirror.sides[SIDE_BITS[fetch.side]]
         sizes = side.counts(fetch.groups)
-        open_groups = np.flatnonzero(~self._hubs(side, fetch.groups, sizes, fetch.cap))
+        open_groups = np.flatnonzero(~self._find_hubs(side, fetch.groups, sizes, fetch.cap))
         owner, entry = side.gather(fetch.groups[open_groups])
         owner, rows = open_groups[owner], mirror.link_document.take(entry).astype(np.int64)
-        visible = self._there(rows)
+        visible = self._exist(rows)
         if visible is not None:
             owner, entry, rows = owner[visible], entry[visible], rows[visible]
             sizes[open_groups] = np.bincount(owner, minlength=len(sizes))[open_groups]
         kept = (sizes <= fetch.cap)[owner] & ~contained(rows, fetch.exclude)
-        return self._most_similar(
+        return self._select_most_similar(
             owner[kept], entry[kept], rows[kept], np.minimum(sizes, fetch.cap + 1), fetch
         )
 
-    def _hubs(self, side: Runs, groups: Ints, sizes: Ints, cap: int) -> Bools:
-        """(g,) which groups certainly have more than ``cap`` members."""
+    def _find_hubs(self, side: Runs, groups: Ints, sizes: Ints, cap: int) -> Bools:
+        """Say which groups (g,) certainly have more than ``cap`` members."""
         if self._scope.always:
             # Such a group is a hub even if all removed and unseen documents were members of it.
-            return sizes - self._mirror.dead - self._unseen() > cap
+            return sizes - self._mirror.dead - self._count_unseen() > cap
 
         def gather(at: Ints, most: int) -> tuple[Ints, Ints]:
             owner, entry = side.gather(groups[at], most)
             rows = self._mirror.link_document.take(entry).astype(np.int64)
-            there = self._there(rows)
+            there = self._exist(rows)
             return (owner, rows) if there is None else (owner[there], rows[there])
 
         return surely_large(gather, sizes, cap)
 
-    def _unseen(self) -> int:
-        """An upper bound of the number of documents in the mirror that were added after this state."""
+    def _count_unseen(self) -> int:
+        """Return an upper bound of the number of documents in the mirror that were added after this state."""
         return len(self._mirror.keys) - self._mirror.rows_seen(self._view.stamp)
 
-    def _most_similar(self, owner: Ints, entry: Ints, rows: Ints, sizes: Ints, fetch: Members) -> Reached:
-        """The first ``take`` members of each group that pass the filter, by similarity, then id."""
+    def _select_most_similar(
+        self, owner: Ints, entry: Ints, rows: Ints, sizes: Ints, fetch: Members
+    ) -> Reached:
+        """Return the first ``take`` members of each group that pass the filter, by similarity, then id."""
         passing = self._passes(fetch.filter, rows)
         filtered = len(distinct(rows[~passing]))  # a document may be in several groups, but counts once
         if filtered:
@@ -294,7 +295,7 @@ class EmbeddedReader(LexicalReader):
         if filtered_links:
             owner, rows, weight = owner[passing], rows[passing], weight[passing]
         once, where = _distinct(rows)
-        scores = self._scores(once, fetch.vector)[where]
+        scores = self._score(once, fetch.vector)[where]
         order = first_by_group(owner, scores, fetch.take, lambda at: self._mirror.ids.take(rows[at]))
         return Reached(
             group=owner[order],
@@ -308,7 +309,7 @@ class EmbeddedReader(LexicalReader):
 
     @immediate
     def lexical(self, fetch: Lexical) -> Worded:
-        """Uses FTS5; requests more matches as long as the filter and ties may leave too few."""
+        """Search with FTS5, and request more matches as long as the filter and ties may leave too few."""
         if not self._scope.always:
             return self._lexical_within(fetch)
         taken, left = affordable(words.having(self._view.connection, fetch.terms))
@@ -318,14 +319,14 @@ class EmbeddedReader(LexicalReader):
             found, found_scores = words.matching(self._view.connection, taken, limit)
             matched, known = self._mirror.keys.find(found)
             known[known] = self._passes(fetch.filter, matched[known])
-            rows, scores = self._best_matches(matched[known], found_scores[known], fetch.k)
+            rows, scores = self._select_best_matches(matched[known], found_scores[known], fetch.k)
             enough = len(found) < limit or (len(rows) == fetch.k and scores[-1] > found_scores[-1])
             limit *= 4
         return Worded(refs=rows, score=scores, left_out=tuple(left))
 
     def _lexical_within(self, fetch: Lexical) -> Worded:
-        """Scores the postings with counts from within the scope."""
-        connection, inside, keys = self._view.connection, self._inside(), self._mirror.keys
+        """Score the postings with counts from within the scope."""
+        connection, inside, keys = self._view.connection, self._find_inside(), self._mirror.keys
         lengths = partial(self._view.scopes.lengths.of, keys=keys, connection=connection)
 
         def holds(asked: Ints) -> Bools:
@@ -341,38 +342,38 @@ class EmbeddedReader(LexicalReader):
             lambda asked: lengths(keys.find(asked)[0]),
             lambda: inside.average(lengths),
         )
-        chosen = self._first_passing(self._rows(found.keys), found.scores, fetch)
+        chosen = self._first_passing(self._find_rows(found.keys), found.scores, fetch)
         return Worded(refs=chosen.refs, score=chosen.similarity, left_out=found.left_out)
 
-    def _best_matches(self, rows: Ints, scores: Floats, k: int) -> tuple[Ints, Floats]:
+    def _select_best_matches(self, rows: Ints, scores: Floats, k: int) -> tuple[Ints, Floats]:
         order = with_ids(best(scores, k), lambda at: self._mirror.ids.take(rows[at]))
         return rows[order], scores[order]
 
     @immediate
     def matching(self, fetch: Matching) -> Bools:
-        """Uses cached verdicts."""
+        """Look up cached verdicts, and read documents that have none."""
         return self._passes(fetch.filter, fetch.refs)
 
     @immediate
     def vectors(self, fetch: Vectors) -> Floats:
-        """Reads the mirror's vectors."""
+        """Read the mirror's vectors."""
         return self._mirror.vectors.take(fetch.refs)
 
     @immediate
     def ids(self, fetch: Ids) -> list[str]:
-        """Reads the mirror's ids."""
+        """Read the mirror's ids."""
         return self._mirror.ids.take(fetch.refs)
 
     @immediate
     def tags(self, fetch: Tags) -> list[tuple[str, str]]:
-        """Reads the mirror's tags."""
+        """Read the mirror's tags."""
         kinds, codes = self._mirror.kinds, self._mirror.group_kind.take(fetch.groups)
         tags = self._mirror.tags.take(fetch.groups)
         return [(kinds[code], tag) for code, tag in zip(codes.tolist(), tags, strict=True)]
 
     @immediate
     def documents(self, fetch: Documents) -> list[Stored]:
-        """Reads the table of documents."""
+        """Read the table of documents."""
         query = (
             "SELECT key, id, text, metadata, links FROM document"
             " WHERE key IN (SELECT value FROM json_each(?))"
@@ -392,7 +393,7 @@ def _json(value: Any) -> str:
 
 
 def _distinct(rows: Ints) -> tuple[Ints, Ints]:
-    """The distinct rows, and the position of each given row among them."""
+    """Return the distinct rows, and the position of each given row among them."""
     if len(rows) and rows.max() < 8 * len(rows):
         seen = np.zeros(int(rows.max()) + 1, dtype=np.bool_)
         seen[rows] = True

@@ -22,16 +22,16 @@ from linkstore.vectors import Floats, Ints
 
 NEAREST: Final = 10
 QUESTIONS: Final = 64
-"""So many documents are asked for what is near them, and as many pairs of documents."""
+"""The number of documents whose nearest documents are searched for; and of pairs of documents."""
 COMPARED: Final = 1 << 17
-"""With how many documents a question is compared at most."""
+"""The most documents that a question is compared with."""
 _BLOCK: Final = 1 << 14
 _ROUNDING: Final = 1e-5
-"""A document that is so little nearer may be as near: sums are rounded differently."""
+"""A document that is nearer by no more than this may be equally near: sums are rounded differently."""
 
 
 def recall_at_ten(index: SavedIndex, mirror: Mirror, stamp: Stamp) -> float:
-    """The share of the ten nearest documents that the index finds, estimated.
+    """Estimate the share of the ten nearest documents that the index finds.
 
     Args:
         index: It may have documents that do not exist at ``stamp``.
@@ -57,7 +57,7 @@ def recall_at_ten(index: SavedIndex, mirror: Mirror, stamp: Stamp) -> float:
 
 
 def _asked(index: SavedIndex, mirror: Mirror, rows: Ints, random: np.random.Generator) -> Floats:
-    """Vectors of documents of distinct nodes, and what lies between pairs of them."""
+    """Return vectors of documents with distinct nodes, and unit vectors halfway between pairs of them."""
     nodes = np.asarray(index.index.keys, dtype=np.int64)
     drawn = random.choice(nodes, min(len(nodes), 4 * QUESTIONS), replace=False)
     at, shared = (
@@ -78,7 +78,7 @@ def _asked(index: SavedIndex, mirror: Mirror, rows: Ints, random: np.random.Gene
 def _nearer_than_tenth(
     index: SavedIndex, mirror: Mirror, stamp: Stamp, question: Floats
 ) -> tuple[float, Ints]:
-    """The similarity of the tenth document found, -2 if there are fewer; and the rows of nearer ones."""
+    """Return the similarity of the tenth document found (-2 if fewer are), and the rows of nearer ones."""
     rows, known = mirror.keys.find(index.near(question))
     rows = rows[known]
     visible = mirror.visible(rows, stamp)

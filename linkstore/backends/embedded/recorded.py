@@ -23,7 +23,7 @@ _HIGHEST: Final = (
 
 
 def settings_of(connection: apsw.Connection) -> dict[str, Any]:
-    """The table of settings.
+    """Read the table of settings and check it.
 
     Raises:
         StoreFormatError: If a counter is missing or invalid; ``repair`` restores it.
@@ -37,13 +37,13 @@ def settings_of(connection: apsw.Connection) -> dict[str, Any]:
 
 
 def raw_settings(connection: apsw.Connection) -> dict[str, Any]:
-    """The table of settings, without checks."""
+    """Read the table of settings, without checks."""
     rows: list[Any] = connection.execute("SELECT name, value FROM setting").fetchall()
     return dict(rows)
 
 
 def counter_problems(connection: apsw.Connection) -> list[str]:
-    """The problems of the counters, by themselves and compared with the tables."""
+    """Return the problems of the counters, by themselves and compared with the tables."""
     settings = raw_settings(connection)
     return problems(settings) or [
         f"the setting {name!r} is {settings[name]}, and the tables have {highest}"
@@ -53,7 +53,7 @@ def counter_problems(connection: apsw.Connection) -> list[str]:
 
 
 def restore_counters(connection: apsw.Connection) -> None:
-    """Restore the counters from the tables, in an open write transaction; no number is assigned twice."""
+    """Restore the counters from the tables, in an open write transaction. No number is assigned twice."""
     settings, highest = raw_settings(connection), _highest(connection)
     count = connection.execute("SELECT count(*) FROM document").get
     for name in COUNTERS:
@@ -73,7 +73,7 @@ def restore_counters(connection: apsw.Connection) -> None:
 
 
 def read_metadata(metadata: str, links: str | None) -> dict[str, Any]:
-    """A document's metadata as its author gave it, with its links.
+    """Return a document's metadata as its author gave it, with its links.
 
     Raises:
         ValueError: If a text is not valid JSON.
@@ -106,7 +106,7 @@ def decoding(what: str) -> Iterator[None]:
 
 
 def problems(settings: dict[str, Any]) -> list[str]:
-    """The problems of the settings by themselves."""
+    """Return the problems of the settings by themselves."""
     found = [
         f"the setting {name!r} is {settings.get(name)!r}"
         for name in COUNTERS

@@ -28,7 +28,7 @@ _WHOLE: Final = (
 def relinked(
     connection: apsw.Connection, kinds: Collection[str], links: Mapping[str, Sequence[Link]]
 ) -> tuple[list[PreparedRecord], int]:
-    """The documents whose links change, ready to be written, and how many documents keep their links.
+    """Prepare the documents whose links change for writing, and count the documents that keep their links.
 
     Text, metadata and vector are the stored ones. If a document keeps its links, only the links are read.
 

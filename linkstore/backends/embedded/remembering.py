@@ -32,7 +32,7 @@ class Remembered(Generic[K]):
         self._lock = threading.Lock()
 
     def column(self, key: K, last: int) -> Column:
-        """The column of a filter, with at least ``last + 1`` rows."""
+        """Return the column of a filter, with at least ``last + 1`` rows."""
         with self._lock:
             column = self._columns.get(key) or Column.of(self._unknown[:0])
             if len(column) <= last:
@@ -43,7 +43,7 @@ class Remembered(Generic[K]):
             return column
 
     def columns(self) -> dict[K, Column]:
-        """All columns."""
+        """Return all columns."""
         with self._lock:
             return dict(self._columns)
 

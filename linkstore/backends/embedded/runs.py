@@ -41,7 +41,7 @@ class Run:
         return len(self.entries)
 
     def spans(self, groups: Ints) -> tuple[Ints, Ints]:
-        """The first entry of each group, and the number of its entries."""
+        """Return where the entries of each group start, and how many entries it has."""
         if not len(self.groups):
             return np.zeros(len(groups), np.int64), np.zeros(len(groups), np.int64)
         at = np.minimum(np.searchsorted(self.groups, groups), len(self.groups) - 1)
@@ -50,7 +50,7 @@ class Run:
         return starts, counts.astype(np.int64)
 
     def merged(self, later: Run) -> Run:
-        """One run of the entries of both."""
+        """Make one run of the entries of both."""
         groups = np.concatenate(
             (np.repeat(self.groups, np.diff(self.starts)), np.repeat(later.groups, np.diff(later.starts)))
         )
@@ -68,7 +68,7 @@ class Runs:
     parts: tuple[Run, ...] = ()
 
     def extended(self, groups: Array, entries: Array) -> Runs:
-        """These runs with further entries (n,) of groups (n,)."""
+        """Return these runs with further entries (n,) of groups (n,)."""
         if not len(entries):
             return self
         runs = [*self.parts, Run.of(groups, entries)]
@@ -78,7 +78,7 @@ class Runs:
         return Runs(tuple(runs))
 
     def flat(self) -> tuple[Array, Array]:
-        """All entries, run by run: their groups (n,), and the entries (n,)."""
+        """Return all entries, run by run: their groups (n,), and the entries (n,)."""
         groups = [np.repeat(run.groups, np.diff(run.starts)) for run in self.parts]
         entries = [run.entries for run in self.parts]
         if not entries:
@@ -86,14 +86,14 @@ class Runs:
         return np.concatenate(groups), np.concatenate(entries)
 
     def counts(self, groups: Ints) -> Ints:
-        """(g,) how many entries each group has."""
+        """Count the entries of each group (g,)."""
         total = np.zeros(len(groups), dtype=np.int64)
         for run in self.parts:
             total += run.spans(groups)[1]
         return total
 
     def gather(self, groups: Ints, most: int | None = None) -> tuple[Ints, Ints]:
-        """Entries of the groups, at most ``most`` per group and run: positions in ``groups``, and entries."""
+        """Return at most ``most`` entries per group and run: positions in ``groups``, and the entries."""
         owners, entries = [], []
         for run in self.parts:
             starts, counts = run.spans(groups)

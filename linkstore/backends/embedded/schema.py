@@ -67,7 +67,7 @@ INSERT INTO setting VALUES ('change', 0), ('last_key', 0), ('last_group', 0), ('
 
 
 def _with_new_words(connection: apsw.Connection) -> None:
-    """From format 2: its snapshots had rows numbered by document key, and words were split at vowel signs.
+    """Migrate from format 2, whose snapshots numbered rows by document key and split words at vowel signs.
 
     A new snapshot is taken when the store is opened.
     """
@@ -76,11 +76,11 @@ def _with_new_words(connection: apsw.Connection) -> None:
 
 
 def _unchanged(connection: apsw.Connection) -> None:
-    """From format 1: it had no words, and the migration to format 3 adds them."""
+    """Migrate from format 1, which had no words: the migration to format 3 adds them."""
 
 
 def _with_accesses(connection: apsw.Connection) -> None:
-    """From format 3: it did not record when documents were accessed."""
+    """Migrate from format 3, which did not record when documents were accessed."""
     connection.execute("CREATE TABLE access (id TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID")
 
 
@@ -137,7 +137,7 @@ def _bring_forward(connection: apsw.Connection, version: int) -> None:
 
 
 def _format_of(connection: apsw.Connection, path: str) -> int:
-    """The version of the file's format; 0 for an empty file."""
+    """Return the version of the file's format, or 0 for an empty file."""
     if not connection.execute("SELECT count(*) FROM sqlite_schema").get:
         return 0
     version = int(connection.pragma("user_version"))

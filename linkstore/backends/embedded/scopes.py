@@ -38,7 +38,7 @@ class Inside:
         self._words: int | None = None
 
     def average(self, lengths: Callable[[Ints], Ints]) -> float:
-        """How many words a document has on average; ``lengths`` returns the number for each document."""
+        """Return how many words a document has on average. ``lengths`` returns the number for each."""
         if self._words is None:
             self._words = int(lengths(self.rows).sum())
         return self._words / max(1, len(self.rows))
@@ -53,7 +53,7 @@ class Scopes:
         self.lengths = Lengths()
 
     def inside(self, scope: Condition, change: int, find: Callable[[], Ints]) -> Inside:
-        """The documents of a scope at a change; ``find`` returns their rows if they are not cached."""
+        """Return the documents of a scope at a change. ``find`` returns their rows if they are not cached."""
         with self._lock:
             known = self._known.get(scope.key)
             if known is not None and known[0] == change:
@@ -81,7 +81,7 @@ class Lengths:
         self._lock = threading.Lock()
 
     def of(self, rows: Ints, keys: Column, connection: apsw.Connection) -> Ints:
-        """(n,) how many words each document has; numbers that are not cached are read.
+        """Return how many words each document has (n,), and read the numbers that are not cached.
 
         Args:
             rows: (n,) rows of documents.
@@ -90,7 +90,7 @@ class Lengths:
         """
         if not len(rows):
             return rows
-        column = self._covering(int(rows.max()))
+        column = self._get_covering(int(rows.max()))
         found = column.take(rows)
         unknown = keys.take(rows[found < 0])
         if len(unknown):
@@ -101,7 +101,7 @@ class Lengths:
             found = np.maximum(column.take(rows), 0)
         return found.astype(np.int64)
 
-    def _covering(self, last_row: int) -> Column:
+    def _get_covering(self, last_row: int) -> Column:
         with self._lock:
             missing = last_row + 1 - len(self._column)
             if missing > 0:
@@ -114,7 +114,7 @@ def surely_large(
     sizes: Ints,
     cap: int,
 ) -> Bools:
-    """(g,) which link groups have more than ``cap`` members in a scope.
+    """Say which link groups (g,) have more than ``cap`` members in a scope.
 
     Large groups are read a part at a time, until enough members in the scope are found.
 

@@ -10,7 +10,7 @@ from linkstore.arguments import require_at_least, require_within
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedSettings:
-    """How an embedded store behaves.
+    """The settings of an embedded store.
 
     Args:
         exact_below: A store of at most this many documents has no index, and a search compares the query

@@ -50,7 +50,7 @@ class Held:
     ann: SavedIndex | None = None
 
     def with_rows_of(self, mirror: Mirror) -> Held:
-        """The same with another mirror, which has different row numbers."""
+        """Return the same data with another mirror, which has different row numbers."""
         verdicts = self.verdicts.carried(self.mirror.keys, mirror.keys)
         return replace(self, mirror=mirror, verdicts=verdicts, scopes=Scopes(), links=LinkVerdicts())
 
@@ -73,7 +73,7 @@ class Shared:
         self._held: Held | None = None
 
     def view(self, connection: apsw.Connection) -> View:
-        """The view for a reader in this read transaction.
+        """Return the view for a reader in this read transaction.
 
         Raises:
             StaleStateError: If the transaction must begin anew.
@@ -83,28 +83,28 @@ class Shared:
         held = self._held
         if held is None or not _serves(held, stamp, snapshot, settings):
             with self._lock:
-                held = self._bring_up(connection, stamp, snapshot, settings)
+                held = self._update(connection, stamp, snapshot, settings)
         if held.mirror.oldest > stamp.change:
             raise StaleStateError
         return View(
-            connection, stamp, held.mirror, held.verdicts, held.scopes, held.links, self._indexes(held)
+            connection, stamp, held.mirror, held.verdicts, held.scopes, held.links, self._list_indexes(held)
         )
 
     def forget(self) -> None:
-        """Discard everything; the next read loads it again."""
+        """Discard all loaded data, which the next read loads again."""
         self._live.drop()
         self._held = None
 
     @property
     def mirror(self) -> Mirror | None:
-        """The mirror as it is loaded now; None before the first read."""
+        """The mirror as it is loaded now, or None before the first read."""
         held = self._held
         return None if held is None else held.mirror
 
-    def _bring_up(
+    def _update(
         self, connection: apsw.Connection, stamp: Stamp, snapshot: Snapshot | None, settings: dict[str, Any]
     ) -> Held:
-        """Bring the loaded data up to this state; returns them."""
+        """Bring the loaded data up to this state, and return them."""
         dimension, floor = int(settings.get("dimension") or 0), int(settings.get(FLOOR) or 0)
         held = self._held
         if held is None or held.mirror.dimension != dimension:
@@ -112,7 +112,7 @@ class Shared:
         if held.followed and snapshot is None:
             held = replace(held, ann=None)
         elif snapshot is not None and snapshot.generation > held.followed:
-            held = self._following(held, snapshot, floor)
+            held = self._follow_snapshot(held, snapshot, floor)
         if held.mirror.change < min(floor, stamp.change):
             held = held.with_rows_of(empty(dimension))
         with decoding("documents and links"):
@@ -124,15 +124,15 @@ class Shared:
                 held = self._held = _dense(held, connection, stamp)
         return held
 
-    def _following(self, held: Held, snapshot: Snapshot, floor: int) -> Held:
-        """The state with the files of a snapshot; with the mirror only if it can be updated from there."""
+    def _follow_snapshot(self, held: Held, snapshot: Snapshot, floor: int) -> Held:
+        """Load a snapshot's files into the held data, but the mirror only if it can be updated from there."""
         mirror = self._files.load_mirror(snapshot) if snapshot.change >= floor else None
         if mirror is not None and mirror.dimension == held.mirror.dimension:
             held = held.with_rows_of(mirror)
         return replace(held, followed=snapshot.generation, ann=self._files.map_ann(snapshot))
 
-    def _indexes(self, held: Held) -> tuple[AnnIndex, ...]:
-        """The available indexes, the most complete first."""
+    def _list_indexes(self, held: Held) -> tuple[AnnIndex, ...]:
+        """Return the available indexes, the most complete first."""
         live: tuple[AnnIndex, ...] = (self._live,) if len(self._live) else ()
         if held.ann is None:
             return live
@@ -140,7 +140,7 @@ class Shared:
 
 
 def _serves(held: Held, stamp: Stamp, snapshot: Snapshot | None, settings: dict[str, Any]) -> bool:
-    """Whether the loaded data can serve this state without an update."""
+    """Say whether the loaded data can serve this state without an update."""
     return (
         held.mirror.change >= stamp.change
         and held.mirror.dimension == int(settings.get("dimension") or 0)
@@ -149,7 +149,7 @@ def _serves(held: Held, stamp: Stamp, snapshot: Snapshot | None, settings: dict[
 
 
 def _dense(held: Held, connection: apsw.Connection, stamp: Stamp) -> Held:
-    """The same with a packed mirror; unchanged if there is not enough memory to pack it."""
+    """Pack the mirror of the held data, or return them unchanged if memory does not suffice for that."""
     try:
         return held.with_rows_of(packed(held.mirror, connection, stamp))
     except MemoryError:
@@ -157,7 +157,7 @@ def _dense(held: Held, connection: apsw.Connection, stamp: Stamp) -> Held:
 
 
 def stamp_of(settings: dict[str, Any]) -> Stamp:
-    """The state that a table of settings describes."""
+    """Return the state that a table of settings describes."""
     return Stamp(
         change=settings["change"],
         last_key=settings["last_key"],

@@ -31,9 +31,8 @@ from linkstore.vectors import Bools, Floats, Ints
 
 SETTING: Final = "snapshot"
 FORMAT: Final = 2
-"""The format of the three files. It changes with what they hold and what ``verify`` compares them
-with. Files of
-another format are not damaged, but older, and are made anew when a store is opened."""
+"""The format of the three files. It changes with what they hold and what ``verify`` compares them with.
+Files of another format are not damaged, but older, and are made anew when a store is opened."""
 GENERATION: Final = "generation"
 _LOG: Final = logging.getLogger("linkstore.index")
 REBUILD_SHARE: Final = 0.25
@@ -78,7 +77,7 @@ class Snapshot:
 
     @property
     def stamp(self) -> Stamp:
-        """The state at which it was taken."""
+        """The state at which the snapshot was taken."""
         return Stamp(self.change, self.last_key, self.last_group, self.documents, self.epoch)
 
     @classmethod
@@ -100,7 +99,7 @@ class Snapshot:
         return made
 
     def to_json(self) -> str:
-        """The record as stored in the table of settings."""
+        """Return the record as stored in the table of settings."""
         return orjson.dumps(self).decode()
 
 
@@ -115,19 +114,19 @@ class SnapshotFiles:
         self._folder = folder
 
     def graph(self, generation: int) -> Path:
-        """The path of a generation's ids and links."""
+        """Return the path of a generation's ids and links."""
         return self._folder / f"graph-{generation}.bin"
 
     def ann(self, generation: int) -> Path:
-        """The path of a generation's index."""
+        """Return the path of a generation's index."""
         return self._folder / f"ann-{generation}.usearch"
 
     def vectors(self, lineage: int) -> Path:
-        """The path of the file of vectors that a generation began."""
+        """Return the path of the file of vectors that a generation began."""
         return self._folder / f"vectors-{lineage}.f32"
 
     def problems(self, snapshot: Snapshot) -> list[str]:
-        """The names of the files that do not match their hashes, or that hold an index of other scalars."""
+        """Return the names of files that do not match their hashes, or hold an index of other scalars."""
         checks = {
             self.graph(snapshot.generation): matches(self.graph(snapshot.generation), snapshot.graph),
             self.ann(snapshot.generation): self.map_ann(snapshot) is not None,
@@ -136,7 +135,7 @@ class SnapshotFiles:
         return [path.name for path, sound in checks.items() if not sound]
 
     def load_mirror(self, snapshot: Snapshot) -> Mirror | None:
-        """A mirror in the state of the snapshot; None if its files are damaged or gone."""
+        """Load a mirror in the state of the snapshot. Return None if its files are damaged or gone."""
         path = self.graph(snapshot.generation)
         vectors = self.map_vectors(snapshot)
         if vectors is None or not matches(path, snapshot.graph):
@@ -148,11 +147,11 @@ class SnapshotFiles:
         return Mirror.of(arrays, vectors, snapshot.stamp, snapshot.lineage)
 
     def map_vectors(self, snapshot: Snapshot) -> Array | None:
-        """The vectors; None if they are damaged."""
+        """Map the vectors of the snapshot. Return None if they are damaged."""
         return map_rows(self.vectors(snapshot.lineage), snapshot.rows, snapshot.dimension, snapshot.blocks)
 
     def map_ann(self, snapshot: Snapshot) -> SavedIndex | None:
-        """The index; None if it is damaged or gone, or its vectors are not int8."""
+        """Map the index of the snapshot. Return None if it is damaged, gone, or not of int8 vectors."""
         path, made = self.ann(snapshot.generation), snapshot
         return SavedIndex.load(path, made.ann, made.last_key, made.change, recall=made.recall)
 
@@ -185,7 +184,7 @@ class State:
 
     @classmethod
     def of(cls, connection: apsw.Connection, mirror: Mirror, stamp: Stamp) -> State:
-        """The state that a transaction sees."""
+        """Return the state that a transaction sees."""
         settings = settings_of(connection)
         return cls(
             mirror,
@@ -197,7 +196,7 @@ class State:
 
 
 class Builder:
-    """Makes snapshots; keeps the index in memory, so that only new documents are added to it.
+    """Makes snapshots, and keeps the index in memory, so that only new documents are added to it.
 
     Args:
         files: Where snapshots lie.
@@ -209,19 +208,19 @@ class Builder:
         self.live = LiveIndex(told)
 
     def build(self, state: State, *, afresh: bool = False) -> Snapshot:
-        """Write the files of a new snapshot; the caller records it.
+        """Write the files of a new snapshot, which the caller records.
 
         Args:
-            state: What it is of.
+            state: The state to make a snapshot of.
             afresh: Whether to use no existing file, and leave out every removed document.
         """
         mirror, stamp = state.mirror, state.stamp
         before = None if afresh else state.before
         generation = state.generation + 1
-        grows = before is not None and self._grows(mirror, stamp, before)
+        grows = before is not None and self._can_append(mirror, stamp, before)
         rows = np.arange(mirror.rows_seen(stamp)) if grows else mirror.all_visible(stamp)
         lineage = before.lineage if before and grows else generation
-        blocks = self._vectors(mirror, rows, lineage, before if grows else None)
+        blocks = self._write_vectors(mirror, rows, lineage, before if grows else None)
         arrays = columns(mirror, stamp, Kept(rows, state.groups))
         graph = write_file(self._files.graph(generation), lambda path: write_arrays(path, arrays))
         self.extend(state, afresh=afresh)
@@ -246,8 +245,8 @@ class Builder:
             recall=recall,
         )
 
-    def _grows(self, mirror: Mirror, stamp: Stamp, before: Snapshot) -> bool:
-        """Whether to append to the file of vectors.
+    def _can_append(self, mirror: Mirror, stamp: Stamp, before: Snapshot) -> bool:
+        """Say whether to append to the file of vectors.
 
         This requires that the vectors of the snapshot before are the mirror's first rows, that few of the
         documents have been removed, and that the file is undamaged.
@@ -261,7 +260,9 @@ class Builder:
             and self._files.map_vectors(before) is not None
         )
 
-    def _vectors(self, mirror: Mirror, rows: Ints, lineage: int, before: Snapshot | None) -> tuple[str, ...]:
+    def _write_vectors(
+        self, mirror: Mirror, rows: Ints, lineage: int, before: Snapshot | None
+    ) -> tuple[str, ...]:
         path, start = self._files.vectors(lineage), before.rows if before else 0
         if not start:
             path.unlink(missing_ok=True)  # left by an interrupted attempt
@@ -293,12 +294,12 @@ def _tell(recall: float, path: Path) -> None:
 
 
 def _lookup(mirror: Mirror) -> Callable[[Ints], Floats]:
-    """A function that looks up vectors by document key."""
+    """Return a function that looks up vectors by document key."""
     return lambda keys: mirror.vectors.take(mirror.keys.find(keys)[0])
 
 
 def snapshot_of(settings: dict[str, Any]) -> Snapshot | None:
-    """The snapshot that a table of settings records; None if there is none that this version can use."""
+    """Return the snapshot that the settings record, or None if there is none that this version can use."""
     try:
         return _recorded(settings)
     except StoreFormatError:
@@ -306,7 +307,7 @@ def snapshot_of(settings: dict[str, Any]) -> Snapshot | None:
 
 
 def snapshot_problem(settings: dict[str, Any]) -> str | None:
-    """Why the record of the snapshot cannot be read; None if it can, or there is none."""
+    """Say why the record of the snapshot cannot be read. Return None if it can, or there is none."""
     try:
         _recorded(settings)
     except StoreFormatError as error:
@@ -331,5 +332,5 @@ def record(connection: apsw.Connection, snapshot: Snapshot) -> None:
 
 
 def forget(connection: apsw.Connection) -> None:
-    """Delete the record of the snapshot, in an open write transaction; its number is not used again."""
+    """Delete the record of the snapshot, in an open write transaction. Its number is not used again."""
     connection.execute("DELETE FROM setting WHERE name = ?", (SETTING,))

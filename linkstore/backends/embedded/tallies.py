@@ -51,7 +51,7 @@ class Entries:
 
     @classmethod
     def of(cls, view: View) -> Entries:
-        """All entries that the view sees."""
+        """Return all entries that the view sees."""
         mirror, stamp = view.mirror, view.stamp
         end = int(mirror.links_at.take(np.array([mirror.rows_seen(stamp)]))[0])
         columns = mirror.link_document, mirror.link_group, mirror.link_bits
@@ -60,16 +60,16 @@ class Entries:
         return found if there is None else found.where(there)
 
     def where(self, chosen: Bools) -> Entries:
-        """The chosen entries."""
+        """Return the chosen entries."""
         return Entries(self.document[chosen], self.group[chosen], self.bits[chosen])
 
     def on(self, side: int) -> Entries:
-        """The entries on one side, without repeats of the same document and group."""
+        """Return the entries on one side, without repeats of the same document and group."""
         found = self.where((self.bits & side) != 0)
         return found.where(found.first())
 
     def first(self) -> Bools:
-        """(m,) whether each entry is the first of its document and group."""
+        """Say whether each entry (m,) is the first of its document and group."""
         first = np.ones(len(self.group), np.bool_)
         first[1:] = ~repeats(self.document, self.group)
         return first
@@ -100,7 +100,7 @@ def survey(view: View) -> Survey:
 
 
 def most_linked(view: View, kind: str, take: int) -> list[LinkedPage]:
-    """The pages with the most incoming links of a kind, most first, without links of a page to itself."""
+    """Return the pages with the most incoming links of a kind from other pages, most first."""
     mirror, connection, groups = view.mirror, view.connection, len(view.mirror.group_keys)
     if kind not in mirror.kinds or not (pages := connection.execute(_PAGES).get):
         return []
@@ -123,7 +123,7 @@ def _linked(connection: apsw.Connection, page: int, links: int) -> LinkedPage:
 
 
 def _owned(view: View, pages: int) -> tuple[Ints, Ints]:
-    """Pairs of a document and a page that contains it: rows and page numbers, ascending by row, then page."""
+    """Return pairs of a document's row and the number of a page that contains it, in ascending order."""
     rows = rows_of(view.connection, _OWNED)
     flat = np.fromiter(chain.from_iterable(rows), np.int64, 2 * len(rows)).reshape(-1, 2)
     at, found = view.mirror.keys.find(flat[:, 0])
@@ -132,7 +132,7 @@ def _owned(view: View, pages: int) -> tuple[Ints, Ints]:
 
 
 def _answers(entries: Entries, owned: tuple[Ints, Ints], pages: int) -> Ints:
-    """One number for each entry and each page of its document: ``group * pages + page``."""
+    """Return one number for each entry and each page of its document: ``group * pages + page``."""
     rows, page = owned
     entry, owner = equals(entries.document, rows)
     return entries.group[entry].astype(np.int64) * pages + page[owner]

@@ -25,7 +25,7 @@ T = TypeVar("T")
 GONE_SHARE: Final = 0.25
 """A new snapshot is taken when at least this share of the last one's documents was removed."""
 LEAST_SHARE: Final = 0.02
-"""If the index lacks fewer than this share of the documents, it is not worth while to add them."""
+"""If the index lacks fewer than this share of the documents, they are not added yet."""
 STALE_SECONDS: Final = 10.0
 """How long a reader tries to begin a transaction that the loaded mirror can serve."""
 _LOG: Final = logging.getLogger("linkstore")
@@ -35,7 +35,7 @@ _PUT_OFF = (OSError, MemoryError, StoreBusyError, StoreFullError)
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a store and its index are.
+    """The states that a store and its index have reached.
 
     Args:
         change: The number of the last change.
@@ -71,13 +71,13 @@ class Upkeep:
 
     def viewed(self, use: Callable[[View], T]) -> T:
         """Read from a view of the current state."""
-        return self._viewed(self.database.read, use)
+        return self._read_view(self.database.read, use)
 
     def inspected(self, use: Callable[[View], T]) -> T:
-        """Like :meth:`viewed`, but with a new connection."""
-        return self._viewed(self.database.inspect, use)
+        """Read like :meth:`viewed`, but with a new connection."""
+        return self._read_view(self.database.inspect, use)
 
-    def _viewed(self, read: Callable[[Callable[[apsw.Connection], T]], T], use: Callable[[View], T]) -> T:
+    def _read_view(self, read: Callable[[Callable[[apsw.Connection], T]], T], use: Callable[[View], T]) -> T:
         """Read from a view, in a new transaction if the first one is too old for the loaded mirror.
 
         A transaction is too old if another thread has loaded a later state since it began. Every attempt
@@ -99,20 +99,20 @@ class Upkeep:
             settings: The settings as committed by the write.
         """
         if cleaning.due(settings):
-            self._put_off_if_need_be(self._clean)
-        if self._shrunken(settings):
-            self._put_off_if_need_be(lambda: self._alone(self._without_snapshot, wait=False))
-        elif self._left_to_indexer(settings):
+            self._try_or_postpone(self._clean)
+        if self._has_shrunk(settings):
+            self._try_or_postpone(lambda: self._run_exclusively(self._remove_snapshot, wait=False))
+        elif self._leave_to_indexer(settings):
             self.indexer.hold_back(settings["last_key"])
-        elif self._due(settings, self.grow_share):
+        elif self._is_snapshot_due(settings, self.grow_share):
             self.take_snapshot()
         elif self._growing(settings):
-            self._put_off_if_need_be(lambda: self._alone(self._extend, wait=False))
+            self._try_or_postpone(lambda: self._run_exclusively(self._extend, wait=False))
 
     def flush(self) -> None:
         """Take a snapshot if anything has changed since the last one and the store is large enough."""
-        self._have_flushed(self.database.read(settings_of), None)
-        if self._due(self.database.read(settings_of), None):
+        self._flush_indexer(self.database.read(settings_of), None)
+        if self._is_snapshot_due(self.database.read(settings_of), None):
             self.take_snapshot(wait=True)
 
     def at_close(self) -> None:
@@ -120,34 +120,34 @@ class Upkeep:
         if self.database.read_only or self.database.place.moved:
             return
         if not problems(settings := self.database.read(raw_settings)):
-            self._have_flushed(settings, self.grow_share / 8)
-            if self._due(self.database.read(raw_settings), self.grow_share / 8):
+            self._flush_indexer(settings, self.grow_share / 8)
+            if self._is_snapshot_due(self.database.read(raw_settings), self.grow_share / 8):
                 self.take_snapshot()
 
     def catch_up(self, *, settled: bool) -> bool:
-        """Do the work that is due, in the process that builds the index; return whether there was any.
+        """Do the work that is due, in the process that builds the index, and return whether there was any.
 
         Args:
-            settled: Whether nobody has written for a while. A smaller growth then suffices for a snapshot.
+            settled: Whether no process has written for a while. Then less growth suffices for a snapshot.
         """
         settings = self.database.read(settings_of)
-        if self._due(settings, LEAST_SHARE if settled else self.grow_share):
-            return self._alone(lambda: self._write(afresh=False), wait=False) is not None
-        return self._growing(settings) and self._alone(self._extend, wait=False) is not None
+        if self._is_snapshot_due(settings, LEAST_SHARE if settled else self.grow_share):
+            return self._run_exclusively(lambda: self._write(afresh=False), wait=False) is not None
+        return self._growing(settings) and self._run_exclusively(self._extend, wait=False) is not None
 
     def complete(self) -> None:
         """Flush like :meth:`flush` in the process that builds the index, but raise errors."""
-        if self._due(self.database.read(settings_of), None):
-            self._alone(lambda: self._write(afresh=False), wait=True)
+        if self._is_snapshot_due(self.database.read(settings_of), None):
+            self._run_exclusively(lambda: self._write(afresh=False), wait=True)
 
     def progress(self) -> Progress:
-        """How far the store and its index are."""
+        """Return how far the store and its index are."""
         settings = self.database.read(settings_of)
-        return Progress(settings["change"], settings["last_key"] - self._lacking(settings))
+        return Progress(settings["change"], settings["last_key"] - self._count_lacking(settings))
 
-    def _have_flushed(self, settings: dict[str, Any], share: float | None) -> None:
-        """If another process builds the index, have it take a snapshot that is due; an interrupt ends it."""
-        if self._due(settings, share) and self.indexer.running:
+    def _flush_indexer(self, settings: dict[str, Any], share: float | None) -> None:
+        """Have the index process, if it runs, take a snapshot that is due. An interrupt ends that process."""
+        if self._is_snapshot_due(settings, share) and self.indexer.running:
             try:
                 self.indexer.flush(settings["last_key"])
             except BaseException:
@@ -162,7 +162,7 @@ class Upkeep:
             return
         recorded = snapshot_of(settings)
         if recorded is None:
-            if self._due(settings, None) and not self.database.read_only:
+            if self._is_snapshot_due(settings, None) and not self.database.read_only:
                 self.take_snapshot()
         elif not self.damaged_files(recorded):
             return
@@ -178,11 +178,11 @@ class Upkeep:
             self.take_snapshot(wait=True, afresh=True)
 
     def damaged_files(self, recorded: Snapshot) -> list[str]:
-        """The names of the files that do not match their hashes, of the snapshot that is recorded then.
+        """Return the names of the recorded snapshot's files that do not match their hashes.
 
         Args:
-            recorded: The snapshot that was recorded when its user began to read. If other processes have
-                taken more since, its files may be gone.
+            recorded: The snapshot that was recorded when the caller began to read. If other processes have
+                taken more snapshots since, its files may be gone, and the files of the latest are checked.
         """
         while found := self.files.problems(recorded):
             now = snapshot_of(self.database.read(raw_settings))
@@ -194,8 +194,8 @@ class Upkeep:
         return []
 
     def take_snapshot(self, *, wait: bool = False, afresh: bool = False) -> None:
-        """Write and record a snapshot; if another is being written, wait for its end, or do nothing."""
-        self._put_off_if_need_be(lambda: self._alone(lambda: self._write(afresh=afresh), wait=wait))
+        """Write and record a snapshot. If another is being written, wait for its end, or do nothing."""
+        self._try_or_postpone(lambda: self._run_exclusively(lambda: self._write(afresh=afresh), wait=wait))
 
     def compact(self) -> None:
         """Erase all deleted content from all files, and make the files as small as possible.
@@ -206,15 +206,15 @@ class Upkeep:
         """
         self.database.write(settings_of)  # raises the right error if nothing can be written
         self.indexer.end()
-        self._alone(self._compact, wait=True)
+        self._run_exclusively(self._compact, wait=True)
 
     def _compact(self) -> None:
         self._load()
-        self.database.write(lambda connection: self._cleaned(connection, everything=True))
-        if self._sized(self.database.read(settings_of)):
+        self.database.write(lambda connection: self._clean_tables(connection, everything=True))
+        if self._is_large_enough(self.database.read(settings_of)):
             kept = [self._write(afresh=True)]
         else:
-            self._without_snapshot()
+            self._remove_snapshot()
             kept = []
         self.database.rewrite()
         self.files.remove_others(kept)
@@ -227,18 +227,18 @@ class Upkeep:
 
     def _clean(self) -> None:
         self._load()
-        self.database.write(lambda connection: self._cleaned(connection, everything=False))
+        self.database.write(lambda connection: self._clean_tables(connection, everything=False))
 
-    def _cleaned(self, connection: apsw.Connection, *, everything: bool) -> None:
+    def _clean_tables(self, connection: apsw.Connection, *, everything: bool) -> None:
         cleaning.clean(connection, self.shared.view(connection), everything=everything)
         if everything:
             words.merge(connection)
         cleaning.give_back(connection)
 
-    def _alone(self, work: Callable[[], T], *, wait: bool) -> T | None:
+    def _run_exclusively(self, work: Callable[[], T], *, wait: bool) -> T | None:
         return alone(self.database.place.folder / "snapshot.lock", work, wait=wait)
 
-    def _put_off_if_need_be(self, work: Callable[[], object]) -> None:
+    def _try_or_postpone(self, work: Callable[[], object]) -> None:
         try:
             work()
         except _PUT_OFF as error:
@@ -248,7 +248,7 @@ class Upkeep:
 
     def _write(self, *, afresh: bool) -> Snapshot:
         try:
-            state = self._state()
+            state = self._read_state()
             made = self.builder.build(state, afresh=afresh)
             self.database.write(lambda connection: snapshot.record(connection, made))
         except _PUT_OFF:
@@ -258,31 +258,31 @@ class Upkeep:
         self.files.remove_others([made, state.before] if state.before else [made])
         return made
 
-    def _state(self) -> State:
-        """The current state. No transaction stays open, which would keep the log from being emptied."""
+    def _read_state(self) -> State:
+        """Return the current state. No transaction stays open, which would keep the log from shrinking."""
         return self.viewed(lambda view: State.of(view.connection, view.mirror, view.stamp))
 
-    def _without_snapshot(self) -> None:
+    def _remove_snapshot(self) -> None:
         self.database.write(snapshot.forget)
         self.builder.live.drop()
         self.files.remove_others([])
 
     def _extend(self) -> bool:
-        self.builder.extend(self._state())
+        self.builder.extend(self._read_state())
         return True
 
-    def _sized(self, settings: dict[str, Any]) -> bool:
+    def _is_large_enough(self, settings: dict[str, Any]) -> bool:
         documents: int = settings["documents"]
         return documents > self.exact_below
 
-    def _shrunken(self, settings: dict[str, Any]) -> bool:
-        """Whether there is a snapshot although the store has become too small for one."""
+    def _has_shrunk(self, settings: dict[str, Any]) -> bool:
+        """Say whether there is a snapshot although the store has become too small for one."""
         return snapshot.SETTING in settings and 2 * settings["documents"] <= self.exact_below
 
-    def _due(self, settings: dict[str, Any], share: float | None) -> bool:
-        """Whether enough documents were added or removed since the last snapshot (None: any at all)."""
+    def _is_snapshot_due(self, settings: dict[str, Any], share: float | None) -> bool:
+        """Say whether enough documents were added or removed since the last snapshot (None: any at all)."""
         stamp, last = stamp_of(settings), snapshot_of(settings)
-        if not self._sized(settings):
+        if not self._is_large_enough(settings):
             return False
         if last is None:
             return True
@@ -295,25 +295,27 @@ class Upkeep:
         return came >= max(least, share * last.documents) or gone >= max(least, gone_share * last.documents)
 
     def _growing(self, settings: dict[str, Any]) -> bool:
-        """Whether enough documents were added since the last snapshot to extend the index in memory."""
+        """Say whether enough documents were added since the last snapshot to extend the index in memory."""
         if snapshot_of(settings) is None:
             return False
         enough: float = max(self.exact_below // 4, LEAST_SHARE * settings["documents"])
-        return self._lacking(settings) >= min(enough, AHEAD // 2)  # beyond AHEAD, writers wait for this
+        return self._count_lacking(settings) >= min(enough, AHEAD // 2)  # beyond AHEAD, writers wait for this
 
-    def _left_to_indexer(self, settings: dict[str, Any]) -> bool:
-        """Whether another process builds the index; it is started if much is to be done."""
-        if not self._sized(settings):
+    def _leave_to_indexer(self, settings: dict[str, Any]) -> bool:
+        """Say whether another process builds the index, and start that process if the index lacks much."""
+        if not self._is_large_enough(settings):
             return False
         if self.indexer.running:
             return True
-        lacking = self._lacking(settings)
-        if lacking < BACKLOG or not (self._due(settings, self.grow_share) or self._growing(settings)):
+        lacking = self._count_lacking(settings)
+        if lacking < BACKLOG or not (
+            self._is_snapshot_due(settings, self.grow_share) or self._growing(settings)
+        ):
             return False
         return self.indexer.started(settings["last_key"] - lacking)
 
-    def _lacking(self, settings: dict[str, Any]) -> int:
-        """How many documents were added that neither the last snapshot nor the index in memory has."""
+    def _count_lacking(self, settings: dict[str, Any]) -> int:
+        """Count the documents that neither the last snapshot nor the index in memory has."""
         last = snapshot_of(settings)
         covered: int = max(last.last_key if last else 0, self.builder.live.covered)
         return stamp_of(settings).last_key - covered

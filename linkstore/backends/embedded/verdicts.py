@@ -33,7 +33,7 @@ class Verdicts:
         self._columns = Remembered(np.array([_UNKNOWN], np.uint8), columns)
 
     def of(self, condition: Condition, rows: Ints, keys: Column, connection: apsw.Connection) -> Bools:
-        """(n,) whether each document passes; a document without a cached verdict is read.
+        """Say whether each document passes (n,), and read documents without a cached verdict.
 
         Args:
             condition: The filter.
@@ -53,7 +53,7 @@ class Verdicts:
         return passing
 
     def carried(self, old: Column, new: Column) -> Verdicts:
-        """The same verdicts for a mirror with other row numbers.
+        """Return the same verdicts for a mirror with other row numbers.
 
         Args:
             old: Document keys by the rows of these verdicts.
@@ -72,7 +72,7 @@ def _moved(column: Column, rows: Ints, found: Bools) -> Column:
 
 
 def _judge(condition: Condition, keys: Ints, connection: apsw.Connection) -> Ints:
-    """The verdict on each of the keys; a document that was removed does not pass."""
+    """Return the verdict on each of the keys. A document that was removed does not pass."""
     verdicts = np.full(len(keys), _NO, dtype=np.int64)
     with_links = LINKS_KEY in condition.key
     columns = "key, metadata, links" if with_links else "key, metadata, NULL"

@@ -35,7 +35,7 @@ class KnownFields:
         self._known = Vocabulary()
 
     def among(self, asked: Vocabulary, connection: apsw.Connection) -> Vocabulary:
-        """Those of the requested fields that a document has, or had when this process last looked."""
+        """Return the requested fields that a document has, or had when this process last looked."""
         known = self._known
         found = Vocabulary(
             fields=_having(asked.fields, known.fields, connection, _has_field),
@@ -47,7 +47,7 @@ class KnownFields:
 
 
 def vocabulary(connection: apsw.Connection, known: KnownFields, asked: Vocabulary | None) -> Vocabulary:
-    """Those of the requested names that a document has; with None, all names, read from every document."""
+    """Return the requested names that a document has, or with None all names, read from every document."""
     if asked is None:
         found = Vocabulary(kinds=_all_kinds(connection), fields=_all_fields(connection))
         return found.checkable | Vocabulary(link_fields=_all_link_fields(connection))
@@ -89,7 +89,7 @@ def _link_fields(links: str) -> frozenset[str]:
 
 
 def _all_kinds(connection: apsw.Connection) -> frozenset[str]:
-    """All kinds, found with one index lookup for each."""
+    """Find all kinds with one index lookup for each."""
     found: list[str] = []
     while (kind := connection.execute(_NEXT_KIND, (found[-1] if found else "",)).get) is not None:
         found.append(kind)

@@ -30,7 +30,7 @@ _LENGTHS: Final = "SELECT id, sz FROM word_docsize WHERE id BETWEEN ? AND ?"
 
 
 def joined(text: str, metadata: Mapping[str, Any]) -> str:
-    """The words of a document, joined as the index expects them."""
+    """Return the words of a document, joined as the index expects them."""
     return " ".join(document_terms(text, metadata))
 
 
@@ -53,19 +53,19 @@ def _rows(documents: Iterable[Any]) -> Iterator[tuple[int, str]]:
 
 
 def having(connection: apsw.Connection, words: Sequence[str]) -> dict[str, int]:
-    """How many documents contain each word; counting stops at ``POSTINGS + 1``."""
+    """Count the documents that contain each word, up to ``POSTINGS + 1``."""
     return {word: connection.execute(_HAVING, (_quoted(word),)).get for word in dict.fromkeys(words)}
 
 
 def matching(connection: apsw.Connection, words: Sequence[str], limit: int) -> tuple[Ints, Floats]:
-    """Keys (n,) of the best ``limit`` documents with at least one of the words, and their scores (n,)."""
+    """Return the keys (n,) and scores (n,) of the best ``limit`` documents with at least one of the words."""
     rows: list[Any] = connection.execute(_MATCHING, (" OR ".join(map(_quoted, words)), limit)).fetchall()
     keys = np.array([key for key, _ in rows], dtype=np.int64)
     return keys, np.array([-score for _, score in rows], dtype=np.float32)
 
 
 def lengths(connection: apsw.Connection, first: int, last: int) -> tuple[Ints, Ints]:
-    """Keys (n,) from ``first`` to ``last``, and how many words those documents have (n,)."""
+    """Return the document keys (n,) from ``first`` to ``last``, and how many words each document has (n,)."""
     rows: list[Any] = connection.execute(_LENGTHS, (first, last)).fetchall()
     keys = np.array([key for key, _ in rows], dtype=np.int64)
     sizes = np.array([len(packed) for _, packed in rows], dtype=np.int64)

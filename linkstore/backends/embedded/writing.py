@@ -64,7 +64,7 @@ class GroupKeys:
         self._state: tuple[int, dict[tuple[str, str], int]] = 0, {}  # one tuple, replaced atomically
 
     def at(self, epoch: int) -> Mapping[tuple[str, str], int]:
-        """Keys of existing link groups, by kind and tag.
+        """Return the known keys of existing link groups, by kind and tag.
 
         Args:
             epoch: How many times link groups have been deleted.
@@ -73,7 +73,7 @@ class GroupKeys:
         return known if known_at == epoch else {}
 
     def learn(self, epoch: int, committed: Mapping[tuple[str, str], int]) -> None:
-        """Add keys that were in the table in an epoch; drops all others if there would be too many."""
+        """Add keys that were in the table in an epoch, and drop all others if there would be too many."""
         known_at, known = self._state
         if epoch > known_at or len(known) + len(committed) > self._limit:
             self._state = epoch, dict(committed)
@@ -82,7 +82,7 @@ class GroupKeys:
 
 
 def prepare(records: Iterable[Record]) -> list[PreparedRecord]:
-    """Serialise records before the store is locked; of several with one id, only the last.
+    """Serialise records before the store is locked, and of several with the same id only the last.
 
     Raises:
         DocumentError: If metadata is not JSON, or a part is too large; the message names the document.
@@ -92,7 +92,7 @@ def prepare(records: Iterable[Record]) -> list[PreparedRecord]:
 
 
 def words_of_changed(connection: apsw.Connection, prepared: Sequence[PreparedRecord]) -> dict[str, str]:
-    """The words of new and changed records by id, found before the store is locked.
+    """Return the words of new and changed records by id, found before the store is locked.
 
     See :func:`~linkstore.backends.embedded.words.joined`.
     """
@@ -111,7 +111,7 @@ def _words_of(record: Record) -> str:
 
 
 def _present(connection: apsw.Connection, ids: list[str]) -> dict[str, tuple[int, bytes]]:
-    """Key and hash of the documents that are already stored, by id."""
+    """Return the key and hash of each document that is already stored, by id."""
     rows = rows_of(
         connection,
         "SELECT id, key, hash FROM document WHERE id IN (SELECT value FROM json_each(?))",
@@ -164,12 +164,13 @@ class ChangeWriter:
     def apply(
         self, change: Change, prepared: Sequence[PreparedRecord], words_known: Mapping[str, str] | None = None
     ) -> Written:
-        """Write the change; the caller commits.
+        """Write the change, which the caller commits.
 
         Args:
             change: What to remove, and the pages.
             prepared: What to put.
-            words_known: Words of some of the records: see :func:`words_of_changed`.
+            words_known: Words of some records: see
+                :func:`~linkstore.backends.embedded.writing.words_of_changed`.
         """
         present = self._present([*(p.record.id for p in prepared), *change.remove])
         removed = [id for id in dict.fromkeys(change.remove) if id in present]
@@ -233,12 +234,12 @@ class ChangeWriter:
         self._insert_links(values, 1, rest)
 
     def _insert_links(self, values: Iterator[Any], rows: int, times: int) -> None:
-        """Insert links from the values of their columns, this many rows at once."""
+        """Insert links from the values of their columns, ``rows`` of them in each of ``times`` statements."""
         statement = _INSERT_LINKS + ", (?, ?, ?, ?, ?)" * (rows - 1)
         self._connection.executemany(statement, (tuple(islice(values, 5 * rows)) for _ in range(times)))
 
     def _group_keys(self, wanted: Sequence[tuple[str, str]]) -> list[int]:
-        """The key of each link group, given by kind and tag; inserts new link groups."""
+        """Return the key of each link group, given by kind and tag, and insert new link groups."""
         known = self._groups.at(self.epoch)
         found = list(map(known.get, wanted))
         missing = {pair: None for pair, key in zip(wanted, found, strict=True) if key is None}
@@ -247,7 +248,7 @@ class ChangeWriter:
         return [self.learned[pair] if key is None else key for pair, key in zip(wanted, found, strict=True)]
 
     def _learn(self, missing: list[tuple[str, str]], *, all_known: bool) -> None:
-        """Find the keys of link groups that are not in the cache; insert those that are new.
+        """Find the keys of link groups that are not in the cache, and insert new link groups.
 
         Args:
             missing: Each once.

@@ -11,31 +11,31 @@ from linkstore.testing.conformance.probe import CLAIM, Drive, Probe, by_arun, by
 
 
 class Cases:
-    """Fixtures of the suite; a subclass gives ``backend``, and ``reopen`` if it is durable."""
+    """Fixtures of the suite. A subclass defines ``backend``, and ``reopen`` if it is durable."""
 
     @pytest.fixture
     def backend(self) -> Backend:
-        """An empty backend, new for each test; close it after a ``yield``."""
+        """Return an empty backend, new for each test. Close it after a ``yield``."""
         pytest.fail("give a fixture named 'backend' that returns an empty backend")
 
     @pytest.fixture
     def reopen(self) -> Callable[[], Backend] | None:
-        """Opens the same store again, after ``backend.close()``; None for one that is not durable."""
+        """Return a function that opens the store again after ``backend.close()``; None: it is not durable."""
         return None
 
     @pytest.fixture(params=[by_run, by_arun], ids=["run", "arun"])
     def drive(self, request: pytest.FixtureRequest) -> Drive:
-        """Both ways to drive an operation; every case is held by both."""
+        """Return each of the two ways to drive an operation. Every case must hold for both."""
         drive: Drive = request.param
         return drive
 
     @pytest.fixture
     def unclaimed(self, backend: Backend, drive: Drive) -> Probe:
-        """The backend as it came: no embedding is recorded yet."""
+        """Probe the backend as it is at first, without a recorded embedding."""
         return Probe(backend, drive)
 
     @pytest.fixture
     def probe(self, unclaimed: Probe) -> Probe:
-        """The backend, with an embedding recorded: ready for records of DIMENSION."""
+        """Probe the backend after recording an embedding, ready for records of DIMENSION."""
         unclaimed.do(unclaimed.backend.claim(CLAIM))
         return unclaimed

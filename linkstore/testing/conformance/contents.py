@@ -18,11 +18,11 @@ class ContentsCases(Cases):
     """Manifest, scan and survey."""
 
     def test_a_new_store_has_no_manifest(self, unclaimed: Probe) -> None:
-        """[S-1] Neither name nor dimension."""
+        """[S-1] Return neither name nor dimension."""
         assert unclaimed.do(unclaimed.backend.manifest()) == Manifest(embedding=None, dimension=None)
 
     def test_the_first_claim_counts(self, unclaimed: Probe) -> None:
-        """[S-2] Later ones are told what is recorded."""
+        """[S-2] Return the recorded manifest to later claims."""
         first, backend = Manifest(embedding="mine", dimension=7), unclaimed.backend
         assert unclaimed.do(backend.claim(first)) == first
         for other in (Manifest(embedding="yours", dimension=8), first):
@@ -30,7 +30,7 @@ class ContentsCases(Cases):
             assert unclaimed.do(backend.manifest()) == first
 
     def test_nothing_is_put_before_a_claim(self, unclaimed: Probe) -> None:
-        """[S-3] Neither the records of the change nor its pages."""
+        """[S-3] Refuse both the records and the pages of the change."""
         entry = PageEntry(source="s", url="u", digest="d", ids=())
         with pytest.raises(EmbeddingError):
             unclaimed.write(put=[record("a")], put_pages=[entry])
@@ -38,7 +38,7 @@ class ContentsCases(Cases):
         assert unclaimed.do(unclaimed.backend.pages(None)) == []
 
     def test_vectors_of_another_dimension_are_refused(self, probe: Probe) -> None:
-        """[S-3] With all that the change holds, and the store is as it was."""
+        """[S-3] Refuse the whole change, and leave the store unchanged."""
         probe.put(record("a"))
         other = replace(record("b"), vector=unit_vector([1.0, 2.0]))
         with pytest.raises(EmbeddingError):
@@ -46,7 +46,7 @@ class ContentsCases(Cases):
         assert probe.ids() == probe.near(5) == ["a"]
 
     def test_scan_goes_on_after_an_id(self, probe: Probe) -> None:
-        """[S-4] From after an id, which need not be there any more, and at most so many."""
+        """[S-4] Scan at most so many records after an id, which need not be stored any more."""
         ids = ["b", "é", "a", "Z", "10", "9"]
         probe.put(*(record(id) for id in ids))
         order = self._scan(probe, None, 99)
@@ -60,7 +60,7 @@ class ContentsCases(Cases):
         assert self._scan(probe, order[1], 99) == order[3:]
 
     def test_pages_of_a_scan_cover_everything_once(self, probe: Probe) -> None:
-        """[S-4] After the last id of one page comes the next."""
+        """[S-4] Continue after the last id of one page with the next id."""
         ids = sorted(f"{n}" for n in range(23))
         probe.put(*(record(id) for id in ids))
         seen: list[str] = []
@@ -70,19 +70,19 @@ class ContentsCases(Cases):
         assert len(seen) == len(set(seen))
 
     def test_a_scanned_record_equals_the_one_written(self, probe: Probe) -> None:
-        """[S-5] Id, text, metadata, vector, and links with label and weight."""
+        """[S-5] Keep id, text, metadata, vector, and links with label and weight."""
         written = record("a", 0.3, to("x", label="l", weight=0.5), at("y"), on("z"), text="t", n=[1, None])
         probe.put(written)
         found = probe.do(probe.backend.scan(None, 5))
         assert [_shown(scanned) for scanned in found] == [_shown(written)]
 
     def test_a_scanned_record_can_be_written_again(self, probe: Probe) -> None:
-        """[S-5, W-3] And changes nothing then."""
+        """[S-5, W-3] Change nothing when a scanned record is written again."""
         probe.put(record("a", 0.3, to("x"), n=1), record("b", 0.5))
         assert probe.put(*probe.do(probe.backend.scan(None, 5))).unchanged == 2
 
     def test_an_empty_store_counts_nothing(self, probe: Probe) -> None:
-        """[S-6] Before the first document, and after the last is gone."""
+        """[S-6] Count nothing before the first document, and after the last is removed."""
         nothing = Survey(documents=0, pages=0, links={}, groups=0, dangling=())
         assert probe.do(probe.backend.survey()) == nothing
         probe.put(record("a", 0.5, on("x"), to("y")))
@@ -90,7 +90,7 @@ class ContentsCases(Cases):
         assert probe.do(probe.backend.survey()) == nothing
 
     def test_links_are_counted_by_kind(self, probe: Probe) -> None:
-        """[S-6] Each link of each document once, whatever its direction."""
+        """[S-6] Count each link of each document once, whatever its direction."""
         entry = PageEntry(source="s", url="u", digest="d", ids=())
         probe.write(
             put=[
@@ -104,14 +104,14 @@ class ContentsCases(Cases):
         assert survey == Survey(documents=3, pages=1, links={"k": 4, "word": 2}, groups=2, dangling=())
 
     def test_counts_follow_updates(self, probe: Probe) -> None:
-        """[S-6] Links that an update took, and groups it emptied, are counted no more."""
+        """[S-6] Stop counting links that an update removed, and groups that it emptied."""
         probe.put(record("a", 0.5, on("x"), on("y")), record("b", 0.5, on("y")))
         probe.put(record("a", 0.5, on("z", kind="other")))
         survey = probe.do(probe.backend.survey())
         assert (survey.documents, survey.links, survey.groups) == (2, {"k": 1, "other": 1}, 2)
 
     def test_dangling_links_are_named(self, probe: Probe) -> None:
-        """[S-7] By kind, then tag, with how many point there; a bidir link answers itself."""
+        """[S-7] List dangling links by kind, then tag, with their number. Bidir links answer themselves."""
         probe.put(
             record("a", 0.5, to("z"), to("b"), to("own"), at("own"), on("alone"), at("unasked")),
             record("b", 0.5, to("z"), to("b", kind="a"), to("answered")),
@@ -125,7 +125,7 @@ class ContentsCases(Cases):
         assert probe.do(probe.backend.survey()).dangling == (("a", "b", 1), ("k", "z", 1))
 
     def test_names_of_kinds_and_fields_are_known(self, probe: Probe) -> None:
-        """[S-8] Those that documents have, by whatever write they got them; no others."""
+        """[S-8] Know the names that documents have, by whatever write, and no others."""
         asked = Vocabulary(kinds=frozenset({"k", "K", "word", "x"}), fields=frozenset({"lang", "links", "k"}))
         assert probe.do(probe.backend.vocabulary(asked)) == Vocabulary()
         probe.put(record("a", 0.5, to("x")), record("b", 0.5, lang={"k": 1}))
@@ -139,7 +139,7 @@ class ContentsCases(Cases):
         assert probe.do(probe.backend.vocabulary(Vocabulary())) == Vocabulary()
 
     def test_all_names_can_be_listed(self, probe: Probe) -> None:
-        """[S-9, L-1] Also those that look like syntax; a name in a text or a value is none."""
+        """[S-9, L-1] Include names that look like syntax, but not names within a text or a value."""
         names = ['"', "a b", "é", "e\u0301", "'; --", "%", "$.a", "a\n", "\u0000", "🜁", "", "lang:"]
         links = [to("t", kind=name) for name in names if name.strip("\0")]
         before = probe.do(probe.backend.vocabulary(None))
@@ -153,7 +153,7 @@ class ContentsCases(Cases):
         assert probe.do(probe.backend.vocabulary(asked)) == Vocabulary(kinds=kinds, fields=fields)
 
     def test_names_follow_updates(self, probe: Probe) -> None:
-        """[S-8] What an update brought is known; what it took may be."""
+        """[S-8] Know the names that an update added, and perhaps names that it removed."""
         probe.put(record("a", 0.5, to("x"), old=1))
         probe.put(record("a", 0.5, to("x", kind="other"), new=1))
         asked = Vocabulary(kinds=frozenset({"k", "other"}), fields=frozenset({"old", "new"}))
@@ -163,7 +163,7 @@ class ContentsCases(Cases):
         )
 
     def test_notes_are_kept_as_given(self, probe: Probe) -> None:
-        """[S-10] Each by its name; also in a store without documents."""
+        """[S-10] Keep each note by its name, also in a store without documents."""
         backend = probe.backend
         assert probe.do(backend.note("a")) is None
         texts = {
@@ -181,7 +181,7 @@ class ContentsCases(Cases):
         assert (before.documents, before.links) == (0, {})
 
     def test_a_note_is_set_where_it_is_as_expected(self, probe: Probe) -> None:
-        """[S-11] Else nothing is set, and what is noted is told."""
+        """[S-11] Set nothing otherwise, and return the present note."""
         backend = probe.backend
         assert probe.do(backend.set_note("a", "new", "old")) is None
         assert probe.do(backend.set_note("a", "one", None)) == "one"
@@ -194,7 +194,7 @@ class ContentsCases(Cases):
         assert probe.do(backend.set_note("a", None, None)) is None
 
     def test_notes_change_nothing_else(self, probe: Probe) -> None:
-        """[S-11] No answer, no count; and they are sound."""
+        """[S-11] Keep answers and counts the same, and the store sound."""
         probe.put(record("a", 0.5, on("x")), record("b", 0.25, on("x")))
         before = (probe.near_scored(5), probe.met(["x"]).of, probe.do(probe.backend.survey()))
         assert probe.do(probe.backend.set_note("a", "b", None)) == "b"
@@ -211,7 +211,7 @@ class UpkeepCases(Cases):
     """Verify, repair, flush and compact."""
 
     def test_a_store_written_through_the_backend_is_sound(self, probe: Probe) -> None:
-        """[V-1] Empty, filled, updated, emptied."""
+        """[V-1] Check an empty, a filled, an updated and an emptied store."""
         assert probe.do(probe.backend.verify()) == Report()
         self._fill(probe)
         assert probe.do(probe.backend.verify()) == Report()
@@ -220,14 +220,14 @@ class UpkeepCases(Cases):
         assert probe.do(probe.backend.verify()) == Report()
 
     def test_repair_of_a_sound_store_changes_nothing(self, probe: Probe) -> None:
-        """[V-2] It reports nothing, and answers stay."""
+        """[V-2] Report nothing, and keep answers the same."""
         self._fill(probe)
         before = self._answers(probe)
         assert probe.do(probe.backend.repair()) == Report()
         assert self._answers(probe) == before
 
     def test_compact_changes_no_answer(self, probe: Probe) -> None:
-        """[V-4] Nor does it disturb writes after it."""
+        """[V-4] Keep answers the same, and do not disturb writes after it."""
         self._fill(probe)
         before = self._answers(probe)
         probe.do(probe.backend.compact())
@@ -235,7 +235,7 @@ class UpkeepCases(Cases):
         assert probe.do(probe.backend.verify()) == Report()
 
     def test_flush_changes_no_answer(self, probe: Probe) -> None:
-        """[V-3] On an empty store, a filled one, twice, and with writes after it."""
+        """[V-3] Flush an empty store, a filled one, twice, and with writes after it."""
         probe.do(probe.backend.flush())
         self._fill(probe)
         before = self._answers(probe)
@@ -248,7 +248,7 @@ class UpkeepCases(Cases):
 
     @staticmethod
     def _fill(probe: Probe) -> None:
-        """Documents that were added, updated, relinked and removed."""
+        """Fill the store with documents that are added, updated, relinked and removed."""
         probe.put(*(record(f"{n:02}", n / 40, on("x"), to(f"{n + 1}"), at(f"{n}")) for n in range(30)))
         probe.put(*(record(f"{n:02}", n / 50, on("y"), at(f"{n}")) for n in range(0, 30, 3)))
         probe.remove(*(f"{n:02}" for n in range(0, 30, 7)))
@@ -266,6 +266,6 @@ class UpkeepCases(Cases):
 
 
 def _shown(record: Record) -> tuple[object, ...]:
-    """Everything a record holds, comparable."""
+    """Format all content of a record so that it can be compared."""
     links = [(link.to_dict(), link.label, link.weight) for link in record.links]
     return record.id, record.text, dict(record.metadata), record.vector.tobytes(), links

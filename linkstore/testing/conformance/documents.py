@@ -32,7 +32,7 @@ class DocumentsCases(Cases):
     """Text, metadata, ids and vectors, as they were written."""
 
     def test_metadata_comes_back_as_written(self, probe: Probe) -> None:
-        """[D-1] Each value with its type, each key as spelled."""
+        """[D-1] Keep the type of each value and the spelling of each key."""
         probe.put(record("a", text="body", **METADATA))
         stored = probe.stored("a")[0]
         assert (stored.id, stored.text, stored.metadata) == ("a", "body", METADATA)
@@ -50,19 +50,19 @@ class DocumentsCases(Cases):
         ids=["empty", "null links", "no links", "one link", "a link twice"],
     )
     def test_links_come_back_as_written(self, probe: Probe, metadata: dict[str, Any]) -> None:
-        """[D-1] ``links`` is as its author wrote it, duplicates and absence included."""
+        """[D-1] Keep ``links`` as its author wrote it, with duplicates, or absent."""
         probe.put(record("a", **metadata))
         assert probe.stored("a")[0].metadata == metadata
 
     def test_in_the_order_asked(self, probe: Probe) -> None:
-        """[D-1, D-3] Whatever the order of writing, of ids or of refs."""
+        """[D-1, D-3] Answer in the requested order, not in that of writing, of ids or of refs."""
         probe.put(*(record(id) for id in "cabd"))
         for asked in ("abcd", "dcba", "bd"):
             assert [stored.id for stored in probe.stored(*asked)] == list(asked)
             assert probe.plan(_ids_of(*asked)) == list(asked)
 
     def test_metadata_is_the_receivers_own(self, probe: Probe) -> None:
-        """[D-2] Changing it, however deep, changes nothing in the store."""
+        """[D-2] Allow changes to metadata at any depth without changing the store."""
         probe.put(record("a", tags=["x"], deep={"er": [1]}))
         for _ in range(2):
             metadata = probe.stored("a")[0].metadata
@@ -73,7 +73,7 @@ class DocumentsCases(Cases):
         assert probe.near(1, {"tags": ["x"]}) == ["a"]
 
     def test_vectors_are_bit_for_bit(self, probe: Probe) -> None:
-        """[D-4] In the order asked, as float32 of shape (n, d)."""
+        """[D-4] Return vectors in the requested order, as float32 of shape (n, d)."""
         records = [record(f"{n}", cosine) for n, cosine in enumerate(np.linspace(-0.99, 0.97, 9).tolist())]
         probe.put(*records)
 
@@ -88,7 +88,7 @@ class DocumentsCases(Cases):
         assert vectors.tobytes() == expected.tobytes()
 
     def test_vectors_follow_updates(self, probe: Probe) -> None:
-        """[D-4] The vector is that of the last write."""
+        """[D-4] Return the vector of the last write."""
         probe.put(record("a", 0.5))
         probe.put(record("a", -0.5))
 
@@ -99,7 +99,7 @@ class DocumentsCases(Cases):
         assert probe.plan(plan()).tobytes() == toward(-0.5).tobytes()
 
     def test_matching_answers_in_the_order_asked(self, probe: Probe) -> None:
-        """[D-5] One verdict a document."""
+        """[D-5] Return one verdict for each document."""
         probe.put(*(record(f"{n}", n=n) for n in range(5)))
         assert probe.plan(_matching(["4", "0", "2", "1"], {"n": {"$gte": 2}})) == [True, False, True, False]
 
@@ -158,7 +158,7 @@ class ConditionCases(Cases):
 
     @pytest.mark.parametrize("filter", FILTERS, ids=str)
     def test_every_fetch_agrees_with_the_filter_module(self, probe: Probe, filter: Filter) -> None:
-        """[C-1, N-3, F-3, M-6, D-5] Nearest, Find, Members and Matching let the same documents pass."""
+        """[C-1, N-3, F-3, M-6, D-5] Pass the same documents in Nearest, Find, Members and Matching."""
         probe.put(*(record(id, 0.5, at("x"), **metadata) for id, metadata in FILTERED.items()))
         condition = parse_filter(filter)
         passing = sorted(id for id, metadata in FILTERED.items() if condition.matches(metadata))
@@ -169,7 +169,7 @@ class ConditionCases(Cases):
         assert [id for id, passes in sorted(zip(FILTERED, verdicts, strict=True)) if passes] == passing
 
     def test_conditions_joined_hold_together(self, probe: Probe) -> None:
-        """[C-1] The conjunction of two conditions is one too."""
+        """[C-1] Accept the conjunction of two conditions as a condition."""
         probe.put(*(record(f"{n}", 0.5, n=n, odd=n % 2 == 1) for n in range(6)))
         both = parse_filter({"odd": True}) & parse_filter({"n": {"$gt": 1}})
 
@@ -180,7 +180,7 @@ class ConditionCases(Cases):
         assert probe.plan(plan()) == [False, False, False, True, False, True]
 
     def test_a_condition_holds_for_what_is_stored_now(self, probe: Probe) -> None:
-        """[C-2] Neither an update nor a new document meets an old verdict."""
+        """[C-2] Judge updated and new documents anew."""
         english: Filter = {"lang": "en"}
         probe.put(record("a", 0.5, at("x"), lang="en"), record("b", 0.5, at("x"), lang="de"))
         assert probe.near(5, english) == ["a"]
@@ -204,7 +204,7 @@ def _matching(ids: list[str], filter: Filter) -> Plan[list[bool]]:
 
 
 def _types(value: Any) -> Any:
-    """The types of a JSON value, all the way down."""
+    """Replace the scalars of a JSON value by the names of their types, at all levels."""
     if isinstance(value, dict):
         return {key: _types(item) for key, item in value.items()}
     if isinstance(value, list):

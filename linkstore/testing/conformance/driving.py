@@ -40,7 +40,7 @@ class DrivingCases(Cases):
     """Synchronous and asynchronous callers, one or many."""
 
     def test_run_and_arun_answer_alike(self, probe: Probe) -> None:
-        """[A-1] The same hits, paths and cuts."""
+        """[A-1] Return the same hits, paths and cuts."""
         _fill(probe)
         backend = probe.backend
         expected = [backend.run(backend.answer(plan)) for plan in _searches()]
@@ -52,7 +52,7 @@ class DrivingCases(Cases):
         assert asyncio.run(ask()) == expected
 
     def test_run_works_inside_a_running_loop(self, probe: Probe) -> None:
-        """[A-2] As in a notebook: writes and searches, called synchronously from a coroutine."""
+        """[A-2] Write and search synchronously from a coroutine, as in a notebook."""
         backend = probe.backend
 
         async def cell() -> list[Hits]:
@@ -64,7 +64,7 @@ class DrivingCases(Cases):
         )
 
     def test_many_threads_ask_at_once(self, probe: Probe) -> None:
-        """[A-3] While another one writes; each answer is a whole one."""
+        """[A-3] Answer from whole states while another thread writes."""
         _fill(probe)
         backend = probe.backend
         with ThreadPoolExecutor(5) as pool:
@@ -75,7 +75,7 @@ class DrivingCases(Cases):
         assert len(probe.ids()) == 30
 
     def test_many_tasks_ask_at_once(self, probe: Probe) -> None:
-        """[A-3] As concurrent tasks of one loop."""
+        """[A-3] Answer concurrent tasks of one loop."""
         _fill(probe)
         backend = probe.backend
         expected = [backend.run(backend.answer(plan)) for plan in _searches()] * 5
@@ -131,14 +131,14 @@ class LifecycleCases(Cases):
     def test_a_closed_backend_says_so(
         self, probe: Probe, operation: Callable[[Backend], Operation[Any]]
     ) -> None:
-        """[E-1] Every operation, reading or writing."""
+        """[E-1] Raise an error in every operation, reading or writing."""
         probe.put(record("a"))
         probe.backend.close()
         with pytest.raises(StoreClosedError):
             probe.do(operation(probe.backend))
 
     def test_closing_twice_is_fine(self, probe: Probe) -> None:
-        """[E-2] With documents in it, and without."""
+        """[E-2] Allow a second close with documents in the store, and without."""
         probe.put(record("a"))
         probe.backend.close()
         probe.backend.close()
@@ -146,7 +146,7 @@ class LifecycleCases(Cases):
             probe.near(1)
 
     def test_what_was_written_is_there_again(self, probe: Probe, drive: Drive, reopen: Reopen) -> None:
-        """[U-1] Documents, links and vectors, with the same answers."""
+        """[U-1] Keep documents, links and vectors, with the same answers."""
         opener = _durable(reopen)
         _fill(probe)
         before = [probe.search(strategy) for strategy in STRATEGIES]
@@ -161,7 +161,7 @@ class LifecycleCases(Cases):
             again.backend.close()
 
     def test_manifest_and_pages_are_there_again(self, probe: Probe, drive: Drive, reopen: Reopen) -> None:
-        """[U-2] As they were recorded."""
+        """[U-2] Keep manifest and pages as they were recorded."""
         opener = _durable(reopen)
         page = PageEntry(source="s", url="u", digest="d", ids=("b", "a"))
         probe.write(put_pages=[page])
@@ -174,7 +174,7 @@ class LifecycleCases(Cases):
             again.backend.close()
 
     def test_what_was_removed_stays_removed(self, probe: Probe, drive: Drive, reopen: Reopen) -> None:
-        """[U-3] And dangling links wait still."""
+        """[U-3] Keep dangling links, which still wait for an answer."""
         opener = _durable(reopen)
         probe.put(record("a", 0.9, to("b"), at("a")), record("b", 0.5, at("b")), record("c", 0.4, to("a")))
         probe.remove("b")

@@ -10,7 +10,7 @@ from linkstore.testing.conformance.probe import ASKED, Lying, Probe, at, on, rec
 
 
 def lies(id: str, tag: str, weight: float = 1.0, kind: str = "k") -> Lying:
-    """What a document's entry should be."""
+    """Make the expected entry of a document."""
     return Lying(id=id, kind=kind, tag=tag, weight=weight)
 
 
@@ -19,12 +19,12 @@ class GroupsCases(Cases):
 
     @pytest.mark.parametrize(("side", "tags"), [("out", ["both", "out"]), ("in", ["both", "in"])])
     def test_each_direction_lies_on_its_sides(self, probe: Probe, side: Side, tags: list[str]) -> None:
-        """[G-1] Out and bidir links lie on the out side, in and bidir links on the in side."""
+        """[G-1] Put out and bidir links on the out side, in and bidir links on the in side."""
         probe.put(record("a", 0.5, to("out"), at("in"), on("both")), record("b", 0.5))
         assert probe.lying(["a", "b"], side) == [lies("a", tag) for tag in tags]
 
     def test_each_document_has_its_own_entries(self, probe: Probe) -> None:
-        """[G-1] Two documents on one link group have an entry each."""
+        """[G-1] Return an entry for each of two documents on one link group."""
         probe.put(record("a", 0.5, to("x")), record("b", 0.5, to("x"), to("y")), record("c", 0.5, at("x")))
         expected = [lies("a", "x"), lies("b", "x"), lies("b", "y")]
         assert probe.lying(["a", "b", "c"], "out") == expected
@@ -33,14 +33,14 @@ class GroupsCases(Cases):
 
     @pytest.mark.parametrize(("side", "weight"), [("out", 0.75), ("in", 0.5)])
     def test_several_links_to_one_group_are_one_entry(self, probe: Probe, side: Side, weight: float) -> None:
-        """[G-2] With the highest weight among the links on that side, not among all."""
+        """[G-2] Return the highest weight of the links on that side, not of all."""
         probe.put(
             record("a", 0.5, to("x", weight=0.75), at("x", weight=0.25), on("x", weight=0.5)),
         )
         assert probe.lying(["a"], side) == [lies("a", "x", weight)]
 
     def test_weights_are_kept(self, probe: Probe) -> None:
-        """[G-2] Down to 0, as float32."""
+        """[G-2] Keep weights down to 0, as float32."""
         probe.put(record("a", 0.5, to("x", weight=0.0), to("y", weight=0.25), to("z", weight=1)))
         assert [entry.weight for entry in probe.lying(["a"], "out")] == [0.0, 0.25, 1.0]
 
@@ -50,13 +50,13 @@ class GroupsCases(Cases):
         ids=["all", "one", "two", "none", "unknown"],
     )
     def test_only_the_kinds_asked_for(self, probe: Probe, kinds: set[str] | None, tags: list[str]) -> None:
-        """[G-3] None means all, an empty set none."""
+        """[G-3] Treat None as all kinds, and an empty set as none."""
         probe.put(record("a", 0.5, to("1", kind="p"), to("2", kind="q"), to("3", kind="r")))
         wanted = None if kinds is None else frozenset(kinds)
         assert [entry.tag for entry in probe.lying(["a"], "out", wanted)] == tags
 
     def test_positions_point_into_refs_and_kinds(self, probe: Probe) -> None:
-        """[G-4] ``document`` is a position in the fetch, ``kind`` one in the answer's kinds."""
+        """[G-4] Index the fetch by ``document``, and the answer's kinds by ``kind``."""
         probe.put(
             record("a", 0.5, to("1", kind="p")),
             record("b", 0.5),
@@ -74,7 +74,7 @@ class GroupsCases(Cases):
         assert probe.plan(plan()) == {(0, "q", "2"), (0, "p", "3"), (2, "p", "1")}
 
     def test_resolve_answers_in_the_order_asked(self, probe: Probe) -> None:
-        """[G-5] Unknown tags are -1; so is a known tag under another kind."""
+        """[G-5] Return -1 for unknown tags, and for a known tag under another kind."""
         probe.put(record("a", 0.5, to("x"), at("y")))
         asked = (("k", "y"), ("k", "?"), ("k", "x"), ("other", "x"), ("k", "y"))
         refs = probe.ask(Resolve(tags=asked)).tolist()
@@ -82,7 +82,7 @@ class GroupsCases(Cases):
         assert refs[0] == refs[4] != refs[2]
 
     def test_a_tag_that_nobody_has_any_more_leads_nowhere(self, probe: Probe) -> None:
-        """[G-5] It is -1, or a link group without members."""
+        """[G-5] Return -1, or a link group without members."""
         probe.put(record("a", 0.5, on("x")))
         probe.remove("a")
         if probe.ask(Resolve(tags=(("k", "x"),))).tolist() != [-1]:
@@ -90,7 +90,7 @@ class GroupsCases(Cases):
             assert (met.sizes, met.of) == ({"x": 0}, {"x": []})
 
     def test_tags_answer_in_the_order_asked(self, probe: Probe) -> None:
-        """[G-6] The (kind, tag) that Resolve was asked with come back."""
+        """[G-6] Return the (kind, tag) that Resolve was asked for."""
         probe.put(record("a", 0.5, to("x"), at("y"), on("z", kind="other")))
         asked = (("other", "z"), ("k", "x"), ("k", "y"))
 
@@ -101,7 +101,7 @@ class GroupsCases(Cases):
         assert probe.plan(plan()) == list(asked)
 
     def test_one_tag_under_two_kinds_is_two_groups(self, probe: Probe) -> None:
-        """[G-7] Kind and tag together tell a link group; neither runs into the other."""
+        """[G-7] Identify a link group by kind and tag, which never run together."""
         probe.put(
             record("a", 0.5, at("x", kind="p")),
             record("b", 0.5, at("x", kind="q")),
@@ -114,7 +114,7 @@ class GroupsCases(Cases):
         assert probe.met(["b c"], kind="a").of == {"b c": ["d"]}
 
     def test_groups_of_documents_found_by_similarity(self, probe: Probe) -> None:
-        """[G-1] Refs from Nearest are as good as those from Find."""
+        """[G-1] Accept refs from Nearest as well as refs from Find."""
         probe.put(record("a", 0.9, to("x")), record("b", 0.1, to("y")))
 
         def plan() -> Plan[list[tuple[str, str]]]:

@@ -24,7 +24,7 @@ class LexicalOrNotCases(Cases):
     """What holds also for a backend without lexical search."""
 
     def test_a_plan_may_ask_and_go_on_without(self, probe: Probe) -> None:
-        """[B-1] It is answered, or CapabilityError is raised in the plan and nowhere else."""
+        """[B-1] Answer Lexical, or raise CapabilityError in the plan and nowhere else."""
         probe.put(record("a", text="needle"))
 
         def plan() -> Plan[list[str]]:
@@ -42,7 +42,7 @@ class LexicalCases(LexicalScopeCases):
     """Search by words, for backends that have it."""
 
     def test_documents_that_have_any_of_the_words(self, probe: Probe) -> None:
-        """[B-2] In text or title; whole words, folded, of any script."""
+        """[B-2] Search text and title for whole words, folded, of any script."""
         probe.put(
             record("a", text="The Space Needle's towers"),
             record("b", text="haystack", title="A NEEDLE"),
@@ -61,14 +61,14 @@ class LexicalCases(LexicalScopeCases):
             assert {id for id, _ in matches(probe, words)} == ids, words
 
     def test_stop_words_and_what_is_no_word_find_nothing(self, probe: Probe) -> None:
-        """[B-2] A word of the question that no document's words can be is not looked up."""
+        """[B-2] Do not look up words that no document's words can be."""
         probe.put(record("a", text="the needle of it"))
         assert matches(probe, ()) == []
         assert matches(probe, ("the",)) == []
         assert matches(probe, ("x" * 65,)) == []
 
     def test_scores_are_those_of_the_formula(self, probe: Probe) -> None:
-        """[B-3] BM25 over all documents, of the words that are looked up."""
+        """[B-3] Compute BM25 over all documents, of the words that are looked up."""
         texts = {"a": "red red green", "b": "green blue blue blue blue", "c": "red", "d": "yellow"}
         probe.put(*(record(id, text=text) for id, text in texts.items()))
         average = 10 / 4
@@ -82,14 +82,14 @@ class LexicalCases(LexicalScopeCases):
         assert found == {id: pytest.approx(score, rel=1e-6) for id, score in expected.items()}
 
     def test_best_first_then_by_id(self, probe: Probe) -> None:
-        """[B-4] At most k; ties at the cut go to the smallest ids."""
+        """[B-4] Return at most k, and at the cut prefer the smallest ids among ties."""
         probe.put(*(record(f"{n:03}", text="needle hay") for n in reversed(range(150))))
         probe.put(record("best", text="needle"), record("z", text="other"), record("zz", text="hay other"))
         assert [id for id, _ in matches(probe, ("needle",), 4)] == ["best", "000", "001", "002"]
         assert matches(probe, ("needle",), 0) == []
 
     def test_a_filter_that_leaves_few_matches_still_gives_k(self, probe: Probe) -> None:
-        """[B-5] The ones that pass match worse than two hundred that do not."""
+        """[B-5] Find documents that match worse than 200 others."""
         probe.put(*(record(f"{n:03}", text="needle", rare=False) for n in range(200)))
         probe.put(*(record(f"rare {n}", text="needle " + "hay " * (n + 1), rare=True) for n in range(3)))
         found = matches(probe, ("needle",), 2, {"rare": True})
@@ -97,7 +97,7 @@ class LexicalCases(LexicalScopeCases):
         assert matches(probe, ("needle",), 2, {"rare": None}) == []
 
     def test_words_follow_updates_and_deletes(self, probe: Probe) -> None:
-        """[B-6] So do the numbers that scores are made of."""
+        """[B-6] Update the statistics that scores are computed from, too."""
         rest = [record(f"{n}", text=f"filler number{n} text") for n in range(9)]
         probe.put(record("a", text="needle hay"), record("b", text="needle"), *rest)
         probe.put(record("a", text="hay hay"), record("c", text="needle needle"))
@@ -107,14 +107,14 @@ class LexicalCases(LexicalScopeCases):
         assert matches(probe, ("needle", "hay")) == oracle(fresh, ("needle", "hay"))
 
     def test_words_in_few_documents_are_all_looked_up(self, probe: Probe) -> None:
-        """[B-7] Also those that every document has, and nothing is said of those that none has."""
+        """[B-7] Include words of every document, and omit words of none silently."""
         probe.put(*(record(f"{n}", text="common" + " rare" * (n == 7)) for n in range(20)))
         answer: Worded = probe.ask(Lexical(terms=("common", "rare", "nobody"), k=99))
         assert (len(answer.refs), answer.left_out) == (20, ())
 
     @pytest.mark.parametrize("seed", range(3))
     def test_random_texts_answer_as_the_oracle_does(self, probe: Probe, seed: int) -> None:
-        """[B-2, B-3, B-4] After updates and deletes, in ids, order and scores."""
+        """[B-2, B-3, B-4] Agree in ids, order and scores after updates and deletes."""
         chance = random.Random(seed)  # noqa: S311 - reproducible, not secret
 
         def written(n: int) -> Record:
@@ -135,14 +135,14 @@ class LexicalCases(LexicalScopeCases):
 
 
 def matches(probe: Probe, words: tuple[str, ...], k: int = 1000, condition: Filter | None = None) -> Scored:
-    """Ids and scores."""
+    """Return ids and scores of the documents with any of the words."""
     return probe.plan(_plan(words, k, condition))
 
 
 def oracle(
     records: list[Record], words: tuple[str, ...], k: int = 1000, condition: Filter | None = None
 ) -> Scored:
-    """The same of an oracle that holds these records."""
+    """Return ids and scores from an oracle with these records."""
     held = Probe(OracleBackend(), by_run)
     held.do(held.backend.claim(CLAIM))
     held.put(*records)

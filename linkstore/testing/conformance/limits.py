@@ -28,7 +28,7 @@ class LimitsCases(Cases):
     """Whatever obeys the rules is stored as it is."""
 
     def test_ids_are_opaque(self, probe: Probe) -> None:
-        """[L-1] Told apart, found by id, listed in order."""
+        """[L-1] Distinguish ids, find them, and list them in order."""
         probe.put(*(record(id, 0.5) for id in HOSTILE))
         assert probe.ids() == sorted(HOSTILE)
         assert probe.near(100) == sorted(HOSTILE)
@@ -37,12 +37,12 @@ class LimitsCases(Cases):
         assert probe.ids() == sorted(HOSTILE[1::2])
 
     def test_tags_are_opaque(self, probe: Probe) -> None:
-        """[L-1] Each leads to its own document and to no other."""
+        """[L-1] Lead from each tag to its own document and to no other."""
         probe.put(*(record(f"{n:02}", 0.5, at(tag)) for n, tag in enumerate(HOSTILE)))
         assert probe.met(HOSTILE).of == {tag: [f"{n:02}"] for n, tag in enumerate(HOSTILE)}
 
     def test_kinds_are_opaque(self, probe: Probe) -> None:
-        """[L-1] As names of groups, in the kinds wanted, and in the survey."""
+        """[L-1] Accept any kind as a group's name, among wanted kinds, and in the survey."""
         probe.put(record("a", 0.5, *(to("t", kind=kind) for kind in HOSTILE)))
         assert [entry.kind for entry in probe.lying(["a"], "out")] == sorted(HOSTILE)
         for kind in HOSTILE:
@@ -50,7 +50,7 @@ class LimitsCases(Cases):
         assert probe.do(probe.backend.survey()).links == dict.fromkeys(HOSTILE, 1)
 
     def test_page_entries_are_opaque(self, probe: Probe) -> None:
-        """[L-1] Source, url, digest and ids."""
+        """[L-1] Keep source, url, digest and ids."""
         entries = [PageEntry(source=s, url=s[::-1], digest=s, ids=HOSTILE) for s in HOSTILE]
         probe.write(put_pages=entries)
         assert probe.do(probe.backend.pages(None)) == sorted(entries, key=lambda entry: entry.source)
@@ -58,7 +58,7 @@ class LimitsCases(Cases):
             assert probe.do(probe.backend.pages(entry.source)) == [entry]
 
     def test_metadata_keys_and_values_are_opaque(self, probe: Probe) -> None:
-        """[L-1, C-1] A filter finds exactly what it names."""
+        """[L-1, C-1] Find by a filter exactly the documents that it names."""
         probe.put(*(record(f"{n:02}", 0.5, **{text: text}) for n, text in enumerate(HOSTILE)))
         for n, text in enumerate(HOSTILE):
             if not text.startswith("$"):
@@ -66,7 +66,7 @@ class LimitsCases(Cases):
 
     @pytest.mark.parametrize("character", ["t", "é", "\U0001f600"])
     def test_kinds_and_tags_of_8_kib(self, probe: Probe, character: str) -> None:
-        """[L-2] Told apart by their last character."""
+        """[L-2] Distinguish kinds and tags by their last character."""
         size = len(character.encode())
         body = character * ((MAX_TAG_BYTES - 4) // size)
         tags = [body + end for end in ("", "0", "1")]
@@ -81,7 +81,7 @@ class LimitsCases(Cases):
         ids=["", "nul", "bom", "hostile", "4 MB"],
     )
     def test_any_text(self, probe: Probe, text: str) -> None:
-        """[L-3] Back as it was."""
+        """[L-3] Return any text unchanged."""
         template = record("a")
         probe.put(type(template)(id="a", text=text, metadata={}, vector=template.vector, links=()))
         assert probe.stored("a")[0].text == text
@@ -98,12 +98,12 @@ class LimitsCases(Cases):
         ids=["numbers", "nested", "strings", "nul", "many keys"],
     )
     def test_any_metadata(self, probe: Probe, metadata: dict[str, Any]) -> None:
-        """[L-4] Back as it was, digit by digit."""
+        """[L-4] Return any metadata unchanged, digit by digit."""
         probe.put(record("a", **metadata))
         assert repr(sorted(probe.stored("a")[0].metadata.items())) == repr(sorted(metadata.items()))
 
     def test_thousands_of_ids_and_tags(self, probe: Probe) -> None:
-        """[L-5] In one change, one fetch, one filter."""
+        """[L-5] Accept thousands in one change, one fetch, and one filter."""
         ids = [f"{n:04}" for n in range(MANY)]
         probe.put(*(record(id, 0.5, at(id), n=id) for id in ids))
         assert [id for id, _ in probe.found(ids)] == ids
@@ -114,7 +114,7 @@ class LimitsCases(Cases):
         assert probe.ids() == ["0000"]
 
     def test_thousands_of_links(self, probe: Probe) -> None:
-        """[L-5] Of one document, and to one link group."""
+        """[L-5] Accept links of one document, and links to one link group."""
         tags = [f"{n:04}" for n in range(MANY)]
         probe.put(record("a", 0.5, *(on(tag) for tag in tags)))
         assert [entry.tag for entry in probe.lying(["a"], "out")] == tags

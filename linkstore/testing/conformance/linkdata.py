@@ -22,7 +22,7 @@ class LinkDataCases(Cases):
     """Data are stored, come back, and decide which links are followed."""
 
     def test_data_come_back_as_written(self, probe: Probe) -> None:
-        """[D-1, S-5, L-4] Any JSON object, on links of every direction."""
+        """[D-1, S-5, L-4] Keep any JSON object, on links of every direction."""
         links = (to("x", data=ANY_JSON), at("x", data={"a": 1}), on("y", data={"a": 1.0}), to("z"))
         probe.put(record("a", 0.5, *links))
         (found,) = probe.do(probe.backend.scan(None, 5))
@@ -43,7 +43,7 @@ class LinkDataCases(Cases):
         ids=str,
     )
     def test_only_links_that_pass_make_entries(self, probe: Probe, links: Filter, tags: list[str]) -> None:
-        """[G-8] A link without data has those of an empty object."""
+        """[G-8] Treat a link without data as one with an empty object."""
         probe.put(
             record(
                 "a",
@@ -59,7 +59,7 @@ class LinkDataCases(Cases):
 
     @pytest.mark.parametrize(("side", "weight"), [("out", 0.5), ("in", 0.25)])
     def test_the_weight_is_that_of_the_links_that_pass(self, probe: Probe, side: Side, weight: float) -> None:
-        """[G-8, M-11] Of several links to one group, those of the side that pass count."""
+        """[G-8, M-11] Count only the links of that side that pass, of several to one group."""
         probe.put(
             record(
                 "a",
@@ -74,7 +74,7 @@ class LinkDataCases(Cases):
         assert probe.lying(["a"], side) == [lies("a", "x", {"out": 0.75, "in": 0.5}[side])]
 
     def test_entries_left_out_are_counted(self, probe: Probe) -> None:
-        """[G-8] Of the kinds and the side asked for."""
+        """[G-8] Count omitted entries of the requested kinds and side."""
         probe.put(
             record("a", 0.5, to("x"), to("y", data={"year": 2021}), to("z", kind="other"), at("in")),
             record("b", 0.5, to("x")),
@@ -89,7 +89,7 @@ class LinkDataCases(Cases):
         assert probe.plan(plan(frozenset({"k"}))) == 2
 
     def test_only_members_whose_links_pass_are_given(self, probe: Probe) -> None:
-        """[M-11] They do not count towards ``take``; the others are counted."""
+        """[M-11] Count the others, which take no place among ``take`` members."""
         probe.put(
             record("a", 0.9, at("x", data={"year": 2019})),
             record("b", 0.8, at("x")),
@@ -104,7 +104,7 @@ class LinkDataCases(Cases):
         assert best.of == met.of
 
     def test_hubs_are_counted_before_the_links_are_filtered(self, probe: Probe) -> None:
-        """[M-3, M-11] A hub stays one, however few of its members pass, and nothing of it is counted."""
+        """[M-3, M-11] Keep a hub a hub, however few members pass, and count none of its links."""
         probe.put(*(record(f"{n}", 0.5, at("x", data={"year": 2017 + n})) for n in range(4)))
         hub = probe.met(["x"], links=SINCE, cap=3)
         assert (hub.of, hub.sizes, hub.raw.filtered_links) == ({"x": []}, {"x": 4}, 0)
@@ -112,7 +112,7 @@ class LinkDataCases(Cases):
         assert (met.of, met.sizes, met.raw.filtered_links) == ({"x": ["3"]}, {"x": 4}, 3)
 
     def test_filters_on_documents_and_on_links_hold_together(self, probe: Probe) -> None:
-        """[M-6, M-11] What the filter on documents leaves out is not counted for its links."""
+        """[M-6, M-11] Do not count the links of documents that a filter omits."""
         probe.put(
             record("a", 0.9, at("x", data={"year": 2021}), lang="en"),
             record("b", 0.8, at("x", data={"year": 2021}), lang="de"),
@@ -123,7 +123,7 @@ class LinkDataCases(Cases):
         assert (met.of, met.filtered, met.raw.filtered_links) == ({"x": ["a"]}, 2, 1)
 
     def test_data_follow_updates(self, probe: Probe) -> None:
-        """[W-2, W-3, C-2] Other data are a change, also only of the type of a number."""
+        """[W-2, W-3, C-2] Treat other data as a change, even if only the type of a number differs."""
         probe.put(record("a", 0.5, at("x", data={"year": 2019})), record("b", 0.4, at("x")))
         assert probe.met(["x"], links=SINCE).of == {"x": []}
         assert probe.put(record("a", 0.5, at("x", data={"year": 2021}))).updated == 1
@@ -134,7 +134,7 @@ class LinkDataCases(Cases):
         assert probe.met(["x"], links=SINCE).of == {"x": []}
 
     def test_relink_replaces_data(self, probe: Probe) -> None:
-        """[W-11] Those of other kinds stay; other data alone are a change."""
+        """[W-11] Keep data of other kinds, and treat other data alone as a change."""
         probe.put(record("a", 0.5, at("x", data={"year": 2019}), at("o", kind="other", data={"n": 1})))
 
         def relink(data: dict[str, object]) -> int:
@@ -150,7 +150,7 @@ class LinkDataCases(Cases):
         assert probe.do(probe.backend.verify()) == Report()
 
     def test_fields_of_data_are_known(self, probe: Probe) -> None:
-        """[S-8, S-9] By whatever write they came; kinds, fields and nested keys are none."""
+        """[S-8, S-9] Know fields from any write, but not kinds, metadata fields or nested keys."""
         probe.put(record("a", 0.5, to("x", data={"since": {"k": 1}, "tag": 1}), lang="since"))
         probe.do(probe.backend.relink({"w"}, {"a": [to("y", kind="w", data={"é": 1})]}))
         asked = Vocabulary(link_fields=frozenset({"since", "tag", "é", "k", "lang", "kind", "links"}))
@@ -166,7 +166,7 @@ class LinkDataCases(Cases):
         ids=lambda strategy: type(strategy).__name__,
     )
     def test_strategies_follow_links_that_pass(self, probe: Probe, strategy: Strategy) -> None:
-        """[T-6] Only the link that points must pass, not the one that it points at."""
+        """[T-6] Test only the link that points, not the link that it points at."""
         probe.put(
             record("seed", 0.9, to("old", data={"year": 2019}), to("new", data={"year": 2021})),
             record("old", 0.1, at("old", data={"year": 2021})),
@@ -179,7 +179,7 @@ class LinkDataCases(Cases):
         assert ("filter", 1) in [(cut.reason, cut.count) for cut in hits.cuts]
 
     def test_the_link_that_points_decides_backward_too(self, probe: Probe) -> None:
-        """[T-6] Whichever way it is followed; a path shows its data."""
+        """[T-6] Test the pointing link in either direction, and show its data in paths."""
         probe.put(
             record("old", 0.2, to("x", data={"year": 2019})),
             record("new", 0.1, to("x", data={"year": 2021})),
@@ -191,7 +191,7 @@ class LinkDataCases(Cases):
         assert [step.data for step in hits[1].path] == [None, {"year": 2021}]
 
     def test_chains_show_data(self, probe: Probe) -> None:
-        """[T-5, T-6] Of the link that points, whichever way it was followed."""
+        """[T-5, T-6] Show the data of the link that points, whichever way it was followed."""
         probe.put(
             record("a", 0.9, to("b", data={"year": 2021}), at("a")),
             record("b", 0.2, at("b", data={"year": 1})),

@@ -18,18 +18,18 @@ class MembersCases(Cases):
 
     @pytest.mark.parametrize(("side", "ids"), [("in", ["b", "c"]), ("out", ["a", "c"])])
     def test_only_the_side_asked_for(self, probe: Probe, side: Side, ids: list[str]) -> None:
-        """[M-1] In and bidir on the in side, out and bidir on the out side."""
+        """[M-1] Return in and bidir links on the in side, out and bidir links on the out side."""
         probe.put(record("a", 0.9, to("x")), record("b", 0.8, at("x")), record("c", 0.7, on("x")))
         met = probe.met(["x"], side)
         assert (met.of, met.sizes) == ({"x": ids}, {"x": 2})
 
     def test_only_the_groups_asked_for(self, probe: Probe) -> None:
-        """[M-1] Members of other link groups stay out."""
+        """[M-1] Omit members of other link groups."""
         probe.put(record("a", 0.9, at("x")), record("b", 0.8, at("y")), record("c", 0.7))
         assert probe.met(["y"]).of == {"y": ["b"]}
 
     def test_by_group_as_asked_then_by_similarity(self, probe: Probe) -> None:
-        """[M-2] The order of the groups is the caller's, that of the members their similarity's."""
+        """[M-2] Order groups as the caller does, and members by similarity."""
         probe.put(
             record("a", 0.1, at("x"), at("y")), record("b", 0.5, at("x")), record("c", 0.9, at("y"), at("z"))
         )
@@ -41,7 +41,7 @@ class MembersCases(Cases):
             ]
 
     def test_at_most_take_of_each_group(self, probe: Probe) -> None:
-        """[M-2] The most similar of each; ties at the cut go to the smallest ids."""
+        """[M-2] Return the most similar of each, and at the cut prefer the smallest ids."""
         probe.put(*(record(f"{n}", 0.5, at("x")) for n in reversed(range(9))))
         probe.put(record("best", 0.9, at("x"), at("y")), record("worst", 0.1, at("x"), at("y")))
         met = probe.met(["x", "y"], take=3)
@@ -53,13 +53,13 @@ class MembersCases(Cases):
         ("cap", "size", "given"), [(0, 1, 0), (2, 3, 0), (3, 4, 0), (4, 4, 4), (5, 4, 4)]
     )
     def test_a_hub_gives_none(self, probe: Probe, cap: int, size: int, given: int) -> None:
-        """[M-3, M-4] More than cap members: none given and cap + 1 counted; exactly cap: not a hub."""
+        """[M-3, M-4] Return no members and size cap + 1 if members exceed cap. Cap members are no hub."""
         probe.put(*(record(f"{n}", 0.5, at("x")) for n in range(4)), record("other", 0.5, at("y")))
         met = probe.met(["x"], cap=cap)
         assert (len(met.of["x"]), met.sizes["x"]) == (given, size)
 
     def test_a_hub_does_not_hide_other_groups(self, probe: Probe) -> None:
-        """[M-3] The other link groups asked for give their members, hub or not before them."""
+        """[M-3] Return the members of other requested groups, whatever precedes them."""
         probe.put(*(record(f"{n}", 0.5, at("x")) for n in range(4)))
         probe.put(record("a", 0.5, at("y"), at("x")), record("b", 0.5, at("z")))
         met = probe.met(["y", "x", "z"], cap=3)
@@ -67,14 +67,14 @@ class MembersCases(Cases):
         assert met.sizes == {"y": 1, "x": 4, "z": 1}
 
     def test_a_hub_on_one_side_may_be_none_on_the_other(self, probe: Probe) -> None:
-        """[M-3] Only the side arrived at counts."""
+        """[M-3] Count only the side that is reached."""
         probe.put(*(record(f"{n}", 0.5, to("x")) for n in range(9)), record("a", 0.5, at("x")))
         assert probe.met(["x"], "in", cap=3).of == {"x": ["a"]}
         assert probe.met(["x"], "out", cap=3).of == {"x": []}
         assert probe.met(["x"], "out", cap=3).sizes == {"x": 4}
 
     def test_size_is_counted_before_the_filter(self, probe: Probe) -> None:
-        """[M-4] A hub of which only one member passes is a hub still."""
+        """[M-4] Keep a hub a hub, even if only one member passes."""
         probe.put(*(record(f"{n}", 0.5, at("x"), n=n) for n in range(5)))
         met = probe.met(["x"], cap=4, filter={"n": 0})
         assert (met.of, met.sizes) == ({"x": []}, {"x": 5})
@@ -82,20 +82,20 @@ class MembersCases(Cases):
         assert (met.of, met.sizes) == ({"x": ["0"]}, {"x": 5})
 
     def test_size_is_counted_before_exclusion(self, probe: Probe) -> None:
-        """[M-4] A hub of which only one member is wanted is a hub still."""
+        """[M-4] Keep a hub a hub, even if only one member is wanted."""
         probe.put(*(record(f"{n}", 0.5, at("x")) for n in range(5)))
         met = probe.met(["x"], cap=4, exclude=["1", "2", "3", "4"])
         assert (met.of, met.sizes) == ({"x": []}, {"x": 5})
 
     def test_size_counts_documents_not_links(self, probe: Probe) -> None:
-        """[M-4] A document with two links to the group is one member, given once."""
+        """[M-4] Count a document with two links to the group as one member."""
         probe.put(record("a", 0.9, at("x"), on("x"), to("x")), record("b", 0.5, at("x")))
         met = probe.met(["x"], cap=2)
         assert (met.of, met.sizes) == ({"x": ["a", "b"]}, {"x": 2})
         assert probe.met(["x"], "out", cap=2).of == {"x": ["a"]}
 
     def test_size_follows_updates_and_deletes(self, probe: Probe) -> None:
-        """[M-4] A hub that lost members is one no more; an update in place adds none."""
+        """[M-4] Stop treating a shrunken group as a hub, and count an updated member once."""
         probe.put(*(record(f"{n}", 0.5, at("x")) for n in range(5)))
         for turn in range(3):
             probe.put(record("0", 0.5, at("x"), turn=turn))
@@ -106,31 +106,31 @@ class MembersCases(Cases):
         assert (met.of, met.sizes) == ({"x": ["0", "1", "2"]}, {"x": 3})
 
     def test_excluded_documents_take_no_place(self, probe: Probe) -> None:
-        """[M-5] The next best take their places, whatever the order of the exclusion."""
+        """[M-5] Return the next best members, whatever the order of the exclusion."""
         probe.put(*(record(f"{n}", 0.9 - n / 10, at("x")) for n in range(6)))
         for exclude in (["0", "2"], ["2", "0"]):
             met = probe.met(["x"], take=2, exclude=exclude)
             assert (met.of, met.sizes) == ({"x": ["1", "3"]}, {"x": 6})
 
     def test_excluded_documents_are_not_filtered(self, probe: Probe) -> None:
-        """[M-5] They do not count as left out by the filter, whether they would pass or not."""
+        """[M-5] Do not count excluded documents as filtered, whether or not they would pass."""
         probe.put(*(record(f"{n}", 0.5, at("x"), n=n) for n in range(4)))
         met = probe.met(["x"], filter={"n": {"$gte": 2}}, exclude=["0", "3"])
         assert (met.of, met.filtered) == ({"x": ["2"]}, 1)
 
     def test_excluding_documents_that_are_no_members_does_nothing(self, probe: Probe) -> None:
-        """[M-5] Everything else is given."""
+        """[M-5] Return everything else."""
         probe.put(record("a", 0.5, at("x")), record("b", 0.6), record("c", 0.7, to("x")))
         assert probe.met(["x"], exclude=["b", "c"]).of == {"x": ["a"]}
 
     def test_the_filter_holds_for_members(self, probe: Probe) -> None:
-        """[M-6] Those that do not pass are not given and take no place."""
+        """[M-6] Omit members that do not pass, which take no place."""
         probe.put(*(record(f"{n}", 0.9 - n / 10, at("x"), odd=n % 2 == 1) for n in range(8)))
         met = probe.met(["x"], take=3, filter={"odd": True})
         assert (met.of, met.sizes) == ({"x": ["1", "3", "5"]}, {"x": 8})
 
     def test_filtered_counts_different_documents(self, probe: Probe) -> None:
-        """[M-6] A document in two groups counts once, and those of hubs not at all."""
+        """[M-6] Count a document of two groups once, and the documents of hubs not at all."""
         probe.put(
             record("a", 0.5, at("x"), at("y"), ok=False),
             record("b", 0.5, at("x"), ok=True),
@@ -142,12 +142,12 @@ class MembersCases(Cases):
 
     @pytest.mark.parametrize(("side", "weight"), [("in", 0.5), ("out", 0.75)])
     def test_weight_is_the_highest_on_that_side(self, probe: Probe, side: Side, weight: float) -> None:
-        """[M-7] Not that of a link on the other side."""
+        """[M-7] Ignore the weight of a link on the other side."""
         probe.put(record("a", 0.5, at("x", weight=0.25), on("x", weight=0.5), to("x", weight=0.75)))
         assert probe.met(["x"], side).weights == {("x", "a"): weight}
 
     def test_weights_belong_to_member_and_group(self, probe: Probe) -> None:
-        """[M-7] Also when similarity puts members in another order than weight."""
+        """[M-7] Match weights to members even if similarity orders members differently."""
         probe.put(
             record("a", 0.1, at("x", weight=1.0), at("y", weight=0.5)),
             record("b", 0.9, at("x", weight=0.25), at("y", weight=0.125)),
@@ -156,20 +156,20 @@ class MembersCases(Cases):
         assert probe.met(["x", "y"]).weights == weights
 
     def test_a_member_of_several_groups_is_given_in_each(self, probe: Probe) -> None:
-        """[M-8] Each with its similarity."""
+        """[M-8] Return the member with its similarity in each group."""
         probe.put(record("a", 0.5, at("x"), at("y"), at("z")))
         met = probe.met(["z", "x", "y"])
         assert met.of == {"x": ["a"], "y": ["a"], "z": ["a"]}
         assert met.raw.similarity.tolist() == [0.5] * 3
 
     def test_a_group_that_nobody_answers_is_empty(self, probe: Probe) -> None:
-        """[M-9] Size 0 and no member, beside groups that have some."""
+        """[M-9] Return size 0 and no member, beside groups that have some."""
         probe.put(record("a", 0.5, to("dangling"), at("x")))
         met = probe.met(["dangling", "x"])
         assert (met.of, met.sizes) == ({"dangling": [], "x": ["a"]}, {"dangling": 0, "x": 1})
 
     def test_from_a_ref_that_groups_gave(self, probe: Probe) -> None:
-        """[M-1] The refs of Groups and of Resolve mean the same."""
+        """[M-1] Use the same refs in Groups and in Resolve."""
         probe.put(record("a", 0.5, to("x")), record("b", 0.5, at("x")))
 
         def plan() -> Plan[bool]:
@@ -184,7 +184,7 @@ class MembersCases(Cases):
 
     @pytest.mark.parametrize("best", [0, 1, 5, 12, 99])
     def test_the_best_are_exact_and_the_others_below_them(self, probe: Probe, best: int) -> None:
-        """[M-10] Asked about the best alone, a backend may estimate the rest; it gives the same."""
+        """[M-10] Return the same best, even if a backend estimates the rest."""
         weights = (1.0, 0.5, 0.75)
         probe.put(
             *(
@@ -204,7 +204,7 @@ class MembersCases(Cases):
 
 
 def _ranking(met: Met, strength: Floats) -> list[tuple[float, str]]:
-    """Scores of documents, best first."""
+    """Rank documents by score, best first."""
     scores: dict[str, float] = {}
     values = damped(met.raw.similarity, strength[met.raw.group] * met.raw.weight)
     for id, score in zip(chain.from_iterable(met.of.values()), values.tolist(), strict=True):

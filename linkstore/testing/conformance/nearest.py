@@ -16,54 +16,54 @@ class NearestCases(Cases):
     """The documents most similar to a vector."""
 
     def test_the_k_most_similar_best_first(self, probe: Probe) -> None:
-        """[N-1] Whatever the order of writing."""
+        """[N-1] Ignore the order of writing."""
         probe.put(*(record(f"{cosine}", cosine) for cosine in (0.2, 0.9, -0.5, 0.7, 0.0)))
         assert probe.near(3) == ["0.9", "0.7", "0.2"]
 
     def test_they_are_nearest_to_the_vector_asked_with(self, probe: Probe) -> None:
-        """[N-1] Another vector, another answer."""
+        """[N-1] Return another answer for another vector."""
         probe.put(record("a", 0.9), record("b", -0.9))
         assert probe.near(1, vector=toward(-1.0)) == ["b"]
 
     def test_ties_at_the_cut_go_to_the_smallest_ids(self, probe: Probe) -> None:
-        """[N-2] Of twenty equal documents the first five by id, whichever were written first."""
+        """[N-2] Return the first five by id of twenty equal documents."""
         probe.put(record("best", 0.9))
         probe.put(*(record(f"{number:02}", 0.5) for number in reversed(range(20))))
         assert probe.near(6) == ["best", "00", "01", "02", "03", "04"]
 
     def test_a_filter_that_leaves_few_still_gives_k(self, probe: Probe) -> None:
-        """[N-3] The three that pass are the three least similar of two hundred."""
+        """[N-3] Return the three that pass, the least similar of two hundred."""
         probe.put(*(record(f"{n:03}", 1 - n / 100, rare=n >= 197) for n in range(200)))
         assert probe.near(3, {"rare": True}) == ["197", "198", "199"]
         assert probe.near(2, {"rare": True}) == ["197", "198"]
         assert probe.near(9, {"rare": True}) == ["197", "198", "199"]
 
     def test_a_filter_that_none_passes_gives_none(self, probe: Probe) -> None:
-        """[N-3] An empty answer, not an error and not the unfiltered one."""
+        """[N-3] Return an empty answer, not an error and not the unfiltered one."""
         probe.put(record("a"), record("b"))
         assert probe.near(5, {"lang": "en"}) == []
 
     def test_what_the_filter_left_out_is_counted_or_not_known(self, probe: Probe) -> None:
-        """[N-3] ``filtered`` is 0 where the engine does not know."""
+        """[N-3] Allow 0 for ``filtered`` if the engine does not know."""
         probe.put(record("a", lang="en"), record("b", lang="de"))
         fetch = Nearest(vector=ASKED, k=5, filter=parse_filter({"lang": "en"}))
         assert probe.ask(fetch).filtered in (0, 1)
 
     def test_more_than_there_are_gives_all(self, probe: Probe) -> None:
-        """[N-4] And k of 0 gives none."""
+        """[N-4] Return all, and none for a k of 0."""
         probe.put(record("a", 0.9), record("b", 0.1))
         assert probe.near(1000) == ["a", "b"]
         assert probe.near(0) == []
 
     def test_an_empty_store_gives_none(self, probe: Probe) -> None:
-        """[N-4] Before the first document, and after the last is gone."""
+        """[N-4] Return none before the first document, and after the last is removed."""
         assert probe.near(5) == []
         probe.put(record("a"))
         probe.remove("a")
         assert probe.near(5) == []
 
     def test_a_small_store_answers_exactly(self, probe: Probe) -> None:
-        """[N-5] A thousand random documents against a full sort."""
+        """[N-5] Compare a thousand random documents with a full sort."""
         random = np.random.default_rng(5)
         vectors = unit_vectors(random.normal(size=(1000, 4)))
         ids = [f"{number:04}" for number in range(1000)]
@@ -83,26 +83,26 @@ class FindCases(Cases):
     """Documents by id."""
 
     def test_in_the_order_asked_each_once(self, probe: Probe) -> None:
-        """[F-1] Repeated ids are given where they were asked for first, with their similarity."""
+        """[F-1] Return repeated ids at their first place, with their similarity."""
         probe.put(record("a", 0.5), record("b", 0.0), record("c", 1.0))
         assert probe.found(["c", "a", "c", "b", "a"]) == [("c", 1.0), ("a", 0.5), ("b", 0.0)]
 
     def test_unknown_ids_are_left_out(self, probe: Probe) -> None:
-        """[F-2] And counted nowhere."""
+        """[F-2] Do not count unknown ids."""
         probe.put(record("a"), record("gone"))
         probe.remove("gone")
         assert probe.found(["?", "a", "gone", "A"]) == [("a", 0.5)]
         assert probe.ask(Find(ids=("?", "a", "gone"), vector=ASKED)).filtered == 0
 
     def test_the_filter_leaves_out_and_is_counted(self, probe: Probe) -> None:
-        """[F-3] Each document left out counts once, however often it was asked for."""
+        """[F-3] Count each omitted document once, however often it is requested."""
         probe.put(record("a", lang="en"), record("b", lang="de"), record("c"))
         assert probe.found(["c", "b", "a"], {"lang": "en"}) == [("a", 0.5)]
         fetch = Find(ids=("c", "b", "a", "b", "?"), vector=ASKED, filter=parse_filter({"lang": "en"}))
         assert probe.ask(fetch).filtered == 2
 
     def test_without_a_vector_nothing_is_scored(self, probe: Probe) -> None:
-        """[F-4] Who only wants to know which documents are there need not name a vector."""
+        """[F-4] Find out which documents are stored without naming a vector."""
         probe.put(record("a", 0.5), record("b", 0.9))
         answer = probe.ask(Find(ids=("b", "?", "a")))
         assert answer.similarity.tolist() == [0.0, 0.0]

@@ -1,4 +1,4 @@
-"""Asking a backend from a test: short plans that speak of ids and tags, not of refs."""
+"""Queries of a backend for tests: short plans with ids and tags in place of refs."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from linkstore.vectors import Floats, Ints, unit_vector
 
 T = TypeVar("T")
 Drive = Callable[[Backend, Operation[Any]], Any]
-"""Drives an operation of a backend to its end: by ``run``, or by ``arun`` in a loop of its own."""
+"""Drives an operation of a backend to its end: by ``run``, or by ``arun`` in a new event loop."""
 DIMENSION = 4
 CLAIM = Manifest(embedding="conformance", dimension=DIMENSION)
-"""What the cases record before they put anything."""
+"""The manifest that the cases claim before they put anything."""
 
 
 def by_run(backend: Backend, operation: Operation[T]) -> T:
@@ -53,18 +53,18 @@ def by_arun(backend: Backend, operation: Operation[T]) -> T:
 
 
 def toward(cosine: float, axis: int = 1) -> Floats:
-    """A unit vector (DIMENSION,) with this cosine to :data:`ASKED`, leaning to ``axis``."""
+    """Return a unit vector (DIMENSION,) with this cosine to the usual query, leaning to ``axis``."""
     vector = np.zeros(DIMENSION)
     vector[0], vector[axis] = cosine, np.sqrt(1 - cosine**2)
     return unit_vector(vector)
 
 
 ASKED: Floats = toward(1.0)
-"""The vector that the cases ask with."""
+"""The query vector of the cases."""
 
 
 def record(id: str, cosine: float = 0.5, *links: Link, text: str = "", **metadata: Any) -> Record:
-    """A record with this cosine to :data:`ASKED`; its links lie in its metadata, as in any store."""
+    """Make a record with this cosine to the usual query, and with its links in its metadata."""
     if links:
         metadata["links"] = [link.to_dict() for link in links]
     return Record(
@@ -77,17 +77,17 @@ def record(id: str, cosine: float = 0.5, *links: Link, text: str = "", **metadat
 
 
 def to(tag: str, *, kind: str = "k", **told: Any) -> Link:
-    """An outgoing link, told by label, weight and data."""
+    """Make an outgoing link with this label, weight and data."""
     return Link.outgoing(kind=kind, tag=tag, **told)
 
 
 def at(tag: str, *, kind: str = "k", **told: Any) -> Link:
-    """An incoming link."""
+    """Make an incoming link."""
     return Link.incoming(kind=kind, tag=tag, **told)
 
 
 def on(tag: str, *, kind: str = "k", **told: Any) -> Link:
-    """A bidirectional link."""
+    """Make a bidirectional link."""
     return Link.bidir(kind=kind, tag=tag, **told)
 
 
@@ -103,13 +103,13 @@ class Lying:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Met:
-    """Reached, in ids and tags.
+    """The answer to a Members fetch, in ids and tags.
 
     Args:
-        of: For each tag asked, the ids of its members in the order given.
+        of: For each requested tag, the ids of its members in the order of the answer.
         weights: Weight of each member, by tag and id.
-        sizes: For each tag asked, the size of its side; 0 for an unknown one.
-        filtered: As answered.
+        sizes: For each requested tag, the size of its side; 0 for an unknown tag.
+        filtered: As in the answer.
         raw: The answer itself.
     """
 
@@ -121,12 +121,12 @@ class Met:
 
 
 class Probe:
-    """A backend and a way to drive it, with one method for each thing the cases do.
+    """A backend and a way to drive it, with one method for each action of the cases.
 
     Args:
-        backend: What is tested.
-        drive: How.
-        scope: What documents must pass to exist for its plans.
+        backend: The backend to test.
+        drive: Drives its operations.
+        scope: The filter that documents must pass to exist for its plans.
     """
 
     def __init__(self, backend: Backend, drive: Drive, scope: Condition = EVERYTHING) -> None:
@@ -152,7 +152,7 @@ class Probe:
         return self.write(remove=ids)
 
     def within(self, scope: Filter) -> Probe:
-        """The same backend, for whose plans only documents exist that pass a filter."""
+        """Return a probe of the same backend, for whose plans only documents exist that pass a filter."""
         return Probe(self.backend, self._drive, parse_filter(scope))
 
     def plan(self, plan: Plan[T]) -> T:
@@ -164,22 +164,22 @@ class Probe:
         return self.plan(_asked(fetch))
 
     def search(self, strategy: Strategy, **question: Any) -> Hits:
-        """Search for :data:`ASKED`, or for another ``vector``."""
+        """Search for the usual query, or for another ``vector``."""
         asked = {"vector": ASKED, "filtered": not self._scope.always, **question}
         return self.plan(strategy.plan(Question(**asked)))
 
     def near(self, k: int, filter: Filter | None = None, vector: Floats = ASKED) -> list[str]:
-        """Ids of the nearest, best first."""
+        """Return ids of the nearest documents, best first."""
         return [id for id, _ in self.near_scored(k, filter, vector)]
 
     def near_scored(
         self, k: int, filter: Filter | None = None, vector: Floats = ASKED
     ) -> list[tuple[str, float]]:
-        """Ids and similarities of the nearest, best first."""
+        """Return ids and similarities of the nearest documents, best first."""
         return self.plan(_named(Nearest(vector=vector, k=k, filter=parse_filter(filter))))
 
     def found(self, ids: Iterable[str], filter: Filter | None = None) -> list[tuple[str, float]]:
-        """Ids and similarities of those documents."""
+        """Return ids and similarities of the documents with these ids."""
         return self.plan(_named(Find(ids=tuple(ids), vector=ASKED, filter=parse_filter(filter))))
 
     def lying(
@@ -189,11 +189,11 @@ class Probe:
         kinds: frozenset[str] | None = None,
         links: Filter | None = None,
     ) -> list[Lying]:
-        """The link groups of documents, sorted."""
+        """Return the link groups of documents, sorted."""
         return self.plan(_lying(tuple(ids), side, kinds, parse_filter(links)))
 
     def met(self, tags: Sequence[str], side: Side = "in", *, kind: str = "k", **controls: Any) -> Met:
-        """Members of link groups.
+        """Return members of link groups.
 
         Args:
             tags: The groups' tags.
@@ -204,16 +204,16 @@ class Probe:
         return self.plan(_met(tuple((kind, tag) for tag in tags), side, controls))
 
     def stored(self, *ids: str) -> list[Stored]:
-        """Those documents, which must be there, in the order asked."""
+        """Return the documents with these ids, which must be stored, in the order of the ids."""
         return self.plan(_stored(ids))
 
     def ids(self) -> list[str]:
-        """Every id in the store, sorted."""
+        """Return every id in the store, sorted."""
         return sorted(scanned.id for scanned in self.do(self.backend.scan(None, 100_000)))
 
 
 def refs_of(*ids: str) -> Plan[Ints]:
-    """The refs of documents that are there."""
+    """Return the refs of documents that are stored."""
     found: Candidates = yield Find(ids=ids, vector=ASKED)
     return found.refs
 

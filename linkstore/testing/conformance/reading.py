@@ -38,7 +38,7 @@ class ReadingCases(Cases):
     """One consistent state, and numbers that mean something only within it."""
 
     def test_a_plan_sees_each_document_in_one_state(self, probe: Probe) -> None:
-        """[R-1] What is written between two fetches of a plan does not change what it was given."""
+        """[R-1] Do not let writes between two fetches of a plan change its answers."""
         probe.put(record("a", 0.9, on("x"), colour="red"), record("b", 0.8, on("x")))
 
         def plan() -> Plan[tuple[list[str], list[str], list[float], list[str], list[bool]]]:
@@ -63,14 +63,14 @@ class ReadingCases(Cases):
         assert probe.near(5) == ["c", "a"]
 
     def test_a_plan_sees_what_was_written_before_it(self, probe: Probe) -> None:
-        """[R-2] Every acknowledged write is seen by the next plan."""
+        """[R-2] Show every acknowledged write to the next plan."""
         for number in range(5):
             probe.put(record(f"{number}", 0.1 * number, at("x")))
             assert len(probe.near(10)) == number + 1
             assert probe.met(["x"]).sizes == {"x": number + 1}
 
     def test_a_document_and_a_link_group_have_one_ref_in_a_plan(self, probe: Probe) -> None:
-        """[R-3] Nearest, Find and Members speak of a document by one number; Groups and Resolve likewise."""
+        """[R-3] Use one ref in Nearest, Find and Members, and in Groups and Resolve."""
         probe.put(record("a", 0.9, on("x")), record("b", 0.8, on("x")))
 
         def plan() -> Plan[None]:
@@ -88,7 +88,7 @@ class ReadingCases(Cases):
 
     @pytest.mark.parametrize("filled", [False, True], ids=["empty", "filled"])
     def test_an_empty_question_has_an_empty_answer(self, probe: Probe, filled: bool) -> None:
-        """[R-4] Nothing asked, nothing answered, in a store with documents or without."""
+        """[R-4] Return nothing for nothing, in a store with documents or without."""
         if filled:
             probe.put(record("a", 0.9, on("x")))
         assert len(probe.ask(Find(ids=(), vector=ASKED)).refs) == 0
@@ -104,7 +104,7 @@ class ReadingCases(Cases):
 
     @pytest.mark.parametrize("asked", ["something", "nothing"])
     def test_answers_have_the_types_of_the_contract(self, probe: Probe, asked: str) -> None:
-        """[R-5] int64, float32, bool, and one dimension but for vectors; for empty answers too."""
+        """[R-5] Return int64, float32, bool, also if empty, all but vectors in 1-D."""
         probe.put(record("a", 0.9, on("x")), record("b", 0.8, to("y")))
         ids = ("a", "b") if asked == "something" else ()
 
@@ -125,7 +125,7 @@ class ReadingCases(Cases):
         assert probe.plan(plan()) == expected
 
     def test_a_plan_that_fails_leaves_the_backend_at_work(self, probe: Probe) -> None:
-        """[R-6] The plan's own error comes out, the plan is closed, the next plan is answered."""
+        """[R-6] Raise the plan's own error, close the plan, and answer the next plan."""
         probe.put(record("a"))
         closed: list[bool] = []
 
@@ -150,27 +150,27 @@ class OrderCases(Cases):
     IDS = ("b", "a", "é", "Z", "10", "9", "\U0001f600", "\uffee", "a\u0301", "á")
 
     def test_ties_are_in_the_order_of_code_points(self, probe: Probe) -> None:
-        """[O-1] Equal similarities are ordered by id, not by insertion, locale or UTF-16 unit."""
+        """[O-1] Order ties by id, not by insertion, locale or UTF-16 unit."""
         probe.put(*(record(id, 0.5, at("x")) for id in self.IDS))
         assert probe.near(20) == sorted(self.IDS)
         assert probe.met(["x"]).of["x"] == sorted(self.IDS)
 
     def test_an_update_keeps_a_document_in_its_place_among_ties(self, probe: Probe) -> None:
-        """[O-1] The order among ties does not depend on what was written last."""
+        """[O-1] Order ties independently of what was written last."""
         probe.put(*(record(id, 0.5, at("x")) for id in self.IDS))
         probe.put(record("9", 0.5, at("x"), updated=True), record("a", 0.5, at("x"), updated=True))
         assert probe.near(20) == sorted(self.IDS)
         assert probe.met(["x"]).of["x"] == sorted(self.IDS)
 
     def test_better_comes_first(self, probe: Probe) -> None:
-        """[O-1] Similarity descends before ids ascend."""
+        """[O-1] Order by descending similarity before ascending ids."""
         probe.put(
             *(record(id, cosine, at("x")) for id, cosine in zip("abcd", (-1.0, 0.2, 0.9, 0.2), strict=True))
         )
         assert probe.near(9) == probe.met(["x"]).of["x"] == ["c", "b", "d", "a"]
 
     def test_similarities_are_those_of_the_shared_function(self, probe: Probe) -> None:
-        """[O-2] Bit for bit, from every fetch that scores, and within [-1, 1]."""
+        """[O-2] Compute similarities alike, bit for bit, in every fetch, within [-1, 1]."""
         cosines = np.linspace(-1, 1, 23).tolist()
         records = [record(f"{n:02}", cosine, at("x")) for n, cosine in enumerate(cosines)]
         probe.put(*records)

@@ -23,7 +23,7 @@ class RelinkCases(Cases):
     """Links change; documents stay what they are."""
 
     def test_links_of_the_kinds_named_are_replaced(self, probe: Probe) -> None:
-        """[W-11] From both sides; those of other kinds stay."""
+        """[W-11] Replace these links on both sides, and keep links of other kinds."""
         probe.put(
             record("a", 0.9, to("old"), at("old"), on("kept", kind="other")), record("b", 0.5, at("new"))
         )
@@ -39,7 +39,7 @@ class RelinkCases(Cases):
         assert {entry.tag for entry in probe.lying(["a"], "out")} == {"kept", "new", "newer"}
 
     def test_all_else_of_the_document_stays(self, probe: Probe) -> None:
-        """[W-11] Text, metadata and vector, to the bit, and how links of other kinds were written."""
+        """[W-11] Keep text, metadata and vector to the bit, and the form of other links."""
         written = [
             {"kind": "k", "tag": "gone", "direction": "out"},
             {"direction": "in", "tag": "x", "kind": "other", "weight": 1.0, "label": None},
@@ -58,7 +58,7 @@ class RelinkCases(Cases):
         assert probe.near(5, {"n": 1}) == ["a"]
 
     def test_documents_that_are_not_there_are_left_out(self, probe: Probe) -> None:
-        """[W-11] And counted nowhere; those that have these links already are unchanged."""
+        """[W-11] Omit unknown documents from all counts, and count unchanged links as such."""
         probe.put(record("a", 0.5, to("x")), record("b", 0.5), record("gone", 0.5))
         probe.remove("gone")
         links = (to("x"),)
@@ -70,14 +70,14 @@ class RelinkCases(Cases):
         assert probe.met(["x"], "out").of == {"x": ["a", "b"]}
 
     def test_all_links_may_be_taken(self, probe: Probe) -> None:
-        """[W-11] ``links`` is then an empty list, and stays missing where it was missing."""
+        """[W-11] Leave an empty list in ``links``, or no ``links`` where it was missing."""
         probe.put(record("a", 0.5, on("x"), n=1), record("b", 0.5, n=1))
         assert self._relink(probe, a=(), b=()) == Written(updated=1, unchanged=1)
         assert [one.metadata for one in probe.stored("a", "b")] == [{"n": 1, "links": []}, {"n": 1}]
         assert probe.met(["x"]).sizes == {"x": 0}
 
     def test_many_documents_are_relinked_at_once(self, probe: Probe) -> None:
-        """[W-11, L-5] As they are put."""
+        """[W-11, L-5] Relink as many as can be put."""
         ids = [f"{n:04}" for n in range(1500)]
         probe.put(*(record(id, 0.5, on(f"g{int(id) % 50}")) for id in ids))
         links = {id: (on(f"g{int(id) % 30}"),) for id in ids}
@@ -87,11 +87,11 @@ class RelinkCases(Cases):
         assert probe.met(["g0", "g29", "g30", "g49"]).sizes == {"g0": 50, "g29": 50, "g30": 0, "g49": 0}
 
     def test_nothing_is_relinked_before_any_claim(self, unclaimed: Probe) -> None:
-        """[W-11] A store that never had a document has nothing to relink."""
+        """[W-11] Relink nothing in a store that never had a document."""
         assert self._relink(unclaimed, a=(to("x"),)) == Written()
 
     def test_an_update_that_was_acknowledged_meanwhile_stays(self, probe: Probe) -> None:
-        """[W-12] Text and metadata are the update's whenever it came; links are of one or the other."""
+        """[W-12] Keep the update's text and metadata, and the links of either."""
         for id, moment in _moments():
             probe.put(record(id, 0.5, to("old"), text="public", access="public"))
             new = record(id, 0.6, to("old"), at("theirs", kind="other"), text="secret", access="secret")
@@ -109,7 +109,7 @@ class RelinkCases(Cases):
         pytest.fail("the operation never ended")
 
     def test_a_document_that_was_removed_meanwhile_stays_removed(self, probe: Probe) -> None:
-        """[W-12] Found by nothing, and a member of nothing."""
+        """[W-12] Find the document nowhere, and in no link group."""
         for id, moment in _moments():
             probe.put(record(id, 0.5, to("old")))
             acted = self._relink_while(probe, id, moment, Change(remove=[id]))
@@ -121,7 +121,7 @@ class RelinkCases(Cases):
         pytest.fail("the operation never ended")
 
     def test_links_that_were_replaced_meanwhile(self, probe: Probe) -> None:
-        """[W-12] Those of the later call, or of both where the kinds differ."""
+        """[W-12] Keep the links of the later call, or of both calls if the kinds differ."""
         for id, moment in _moments():
             probe.put(record(id, 0.5, to("old"), to("old", kind="other")))
             theirs = probe.backend.relink({"other"}, {id: (to("theirs", kind="other"),)})
@@ -134,10 +134,10 @@ class RelinkCases(Cases):
         pytest.fail("the operation never ended")
 
     def _relink_while(self, probe: Probe, id: str, moment: int, meanwhile: Change | Operation[Any]) -> bool:
-        """Replace the links of a document, and do something else before its request of this number.
+        """Replace the links of a document, and do ``meanwhile`` before its request of this number.
 
         Returns:
-            Whether there was such a request; else the other thing is done after it.
+            Whether there was such a request; else ``meanwhile`` is done afterwards.
         """
         other = probe.backend.write(meanwhile) if isinstance(meanwhile, Change) else meanwhile
         done: list[object] = []
@@ -156,7 +156,7 @@ class RelinkCases(Cases):
         return probe.do(probe.backend.relink({"k"}, links))
 
     def _is_sound(self, probe: Probe, *ids: str) -> None:
-        """What is stored of these documents' links is where they lie, and nothing else does."""
+        """Check that these documents alone are stored, and are exactly on the groups of their links."""
         assert probe.do(probe.backend.verify()).findings == ()
         records: list[Record] = probe.do(probe.backend.scan(None, 100))
         for one in records:
@@ -171,7 +171,7 @@ def _moments() -> list[tuple[str, int]]:
 
 
 def _interrupted(operation: Operation[T], moment: int, act: Callable[[], None]) -> Operation[T]:
-    """The operation, with something done before its request of this number is carried out."""
+    """Drive an operation, and call ``act`` before its request of this number is carried out."""
     asked = 0
     try:
         request = next(operation)

@@ -18,7 +18,7 @@ class ScopeCases(Cases):
     """Whatever else is stored, answers are those of a store that holds the scope alone."""
 
     def test_what_is_outside_is_not_found(self, probe: Probe) -> None:
-        """[X-1] Neither by similarity nor by id, where it is not counted either."""
+        """[X-1] Find no document outside, by similarity or by id, and count none."""
         probe.put(record("a", 0.9, access="staff"), record("b", 0.5, access="all"), record("c", 0.4))
         public = probe.within(PUBLIC)
         assert public.near(5) == ["b"]
@@ -26,7 +26,7 @@ class ScopeCases(Cases):
         assert public.near(5, {"access": "staff"}) == []
 
     def test_what_is_outside_is_no_member(self, probe: Probe) -> None:
-        """[X-2] It is not given, not counted and makes no hub, however many there are of it."""
+        """[X-2] Return and count no document outside, and let none make a hub."""
         probe.put(*(record(f"s{n:03}", 0.9, on("x"), access="staff") for n in range(150)))
         probe.put(*(record(f"p{n}", 0.1 * n, on("x"), access="all", odd=n % 2) for n in range(4)))
         met = probe.within(PUBLIC).met(["x", "y"], cap=4)
@@ -37,7 +37,7 @@ class ScopeCases(Cases):
         assert probe.met(["x"], cap=100).sizes == {"x": 101}
 
     def test_links_of_what_is_outside_are_not_there(self, probe: Probe) -> None:
-        """[X-3] A link group that only documents outside lie on has no members, from either side."""
+        """[X-3] Return no members of a link group that has only documents outside."""
         probe.put(
             record("a", 0.9, to("x"), access="all"),
             record("b", 0.8, at("x"), to("y"), access="staff"),
@@ -49,7 +49,7 @@ class ScopeCases(Cases):
         assert public.met(["x", "y", "z"], "out").sizes == {"x": 1, "y": 0, "z": 0}
 
     def test_a_scope_holds_for_what_is_stored_now(self, probe: Probe) -> None:
-        """[X-5] An update moves a document into a scope and out of it."""
+        """[X-5] Let an update move a document into a scope and out of it."""
         probe.put(record("a", 0.9, on("x"), access="all"), record("b", 0.8, on("x"), access="staff"))
         public = probe.within(PUBLIC)
         assert (public.near(5), public.met(["x"]).of["x"]) == (["a"], ["a"])
@@ -60,7 +60,7 @@ class ScopeCases(Cases):
 
     @pytest.mark.parametrize("seed", SEEDS)
     def test_random_graphs_show_nothing_of_what_is_outside(self, unclaimed: Probe, seed: int) -> None:
-        """[X-6] Hits, order, scores, paths, cuts and reasons are those of a store of the scope alone."""
+        """[X-6] Return all that a store of the scope alone returns."""
         found = scope_differences(unclaimed.backend, OracleBackend(), seed, documents=40, searches=15)
         assert found == []
 
@@ -69,7 +69,7 @@ class LexicalScopeCases(Cases):
     """The same, of backends that can search by words."""
 
     def test_words_of_what_is_outside_do_not_count(self, probe: Probe) -> None:
-        """[X-4] How many documents have a word, how many there are and how long they are."""
+        """[X-4] Ignore documents outside in frequencies, number of documents and lengths."""
         records = [
             record("a", text="needle in hay", access="all"),
             record("b", text="hay and hay and straw", access="all"),
@@ -83,7 +83,7 @@ class LexicalScopeCases(Cases):
 
     @pytest.mark.parametrize("seed", SEEDS)
     def test_words_of_random_graphs_show_nothing_outside(self, unclaimed: Probe, seed: int) -> None:
-        """[X-4, X-6] As for random graphs, with documents found by words and named by the query."""
+        """[X-4, X-6] Hide documents outside from word searches and names in the query, too."""
         found = scope_differences(
             unclaimed.backend, OracleBackend(), seed, documents=40, searches=15, words=True
         )

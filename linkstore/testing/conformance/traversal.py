@@ -17,7 +17,7 @@ SEEDS = range(3)
 
 
 def shown(hits: Hits) -> list[str]:
-    """Each hit's depth and path."""
+    """Format each hit's depth and path."""
     return [f"{hit.depth} {hit.path}" for hit in hits]
 
 
@@ -25,7 +25,7 @@ class TraversalCases(Cases):
     """Every strategy, on graphs small enough to follow by hand."""
 
     def test_plain_search(self, probe: Probe) -> None:
-        """[T-1] Similarity, and Eager at depth 0, are Nearest with its similarities as scores."""
+        """[T-1] Search by Similarity, and by Eager at depth 0, as Nearest with its similarities."""
         probe.put(record("a", 0.25, to("c")), record("b", 0.75, to("c")), record("c", -0.5, at("c")))
         for strategy in (Similarity(k=2), Eager(start_k=2, depth=0), Mmr(k=2, depth=0, lambda_mult=1.0)):
             hits = probe.search(strategy)
@@ -33,7 +33,7 @@ class TraversalCases(Cases):
             assert [(hit.score, hit.similarity) for hit in hits] == [(0.75, 0.75), (0.25, 0.25)]
 
     def test_eager_follows_links_and_ranks_all(self, probe: Probe) -> None:
-        """[T-1] A neighbour that answers better outranks the seed; each hop says how it was made."""
+        """[T-1] Rank a better neighbour above its seed, and say how each hop was made."""
         probe.put(
             record("seed", 0.75, to("b", label="see b")),
             record("b", 0.5, at("b"), to("c")),
@@ -48,7 +48,7 @@ class TraversalCases(Cases):
         ]
 
     def test_weights_damp(self, probe: Probe) -> None:
-        """[T-1] The score is (1 + similarity) * weight - 1, weight the product along the best path."""
+        """[T-1] Score (1 + similarity) * weight - 1, with the product of weights on the best path."""
         probe.put(
             record("seed", 0.75, to("x", weight=0.5), to("y", weight=0.25)),
             record("a", 0.5, at("x", weight=0.5), at("y", weight=0.5)),
@@ -61,7 +61,7 @@ class TraversalCases(Cases):
         ("direction", "ids"), [("forward", ["m", "after"]), ("backward", ["m", "before"])]
     )
     def test_direction(self, probe: Probe, direction: str, ids: list[str]) -> None:
-        """[T-1] Forward follows links as they point, backward finds who points here."""
+        """[T-1] Follow links forward as they point, and find backward who points here."""
         probe.put(
             record("before", 0.3, to("m")), record("m", 0.9, at("m"), to("z")), record("after", 0.1, at("z"))
         )
@@ -71,7 +71,7 @@ class TraversalCases(Cases):
         assert [hit.document.id for hit in both] == ["m", "before", "after"]
 
     def test_roots_and_links_start_a_search(self, probe: Probe) -> None:
-        """[T-1] Beside, or instead of, what is similar."""
+        """[T-1] Start beside, or instead of, what is similar."""
         probe.put(record("near", 0.9), record("root", 0.1), record("linked", 0.2, at("x")))
         starts = {"roots": ("root",), "links": (to("x", label="named"),)}
         assert shown(probe.search(Eager(start_k=1, depth=0), **starts)) == [
@@ -82,7 +82,7 @@ class TraversalCases(Cases):
         assert len(probe.search(Eager(start_k=0, depth=0), **starts)) == 2
 
     def test_hubs_are_not_followed_but_named(self, probe: Probe) -> None:
-        """[T-1, M-3] A cut says which."""
+        """[T-1, M-3] Name hubs in a cut."""
         probe.put(record("seed", 0.9, to("hub"), to("x")), record("a", 0.1, at("x")))
         probe.put(*(record(f"{n}", 0.5, at("hub")) for n in range(4)))
         hits = probe.search(Eager(start_k=1, depth=1, hub_cap=3))
@@ -90,7 +90,7 @@ class TraversalCases(Cases):
         assert [(cut.reason, cut.count, "k hub" in cut.detail) for cut in hits.cuts] == [("hub", 1, True)]
 
     def test_cycles_end(self, probe: Probe) -> None:
-        """[T-2] Each document once, by its shortest path, however deep the search may go."""
+        """[T-2] Reach each document once, by its shortest path, at any depth."""
         probe.put(
             record("a", 0.9, at("a"), to("b"), to("a")),
             record("b", 0.8, at("b"), to("c")),
@@ -103,7 +103,7 @@ class TraversalCases(Cases):
         ]
 
     def test_a_filter_holds_at_every_hop(self, probe: Probe) -> None:
-        """[T-3] What is behind a document that does not pass is not reached through it."""
+        """[T-3] Do not reach documents through one that does not pass."""
         probe.put(
             record("open", 0.9, to("secret"), lang="en"),
             record("secret", 0.8, at("secret"), to("behind"), lang="xx"),
@@ -119,7 +119,7 @@ class TraversalCases(Cases):
             assert len(probe.search(strategy)) == 3
 
     def test_mmr_picks_what_differs(self, probe: Probe) -> None:
-        """[T-1] Of two equal documents one, then what lies elsewhere, reached by a link."""
+        """[T-1] Pick one of two equal documents, then one elsewhere, reached by a link."""
         probe.put(record("a", 0.9, to("b")), record("a again", 0.9), record("b", -0.2, at("b")))
         hits = probe.search(Mmr(k=2, depth=1, fetch_k=2, lambda_mult=0.3))
         assert shown(hits) == ["0 a", "1 a —[k b]→ b"]
@@ -136,7 +136,7 @@ class TraversalCases(Cases):
         ids=lambda strategy: type(strategy).__name__,
     )
     def test_per_page(self, probe: Probe, strategy: Strategy) -> None:
-        """[T-1] Of each page the best; incoming ``section`` links say which page a document is of."""
+        """[T-1] Return the best of each page, which incoming ``section`` links identify."""
         for page, similarities in {"/a": (0.9, 0.8, 0.7), "/b": (0.85, 0.4)}.items():
             probe.put(
                 *(
@@ -157,7 +157,7 @@ class TraversalCases(Cases):
         assert "per_page" not in reasons[None]
 
     def test_no_hit_has_a_reason(self, probe: Probe) -> None:
-        """[T-1] An empty store, a filter that none passes, a floor that none reaches."""
+        """[T-1] Explain an empty store, and a filter or a floor that none passes."""
         strategies = (Similarity(), Eager(), Mmr(), PageRank())
         assert {probe.search(strategy).reason for strategy in strategies} == {"the store is empty"}
         probe.put(record("a", 0.5))
@@ -168,7 +168,7 @@ class TraversalCases(Cases):
             assert "min_similarity 0.9" in (probe.search(strategy).reason or "")
 
     def test_chains_that_meet_come_first(self, probe: Probe) -> None:
-        """[T-5] Above what answers better by itself; as triples that keep direction and label."""
+        """[T-5] Rank documents where chains meet first, as triples with direction and label."""
         kinds = ("class", "governs", "approved", "place", "enforces")
         in_class, governs, approved, place, enforces = kinds
         probe.put(
@@ -199,7 +199,7 @@ class TraversalCases(Cases):
         assert sum(hits[0].contributions.values()) == pytest.approx(hits[0].score)
 
     def test_chains_that_share_a_document_or_their_kinds_do_not_meet(self, probe: Probe) -> None:
-        """[T-5] They are shown, and count as one."""
+        """[T-5] Show such chains, and count them as one."""
         probe.put(
             record("s", 0.9, to("a"), to("b"), to("c", kind="x")),
             record("a", 0.1, at("a"), to("end")),
@@ -221,7 +221,7 @@ class TraversalCases(Cases):
         assert {id for id, hit in found.items() if "meeting" in hit.contributions} == {"c"}
 
     def test_chains_are_ordered_counted_and_never_circular(self, probe: Probe) -> None:
-        """[T-5] By strength, length and ids; against the direction of links if that is asked for."""
+        """[T-5] Order chains by strength, length and ids, also against links' direction."""
         middles = [f"m{n}" for n in range(6)]
         probe.put(
             record("s", 0.9, *(to(name, weight=0.5 if name == "m0" else 1.0) for name in middles), at("s")),
@@ -238,5 +238,5 @@ class TraversalCases(Cases):
 
     @pytest.mark.parametrize("seed", SEEDS)
     def test_random_graphs_answer_as_the_oracle_does(self, unclaimed: Probe, seed: int) -> None:
-        """[T-1, T-4] Through updates that relink, and deletes; the seed is in the message."""
+        """[T-1, T-4] Agree through relinking updates and deletes, with the seed in messages."""
         assert_congruent(unclaimed.backend, OracleBackend(), seed)

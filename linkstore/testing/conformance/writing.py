@@ -20,7 +20,7 @@ class WriteCases(Cases):
     """One change at a time, whole or not at all."""
 
     def test_a_new_id_is_added(self, probe: Probe) -> None:
-        """[W-1, W-10] And found by similarity, id and link."""
+        """[W-1, W-10] Find a new document by similarity, id and link."""
         assert probe.put(record("a", 0.9, at("x")), record("b", 0.1)) == Written(added=2)
         assert probe.put(record("c", 0.5)) == Written(added=1)
         assert probe.near(5) == ["a", "c", "b"]
@@ -28,7 +28,7 @@ class WriteCases(Cases):
         assert probe.met(["x"]).of == {"x": ["a"]}
 
     def test_a_known_id_is_replaced_whole(self, probe: Probe) -> None:
-        """[W-2, W-10] Nothing of text, metadata or vector stays."""
+        """[W-2, W-10] Keep nothing of text, metadata or vector."""
         probe.put(record("a", 0.9, text="old", old=1), record("b", 0.5))
         assert probe.put(record("a", 0.1, text="new", new=2)) == Written(updated=1)
         stored = probe.stored("a")[0]
@@ -37,7 +37,7 @@ class WriteCases(Cases):
         assert probe.near(5, {"old": 1}) == []
 
     def test_an_update_replaces_links(self, probe: Probe) -> None:
-        """[W-2] Links gone lead nowhere from no side, links new lead, links kept stay."""
+        """[W-2] Remove old links on all sides, add new ones, and keep those that stay."""
         probe.put(record("a", 0.5, to("gone"), at("gone"), on("gone too"), on("kept", weight=0.25)))
         probe.put(record("a", 0.5, on("kept", weight=0.75), to("new"), at("new")))
         for side in ("out", "in"):
@@ -48,21 +48,21 @@ class WriteCases(Cases):
             assert [entry.tag for entry in probe.lying(["a"], side)] == ["kept", "new"]
 
     def test_an_update_may_turn_a_link_round(self, probe: Probe) -> None:
-        """[W-2] A link that changes direction changes sides."""
+        """[W-2] Move a link that changes direction to the other side."""
         probe.put(record("a", 0.5, to("x")))
         probe.put(record("a", 0.5, at("x")))
         assert probe.met(["x"], "out").of == {"x": []}
         assert probe.met(["x"], "in").of == {"x": ["a"]}
 
     def test_an_update_may_take_all_links(self, probe: Probe) -> None:
-        """[W-2] A document without links lies nowhere."""
+        """[W-2] Put a document without links on no group."""
         probe.put(record("a", 0.5, on("x")), record("b", 0.5, on("x")))
         probe.put(record("a", 0.5))
         assert probe.lying(["a"], "out") == []
         assert probe.met(["x"]).of == {"x": ["b"]}
 
     def test_the_same_again_is_unchanged(self, probe: Probe) -> None:
-        """[W-3, W-10] Counted apart, and nothing changes."""
+        """[W-3, W-10] Count the same record apart, and change nothing."""
         records = [record("a", 0.9, on("x"), n=1), record("b", 0.1)]
         probe.put(*records)
         assert probe.put(*records) == Written(unchanged=2)
@@ -85,7 +85,7 @@ class WriteCases(Cases):
         ids=["text", "vector", "tag", "weight", "label", "value", "field", "1.0", "true"],
     )
     def test_any_difference_is_an_update(self, probe: Probe, changed: Record) -> None:
-        """[W-3, W-10] However small, and it is what is stored then."""
+        """[W-3, W-10] Store any difference, however small."""
         probe.put(record("a", 0.5, on("x"), n=1))
         assert probe.put(changed) == Written(updated=1)
         stored = probe.stored("a")[0]
@@ -93,7 +93,7 @@ class WriteCases(Cases):
         assert (stored.text, stored.metadata) == (changed.text, changed.metadata)
 
     def test_a_removed_document_is_gone_from_everything(self, probe: Probe) -> None:
-        """[W-4] By similarity, by id, as a member on both sides, in every size."""
+        """[W-4] Remove a document from similarity, ids, both sides and all sizes."""
         probe.put(record("a", 0.9, on("x"), to("x"), at("y")), record("b", 0.5, on("x")))
         assert probe.remove("a") == Written(removed=1)
         assert probe.near(5) == probe.ids() == ["b"]
@@ -103,18 +103,18 @@ class WriteCases(Cases):
             assert (met.of, met.sizes) == ({"x": ["b"], "y": []}, {"x": 1, "y": 0})
 
     def test_unknown_ids_are_ignored(self, probe: Probe) -> None:
-        """[W-4, W-10] Removing what is not there, or twice, removes nothing."""
+        """[W-4, W-10] Remove nothing for an id that is not stored, or given twice."""
         probe.put(record("a"), record("b"))
         assert probe.remove("?", "a", "a") == Written(removed=1)
         assert probe.remove("a") == Written()
         assert probe.ids() == ["b"]
 
     def test_nothing_is_removed_before_any_claim(self, unclaimed: Probe) -> None:
-        """[W-4] A store that never had a document has nothing to remove."""
+        """[W-4] Remove nothing in a store that never had a document."""
         assert unclaimed.write(remove=["a"], remove_pages=[("source", "url")]) == Written()
 
     def test_a_removed_document_may_come_back(self, probe: Probe) -> None:
-        """[W-1, W-4] As a new one, with nothing of the old."""
+        """[W-1, W-4] Add a removed document as a new one, with nothing of the old."""
         probe.put(record("a", 0.9, on("x"), old=1))
         probe.remove("a")
         assert probe.put(record("a", 0.5, on("y"))) == Written(added=1)
@@ -123,7 +123,7 @@ class WriteCases(Cases):
         assert probe.stored("a")[0].metadata.keys() == {"links"}
 
     def test_of_several_with_one_id_the_last_counts(self, probe: Probe) -> None:
-        """[W-5, W-10] Once: for new documents and for known ones."""
+        """[W-5, W-10] Count one id once, among new documents and among known ones."""
         twice = [record("a", 0.1, at("x"), n=1), record("b", 0.5), record("a", 0.9, at("y"), n=2)]
         assert probe.put(*twice) == Written(added=2)
         assert probe.near(5) == ["a", "b"]
@@ -131,7 +131,7 @@ class WriteCases(Cases):
         assert probe.put(*twice) == Written(unchanged=2)
 
     def test_an_id_both_removed_and_put_is_put(self, probe: Probe) -> None:
-        """[W-6] And counts as updated or added, not as removed."""
+        """[W-6] Count the id as updated or added, not as removed."""
         probe.put(record("a", 0.5, at("x")))
         written = probe.write(put=[record("a", 0.5, at("y")), record("b", 0.1)], remove=["b", "a"])
         assert written == Written(added=1, updated=1)
@@ -139,7 +139,7 @@ class WriteCases(Cases):
         assert probe.near(5) == ["a", "b"]
 
     def test_a_change_that_fails_leaves_nothing(self, probe: Probe) -> None:
-        """[W-7] Records, removals and pages: all or nothing."""
+        """[W-7] Apply all records, removals and pages, or nothing."""
         page = PageEntry(source="s", url="u", digest="1", ids=("a",))
         probe.write(put=[record("a", 0.9, at("x")), record("b", 0.5)], put_pages=[page])
         broken = _Breaking([record("c", 0.8, at("x")), record("a", 0.1)])
@@ -157,7 +157,7 @@ class WriteCases(Cases):
         assert probe.put(record("c", 0.8)) == Written(added=1)
 
     def test_a_dangling_link_works_when_the_document_arrives(self, probe: Probe) -> None:
-        """[W-8] Kept though nobody answers; and again after the answer went and came back."""
+        """[W-8] Keep a link without an answer, and after the answer went and came back."""
         probe.put(record("a", 0.9, to("b")))
         assert [entry.tag for entry in probe.lying(["a"], "out")] == ["b"]
         assert probe.met(["b"]).of == {"b": []}
@@ -169,7 +169,7 @@ class WriteCases(Cases):
             assert probe.met(["b"]).of == {"b": []}
 
     def test_the_caller_may_reuse_what_it_wrote(self, probe: Probe) -> None:
-        """[W-9] Metadata and vector changed after the write do not reach the store."""
+        """[W-9] Store no later change to the caller's metadata and vector."""
         metadata: dict[str, Any] = {"tags": ["x"], "n": 1}
         vector = toward(0.9)
         probe.put(Record(id="a", text="", metadata=metadata, vector=vector, links=()))
@@ -180,7 +180,7 @@ class WriteCases(Cases):
         assert probe.near_scored(1)[0][1] == pytest.approx(0.9)
 
     def test_one_change_does_all_it_holds(self, probe: Probe) -> None:
-        """[W-10] Added, updated, unchanged and removed, each counted."""
+        """[W-10] Count added, updated, unchanged and removed documents."""
         probe.put(*(record(id, 0.5) for id in ("same", "old", "gone")))
         written = probe.write(
             put=[record("same", 0.5), record("old", 0.1), record("new", 0.2)], remove=["gone", "?"]
@@ -189,7 +189,7 @@ class WriteCases(Cases):
         assert probe.ids() == ["new", "old", "same"]
 
     def test_a_change_that_holds_nothing_is_fine(self, probe: Probe) -> None:
-        """[W-10] On an empty store and on a filled one."""
+        """[W-10] Accept an empty change on an empty store and on a filled one."""
         assert probe.write() == Written()
         probe.put(record("a"))
         assert probe.write() == Written()
@@ -200,7 +200,7 @@ class AccessCases(Cases):
     """When documents were last accessed."""
 
     def test_accesses_are_recorded(self, probe: Probe) -> None:
-        """[W-13] Of documents that are stored; the others are ignored."""
+        """[W-13] Record accesses to stored documents, and ignore the others."""
         probe.put(record("a"), record("b"), record("c"))
         assert probe.do(probe.backend.accessed(["a", "b", "no such id"])) == {}
         assert probe.do(probe.backend.touch({"a": NOON, "b": NOON + 1, "no such id": NOON})) == 2
@@ -209,12 +209,12 @@ class AccessCases(Cases):
         assert probe.do(probe.backend.accessed([])) == {}
 
     def test_nothing_can_be_accessed_before_a_claim(self, unclaimed: Probe) -> None:
-        """[W-13] There is no document."""
+        """[W-13] Record nothing in a store without documents."""
         assert unclaimed.do(unclaimed.backend.touch({"a": NOON})) == 0
         assert unclaimed.do(unclaimed.backend.accessed(["a"])) == {}
 
     def test_the_latest_access_stays(self, probe: Probe) -> None:
-        """[W-14] Through updates and other links; not through a removal."""
+        """[W-14] Keep an access through updates and relinking, but not through a removal."""
         probe.put(record("a"), record("b"))
         for time in (NOON, NOON - 5, NOON + 7, NOON + 1):
             probe.do(probe.backend.touch({"a": time, "b": time}))
@@ -227,7 +227,7 @@ class AccessCases(Cases):
         assert probe.do(probe.backend.accessed(["a", "b"])) == {"b": NOON + 7}
 
     def test_an_access_changes_nothing_else(self, probe: Probe) -> None:
-        """[W-15] Neither answers nor counts nor what is scanned."""
+        """[W-15] Keep answers, counts and scanned records the same."""
         probe.put(record("a", 0.5, on("x"), n=1), record("b", 0.25, on("x")))
         before = self._all(probe)
         probe.do(probe.backend.touch({"a": NOON, "b": NOON}))
@@ -250,7 +250,7 @@ class PageCases(Cases):
     C = PageEntry(source="other", url="a", digest="3", ids=("c",))
 
     def test_an_entry_is_added_and_replaced(self, probe: Probe) -> None:
-        """[P-1] By source and url; its ids keep their order."""
+        """[P-1] Replace an entry by source and url, and keep the order of its ids."""
         probe.write(put_pages=[self.A, self.C])
         assert self._pages(probe, "site") == [self.A]
         changed = replace(self.A, digest="9", ids=("z", "y"))
@@ -259,14 +259,14 @@ class PageCases(Cases):
         assert self._pages(probe, "other") == [self.C]
 
     def test_entries_are_sorted(self, probe: Probe) -> None:
-        """[P-2] Of one source by url, of all by source first."""
+        """[P-2] Sort entries of one source by url, and entries of all by source first."""
         probe.write(put_pages=[self.B, self.C, self.A])
         assert self._pages(probe, "site") == [self.A, self.B]
         assert self._pages(probe, None) == [self.C, self.A, self.B]
         assert self._pages(probe, "unknown") == []
 
     def test_entries_with_certain_urls(self, probe: Probe) -> None:
-        """[P-2] Of one source or of all; unknown urls are passed over, and none asked gives none."""
+        """[P-2] Omit unknown urls, of one source or of all, and return none for no urls."""
         probe.write(put_pages=[self.A, self.B, self.C])
         urls = ["a", "b", "?", "a", *map(str, range(300))]
         ask = probe.backend.pages
@@ -276,7 +276,7 @@ class PageCases(Cases):
         assert probe.do(ask(None, [])) == probe.do(ask("site", [])) == probe.do(ask("?", urls)) == []
 
     def test_digests_are_those_of_the_entries(self, probe: Probe) -> None:
-        """[P-2] Of a source by url, of all, of one that is not there."""
+        """[P-2] Return the digests of a source by url, of all, and of an unknown source."""
         probe.write(put_pages=[self.A, self.B, replace(self.C, url="c")])
         ask = probe.backend.digests
         assert probe.do(ask("site")) == {"a": self.A.digest, "b": self.B.digest}
@@ -284,7 +284,7 @@ class PageCases(Cases):
         assert probe.do(ask("?")) == {}
 
     def test_the_most_linked_pages(self, probe: Probe) -> None:
-        """[P-4] A page is linked through any of its documents and tags, but not by itself."""
+        """[P-4] Count links to any of a page's documents and tags, but no links of the page itself."""
         pages = [
             PageEntry(source=source, url=name, digest="1", ids=(f"{name}1", f"{name}2"))
             for source, name in (("s", "a"), ("s", "b"), ("r", "c"), ("s", "d"))
@@ -311,13 +311,13 @@ class PageCases(Cases):
         assert linked(9, kind="other") == linked(0) == []
 
     def test_entries_are_removed(self, probe: Probe) -> None:
-        """[P-3] By source and url both; unknown ones are ignored."""
+        """[P-3] Remove entries by both source and url, and ignore unknown ones."""
         probe.write(put_pages=[self.A, self.B, self.C])
         probe.write(remove_pages=[("site", "a"), ("site", "?"), ("?", "a")])
         assert self._pages(probe, None) == [self.C, self.B]
 
     def test_entries_and_documents_live_apart(self, probe: Probe) -> None:
-        """[P-3] Removing one leaves the other."""
+        """[P-3] Keep entries when documents are removed, and the reverse."""
         probe.write(put=[record("c"), record("d")], put_pages=[self.C, self.B])
         probe.write(remove_pages=[("other", "a")])
         assert probe.ids() == ["c", "d"]
@@ -325,7 +325,7 @@ class PageCases(Cases):
         assert self._pages(probe, None) == [self.B]
 
     def test_an_entry_both_removed_and_put_is_put(self, probe: Probe) -> None:
-        """[W-6] As documents are."""
+        """[W-6] Put the entry, like a document."""
         probe.write(put_pages=[self.A])
         changed = replace(self.A, digest="9")
         probe.write(put_pages=[changed], remove_pages=[("site", "a")])
@@ -337,11 +337,11 @@ class PageCases(Cases):
 
 
 class _BrokenError(Exception):
-    """What :class:`_Breaking` raises."""
+    """The error of a sequence that fails."""
 
 
 class _Breaking(Sequence[Any]):
-    """A sequence that fails after its items, as one computed on the way might."""
+    """A sequence that fails after its items, as a lazily computed one might."""
 
     def __init__(self, items: Sequence[Any]) -> None:
         self._items = items
@@ -351,7 +351,7 @@ class _Breaking(Sequence[Any]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Any]: ...
     def __getitem__(self, index: int | slice) -> Any:
-        """An item, or the failure past the last."""
+        """Return an item, or fail past the last."""
         if isinstance(index, int) and index >= len(self._items):
             raise _BrokenError
         return self._items[index]
