@@ -23,7 +23,7 @@ class SchemaReport:
     Args:
         problems: The first of them, by document.
         count: How many there are.
-        documents: How many documents there are of each type; None stands for those without one.
+        documents: How many documents there are of each type. None stands for those without one.
         links: How many links there are of each kind.
     """
 
@@ -57,7 +57,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How the documents of a type are joined to others.
+    """The numbers of documents of a type that links connect to other documents.
 
     Args:
         documents: How many there are.
@@ -89,7 +89,7 @@ class TypedGraph:
         self._both: dict[Tag, list[int]] = defaultdict(list)
 
     def add(self, id: str, metadata: Mapping[str, Any], links: Iterable[Link]) -> None:
-        """Take in a document."""
+        """Add a document."""
         number, found = len(self._ids), metadata.get(self._type_field)
         self._ids.append(id)
         self._types.append(found if isinstance(found, str) else None)
@@ -99,11 +99,11 @@ class TypedGraph:
             side[link.kind, link.tag].append(number)
 
     def counts(self) -> tuple[Mapping[str | None, int], Mapping[str, int]]:
-        """How many documents there are of each type, and links of each kind."""
+        """Return how many documents there are of each type, and links of each kind."""
         return _counted(self._types), dict(sorted(self._links.items()))
 
     def wrong_ends(self, schema: Schema) -> Iterator[Problem]:
-        """Links that lead to no document, or to one of a type that the schema does not allow there."""
+        """Yield links that lead to no document, or to a type that the schema does not allow there."""
         for (kind, tag), sources in self._out.items():
             ends = self._ends((kind, tag))
             for number in sources:
@@ -115,7 +115,7 @@ class TypedGraph:
                     yield Problem(id=self._ids[number], text=text)
 
     def _ends(self, tag: Tag) -> dict[str | None, str]:
-        """The types of the documents that a tag leads to, with the id of one of each."""
+        """Return the types of the documents that a tag leads to, with the id of one document of each."""
         found: dict[str | None, str] = {}
         for side in (self._in, self._both):
             for number in side.get(tag, ()):
@@ -138,7 +138,7 @@ class TypedGraph:
         return None
 
     def reach(self, type: str, depth: int | None = None) -> Reach:
-        """Follow links forward from all documents of a type, at most ``depth`` (None: any number).
+        """Follow links forward from all documents of a type, at most ``depth`` in a row (None: any number).
 
         Raises:
             SchemaError: If no document has the type.
@@ -153,11 +153,14 @@ class TypedGraph:
         return Reach(type=type, reached=found, unreached=unreached, ids=ids)
 
     def unreached(self, roots: Collection[str]) -> tuple[Mapping[str | None, int], tuple[str, ...]]:
-        """How many documents of each type are not reached from those of these types; ids of the first."""
+        """Count the documents of each type that cannot be reached from documents of these types.
+
+        Returns the counts, and ids of the first of these documents.
+        """
         return self._left(self._reached({at for at, of in enumerate(self._types) if of in roots}, None))
 
     def standing(self) -> Mapping[str | None, Standing]:
-        """How the documents of each type are joined to others."""
+        """Count, for each type, the documents that links connect to other documents."""
         leading, led = set[int](), set[int]()
         for tag in self._out.keys() | self._in.keys() | self._both.keys():
             both = self._both.get(tag, ())
@@ -178,7 +181,7 @@ class TypedGraph:
         }
 
     def _reached(self, start: set[int], depth: int | None) -> set[int]:
-        """The documents that links lead to from these, themselves included."""
+        """Return the documents that links lead to from the given ones, these included."""
         leaving = self._leaving()
         reached, frontier, followed, hops = start, start, set[Tag](), 0
         while frontier and (depth is None or hops < depth):
@@ -191,13 +194,13 @@ class TypedGraph:
         return reached
 
     def _left(self, reached: Collection[int]) -> tuple[Mapping[str | None, int], tuple[str, ...]]:
-        """The other documents: how many of each type, and ids of the first."""
+        """Count the documents of each type that are not in ``reached``, and return ids of the first."""
         left = [number for number in range(len(self._ids)) if number not in reached]
         ids = sorted(self._ids[number] for number in left)[:SHOWN]
         return _counted(self._types[number] for number in left), tuple(ids)
 
     def relations(self) -> tuple[Relation, ...]:
-        """The relations that the links of typed documents have, with those to no document as dangling."""
+        """Return the relations of the links of typed documents, dangling if some of these lead nowhere."""
         pairs: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         dangling: set[str] = set()
         for tag, sources in self._out.items():
@@ -219,7 +222,7 @@ class TypedGraph:
         return tuple(found)
 
     def types(self) -> frozenset[str]:
-        """The types that documents have."""
+        """Return the types that documents have."""
         return frozenset(one for one in self._types if one is not None)
 
     def _types_of(self, numbers: Iterable[int]) -> set[str]:
@@ -235,7 +238,7 @@ class TypedGraph:
 
 
 def missing_end(link: Link) -> str:
-    """The message about a link that leads to no document."""
+    """Return the message about a link that leads to no document."""
     return (
         f"its link of kind {link.kind!r} leads to no document: none has an incoming link with the tag"
         f" {link.tag!r}"
@@ -243,7 +246,7 @@ def missing_end(link: Link) -> str:
 
 
 def _by_ends(by_type: Mapping[str, set[str]]) -> list[tuple[frozenset[str], frozenset[str]]]:
-    """Types that lead to the same types, together: (to, from)."""
+    """Group types that lead to the same types: (to, from)."""
     joined: dict[frozenset[str], set[str]] = defaultdict(set)
     for source, ends in by_type.items():
         if ends:

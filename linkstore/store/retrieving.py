@@ -72,14 +72,14 @@ class StoreRetriever(VectorStoreRetriever):
         return self._given(found)
 
     def _options(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of one search."""
+        """Return the arguments of one search."""
         options = self.search_kwargs | given
         check_options(self.search_type, options)
         own = self.search_type == LINKS and options.get("strategy") is None
         return {"k": DEFAULT_RETURNED, **options} if own else options
 
     def _of_search(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The same search as arguments of :meth:`LinkStore.search`."""
+        """Return the same search as arguments of :meth:`LinkStore.search`."""
         if self.search_type == LINKS:
             return options
         strategy, of_search = traversing(self.search_type, options)

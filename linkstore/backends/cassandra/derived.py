@@ -37,14 +37,14 @@ class State:
 
     Args:
         id: The document.
-        written: Latest write time of its columns; 0 if it is not written yet.
-        born: When it was added; None if an older linkstore did.
-        lifetime: Seconds until it expires; None: never.
+        written: Latest write time of its columns, 0 if it is not written yet.
+        born: When it was added, None if an older linkstore did.
+        lifetime: Seconds until it expires. None: never.
         links: Its links as JSON, as in its metadata.
         relinked: Those that were replaced since it was written.
         attributes: Its metadata without links, as JSON.
         members: Its members of link groups.
-        words: Its words; None in a store without lexical search.
+        words: Its words, None in a store without lexical search.
     """
 
     id: str
@@ -68,8 +68,8 @@ class Step:
     """The change of one document.
 
     Args:
-        now: The state that was written; None if the document was deleted.
-        before: The previous state; None if the document did not exist.
+        now: The state that was written, None if the document was deleted.
+        before: The previous state, None if the document did not exist.
     """
 
     now: State | None
@@ -84,7 +84,7 @@ class DerivedRows:
         fetcher: Finds the nodes of partitions, and reads documents.
         buckets: Number of partitions of one side of a link group, and of a word.
         lexical: Whether the store has postings.
-        lifetime: Seconds until written rows expire; None: never.
+        lifetime: Seconds until written rows expire. None: never.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class DerivedRows:
         self._postings = PostingStatements(tables, fetcher, lifetime)
 
     def state(self, record: Record, attributes: str, code: bytes) -> State:
-        """The state of a document once a record is written."""
+        """Return the state of a document once a record is written."""
         weights = memberships(stored_links(record.links))
         return State(
             id=record.id,
@@ -108,7 +108,7 @@ class DerivedRows:
         )
 
     def stored(self, ids: Sequence[str], now: Mapping[str, State]) -> Operation[dict[str, State]]:
-        """Read the current states of documents; documents that do not exist are left out.
+        """Read the current states of documents, leaving out documents that do not exist.
 
         Args:
             ids: The documents.
@@ -123,7 +123,10 @@ class DerivedRows:
         return {state.id: state for state in _with_codes(list(states.values()))}
 
     def after(self, id: str | None) -> Operation[Sequence[State]]:
-        """The next documents in token order, with the codes of their vectors; empty after the last one."""
+        """Read the next documents in token order, with the codes of their vectors.
+
+        The result is empty after the last document.
+        """
         rows = yield from documents_after(self._tables, id)
         while rows and not any(map(is_whole, rows)):
             rows = yield from documents_after(self._tables, rows[-1][0])

@@ -1,4 +1,4 @@
-"""Reads the members of link groups; of a hub, only as many as are needed to recognise it as a hub."""
+"""Reads the members of link groups, of a hub only as many as are needed to recognise it as a hub."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class GroupRows:
 
     Args:
         size: Number of members, counted up to the requested limit in each partition.
-        rows: The members; may be empty if the group has at least as many as the limit.
+        rows: The members, which may be empty if the group has at least as many as the limit.
     """
 
     size: int = 0
@@ -85,7 +85,7 @@ class GroupReader:
     def read_within(
         self, groups: Sequence[Tag], side: Side, limit: int, held: Held
     ) -> Operation[list[GroupRows]]:
-        """Like :meth:`read`, but only members in a scope; other members are skipped page by page.
+        """Read only the members in a scope, as :meth:`read`, skipping other members page by page.
 
         Args:
             groups: The link groups.
@@ -111,7 +111,7 @@ class GroupReader:
         return [found[group] for group in groups]
 
     def _parts(self, group: Tag, found: GroupRows, limit: int) -> Iterator[_Part]:
-        """The partitions of a link group, with the rows that were read."""
+        """Return the partitions of a link group, with the rows that were read."""
         of: dict[int, list[MemberRow]] = {}
         for row in found.rows:
             of.setdefault(bucket(row[1], len(self._buckets)), []).append(row)
@@ -155,7 +155,7 @@ class GroupReader:
     def _statements(
         self, text: str, groups: Sequence[Tag], side: Side, limit: int
     ) -> Iterator[tuple[str, Statement]]:
-        """Statements that read groups; each statement is about one kind."""
+        """Yield a link kind and a statement that reads groups of this kind."""
         for kind in dict.fromkeys(kind for kind, _ in groups):
             tags = [tag for of, tag in groups if of == kind]
             keys: list[tuple[Any, ...]] = [(kind, tag, side, 0) for tag in tags]

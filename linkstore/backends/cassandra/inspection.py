@@ -39,7 +39,7 @@ class Inspection:
         )
 
     def linked(self, entries: Iterable[PageEntry], kind: str, take: int) -> Operation[list[LinkedPage]]:
-        """The pages that most links of a kind lead to."""
+        """Find the pages that most links of a kind lead to."""
         rows = yield from self._links()
         owners: dict[str, set[PageEntry]] = defaultdict(set)
         for entry in entries:

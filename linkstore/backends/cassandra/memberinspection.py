@@ -70,7 +70,7 @@ class MemberInspection:
         yield from differences.mend(self._statements, now, "repair members")
 
     def findings(self, differences: Differences) -> tuple[Finding, ...]:
-        """The differences as findings."""
+        """Return the differences as findings."""
         return differences.findings(*_PROBLEMS)
 
     def _expected(self, state: State) -> Mapping[MemberKey, bytes]:

@@ -40,7 +40,7 @@ class NearestSearch:
         scan_limit: Maximum number of documents to scan if fewer of the 1,000 nearest pass the filter than
             were requested.
         experience: What is known about the equalities of filters.
-        replicated: Whether a partition has several replicas. The index answers from a single replica; then
+        replicated: Whether a partition has several replicas. The index answers from a single replica. Then
             the documents it returns are read again at the consistency level of reads.
     """
 
@@ -60,7 +60,7 @@ class NearestSearch:
         self._replicated = replicated
 
     def rows(self, fetch: Nearest) -> Operation[list[DocumentRow]]:
-        """The ``k`` nearest that pass the filter, best first.
+        """Return the ``k`` nearest documents that pass the filter, best first.
 
         Raises:
             FilterError: If more documents would have to be looked at than the limit allows.
@@ -79,7 +79,7 @@ class NearestSearch:
         return (yield from self._scanned(fetch))
 
     def _among_all(self, fetch: Nearest, equal: Mapping[str, str]) -> Operation[list[DocumentRow] | None]:
-        """The same if they are among twice as many of the nearest documents; None if they are not.
+        """Return the ``k`` nearest if twice as many of the nearest of all include them, otherwise None.
 
         If many documents satisfy the equalities of the filter, the index takes several times as long to find
         the nearest of these as to find the nearest of all.
@@ -95,7 +95,10 @@ class NearestSearch:
     def _among(
         self, fetch: Nearest, equal: Mapping[str, str], count: int
     ) -> Operation[list[DocumentRow] | None]:
-        """The ``k`` nearest among ``count`` candidates with these equalities; None if there may be others."""
+        """Return the ``k`` nearest of ``count`` candidates with these equalities.
+
+        None if other documents may be among the nearest.
+        """
         proposed, found = yield from self._proposed(fetch, equal, count)
         scores = _scores(found, fetch)
         passes = np.array([fetch.filter.always or fetch.filter.matches(row.metadata()) for row in found])
@@ -106,7 +109,7 @@ class NearestSearch:
         return None
 
     def _tied_at_the_end(self, passing: Floats, found: Floats, k: int) -> bool:
-        """Whether documents beyond the candidates may have the same score as the last result."""
+        """Say whether documents beyond the candidates may have the same score as the last result."""
         return len(found) < MOST and bool(np.sort(passing)[-k] <= found.min())
 
     def _proposed(
@@ -145,7 +148,7 @@ class NearestSearch:
 
 
 def scan_page(tables: Tables, after: str | None, limit: int) -> Operation[list[DocumentRow]]:
-    """The next documents in token order."""
+    """Read the next documents in token order."""
     found: list[DocumentRow] = []
     while (asked := limit - len(found)) > 0:
         first = Statement(cql=cql.scan_first(tables), values=(asked,), page_limit=asked)
@@ -160,13 +163,13 @@ def scan_page(tables: Tables, after: str | None, limit: int) -> Operation[list[D
 
 
 def _scores(rows: list[DocumentRow], fetch: Nearest) -> Floats:
-    """(n,) similarities."""
+    """Return (n,) similarities."""
     if not rows:
         return np.empty(0, np.float32)
     return similarities(np.stack([row.vector for row in rows]), fetch.vector)
 
 
 def _best(rows: list[DocumentRow], scores: Floats, k: int) -> list[DocumentRow]:
-    """The ``k`` best by score, then id."""
+    """Return the ``k`` best rows by score, then id."""
     order = with_ids(best(scores, k), lambda at: [rows[one].id for one in at.tolist()])
     return [rows[at] for at in order.tolist()]

@@ -55,7 +55,7 @@ class CassandraReader(LexicalReader):
         search: Finds documents by similarity.
         words: Finds documents by words, if the store indexes them.
         scope: Which documents exist for the plan.
-        empty: Whether the store never had a document; then it has no tables to read.
+        empty: Whether the store never had a document. Then it has no tables to read.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class CassandraReader(LexicalReader):
         )
 
     def _filtered(self, fetch: Groups, left: int) -> int:
-        """How many entries the condition on links excluded."""
+        """Return how many entries the condition on links excluded."""
         if fetch.links.always:
             return 0
         entries = (self._known.weights(ref, fetch.side) for ref in fetch.refs.tolist())
@@ -155,7 +155,7 @@ class CassandraReader(LexicalReader):
         return (yield from self._members.read_within(tags, fetch.side, limit, partial(self._held, needed)))
 
     def _held(self, needed: int, ids: Sequence[str]) -> Operation[set[str]]:
-        """Which documents are in the scope. If most of them are needed anyway, they are read in full."""
+        """Return the ids in the scope. If most of the documents are needed anyway, they are read in full."""
         if len(ids) > _MOST_OF * needed:
             return (yield from self._scope.of(ids))
         refs = [self._known.ref(id) for id in ids]
@@ -178,27 +178,27 @@ class CassandraReader(LexicalReader):
 
     @immediate
     def vectors(self, fetch: Vectors) -> Floats:
-        """Vectors of documents that were read."""
+        """Return vectors of documents that were read."""
         return self._known.vectors(fetch.refs.tolist())
 
     @immediate
     def ids(self, fetch: Ids) -> list[str]:
-        """Ids of documents met so far."""
+        """Return ids of documents met so far."""
         return self._known.ids_of(fetch.refs)
 
     @immediate
     def tags(self, fetch: Tags) -> list[tuple[str, str]]:
-        """Tags of link groups met so far."""
+        """Return tags of link groups met so far."""
         return [self._groups.tags[group] for group in fetch.groups.tolist()]
 
     @immediate
     def documents(self, fetch: Documents) -> list[Stored]:
-        """Texts and metadata of documents that were read."""
+        """Return texts and metadata of documents that were read."""
         rows = [self._known.row(ref) for ref in fetch.refs.tolist()]
         return [Stored(id=row.id, text=row.text, metadata=row.metadata()) for row in rows]
 
     def _read(self, refs: Sequence[int]) -> Operation[None]:
-        """Read those documents that were not read yet."""
+        """Read the documents that were not read yet."""
         unread = list(dict.fromkeys(self._known.unread(refs)))
         ids = [] if self._empty else [self._known.ids[ref] for ref in unread]
         rows = yield from self._fetcher.documents(ids)

@@ -62,7 +62,7 @@ class WordInspection:
         )
 
     def _postings_of(self, ids: Collection[str]) -> Operation[list[Found]]:
-        """All postings of some documents; reads those of all documents."""
+        """Return all postings of some documents. This reads those of all documents."""
         of_them: list[Found] = []
         rounds = PostingRounds(self._tables)
         while ids and (found := (yield from rounds.next())) is not None:
@@ -74,7 +74,7 @@ class WordInspection:
         yield from differences.mend(self._statements, now, "repair words")
 
     def findings(self, differences: Differences) -> tuple[Finding, ...]:
-        """The differences as findings."""
+        """Return the differences as findings."""
         return differences.findings(*_PROBLEMS)
 
     def _expected(self, state: State) -> Mapping[PostingKey, bytes]:
@@ -82,12 +82,12 @@ class WordInspection:
 
 
 def _absent(_id: str, rows: Mapping[PostingKey, bytes], found: Sequence[Found]) -> Iterable[PostingKey]:
-    """The postings that a document must have and that were not found."""
+    """Return the postings that a document must have and that were not found."""
     return rows.keys() - {row.key for row in found}
 
 
 def _hash(key: PostingKey, states: Sequence[bytes]) -> int:
-    """A hash of a posting: different keys or states have different ones."""
+    """Return a hash of a posting. Different keys or states have different hashes."""
     shard, at, word, hashed, id = key
     packed = b"\0".join((b"%d %d" % (shard, at), word.encode(), hashed, id.encode(), *states))
     return xxhash.xxh3_64_intdigest(packed)

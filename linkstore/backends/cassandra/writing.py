@@ -55,10 +55,10 @@ class Known:
     """What identifies the state of a stored document.
 
     Args:
-        digest: Hash of the document without its links; None if it lacks a column, so that it is written.
+        digest: Hash of the document without its links, None if it lacks a column, so that it is written.
         links: Its links as JSON, as in its metadata.
         written: Latest write time of its columns.
-        lifetime: Seconds until it expires; None: never.
+        lifetime: Seconds until it expires. None: never.
     """
 
     digest: bytes | None
@@ -135,7 +135,7 @@ class ChangeWriter:
         write: Callable[[Sequence[Added]], Operation[None]],
         what: str,
     ) -> Operation[None]:
-        """Look up what was added, and write again what is missing, until all of it is there.
+        """Look up what was added, and write again what is missing, until all of it is stored.
 
         Another client removed what is missing, before and with a clock that is ahead, or at this moment.
 
@@ -176,7 +176,7 @@ class ChangeWriter:
         self._note(steps)
 
     def _digests(self, ids: Sequence[str]) -> Operation[dict[str, Known]]:
-        """What identifies the states of existing documents, and of those that lack a column."""
+        """Read what identifies the states of existing documents, and of those that lack a column."""
         rows = yield from self._fetcher.by_id(cql.read_digests(self._tables), ids, "read documents")
         return {
             id: Known(
@@ -190,7 +190,10 @@ class ChangeWriter:
         }
 
     def _differs(self, item: Prepared, digests: Mapping[str, Known]) -> bool:
-        """Whether a document must be written; always if it has or had a lifetime, which changes then."""
+        """Say whether a document must be written.
+
+        A document that has or had a lifetime must always be written, because its lifetime changes then.
+        """
         known = digests.get(item.record.id)
         return (
             known is None

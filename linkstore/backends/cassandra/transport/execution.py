@@ -60,7 +60,10 @@ class Executor:
         return list(flight.answers)
 
     async def arun(self, requests: Requests) -> list[list[tuple[Any, ...]]]:
-        """Like :meth:`run`, without blocking the event loop; stops starting requests when cancelled."""
+        """Run statements like :meth:`run`, without blocking the event loop.
+
+        If this is cancelled, no more requests are started.
+        """
         if requests.wait:
             await asyncio.sleep(requests.wait)
         await self._aprepare(requests)
@@ -84,7 +87,7 @@ class Executor:
         return Flight(requests, self._sender, pace, self._patience(requests), wake)
 
     def _patience(self, requests: Requests) -> Patience:
-        """The retry rules of an operation, if its session can answer.
+        """Return the retry rules of an operation, if its session can answer.
 
         A session answers by threads, which end when it is shut down and do not exist in a forked child. There
         the driver waits for ever, for instance while it prepares a statement.
