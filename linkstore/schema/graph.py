@@ -105,16 +105,16 @@ class TypedGraph:
     def wrong_ends(self, schema: Schema) -> Iterator[Problem]:
         """Yield links that lead to no document, or to a type that the schema does not allow there."""
         for (kind, tag), sources in self._out.items():
-            ends = self._ends((kind, tag))
+            ends = self._find_ends((kind, tag))
             for number in sources:
                 source = self._types[number]
                 if source not in schema.types or kind not in schema.kinds:
                     continue  # reported for the document already
-                text = self._wrong_end(schema, source, kind, tag, ends)
+                text = self._describe_wrong_end(schema, source, kind, tag, ends)
                 if text:
                     yield Problem(id=self._ids[number], text=text)
 
-    def _ends(self, tag: Tag) -> dict[str | None, str]:
+    def _find_ends(self, tag: Tag) -> dict[str | None, str]:
         """Return the types of the documents that a tag leads to, with the id of one document of each."""
         found: dict[str | None, str] = {}
         for side in (self._in, self._both):
@@ -122,7 +122,7 @@ class TypedGraph:
                 found.setdefault(self._types[number], self._ids[number])
         return found
 
-    def _wrong_end(
+    def _describe_wrong_end(
         self, schema: Schema, type: str, kind: str, tag: str, ends: Mapping[str | None, str]
     ) -> str | None:
         link = Link.outgoing(kind=kind, tag=tag)
@@ -147,8 +147,8 @@ class TypedGraph:
         if not start:
             known = ", ".join(sorted(one for one in set(self._types) if one)) or "none"
             raise SchemaError(f"no document has the type {type!r}; the types in the store are {known}")
-        reached = self._reached(start, depth)
-        unreached, ids = self._left(reached)
+        reached = self._find_reached(start, depth)
+        unreached, ids = self._count_left(reached)
         found = _counted(self._types[number] for number in reached)
         return Reach(type=type, reached=found, unreached=unreached, ids=ids)
 
@@ -157,7 +157,9 @@ class TypedGraph:
 
         Returns the counts, and ids of the first of these documents.
         """
-        return self._left(self._reached({at for at, of in enumerate(self._types) if of in roots}, None))
+        return self._count_left(
+            self._find_reached({at for at, of in enumerate(self._types) if of in roots}, None)
+        )
 
     def standing(self) -> Mapping[str | None, Standing]:
         """Count, for each type, the documents that links connect to other documents."""
@@ -180,9 +182,9 @@ class TypedGraph:
             for name, (count, to, on, alone) in of.items()
         }
 
-    def _reached(self, start: set[int], depth: int | None) -> set[int]:
+    def _find_reached(self, start: set[int], depth: int | None) -> set[int]:
         """Return the documents that links lead to from the given ones, these included."""
-        leaving = self._leaving()
+        leaving = self._list_leaving()
         reached, frontier, followed, hops = start, start, set[Tag](), 0
         while frontier and (depth is None or hops < depth):
             tags = {tag for number in frontier for tag in leaving.get(number, ())} - followed
@@ -193,7 +195,7 @@ class TypedGraph:
             hops += 1
         return reached
 
-    def _left(self, reached: Collection[int]) -> tuple[Mapping[str | None, int], tuple[str, ...]]:
+    def _count_left(self, reached: Collection[int]) -> tuple[Mapping[str | None, int], tuple[str, ...]]:
         """Count the documents of each type that are not in ``reached``, and return ids of the first."""
         left = [number for number in range(len(self._ids)) if number not in reached]
         ids = sorted(self._ids[number] for number in left)[:SHOWN]
@@ -204,9 +206,9 @@ class TypedGraph:
         pairs: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         dangling: set[str] = set()
         for tag, sources in self._out.items():
-            ends = self._types_of([*self._in.get(tag, ()), *self._both.get(tag, ())])
+            ends = self._find_types([*self._in.get(tag, ()), *self._both.get(tag, ())])
             dangling |= set() if ends else {tag[0]}
-            for source in self._types_of(sources):
+            for source in self._find_types(sources):
                 pairs[tag[0]][source] |= ends
         found = [
             Relation(kind, froms, to, may_dangle=kind in dangling)
@@ -215,7 +217,7 @@ class TypedGraph:
         ]
         both: dict[str, set[str]] = defaultdict(set)
         for tag, members in self._both.items():
-            both[tag[0]] |= self._types_of(members)
+            both[tag[0]] |= self._find_types(members)
         found += [
             Relation(kind, types, types, both_ways=True) for kind, types in sorted(both.items()) if types
         ]
@@ -225,10 +227,10 @@ class TypedGraph:
         """Return the types that documents have."""
         return frozenset(one for one in self._types if one is not None)
 
-    def _types_of(self, numbers: Iterable[int]) -> set[str]:
+    def _find_types(self, numbers: Iterable[int]) -> set[str]:
         return {found for number in numbers if (found := self._types[number]) is not None}
 
-    def _leaving(self) -> dict[int, list[Tag]]:
+    def _list_leaving(self) -> dict[int, list[Tag]]:
         leaving: dict[int, list[Tag]] = defaultdict(list)
         for side in (self._out, self._both):
             for tag, numbers in side.items():

@@ -165,9 +165,11 @@ class Schema:
         elif own not in self.types:
             yield Problem(id=id, text=f"its type {own!r} is unknown; the types are {_listed(self.types)}")
         else:
-            yield from (Problem(id=id, text=text) for link in links if (text := self._wrong(own, link)))
+            yield from (
+                Problem(id=id, text=text) for link in links if (text := self._describe_wrong(own, link))
+            )
 
-    def _wrong(self, type: str, link: Link) -> str | None:
+    def _describe_wrong(self, type: str, link: Link) -> str | None:
         """Return the problem of a link of a document of this type, or None."""
         relations = self.of_kind(link.kind)
         if not relations:

@@ -97,7 +97,7 @@ class LinkStore(VectorSearching, CoreStore):
             EmbeddingError: If the store was built with an embedding of another dimension. Another one of the
                 same dimension is refused when it first embeds something.
         """
-        return cls._over(EmbeddedBackend(path, create=create, settings=settings), embedding, max_depth)
+        return cls._open_over(EmbeddedBackend(path, create=create, settings=settings), embedding, max_depth)
 
     @classmethod
     async def aopen(
@@ -153,7 +153,7 @@ class LinkStore(VectorSearching, CoreStore):
         from linkstore.store.cassandra import backend_on
 
         backend = backend_on(session, keyspace, table, create=create, settings=settings)
-        return cls._over(backend, embedding, max_depth)
+        return cls._open_over(backend, embedding, max_depth)
 
     @classmethod
     async def acassandra(cls, embedding: Embeddings | None = None, **kwargs: Any) -> Self:
@@ -176,16 +176,16 @@ class LinkStore(VectorSearching, CoreStore):
         return cls.open(kwargs.pop("path", ":memory:"), embedding, **kwargs)
 
     @classmethod
-    def _over(cls, backend: Backend, embedding: Embeddings | None, max_depth: int | None) -> Self:
+    def _open_over(cls, backend: Backend, embedding: Embeddings | None, max_depth: int | None) -> Self:
         """Make a store over a backend, and close the backend if opening fails."""
         with closed_on_failure(backend):
             return cls(embedding, backend=backend, max_depth=max_depth)
 
     @classmethod
-    def _reopened(cls, backend: Backend, embedding: Embeddings | str, max_depth: int | None) -> Self:
+    def _reopen(cls, backend: Backend, embedding: Embeddings | str, max_depth: int | None) -> Self:
         """Make a store over a reopened backend. A built-in embedding is made anew by its name."""
         made = get_embedding(embedding) if isinstance(embedding, str) else embedding
-        return cls._over(backend, made, max_depth)
+        return cls._open_over(backend, made, max_depth)
 
     @staticmethod
     def _embedding_by_name(name: str) -> Embeddings:
@@ -212,7 +212,7 @@ class LinkStore(VectorSearching, CoreStore):
         """
         by_name = type(self._embedding) in {MiniLMEmbeddings, WordLlamaEmbeddings}
         embedding = self._embedding_name if by_name else self._embedding
-        return self._reopened, (self.backend, embedding, self._max_depth)
+        return self._reopen, (self.backend, embedding, self._max_depth)
 
     async def __aenter__(self) -> Self:
         return self

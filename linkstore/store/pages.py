@@ -19,35 +19,35 @@ class Pages(Driven):
 
     def pages(self, source: str | None = None) -> dict[str, str]:
         """Return the indexed pages of a source (None: of all sources), as a dict of URL → digest."""
-        return self._run(self._digests(source))
+        return self._run(self._read_digests(source))
 
     async def apages(self, source: str | None = None) -> dict[str, str]:
         """Return the indexed pages of a source: see :meth:`pages`."""
-        return await self._arun(self._digests(source))
+        return await self._arun(self._read_digests(source))
 
     def sources(self) -> dict[str, int]:
         """Return the sources that pages were indexed from, each with its number of pages."""
-        return self._run(self._sources())
+        return self._run(self._count_pages())
 
     async def asources(self) -> dict[str, int]:
         """Return the sources that pages were indexed from: see :meth:`sources`."""
-        return await self._arun(self._sources())
+        return await self._arun(self._count_pages())
 
     def page_ids(self, source: str | None, urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return the ids of indexed pages' documents (source None: of any source), as a dict of URL → ids."""
-        return self._run(self._ids(source, urls))
+        return self._run(self._read_ids(source, urls))
 
     async def apage_ids(self, source: str | None, urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return the ids of the documents of pages: see :meth:`page_ids`."""
-        return await self._arun(self._ids(source, urls))
+        return await self._arun(self._read_ids(source, urls))
 
     def most_linked_pages(self, kind: str = "hyperlink", take: int = 10) -> list[LinkedPage]:
         """Return the pages with most incoming links of a kind. The time grows with the size of the store."""
-        return self._run(self._most_linked(kind, take))
+        return self._run(self._find_most_linked(kind, take))
 
     async def amost_linked_pages(self, kind: str = "hyperlink", take: int = 10) -> list[LinkedPage]:
         """Return the pages with the most incoming links: see :meth:`most_linked_pages`."""
-        return await self._arun(self._most_linked(kind, take))
+        return await self._arun(self._find_most_linked(kind, take))
 
     def check_pages(self, source: str, urls: Sequence[str]) -> None:
         """Check that :meth:`put_pages` would not replace a page of another source.
@@ -120,18 +120,18 @@ class Pages(Driven):
         """Replace the links of these kinds: see :meth:`replace_links`."""
         return await self._arun(operations.replace_links(self.backend, kinds, links))
 
-    def _digests(self, source: str | None) -> Operation[dict[str, str]]:
+    def _read_digests(self, source: str | None) -> Operation[dict[str, str]]:
         found: dict[str, str] = yield Engine(self.backend.digests(source))
         return found
 
-    def _sources(self) -> Operation[dict[str, int]]:
+    def _count_pages(self) -> Operation[dict[str, int]]:
         entries: list[PageEntry] = yield Engine(self.backend.pages(None))
         return dict(sorted(Counter(entry.source for entry in entries).items()))
 
-    def _ids(self, source: str | None, urls: Sequence[str]) -> Operation[dict[str, tuple[str, ...]]]:
+    def _read_ids(self, source: str | None, urls: Sequence[str]) -> Operation[dict[str, tuple[str, ...]]]:
         entries = yield Engine(self.backend.pages(source, urls))
         return {entry.url: entry.ids for entry in entries}
 
-    def _most_linked(self, kind: str, take: int) -> Operation[list[LinkedPage]]:
+    def _find_most_linked(self, kind: str, take: int) -> Operation[list[LinkedPage]]:
         found: list[LinkedPage] = yield Engine(self.backend.linked(kind, take))
         return found

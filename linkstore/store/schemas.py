@@ -17,11 +17,11 @@ class Schemas(Driven):
 
     def schema(self) -> Schema | None:
         """Return the schema that the store records, or None without one."""
-        return self._run(self._schema())
+        return self._run(self._read_schema())
 
     async def aschema(self) -> Schema | None:
         """Return the schema that the store records: see :meth:`schema`."""
-        return await self._arun(self._schema())
+        return await self._arun(self._read_schema())
 
     def set_schema(self, schema: Schema | None, mode: Mode = "strict") -> SchemaReport | None:
         """Record a schema in the store. From then on every client checks what it writes.
@@ -134,7 +134,7 @@ class Schemas(Driven):
         """Find the documents that a traversal can reach: see :meth:`reach`."""
         return await self._arun(schemachange.reach(self.backend, type, depth, type_field))
 
-    def _schema(self) -> Operation[Schema | None]:
+    def _read_schema(self) -> Operation[Schema | None]:
         recorded = yield from schemacheck.recorded_schema(self.backend)
         return recorded.schema if recorded else None
 
@@ -144,7 +144,7 @@ class Schemas(Driven):
         return schemachange.migrate(self.backend, schema, mode, kinds=kinds or {}, types=types or {})
 
     def _check(self, schema: Schema | None) -> Operation[SchemaReport]:
-        chosen = schema or (yield from self._schema())
+        chosen = schema or (yield from self._read_schema())
         if chosen is None:
             raise SchemaError("the store records no schema; give one, such as Schema.infer(store)")
         return (yield from schemachange.check(self.backend, chosen))

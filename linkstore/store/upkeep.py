@@ -29,11 +29,11 @@ class Upkeep(Driven):
         Raises:
             DocumentError: If the document does not exist.
         """
-        return self._run(self._neighbours(id))
+        return self._run(self._find_neighbours(id))
 
     async def aneighbours(self, id: str) -> Neighbours:
         """Return the neighbours of a document: see :meth:`neighbours`."""
-        return await self._arun(self._neighbours(id))
+        return await self._arun(self._find_neighbours(id))
 
     def scan(self) -> Iterator[Document]:
         """Iterate over all documents in batches, in the backend's order (embedded: by id)."""
@@ -138,7 +138,7 @@ class Upkeep(Driven):
         """Repair what :meth:`verify` finds: see :meth:`repair`."""
         return await self._arun(self._repair())
 
-    def _neighbours(self, id: str) -> Operation[Neighbours]:
+    def _find_neighbours(self, id: str) -> Operation[Neighbours]:
         found: Neighbours | None = None
         if is_storable(id):
             found = yield from operations.answer(self.backend, neighbours(id))

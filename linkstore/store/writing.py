@@ -135,11 +135,11 @@ class Writing(Driven):
         Raises:
             ArgumentError: If the ids are not a list of strings.
         """
-        return self._run(self._by_ids(ids))
+        return self._run(self._read_by_ids(ids))
 
     async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """Return the documents with these ids: see :meth:`get_by_ids`."""
-        return await self._arun(self._by_ids(ids))
+        return await self._arun(self._read_by_ids(ids))
 
     @classmethod
     def from_texts(
@@ -226,7 +226,7 @@ class Writing(Driven):
         named = [document.id for document in listed] if ids is None else list(ids)
         return operations.add(self.backend, self._embedding_name, listed, named, batch_size)
 
-    def _by_ids(self, ids: Sequence[str]) -> Operation[list[Document]]:
+    def _read_by_ids(self, ids: Sequence[str]) -> Operation[list[Document]]:
         return operations.answer(self.backend, _documents(tuple(storable("ids", ids))))
 
     def _delete(self, ids: Sequence[str] | None) -> Operation[bool]:

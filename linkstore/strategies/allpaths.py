@@ -90,13 +90,13 @@ class AllPaths(Traversing):
             best_similarity = stage.highest if self.start_k else None
             return none_found(trail, question, self.start_k, self, best_similarity)
         starts = _starts(trail, stage, found.refs)
-        crossings = yield from self._crossings(trail, question)
+        crossings = yield from self._follow_crossings(trail, question)
         edges = yield from edges_of(trail, crossings)
         ways = yield from ways_of(trail, starts, edges, self.depth, self.chains)
         trail.cut("paths", ways.unmade, None, f"links that would make more than {MOST:,} chains")
-        return (yield from self._ranked(trail, stage, starts, ways, question))
+        return (yield from self._rank(trail, stage, starts, ways, question))
 
-    def _crossings(self, trail: Trail, question: Question) -> Plan[list[Crossing]]:
+    def _follow_crossings(self, trail: Trail, question: Question) -> Plan[list[Crossing]]:
         """Follow links hop by hop. Documents that are known already are reached again."""
         crossings: list[Crossing] = []
         frontier = np.arange(len(trail))
@@ -111,7 +111,7 @@ class AllPaths(Traversing):
                 break
         return crossings
 
-    def _ranked(
+    def _rank(
         self, trail: Trail, stage: FirstStage, starts: Mapping[int, float], ways: Ways, question: Question
     ) -> Plan[Hits]:
         met = {position: independent(to) for position, to in ways.to.items()}
@@ -121,14 +121,14 @@ class AllPaths(Traversing):
         chosen = yield from returned(trail, scores + parts["meeting"], self.k, question, self.per_page)
         if not len(chosen):
             return none_returned(trail, self)
-        shown = self._shown(trail, chosen, ways, met)
+        shown = self._choose_shown(trail, chosen, ways, met)
         taken = {name: part[chosen] for name, part in parts.items()}
         hits = yield from hits_of(trail, chosen, self, question, scores[chosen], taken)
         chains = yield from _chains(trail, shown, met, question.link_filter)
         with_chains = (replace(hit, chains=chains[at]) for hit, at in zip(hits, chosen.tolist(), strict=True))
         return replace(hits, hits=tuple(with_chains))
 
-    def _shown(
+    def _choose_shown(
         self, trail: Trail, chosen: Ints, ways: Ways, met: Mapping[int, list[Way]]
     ) -> dict[int, list[Way]]:
         """Choose the chains to show for each document that is returned, the independent ones first."""

@@ -49,20 +49,20 @@ class Eager(Traversing):
             return none_found(trail, question, self.start_k, self, start.best)
         for depth in range(1, self.depth + 1):
             frontier = yield from carried(trail, frontier, self)
-            best = self._wanted(question, last=depth == self.depth)
+            best = self._count_wanted(question, last=depth == self.depth)
             hopped = yield from hop(trail, frontier, question, self, exclude=trail.refs, best=best)
             frontier = trail.add((yield from within_nodes(trail, hopped.found, depth, self)))
             if not len(frontier):
                 break
-        return (yield from self._ranked(trail, question))
+        return (yield from self._rank(trail, question))
 
-    def _wanted(self, question: Question, *, last: bool) -> int | None:
+    def _count_wanted(self, question: Question, *, last: bool) -> int | None:
         """Return how many of a hop's documents, the best, can be returned or followed, or None for all."""
         if not question.result_filter.always or self.per_page is not None:
             return None
         return self.k if last else max(self.k, self.beam)
 
-    def _ranked(self, trail: Trail, question: Question) -> Plan[Hits]:
+    def _rank(self, trail: Trail, question: Question) -> Plan[Hits]:
         chosen = yield from returned(trail, trail.score, self.k, question, self.per_page)
         if not len(chosen):
             return none_returned(trail, self)

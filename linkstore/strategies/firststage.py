@@ -42,7 +42,7 @@ class FirstStage:
         start. It counts as the best one then.
         """
         meaning = np.minimum(similarity, np.float32(self.best)) / np.float32(self.best)
-        raw = meaning + np.float32(self.lexical) * self._words_of(refs)
+        raw = meaning + np.float32(self.lexical) * self._find_words(refs)
         return (np.maximum(raw, 0) / self._most).astype(np.float32)
 
     def scores_of(self, found: Found) -> Floats:
@@ -51,7 +51,7 @@ class FirstStage:
 
     def by_words(self, refs: Ints) -> Floats:
         """Return (m,) what words alone give to the scores of any documents."""
-        return (np.float32(self.lexical) * self._words_of(refs) / self._most).astype(np.float32)
+        return (np.float32(self.lexical) * self._find_words(refs) / self._most).astype(np.float32)
 
     def joined(self, others: Found) -> Found:
         """Return the first stage's documents and others, each once, with the links that led to the others."""
@@ -67,7 +67,7 @@ class FirstStage:
     def _most(self) -> np.float32:
         return np.float32(1.0 + (self.lexical if self.words.any() else 0.0))
 
-    def _words_of(self, refs: Ints) -> Floats:
+    def _find_words(self, refs: Ints) -> Floats:
         words = np.zeros(len(refs), dtype=np.float32)
         at = located(refs, self.refs)
         words[at >= 0] = self.words[at[at >= 0]]

@@ -72,7 +72,7 @@ class Mmr(Traversing):
         positions = trail.add(found)
         pool.add(positions, trail.score[positions], (yield Vectors(refs=found.refs)))
         yield from self._pick(trail, pool, question)
-        return (yield from self._result(trail, pool, question))
+        return (yield from self._make_result(trail, pool, question))
 
     def _pick(self, trail: Trail, pool: Pool, question: Question) -> Plan[None]:
         """Move up to ``k`` documents from the pool to the returned ones, following links on the way."""
@@ -117,7 +117,7 @@ class Mmr(Traversing):
         vectors: Floats = yield Vectors(refs=trail.refs[positions])
         pool.add(positions, trail.score[positions], vectors)
 
-    def _result(self, trail: Trail, pool: Pool, question: Question) -> Plan[Hits]:
+    def _make_result(self, trail: Trail, pool: Pool, question: Question) -> Plan[Hits]:
         trail.cut("filter", pool.passed_over, None, "excluded by result_filter")
         trail.cut("per_page", pool.crowded, None, f"more than {self.per_page} of one page")
         if not pool.returned:

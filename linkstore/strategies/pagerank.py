@@ -142,11 +142,11 @@ class PageRank(Traversing):
         trail.add((yield from within_nodes(trail, fresh, 1, self)))
         rest = known.take(~contained(known.refs, trail.refs))
         trail.add((yield from within_nodes(trail, rest, 0, self)), 0)
-        teleport = self._teleport(trail, stage, seeds, own)
+        teleport = self._make_teleport(trail, stage, seeds, own)
         time = yield from walked(
             trail.refs, around.source, around.target, around.weight, teleport, self.damping
         )
-        return (yield from self._ranked(trail, stage, time, question))
+        return (yield from self._rank(trail, stage, time, question))
 
     def judged(self, question: Question, hits: Hits) -> Generator[Judge, Sequence[float], Hits]:
         """Rerank the hits, if the strategy has a reranker."""
@@ -154,7 +154,7 @@ class PageRank(Traversing):
             return hits
         return (yield from reranked(hits, question.text, self.reranker, self.rerank, self.rerank_k, self.k))
 
-    def _teleport(self, trail: Trail, stage: FirstStage, seeds: Ints, own: Asked) -> Doubles:
+    def _make_teleport(self, trail: Trail, stage: FirstStage, seeds: Ints, own: Asked) -> Doubles:
         """Return the (n,) share of jumps to each start.
 
         Seeds have a share by match and rank, other starts by how surely they are named.
@@ -168,14 +168,14 @@ class PageRank(Traversing):
             teleport[:] = 1.0  # nothing matches at all
         return teleport
 
-    def _ranked(
+    def _rank(
         self,
         trail: Trail,
         stage: FirstStage,
         time: Doubles,
         question: Question,
     ) -> Plan[Hits]:
-        parts = yield from self._by_page(trail, stage, self._parts(trail, stage, time))
+        parts = yield from self._add_page_evidence(trail, stage, self._make_parts(trail, stage, time))
         scores = _sum(parts)
         k = self.k if self.reranker is None else max(self.k, self.rerank_k)
         chosen = yield from returned(trail, scores, k, question, self.per_page)
@@ -184,7 +184,9 @@ class PageRank(Traversing):
         taken = {name: part[chosen] for name, part in parts.items()}
         return (yield from hits_of(trail, chosen, self, question, scores[chosen], taken))
 
-    def _by_page(self, trail: Trail, stage: FirstStage, parts: dict[str, Floats]) -> Plan[dict[str, Floats]]:
+    def _add_page_evidence(
+        self, trail: Trail, stage: FirstStage, parts: dict[str, Floats]
+    ) -> Plan[dict[str, Floats]]:
         """Return the parts of scores, with ``page``, which other chunks of the same page add or take."""
         if not self.page_weight and self.page_fade == 1:
             return parts
@@ -203,7 +205,7 @@ class PageRank(Traversing):
         scaled = {name: part / whole for name, part in parts.items()}
         return {**scaled, "page": own * factor / whole - _sum(scaled)}
 
-    def _parts(self, trail: Trail, stage: FirstStage, time: Doubles) -> dict[str, Floats]:
+    def _make_parts(self, trail: Trail, stage: FirstStage, time: Doubles) -> dict[str, Floats]:
         """Return the parts of scores, (n,) each: the walk, and meaning and words of the first stage."""
         whole = np.float32(1 + self.first_stage_weight)
         walk = ((time / time.max()) ** self.walk_power).astype(np.float32) / whole

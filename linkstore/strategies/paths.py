@@ -125,10 +125,10 @@ class _Steps:
     def _step(self, position: int) -> Step:
         step = self._steps.get(position)
         if step is None:
-            step = self._steps[position] = self._made(position)
+            step = self._steps[position] = self._make_step(position)
         return step
 
-    def _made(self, position: int) -> Step:
+    def _make_step(self, position: int) -> Step:
         stored, arrival = self._documents[position], self._arrivals.get(position)
         url = stored.metadata.get("url")
         url = url if isinstance(url, str) else None
@@ -136,17 +136,17 @@ class _Steps:
             return Step(id=stored.id, url=url)
         # The author of a link names it; where a link was followed backwards, that is its target.
         link, ends = (arrival.kind, arrival.tag), (arrival.source, position)
-        label = next((label for end in ends if (label := self._labels_of(end).get(link))), None)
-        data = next((of[link] for end in ends if link in (of := self._data_of(end))), None)
+        label = next((label for end in ends if (label := self._find_labels(end).get(link))), None)
+        data = next((of[link] for end in ends if link in (of := self._find_data(end))), None)
         return Step(id=stored.id, url=url, kind=arrival.kind, tag=arrival.tag, label=label, data=data)
 
-    def _labels_of(self, position: int) -> dict[Tag, str]:
+    def _find_labels(self, position: int) -> dict[Tag, str]:
         labels = self._labels.get(position)
         if labels is None:
             labels = self._labels[position] = labels_in(self._documents[position].metadata)
         return labels
 
-    def _data_of(self, position: int) -> dict[Tag, Data]:
+    def _find_data(self, position: int) -> dict[Tag, Data]:
         data = self._data.get(position)
         if data is None:
             data = self._data[position] = data_in(self._documents[position].metadata, self._condition)

@@ -244,21 +244,21 @@ class CassandraBackend(Backend):
 
     def verify(self) -> Operation[Report]:
         """Compare members with the links and vectors of documents, and postings with their words."""
-        return (yield from self._inspected(mend=False))
+        return (yield from self._inspect(mend=False))
 
     def repair(self) -> Operation[Report]:
         """Delete members and postings without a document, and write those that are missing or differ.
 
         A document that lacks a column stays as it is: what it lacks is written nowhere else.
         """
-        return (yield from self._inspected(mend=True))
+        return (yield from self._inspect(mend=True))
 
-    def _inspected(self, *, mend: bool) -> Operation[Report]:
+    def _inspect(self, *, mend: bool) -> Operation[Report]:
         if not (yield from self._is_claimed()):
             return Report()
         horizon = self._clock.now() - round(self._settings.settle * 1e6)
         findings: list[Finding] = []
-        for inspection in self._inspections():
+        for inspection in self._list_inspections():
             differences = yield from inspection.compare(horizon)
             findings += inspection.findings(differences)
             if mend:
@@ -269,7 +269,7 @@ class CassandraBackend(Backend):
             yield from self._names.learn(missing)
         return Report(findings=(*findings, *other_findings(missing, parts)))
 
-    def _inspections(self) -> Iterator[MemberInspection | WordInspection]:
+    def _list_inspections(self) -> Iterator[MemberInspection | WordInspection]:
         parts = self._tables, self._fetcher
         yield MemberInspection(*parts, self._derived(lexical=False), self._buckets)
         if self._lexical:

@@ -60,32 +60,32 @@ class Tables:
     @property
     def documents(self) -> str:
         """The table of documents, quoted."""
-        return self._quoted("")
+        return self._quote("")
 
     @property
     def members(self) -> str:
         """The table of the members on each side of link groups, quoted."""
-        return self._quoted("_members")
+        return self._quote("_members")
 
     @property
     def words(self) -> str:
         """The table of the documents that contain each word, quoted."""
-        return self._quoted("_words")
+        return self._quote("_words")
 
     @property
     def pages(self) -> str:
         """The table of indexed pages, quoted."""
-        return self._quoted("_pages")
+        return self._quote("_pages")
 
     @property
     def settings(self) -> str:
         """The table of settings, quoted."""
-        return self._quoted("_settings")
+        return self._quote("_settings")
 
     @property
     def accesses(self) -> str:
         """The table of access times, quoted."""
-        return self._quoted("_accesses")
+        return self._quote("_accesses")
 
     @property
     def members_name(self) -> str:
@@ -102,7 +102,7 @@ class Tables:
         """The table of settings, spelled as in the schema."""
         return f"{self.name}_settings"
 
-    def _quoted(self, suffix: str) -> str:
+    def _quote(self, suffix: str) -> str:
         keyspace = self.keyspace.replace('"', '""')
         return f'"{keyspace}"."{self.name}{suffix}"'
 

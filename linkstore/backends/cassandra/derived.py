@@ -115,7 +115,7 @@ class DerivedRows:
             now: The states about to be written. Their words are reused where the text is the same.
         """
         rows = yield from self._fetcher.by_id(cql.read_states(self._tables), ids, "read documents")
-        return {row[0]: self._stored(row, now.get(row[0])) for row in rows if is_whole(row)}
+        return {row[0]: self._make_stored_state(row, now.get(row[0])) for row in rows if is_whole(row)}
 
     def coded(self, ids: Sequence[str]) -> Operation[dict[str, State]]:
         """Read the current states of documents, with the codes of their vectors."""
@@ -130,9 +130,9 @@ class DerivedRows:
         rows = yield from documents_after(self._tables, id)
         while rows and not any(map(is_whole, rows)):
             rows = yield from documents_after(self._tables, rows[-1][0])
-        return _with_codes([self._stored(row, None) for row in rows if is_whole(row)])
+        return _with_codes([self._make_stored_state(row, None) for row in rows if is_whole(row)])
 
-    def _stored(self, row: Sequence[Any], now: State | None) -> State:
+    def _make_stored_state(self, row: Sequence[Any], now: State | None) -> State:
         id, written, stored, text, attributes, vector, lifetime, born, relinked = row
         links = current_links(stored, relinked)
         words = None

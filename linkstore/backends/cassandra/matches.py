@@ -58,7 +58,7 @@ class Matches:
         Raises:
             FilterError: If more documents would have to be read than the limit allows.
         """
-        self._learn()
+        self._update()
         if self._settled[self._best(self._fetch.k)].all():
             return []
         if self._may_read <= 0:
@@ -94,7 +94,7 @@ class Matches:
         self.refs: Ints = refs[first]
         self._stamp, self._score = stamps[first], scores.astype(np.float32)
 
-    def _learn(self) -> None:
+    def _update(self) -> None:
         """Process the documents read since the last call, and keep at most one entry for each."""
         news = np.flatnonzero(~self._settled & self._known.read(self.refs))
         kept = np.ones(len(self.refs), np.bool_)
@@ -106,13 +106,13 @@ class Matches:
                 right = entries[self._stamp[entries] == stamp_of(row.text, row.metadata())]
                 at = right[0] if len(right) else entries[0]
                 if not len(right):
-                    self._score[at] = self._scored(row)
+                    self._score[at] = self._score_row(row)
                 kept[at] = self._score[at] > 0
                 self._settled[at] = True
         self.refs, self._stamp = self.refs[kept], self._stamp[kept]
         self._score, self._settled = self._score[kept], self._settled[kept]
 
-    def _scored(self, row: DocumentRow) -> np.float32:
+    def _score_row(self, row: DocumentRow) -> np.float32:
         """Return the score of a document that changed after its postings were read.
 
         The score is 0 if the document has none of the words.

@@ -117,7 +117,7 @@ class MemberStatements:
         rows_of: defaultdict[_Partition, list[_Row]] = defaultdict(list)
         for key, ids in _by_partition(keys):
             rows_of[key].append((*key, *((one,) for one in ids)))
-        for part, routing in self._batches(rows_of):
+        for part, routing in self._make_batches(rows_of):
             values = ([*_packed_key(row), packed_list([id for (id,) in row[_KEY:]])] for row in part)
             text = derived_cql.delete_members(self._tables, len(part))
             yield packed_batch(text, at, values, routing)
@@ -126,17 +126,17 @@ class MemberStatements:
         rows_of: defaultdict[_Partition, list[_Row]] = defaultdict(list)
         for key, state in rows:
             rows_of[key[:_KEY]].append((*key, state))
-        for part, routing in self._batches(rows_of):
-            values = map(self._packed_row, part)
+        for part, routing in self._make_batches(rows_of):
+            values = map(self._pack_row, part)
             lifetime = bool(self._lifetime)
             text = derived_cql.write_members(self._tables, len(part), replace=replace, lifetime=lifetime)
             yield packed_batch(text, at, values, routing)
 
-    def _packed_row(self, row: _Row) -> list[bytes]:
+    def _pack_row(self, row: _Row) -> list[bytes]:
         *_, id, state = row
         return [*self._lifetime, packed(state), *_packed_key(row), id.encode()]
 
-    def _batches(
+    def _make_batches(
         self, rows_of: Mapping[_Partition, Sequence[_Row]]
     ) -> Iterator[tuple[Sequence[_Row], bytes | None]]:
         """Yield the rows and the routing key of each statement."""

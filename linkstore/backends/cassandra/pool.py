@@ -64,7 +64,7 @@ class Pool:
 
     def filter(self, passing: Callable[[Condition, Ints], Bools]) -> None:
         """Remove documents and links that do not pass. All documents of the pool must have been read."""
-        self._learn()
+        self._update()
         passes = passing(self._fetch.filter, self.refs)
         self.filtered = len(np.unique(self.refs[~passes]))
         self._keep(passes)
@@ -81,11 +81,11 @@ class Pool:
 
     def undecided(self) -> list[int]:
         """Return the documents to read next, none if the result is determined."""
-        self._learn()
+        self._update()
         if not len(self.refs):
             return []
-        taken, open_ = self._taken()
-        wanted = ~self._settled & (open_ | self._among_best(taken))
+        taken, open_ = self._find_taken()
+        wanted = ~self._settled & (open_ | self._find_among_best(taken))
         unread: list[int] = distinct(self.refs[wanted]).tolist()
         return unread
 
@@ -104,13 +104,13 @@ class Pool:
             filtered_links=self.filtered_links,
         )
 
-    def _taken(self) -> tuple[Bools, Bools]:
+    def _find_taken(self) -> tuple[Bools, Bools]:
         """Find which entries are certainly among the first ``take`` of their group, and which may be."""
         take = self._fetch.take
         taken = self._low > _nth_of_group(self._owner, self._high, take + 1)
         return taken, ~taken & (self._high >= _nth_of_group(self._owner, self._low, take))
 
-    def _among_best(self, taken: Bools) -> Bools:
+    def _find_among_best(self, taken: Bools) -> Bools:
         """Find which of the entries that are taken may be among the ``best`` by score.
 
         A link with a high weight may put an entry among the best that its group may not give. Then all
@@ -127,7 +127,7 @@ class Pool:
         shadowed = contained(self._owner, self._owner[high & ~taken])
         return taken & (high | shadowed)
 
-    def _learn(self) -> None:
+    def _update(self) -> None:
         """Use the documents read since the last call.
 
         Entries whose document does not have the link any more are removed.

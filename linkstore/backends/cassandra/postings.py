@@ -85,13 +85,13 @@ class DocumentWords:
     def rows(self, buckets: int) -> Iterator[PostingRow]:
         """Yield the rows of the document, with their states."""
         at, end = bucket(self.id, buckets), _INT.pack(self.length) + _LONG.pack(self.stamp)
-        for word, (shard, hashed) in self._places().items():
+        for word, (shard, hashed) in self._hash_places().items():
             yield (shard, at, word, hashed, self.id), _INT.pack(self.counts.get(word, 0)) + end
 
     def keys_gone(self, before: DocumentWords, buckets: int) -> Iterator[PostingKey]:
         """Yield the keys of rows that existed before and do not any more."""
         at = bucket(self.id, buckets)
-        for word, (shard, hashed) in before._places().items():
+        for word, (shard, hashed) in before._hash_places().items():
             if word != EVERY_DOCUMENT and word not in self.counts:
                 yield shard, at, word, hashed, self.id
 
@@ -101,7 +101,7 @@ class DocumentWords:
             known = {EVERY_DOCUMENT, *before.counts}
             yield from ((key, state) for key, state in self.rows(buckets) if key[2] in known)
 
-    def _places(self) -> dict[str, tuple[int, bytes]]:
+    def _hash_places(self) -> dict[str, tuple[int, bytes]]:
         """Return shard and hash of the id, for each word."""
         number = _hash(self.id)
         hashed = _LONG.pack(number)
@@ -153,20 +153,20 @@ class PostingStatements:
 
     def delete(self, keys: Iterable[PostingKey], at: int) -> Iterator[Statement]:
         """Delete rows, except for states added after ``at``."""
-        for part, routing in self._batches([(*key, b"") for key in keys]):
+        for part, routing in self._make_batches([(*key, b"") for key in keys]):
             values = (_packed_key(row) for row in part)
             yield packed_batch(derived_cql.delete_postings(self._tables, len(part)), at, values, routing)
 
     def _write(self, rows: Iterable[PostingRow], at: int, *, replace: bool) -> Iterator[Statement]:
         lifetime = [_INT.pack(seconds) for seconds in self._lifetime]
-        for part, routing in self._batches([(*key, state) for key, state in rows]):
+        for part, routing in self._make_batches([(*key, state) for key, state in rows]):
             text = derived_cql.write_postings(
                 self._tables, len(part), replace=replace, lifetime=bool(lifetime)
             )
             values = ([*lifetime, packed(row[-1]), *_packed_key(row)] for row in part)
             yield packed_batch(text, at, values, routing)
 
-    def _batches(self, rows: Iterable[_Flat]) -> Iterator[tuple[Sequence[_Flat], bytes | None]]:
+    def _make_batches(self, rows: Iterable[_Flat]) -> Iterator[tuple[Sequence[_Flat], bytes | None]]:
         rows_of: defaultdict[Partition, list[_Flat]] = defaultdict(list)
         for row in rows:
             rows_of[row[:2]].append(row)

@@ -84,18 +84,18 @@ class CassandraReader(LexicalReader):
         found = [self._known.keep(row) for row in rows if self._scope.holds(row)]
         # Leave out documents that an earlier answer treated as not existing.
         refs = np.array([ref for ref in found if self._known.rows[ref] is not None], dtype=np.int64)
-        return Candidates(refs=refs, similarity=self._similarities(refs, fetch.vector))
+        return Candidates(refs=refs, similarity=self._compute_similarities(refs, fetch.vector))
 
     def find(self, fetch: Find) -> Operation[Candidates]:
         """Read documents by id."""
         asked = [self._known.ref(id) for id in dict.fromkeys(fetch.ids)]
         yield from self._read(asked)
         there = np.array([ref for ref in asked if self._known.rows[ref] is not None], dtype=np.int64)
-        passing = self._passing(fetch.filter, there)
+        passing = self._find_passing(fetch.filter, there)
         kept = there[passing]
         scores = np.zeros(len(kept), np.float32)
         if fetch.vector is not None:
-            scores = self._similarities(kept, fetch.vector)
+            scores = self._compute_similarities(kept, fetch.vector)
         return Candidates(refs=kept, similarity=scores, filtered=int((~passing).sum()))
 
     @immediate
@@ -115,10 +115,10 @@ class CassandraReader(LexicalReader):
             kind=np.array(kind, dtype=np.int64),
             weight=np.array(weights, dtype=np.float32),
             kinds=tuple(kinds),
-            filtered=self._filtered(fetch, len(rows)),
+            filtered=self._count_filtered(fetch, len(rows)),
         )
 
-    def _filtered(self, fetch: Groups, left: int) -> int:
+    def _count_filtered(self, fetch: Groups, left: int) -> int:
         """Return how many entries the condition on links excluded."""
         if fetch.links.always:
             return 0
@@ -142,7 +142,7 @@ class CassandraReader(LexicalReader):
         pool = Pool(self._known, tags, groups, fetch)
         if not (fetch.filter.always and fetch.links.always):
             yield from self._read(pool.refs.tolist())
-            pool.filter(self._passing)
+            pool.filter(self._find_passing)
         while undecided := pool.undecided():
             yield from self._read(undecided)
         return pool.reached()
@@ -174,7 +174,7 @@ class CassandraReader(LexicalReader):
     @immediate
     def matching(self, fetch: Matching) -> Bools:
         """Evaluate the filter on the metadata of documents that were read."""
-        return self._passing(fetch.filter, fetch.refs)
+        return self._find_passing(fetch.filter, fetch.refs)
 
     @immediate
     def vectors(self, fetch: Vectors) -> Floats:
@@ -207,10 +207,10 @@ class CassandraReader(LexicalReader):
                 self._known.keep(row)
         self._known.mark_read(unread)
 
-    def _similarities(self, refs: Ints, vector: Floats) -> Floats:
+    def _compute_similarities(self, refs: Ints, vector: Floats) -> Floats:
         return similarities(self._known.vectors(refs.tolist()), vector) if len(refs) else _NO_FLOATS
 
-    def _passing(self, condition: Condition, refs: Ints) -> Bools:
+    def _find_passing(self, condition: Condition, refs: Ints) -> Bools:
         if condition.always:
             return np.ones(len(refs), np.bool_)
         rows = [self._known.rows[ref] for ref in refs.tolist()]

@@ -100,7 +100,7 @@ class Relinker:
         if not steps:
             return []
         yield from sent("write members", chain.from_iterable(map(self._add, steps)))
-        yield from sent("write links", map(self._cell, steps))
+        yield from sent("write links", map(self._make_cell, steps))
         now = yield from self._states.stored([step.members.id for step in steps], {})
         lost = [step for step in steps if not _has_won(step, now.get(step.members.id))]
         removed = [step for step in lost if step.members.id not in now]
@@ -109,25 +109,25 @@ class Relinker:
         return [step.members.id for step in lost]
 
     def _add(self, step: _Step) -> Iterator[Statement]:
-        return self._statements(step).add(step.members.rows(self._buckets), step.at)
+        return self._make_statements(step).add(step.members.rows(self._buckets), step.at)
 
     def _finish(self, step: _Step) -> Iterator[Statement]:
         """Remove the previous states of members, and members that are not needed any more."""
         now, before = step.members, step.gone
-        yield from self._statements(step).replace(now.rows_differing(before, self._buckets), step.at)
-        yield from self._statements(step).delete(now.keys_gone(before, self._buckets), step.at - 1)
+        yield from self._make_statements(step).replace(now.rows_differing(before, self._buckets), step.at)
+        yield from self._make_statements(step).delete(now.keys_gone(before, self._buckets), step.at - 1)
 
     def _withdraw(self, step: _Step) -> Iterator[Statement]:
         """Remove the members that were added, if the document is gone.
 
         If the document still exists, the next try needs these members.
         """
-        yield from self._statements(step).delete(step.members.keys(self._buckets), step.at)
+        yield from self._make_statements(step).delete(step.members.keys(self._buckets), step.at)
 
-    def _statements(self, step: _Step) -> MemberStatements:
+    def _make_statements(self, step: _Step) -> MemberStatements:
         return MemberStatements(self._tables, self._fetcher, step.before.lifetime)
 
-    def _cell(self, step: _Step) -> Statement:
+    def _make_cell(self, step: _Step) -> Statement:
         lifetime = step.before.lifetime
         stamp = (step.at,) if lifetime is None else (step.at, lifetime)
         text = cql.write_links(self._tables, lifetime=lifetime is not None)

@@ -102,7 +102,7 @@ class PostingRounds:
         if not self._left:
             return None
         now, self._left = self._left[:AT_ONCE], self._left[AT_ONCE:]
-        statements = tuple(self._statement(*each) for each in now)
+        statements = tuple(self._make_statement(*each) for each in now)
         answers = yield Requests(statements=statements, what="compare words with documents")
         found: list[Found] = []
         for (partition, _), rows in zip(now, answers, strict=True):
@@ -111,7 +111,7 @@ class PostingRounds:
             found += (Found.of((*partition, *row)) for row in rows)
         return found
 
-    def _statement(self, partition: Partition, after: Row | None) -> Statement:
+    def _make_statement(self, partition: Partition, after: Row | None) -> Statement:
         if after is None:
             first = derived_cql.read_postings_first(self._tables)
             return Statement(cql=first, values=(*partition, POSTINGS), page_limit=POSTINGS)

@@ -80,14 +80,14 @@ class Scope:
             FilterError: If more documents would have to be checked than the limit allows.
         """
         asked = dict.fromkeys(ids)
-        unknown = self._unknown(asked)
-        if at_most := self._worth_listing(unknown):
+        unknown = self._list_unknown(asked)
+        if at_most := self._count_worth_listing(unknown):
             yield from self._list(at_most)
-            unknown = self._unknown(asked)
+            unknown = self._list_unknown(asked)
         if not sample:
             self.charge(len(unknown))
         for start in range(0, len(unknown), _PAGE):
-            yield from self._judge(unknown[start : start + _PAGE])
+            yield from self._check(unknown[start : start + _PAGE])
         return {id for id in asked if self._verdict(id)}
 
     def charge(self, documents: int) -> None:
@@ -104,21 +104,21 @@ class Scope:
                 " scan_limit"
             )
 
-    def _unknown(self, ids: Iterable[str]) -> list[str]:
+    def _list_unknown(self, ids: Iterable[str]) -> list[str]:
         return [] if self._listed is not None else [id for id in ids if id not in self._verdicts]
 
     def _verdict(self, id: str) -> bool:
         known = self._verdicts.get(id)
         return known if known is not None else self._listed is not None and id in self._listed
 
-    def _judge(self, ids: list[str]) -> Operation[None]:
+    def _check(self, ids: list[str]) -> Operation[None]:
         """Check documents by their metadata."""
         statement = cql.read_attributes(self._tables)
         rows = yield from self._fetcher.by_id(statement, ids, "read what filters ask for")
         self._verdicts.update(dict.fromkeys(ids, False))
         self._verdicts.update((id, self._passes(attributes)) for id, attributes in rows)
 
-    def _worth_listing(self, unknown: Sequence[str]) -> int:
+    def _count_worth_listing(self, unknown: Sequence[str]) -> int:
         """Return the number of documents to ask the server's index for.
 
         The number is 0 if the unknown ones are checked by id.

@@ -49,19 +49,23 @@ class WordInspection:
         while page:
             for state in page:
                 seen[state.id] = state.written
-                sums[state.id] = sum(_hash(key, (found,)) for key, found in self._expected(state).items())
+                sums[state.id] = sum(
+                    _hash(key, (found,)) for key, found in self._list_expected(state).items()
+                )
             page = yield from self._derived.after(page[-1].id)
         rounds = PostingRounds(self._tables)
         while (found := (yield from rounds.next())) is not None:
             for row in found:
                 sums[row.key[-1]] -= _hash(row.key, row.states)
         differing = {id for id, left in sums.items() if left}
-        doubtful = yield from self._postings_of(differing)
+        doubtful = yield from self._read_postings_of(differing)
         return (
-            yield from second_look(self._derived, self._expected, _absent, seen, doubtful, differing, horizon)
+            yield from second_look(
+                self._derived, self._list_expected, _absent, seen, doubtful, differing, horizon
+            )
         )
 
-    def _postings_of(self, ids: Collection[str]) -> Operation[list[Found]]:
+    def _read_postings_of(self, ids: Collection[str]) -> Operation[list[Found]]:
         """Return all postings of some documents. This reads those of all documents."""
         of_them: list[Found] = []
         rounds = PostingRounds(self._tables)
@@ -77,7 +81,7 @@ class WordInspection:
         """Return the differences as findings."""
         return differences.findings(*_PROBLEMS)
 
-    def _expected(self, state: State) -> Mapping[PostingKey, bytes]:
+    def _list_expected(self, state: State) -> Mapping[PostingKey, bytes]:
         return dict(state.words.rows(self._buckets)) if state.words else {}
 
 

@@ -114,7 +114,9 @@ class WordSearch:
         if not asked:
             return Lookup(taken=(), left=(), totals=Totals())
         everything = scope.everything
-        found, totals = yield from (self._first(asked) if everything else self._first_within(asked, scope))
+        found, totals = yield from (
+            self._read_first(asked) if everything else self._read_first_within(asked, scope)
+        )
         while True:
             having = {word: min(rows.having(_SURELY), POSTINGS + 1) for word, rows in found.items()}
             taken, left = affordable(having)
@@ -123,9 +125,11 @@ class WordSearch:
             ]
             if not unfinished:
                 return Lookup(taken=[found[word] for word in taken], left=left, totals=totals)
-            yield from (self._more(unfinished) if everything else self._more_within(unfinished, scope))
+            yield from (
+                self._read_more(unfinished) if everything else self._read_more_within(unfinished, scope)
+            )
 
-    def _first(self, words: Sequence[str]) -> Operation[tuple[Mapping[str, WordRows], Totals]]:
+    def _read_first(self, words: Sequence[str]) -> Operation[tuple[Mapping[str, WordRows], Totals]]:
         """Read the first documents of each word, and the count of all."""
         totals, a_part = self._corpus.known(), rows_a_part(self._buckets)
         limits = dict.fromkeys(words, -(-FIRST // self._buckets))
@@ -152,7 +156,7 @@ class WordSearch:
         """How many more documents of a partition are read at once: of all, enough to leave the word out."""
         return POSTINGS // self._buckets + 1
 
-    def _more(self, words: Sequence[WordRows]) -> Operation[None]:
+    def _read_more(self, words: Sequence[WordRows]) -> Operation[None]:
         """Read more documents of words: all, or as many as a search reads at most."""
         keys = [(rows, at) for rows in words for at in sorted(rows.unfinished)]
         text, limit = derived_cql.read_next_postings(self._tables), self._a_part
@@ -167,10 +171,10 @@ class WordSearch:
             if len(more) < limit:
                 rows.unfinished.discard(at)
 
-    def _first_within(
+    def _read_first_within(
         self, words: Sequence[str], scope: Scope
     ) -> Operation[tuple[Mapping[str, WordRows], Totals]]:
-        """Read the first documents of each word, and the count of all, as :meth:`_first`, within a scope."""
+        """Read the first documents of each word, and the count of all, within a scope."""
         limit = -(-FIRST // self._buckets)
         readings = [Reading(word, at, limit) for word in words for at in partitions_of(word, self._buckets)]
         yield from read_within(self._tables, readings, scope)
@@ -192,8 +196,8 @@ class WordSearch:
             self._corpus.learn(totals, scope.condition)
         return totals
 
-    def _more_within(self, words: Sequence[WordRows], scope: Scope) -> Operation[None]:
-        """Read more documents of words, as :meth:`_more`, within a scope."""
+    def _read_more_within(self, words: Sequence[WordRows], scope: Scope) -> Operation[None]:
+        """Read more documents of words, as :meth:`_read_more`, within a scope."""
         keys = [(rows, at) for rows in words for at in sorted(rows.unfinished)]
         readings = [Reading(rows.word, at, self._a_part, last=rows.parts[at][-1]) for rows, at in keys]
         yield from read_within(self._tables, readings, scope)

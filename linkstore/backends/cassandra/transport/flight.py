@@ -145,13 +145,13 @@ class Flight:
             attempt.future = self._sender.send(pending.statement, page=pending.page, timeout=timeout)
         except (TypeError, ValueError) as error:
             raise self._patience.refused(error) from error
-        attempt.future.add_callbacks(partial(self._succeeded, attempt), partial(self._failed, attempt))
+        attempt.future.add_callbacks(partial(self._queue_rows, attempt), partial(self._queue_error, attempt))
 
-    def _succeeded(self, attempt: _Attempt, rows: Any) -> None:
+    def _queue_rows(self, attempt: _Attempt, rows: Any) -> None:
         """Queue the rows of an attempt. The driver's thread calls this."""
         self._put(_Result(attempt, rows, None))
 
-    def _failed(self, attempt: _Attempt, error: BaseException) -> None:
+    def _queue_error(self, attempt: _Attempt, error: BaseException) -> None:
         """Queue the error of an attempt. The driver's thread calls this."""
         self._put(_Result(attempt, None, error))
 

@@ -32,7 +32,7 @@ class Patience:
     def timeout(self, level: Level, spent: float) -> float:
         """Return the timeout of an attempt that starts ``spent`` seconds after the first one."""
         each = self._settings.schema_timeout if level == "schema" else self._settings.timeout
-        return max(_LEAST, min(each, self._deadline(level) - spent))
+        return max(_LEAST, min(each, self._find_deadline(level) - spent))
 
     def wait(
         self,
@@ -52,7 +52,7 @@ class Patience:
         if self._session.is_shutdown:
             raise self.ended() from error
         wait = wait_before(tries)
-        if tries >= fault.tries or spent + wait + _LEAST > self._deadline(level):
+        if tries >= fault.tries or spent + wait + _LEAST > self._find_deadline(level):
             raise self.failure(fault, tries=tries, spent=spent, host=host) from error
         return wait
 
@@ -78,5 +78,5 @@ class Patience:
         """Return the exception to raise for a value that the driver cannot send."""
         return BackendError(f"could not {self._what}: a value does not fit its column in Cassandra: {error}")
 
-    def _deadline(self, level: Level) -> float:
+    def _find_deadline(self, level: Level) -> float:
         return self._settings.schema_timeout if level == "schema" else self._settings.deadline

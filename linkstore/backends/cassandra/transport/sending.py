@@ -79,7 +79,7 @@ class Sender:
             TypeError: If a value cannot be turned into its column's type.
             ValueError: Likewise.
         """
-        query = self._query(statement)
+        query = self._make_query(statement)
         query.consistency_level = self._levels[statement.level]
         query.retry_policy = self._policy
         query.is_idempotent = True
@@ -89,7 +89,7 @@ class Sender:
             options["execution_profile"] = self._profile
         return execute_with_arrays(self.session, query, **options)
 
-    def _query(self, statement: Statement) -> Any:
+    def _make_query(self, statement: Statement) -> Any:
         if statement.level == "schema":
             return SimpleStatement(statement.cql)
         prepared = self._prepared[statement.cql]
