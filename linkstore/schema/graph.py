@@ -23,7 +23,7 @@ class SchemaReport:
     Args:
         problems: The first of them, by document.
         count: How many there are.
-        documents: How many documents there are of each type; None stands for those without one.
+        documents: How many documents there are of each type. None stands for those without one.
         links: How many links there are of each kind.
     """
 
@@ -57,7 +57,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How the documents of a type are joined to others.
+    """The numbers of documents of a type that links connect to other documents.
 
     Args:
         documents: How many there are.
@@ -89,7 +89,7 @@ class TypedGraph:
         self._both: dict[Tag, list[int]] = defaultdict(list)
 
     def add(self, id: str, metadata: Mapping[str, Any], links: Iterable[Link]) -> None:
-        """Take in a document."""
+        """Add a document."""
         number, found = len(self._ids), metadata.get(self._type_field)
         self._ids.append(id)
         self._types.append(found if isinstance(found, str) else None)
@@ -99,30 +99,30 @@ class TypedGraph:
             side[link.kind, link.tag].append(number)
 
     def counts(self) -> tuple[Mapping[str | None, int], Mapping[str, int]]:
-        """How many documents there are of each type, and links of each kind."""
+        """Return how many documents there are of each type, and links of each kind."""
         return _counted(self._types), dict(sorted(self._links.items()))
 
     def wrong_ends(self, schema: Schema) -> Iterator[Problem]:
-        """Links that lead to no document, or to one of a type that the schema does not allow there."""
+        """Yield links that lead to no document, or to a type that the schema does not allow there."""
         for (kind, tag), sources in self._out.items():
-            ends = self._ends((kind, tag))
+            ends = self._find_ends((kind, tag))
             for number in sources:
                 source = self._types[number]
                 if source not in schema.types or kind not in schema.kinds:
                     continue  # reported for the document already
-                text = self._wrong_end(schema, source, kind, tag, ends)
+                text = self._describe_wrong_end(schema, source, kind, tag, ends)
                 if text:
                     yield Problem(id=self._ids[number], text=text)
 
-    def _ends(self, tag: Tag) -> dict[str | None, str]:
-        """The types of the documents that a tag leads to, with the id of one of each."""
+    def _find_ends(self, tag: Tag) -> dict[str | None, str]:
+        """Return the types of the documents that a tag leads to, with the id of one document of each."""
         found: dict[str | None, str] = {}
         for side in (self._in, self._both):
             for number in side.get(tag, ()):
                 found.setdefault(self._types[number], self._ids[number])
         return found
 
-    def _wrong_end(
+    def _describe_wrong_end(
         self, schema: Schema, type: str, kind: str, tag: str, ends: Mapping[str | None, str]
     ) -> str | None:
         link = Link.outgoing(kind=kind, tag=tag)
@@ -138,7 +138,7 @@ class TypedGraph:
         return None
 
     def reach(self, type: str, depth: int | None = None) -> Reach:
-        """Follow links forward from all documents of a type, at most ``depth`` (None: any number).
+        """Follow links forward from all documents of a type, at most ``depth`` in a row (None: any number).
 
         Raises:
             SchemaError: If no document has the type.
@@ -147,17 +147,22 @@ class TypedGraph:
         if not start:
             known = ", ".join(sorted(one for one in set(self._types) if one)) or "none"
             raise SchemaError(f"no document has the type {type!r}; the types in the store are {known}")
-        reached = self._reached(start, depth)
-        unreached, ids = self._left(reached)
+        reached = self._find_reached(start, depth)
+        unreached, ids = self._count_left(reached)
         found = _counted(self._types[number] for number in reached)
         return Reach(type=type, reached=found, unreached=unreached, ids=ids)
 
     def unreached(self, roots: Collection[str]) -> tuple[Mapping[str | None, int], tuple[str, ...]]:
-        """How many documents of each type are not reached from those of these types; ids of the first."""
-        return self._left(self._reached({at for at, of in enumerate(self._types) if of in roots}, None))
+        """Count the documents of each type that cannot be reached from documents of these types.
+
+        Returns the counts, and ids of the first of these documents.
+        """
+        return self._count_left(
+            self._find_reached({at for at, of in enumerate(self._types) if of in roots}, None)
+        )
 
     def standing(self) -> Mapping[str | None, Standing]:
-        """How the documents of each type are joined to others."""
+        """Count, for each type, the documents that links connect to other documents."""
         leading, led = set[int](), set[int]()
         for tag in self._out.keys() | self._in.keys() | self._both.keys():
             both = self._both.get(tag, ())
@@ -177,9 +182,9 @@ class TypedGraph:
             for name, (count, to, on, alone) in of.items()
         }
 
-    def _reached(self, start: set[int], depth: int | None) -> set[int]:
-        """The documents that links lead to from these, themselves included."""
-        leaving = self._leaving()
+    def _find_reached(self, start: set[int], depth: int | None) -> set[int]:
+        """Return the documents that links lead to from the given ones, these included."""
+        leaving = self._list_leaving()
         reached, frontier, followed, hops = start, start, set[Tag](), 0
         while frontier and (depth is None or hops < depth):
             tags = {tag for number in frontier for tag in leaving.get(number, ())} - followed
@@ -190,20 +195,20 @@ class TypedGraph:
             hops += 1
         return reached
 
-    def _left(self, reached: Collection[int]) -> tuple[Mapping[str | None, int], tuple[str, ...]]:
-        """The other documents: how many of each type, and ids of the first."""
+    def _count_left(self, reached: Collection[int]) -> tuple[Mapping[str | None, int], tuple[str, ...]]:
+        """Count the documents of each type that are not in ``reached``, and return ids of the first."""
         left = [number for number in range(len(self._ids)) if number not in reached]
         ids = sorted(self._ids[number] for number in left)[:SHOWN]
         return _counted(self._types[number] for number in left), tuple(ids)
 
     def relations(self) -> tuple[Relation, ...]:
-        """The relations that the links of typed documents have, with those to no document as dangling."""
+        """Return the relations of the links of typed documents, dangling if some of these lead nowhere."""
         pairs: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         dangling: set[str] = set()
         for tag, sources in self._out.items():
-            ends = self._types_of([*self._in.get(tag, ()), *self._both.get(tag, ())])
+            ends = self._find_types([*self._in.get(tag, ()), *self._both.get(tag, ())])
             dangling |= set() if ends else {tag[0]}
-            for source in self._types_of(sources):
+            for source in self._find_types(sources):
                 pairs[tag[0]][source] |= ends
         found = [
             Relation(kind, froms, to, may_dangle=kind in dangling)
@@ -212,20 +217,20 @@ class TypedGraph:
         ]
         both: dict[str, set[str]] = defaultdict(set)
         for tag, members in self._both.items():
-            both[tag[0]] |= self._types_of(members)
+            both[tag[0]] |= self._find_types(members)
         found += [
             Relation(kind, types, types, both_ways=True) for kind, types in sorted(both.items()) if types
         ]
         return tuple(found)
 
     def types(self) -> frozenset[str]:
-        """The types that documents have."""
+        """Return the types that documents have."""
         return frozenset(one for one in self._types if one is not None)
 
-    def _types_of(self, numbers: Iterable[int]) -> set[str]:
+    def _find_types(self, numbers: Iterable[int]) -> set[str]:
         return {found for number in numbers if (found := self._types[number]) is not None}
 
-    def _leaving(self) -> dict[int, list[Tag]]:
+    def _list_leaving(self) -> dict[int, list[Tag]]:
         leaving: dict[int, list[Tag]] = defaultdict(list)
         for side in (self._out, self._both):
             for tag, numbers in side.items():
@@ -235,7 +240,7 @@ class TypedGraph:
 
 
 def missing_end(link: Link) -> str:
-    """The message about a link that leads to no document."""
+    """Return the message about a link that leads to no document."""
     return (
         f"its link of kind {link.kind!r} leads to no document: none has an incoming link with the tag"
         f" {link.tag!r}"
@@ -243,7 +248,7 @@ def missing_end(link: Link) -> str:
 
 
 def _by_ends(by_type: Mapping[str, set[str]]) -> list[tuple[frozenset[str], frozenset[str]]]:
-    """Types that lead to the same types, together: (to, from)."""
+    """Group types that lead to the same types: (to, from)."""
     joined: dict[frozenset[str], set[str]] = defaultdict(set)
     for source, ends in by_type.items():
         if ends:

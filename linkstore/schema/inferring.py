@@ -18,12 +18,12 @@ class Scanned(Protocol):
     """A store, or anything else that can be read document by document."""
 
     def scan(self) -> Iterator[Document]:
-        """All documents."""
+        """Iterate over all documents."""
         ...
 
 
 def infer(source: Scanned | Iterable[Document], type_field: str = TYPE_FIELD) -> Schema:
-    """Draft a schema from documents; see :meth:`~linkstore.schema.Schema.infer`."""
+    """Draft a schema from documents: see :meth:`~linkstore.schema.Schema.infer`."""
     if not hasattr(source, "scan"):
         require_list("documents, or a store", source=source)
     documents = source if isinstance(source, Iterable) else source.scan()

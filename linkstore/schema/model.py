@@ -37,9 +37,9 @@ class Relation:
         kind: Kind of the links.
         from_types: Types of the documents that links lead from: one, or several.
         to_types: Types of the documents that they lead to.
-        both_ways: Whether links may be bidirectional; default False. Then documents of all these types may
+        both_ways: Whether links may be bidirectional. Default False. Then documents of all these types may
             have them.
-        may_dangle: Whether a link may lead to a document that is not in the store yet; default False.
+        may_dangle: Whether a link may lead to a document that is not in the store yet. Default False.
     """
 
     kind: str
@@ -65,7 +65,7 @@ class Relation:
 
     @property
     def types(self) -> frozenset[str]:
-        """All types that it joins."""
+        """All types that the relation joins."""
         return self.from_types | self.to_types
 
     def __str__(self) -> str:
@@ -73,7 +73,7 @@ class Relation:
         return f"{_listed(self.from_types)} {arrow} {_listed(self.to_types)}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The relation as a plain JSON dict."""
+        """Return the relation as a plain JSON dict."""
         return {
             "kind": self.kind,
             "from_types": sorted(self.from_types),
@@ -106,8 +106,8 @@ class Schema:
     Args:
         types: Names of the document types.
         relations: What links them. Several relations may have the same kind.
-        version: A number that grows when the schema of a store is replaced; default 1.
-        type_field: The metadata field that holds the type of a document; default ``"type"``.
+        version: A number that grows when the schema of a store is replaced. Default 1.
+        type_field: The metadata field that holds the type of a document. Default ``"type"``.
 
     Raises:
         SchemaError: If a relation names a type that is not among ``types``, or the version is less than 1.
@@ -139,24 +139,24 @@ class Schema:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """The kinds of link that it allows."""
+        """The kinds of link that the schema allows."""
         return frozenset(relation.kind for relation in self.relations)
 
     def next(self, **changes: Any) -> Self:
-        """A copy with the next version number and other fields as given."""
+        """Return a copy with the next version number and other fields as given."""
         return replace(self, **{"version": self.version + 1, **changes})
 
     def type_of(self, metadata: Mapping[str, Any]) -> str | None:
-        """The type of a document; None if it has none."""
+        """Return the type of a document, or None if it has none."""
         value = metadata.get(self.type_field)
         return value if isinstance(value, str) else None
 
     def of_kind(self, kind: str) -> tuple[Relation, ...]:
-        """The relations of a kind."""
+        """Return the relations of a kind."""
         return tuple(relation for relation in self.relations if relation.kind == kind)
 
     def problems(self, id: str, metadata: Mapping[str, Any], links: Iterable[Link]) -> Iterator[Problem]:
-        """The problems of one document under the schema, as far as the document alone shows them."""
+        """Yield the problems of one document under the schema, as far as the document alone shows them."""
         own = self.type_of(metadata)
         if own is None:
             yield Problem(
@@ -165,10 +165,12 @@ class Schema:
         elif own not in self.types:
             yield Problem(id=id, text=f"its type {own!r} is unknown; the types are {_listed(self.types)}")
         else:
-            yield from (Problem(id=id, text=text) for link in links if (text := self._wrong(own, link)))
+            yield from (
+                Problem(id=id, text=text) for link in links if (text := self._describe_wrong(own, link))
+            )
 
-    def _wrong(self, type: str, link: Link) -> str | None:
-        """The problem of a link of a document of this type, or None."""
+    def _describe_wrong(self, type: str, link: Link) -> str | None:
+        """Return the problem of a link of a document of this type, or None."""
         relations = self.of_kind(link.kind)
         if not relations:
             return f"{_told(link)} has an unknown kind; the kinds are {_listed(self.kinds) or 'none'}"
@@ -180,13 +182,13 @@ class Schema:
         return f"{_told(link)} joins other types than {type!r}; the schema has {known}"
 
     def leads_on(self, type: str, link: Link) -> bool:
-        """Whether an outgoing link of a document of this type must lead to a document in the store."""
+        """Say whether an outgoing link of a document of this type must lead to a document in the store."""
         return link.direction == "out" and not any(
             relation.may_dangle for relation in self.of_kind(link.kind) if type in relation.from_types
         )
 
     def ends_of(self, type: str, kind: str) -> frozenset[str]:
-        """The types that links of a kind lead to from documents of a type."""
+        """Return the types that links of a kind lead to from documents of a type."""
         found = frozenset[str]()
         for relation in self.of_kind(kind):
             if type in relation.from_types:
@@ -196,7 +198,7 @@ class Schema:
         return found
 
     def reachable(self, type: str) -> frozenset[str]:
-        """The types that links can lead to from documents of a type, itself included."""
+        """Return the types that links can lead to from documents of a type, including this type."""
         found, new = {type}, {type}
         while new:
             new = {end for one in new for kind in self.kinds for end in self.ends_of(one, kind)} - found
@@ -204,7 +206,7 @@ class Schema:
         return frozenset(found)
 
     def describe(self) -> str:
-        """The schema as text for the prompt of a model."""
+        """Describe the schema as text for the prompt of a model."""
         lines = [
             f"Document types (metadata field {self.type_field!r}): {_listed(self.types)}",
             "Links between documents:",
@@ -213,7 +215,7 @@ class Schema:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """The schema as a plain JSON dict."""
+        """Return the schema as a plain JSON dict."""
         return {
             "version": self.version,
             "type_field": self.type_field,
@@ -241,7 +243,7 @@ class Schema:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """The schema that :meth:`to_dict` made.
+        """Make a schema from the dict that :meth:`to_dict` returned.
 
         Raises:
             SchemaError: If it is not one.
@@ -266,15 +268,15 @@ class Recorded:
     mode: Mode
 
     def to_json(self) -> str:
-        """As text."""
+        """Return the schema as text."""
         return orjson.dumps({"schema": self.schema.to_dict(), "mode": self.mode}).decode()
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read what :meth:`to_json` made.
+        """Make a schema from the text that :meth:`to_json` returned.
 
         Raises:
-            SchemaError: If it is something else.
+            SchemaError: If the text is something else.
         """
         try:
             found = orjson.loads(text)
@@ -288,7 +290,7 @@ class Recorded:
 
 
 def checked_mode(mode: str) -> Mode:
-    """The mode, if it is one.
+    """Return the mode, if it is one.
 
     Raises:
         SchemaError: If it is not.

@@ -1,4 +1,4 @@
-"""Opens further stores next to a store: with the same engine and embedding, named after their content."""
+"""Opens further stores next to a store, with the same engine and embedding, named after their content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class KeepsBeside(Protocol):
     """A backend that can keep further stores next to its own."""
 
     def beside(self, name: str, *, create: bool) -> Backend:
-        """The backend of the store with this name.
+        """Open the backend of the store with this name.
 
         Raises:
             StoreNotFoundError: If there is none and ``create`` is False.
@@ -29,10 +29,10 @@ class KeepsBeside(Protocol):
 
 
 def store_beside(store: LinkStore, name: str, *, create: bool = True) -> LinkStore:
-    """Open a further store that belongs to a store; close it before that one.
+    """Open a further store that belongs to a store. Close it before that store.
 
     Args:
-        store: Whose engine and embedding it has.
+        store: The store whose engine and embedding the further one has.
         name: Lower-case letters.
         create: Whether to make it if there is none.
 

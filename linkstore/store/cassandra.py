@@ -1,4 +1,4 @@
-"""Make Cassandra backends from a session or a URL; needs the extra ``cassandra``."""
+"""Makes Cassandra backends from a session or a URL. Needs the extra ``cassandra``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def backend_on(
     create: bool = True,
     settings: CassandraSettings | None = None,
 ) -> CassandraBackend:
-    """A backend on the given session or that of ``cassio.init``; closing it leaves the session open.
+    """Make a backend on the given session or that of ``cassio.init``. Closing it leaves the session open.
 
     Args:
         session: None: that of cassio.
@@ -41,7 +41,7 @@ def backend_on(
 def backend_at(
     url: str, *, create: bool = True, settings: CassandraSettings | None = None
 ) -> CassandraBackend:
-    """A backend with its own session, which it closes.
+    """Make a backend with its own session, which it closes.
 
     Args:
         url: ``cassandra://host:port/keyspace/table``.

@@ -1,4 +1,4 @@
-"""The check that what is given as a store is one."""
+"""The check that an argument is a store."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from linkstore.store.linkstore import LinkStore
 
 
 def require_store(**stores: object) -> None:
-    """Raise unless every argument is an open store; where a path is given, the message says how to open it.
+    """Raise unless every argument is an open store. For a path, the message says how to open it.
 
     Raises:
-        ArgumentError: If one is not; the message names it.
+        ArgumentError: If one is not. The message names it.
     """
     for name, store in stores.items():
         path = str(store) if isinstance(store, str | Path) else "kb"

@@ -24,7 +24,7 @@ class CoreStore(Searching, Writing, Pages, Schemas, Upkeep):
         backend: Where everything is kept.
         embedding: Turns texts into vectors. None: the recorded embedding if it is built in, else
             wordllama.
-        max_depth: How many links in a row a search may follow; None, any number.
+        max_depth: How many links in a row a search may follow, None for any number.
 
     Raises:
         EmbeddingError: If the store was built with an embedding of another dimension. Another one of the
@@ -33,7 +33,7 @@ class CoreStore(Searching, Writing, Pages, Schemas, Upkeep):
     """
 
     def close(self) -> None:
-        """Close the store and release its resources; later use raises StoreClosedError."""
+        """Close the store and release its resources. Later use raises StoreClosedError."""
         self.backend.close()
 
     def __enter__(self) -> Self:

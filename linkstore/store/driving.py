@@ -34,7 +34,7 @@ class Driven:
         backend: Where everything is kept.
         embedding: Turns texts into vectors. None: the recorded embedding if it is built in, else
             wordllama.
-        max_depth: How many links in a row a search may follow; None, any number.
+        max_depth: How many links in a row a search may follow, None for any number.
 
     Raises:
         EmbeddingError: If the store was built with an embedding of another dimension. Another one of the
@@ -59,31 +59,31 @@ class Driven:
 
     @staticmethod
     def _embedding_by_name(name: str) -> Embedding:
-        """The embedding of a store that was opened without one."""
+        """Return the embedding of a store that was opened without one."""
         return get_encoder(name)
 
     @property
     def max_depth(self) -> int | None:
-        """How many links in a row a search of this store may follow; None, any number."""
+        """The number of links in a row that a search of this store may follow, or None for any number."""
         return self._max_depth
 
     @property
     def min_similarity(self) -> float | None:
-        """The minimum similarity of the documents that searches of this store start from; None without one.
+        """The minimum similarity of the documents that searches of this store start from, None without one.
 
-        It is that of the store when it was opened, or what this object set since.
+        It is the one that the store had when it was opened, or that this object set since.
         """
         return self._floor
 
     def set_min_similarity(self, floor: float | None) -> None:
-        """Record a minimum similarity in the store, which searches use that set none of their own.
+        """Record a minimum similarity in the store, for searches that set none of their own.
 
         :func:`linkstore.evaluation.calibrate_floor` proposes one. Strategies that follow links take it for
-        their ``min_similarity``, if that is None; plain similarity search does not. Other clients use it when
-        they open the store the next time.
+        their ``min_similarity`` if that is None. Plain similarity search does not use it. Other clients use
+        it when they open the store the next time.
 
         Args:
-            floor: In [-1, 1]; None removes it.
+            floor: In [-1, 1]. None removes it.
 
         Raises:
             StrategyError: If it is not in this range.
@@ -96,7 +96,7 @@ class Driven:
         self._floor = await self._arun(record_floor(self.backend, floor))
 
     def observe(self, observer: Observer) -> Callable[[], None]:
-        """Tell an observer of each search from now on, whoever asks: methods, retrievers or tools.
+        """Report each search from now on to an observer, whether a method, a retriever or a tool asked it.
 
         If the observer fails, the search goes on, and the first failure is logged.
 
@@ -104,7 +104,7 @@ class Driven:
             observer: Such as a :class:`~linkstore.watch.Watch`, which calls this itself.
 
         Returns:
-            A function that ends it; calling it again does nothing.
+            A function that ends the reports. Calling it again does nothing.
         """
         guarded = Guarded(observer)
         with self._observing:
@@ -139,9 +139,9 @@ class Driven:
         raise TypeError(f"no way to answer {request!r}")
 
     def _checked(self) -> Operation[None]:
-        """Before this object first embeds something, make sure that the store was built with its embedding.
+        """Check that the store was built with its embedding, before this object first embeds something.
 
-        It need not be compared with itself: where the store had no embedding before, and now has this name.
+        The embedding need not be compared with itself if the store had none before, and now has this name.
         """
         if self._is_recorded:
             return
@@ -154,7 +154,7 @@ class Driven:
             self._is_recorded = yield from check_probe(self.backend, manifest, self._embedding)
 
     def _embed_documents(self, texts: list[str]) -> Any:
-        """Vectors of texts, as an array where the embedding can give one."""
+        """Embed texts, as an array if the embedding can give one."""
         embed = getattr(self._embedding, "embed_array", self._embedding.embed_documents)
         return embed(texts)
 

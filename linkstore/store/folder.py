@@ -1,4 +1,4 @@
-"""Backends in folders."""
+"""Makes backends in folders."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from linkstore.backends.embedded import EmbeddedBackend
 
 
 def backend_in(path: str | Path, *, create: bool = True) -> EmbeddedBackend:
-    """A backend without an embedding, for work that embeds nothing.
+    """Make a backend without an embedding, for work that embeds nothing.
 
     Args:
         path: The folder.

@@ -39,9 +39,9 @@ class LinkStore(VectorSearching, CoreStore):
     Args:
         embedding: Turns texts into vectors. None: the recorded embedding if it is built in, else
             wordllama.
-        path: Folder of an embedded store; the default keeps the store in memory.
+        path: Folder of an embedded store. The default keeps the store in memory.
         backend: The storage engine to use instead of a path.
-        max_depth: How many links in a row a search may follow, whatever its strategy asks for; default None,
+        max_depth: How many links in a row a search may follow, whatever its strategy asks for. Default None,
             any number. A search that would follow more raises StrategyError.
 
     Raises:
@@ -85,11 +85,11 @@ class LinkStore(VectorSearching, CoreStore):
         """Open the embedded store in a folder.
 
         Args:
-            path: The folder; ``":memory:"`` keeps the store in memory until ``close``.
+            path: The folder. ``":memory:"`` keeps the store in memory until ``close``.
             embedding: See :class:`LinkStore`.
             create: Create the store if it does not exist.
             max_depth: See :class:`LinkStore`.
-            settings: Advanced settings; see :class:`EmbeddedSettings`.
+            settings: Advanced settings, see :class:`EmbeddedSettings`.
 
         Raises:
             StoreNotFoundError: If the store does not exist and ``create`` is False.
@@ -97,7 +97,7 @@ class LinkStore(VectorSearching, CoreStore):
             EmbeddingError: If the store was built with an embedding of another dimension. Another one of the
                 same dimension is refused when it first embeds something.
         """
-        return cls._over(EmbeddedBackend(path, create=create, settings=settings), embedding, max_depth)
+        return cls._open_over(EmbeddedBackend(path, create=create, settings=settings), embedding, max_depth)
 
     @classmethod
     async def aopen(
@@ -124,7 +124,7 @@ class LinkStore(VectorSearching, CoreStore):
         max_depth: int | None = None,
         settings: CassandraSettings | None = None,
     ) -> Self:
-        """Open a store in Apache Cassandra 5.0 or Astra DB; any number of clients may use it.
+        """Open a store in Apache Cassandra 5.0 or Astra DB, which any number of clients may use.
 
         Pass a session and a keyspace, or call ``cassio.init(...)`` first. Closing the store leaves the
         session open. Needs the extra ``cassandra``.
@@ -134,11 +134,11 @@ class LinkStore(VectorSearching, CoreStore):
             table: The store's name in the keyspace: a letter and up to 37 letters, digits and underscores,
                 not ending as the names of its other tables do, such as ``_members``.
                 The store consists of the table of this name and five whose names begin with it.
-            session: A session of cassandra-driver; None: the one made by ``cassio.init``.
+            session: A session of cassandra-driver. None: the one made by ``cassio.init``.
             keyspace: None: the session's own, else the one given to ``cassio.init``.
             create: Create the tables if they do not exist.
             max_depth: See :class:`LinkStore`.
-            settings: Consistency, timeouts, lifetime, lexical search or not; see
+            settings: Consistency, timeouts, lifetime, lexical search or not, see
                 :class:`linkstore.backends.cassandra.settings.CassandraSettings`.
 
         Raises:
@@ -153,7 +153,7 @@ class LinkStore(VectorSearching, CoreStore):
         from linkstore.store.cassandra import backend_on
 
         backend = backend_on(session, keyspace, table, create=create, settings=settings)
-        return cls._over(backend, embedding, max_depth)
+        return cls._open_over(backend, embedding, max_depth)
 
     @classmethod
     async def acassandra(cls, embedding: Embeddings | None = None, **kwargs: Any) -> Self:
@@ -167,7 +167,7 @@ class LinkStore(VectorSearching, CoreStore):
 
     @classmethod
     def _made(cls, embedding: Embeddings | None, **kwargs: Any) -> Self:
-        """A store on the backend, in the cluster or in the folder that the arguments name."""
+        """Make a store on the backend, in the cluster or in the folder that the arguments name."""
         if "backend" in kwargs:
             return cls(embedding, **kwargs)
         if not _OF_CASSANDRA.isdisjoint(kwargs):
@@ -176,16 +176,16 @@ class LinkStore(VectorSearching, CoreStore):
         return cls.open(kwargs.pop("path", ":memory:"), embedding, **kwargs)
 
     @classmethod
-    def _over(cls, backend: Backend, embedding: Embeddings | None, max_depth: int | None) -> Self:
-        """A store over a backend; closes the backend if opening fails."""
+    def _open_over(cls, backend: Backend, embedding: Embeddings | None, max_depth: int | None) -> Self:
+        """Make a store over a backend, and close the backend if opening fails."""
         with closed_on_failure(backend):
             return cls(embedding, backend=backend, max_depth=max_depth)
 
     @classmethod
-    def _reopened(cls, backend: Backend, embedding: Embeddings | str, max_depth: int | None) -> Self:
-        """A store over a reopened backend; an embedding that is built in is made anew by its name."""
+    def _reopen(cls, backend: Backend, embedding: Embeddings | str, max_depth: int | None) -> Self:
+        """Make a store over a reopened backend. A built-in embedding is made anew by its name."""
         made = get_embedding(embedding) if isinstance(embedding, str) else embedding
-        return cls._over(backend, made, max_depth)
+        return cls._open_over(backend, made, max_depth)
 
     @staticmethod
     def _embedding_by_name(name: str) -> Embeddings:
@@ -212,7 +212,7 @@ class LinkStore(VectorSearching, CoreStore):
         """
         by_name = type(self._embedding) in {MiniLMEmbeddings, WordLlamaEmbeddings}
         embedding = self._embedding_name if by_name else self._embedding
-        return self._reopened, (self.backend, embedding, self._max_depth)
+        return self._reopen, (self.backend, embedding, self._max_depth)
 
     async def __aenter__(self) -> Self:
         return self
@@ -221,16 +221,16 @@ class LinkStore(VectorSearching, CoreStore):
         await self.aclose()
 
     def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
-        """A retriever over this store; by default it uses the default strategy.
+        """Return a retriever over this store, which by default uses the default strategy.
 
         It returns 4 documents, or the number in ``search_kwargs={"k": ...}``. Their metadata omits the links
         unless ``with_links=True`` is passed.
 
         Args:
             kwargs: ``search_type``: ``"links"`` (default), ``"traversal"``, ``"mmr_traversal"``,
-                ``"similarity"``, ``"mmr"`` or ``"similarity_score_threshold"``; ``search_kwargs``: arguments
+                ``"similarity"``, ``"mmr"`` or ``"similarity_score_threshold"``. ``search_kwargs``: arguments
                 of the search, such as ``{"k": 3, "filter": {"lang": "en"}}``, and for ``"links"`` also
-                ``{"strategy": ...}``; ``tags`` and other fields of LangChain's retrievers.
+                ``{"strategy": ...}``. ``tags`` and other fields of LangChain's retrievers.
 
         Raises:
             TypeError: If there is no such argument, or the search does not take it.

@@ -24,13 +24,13 @@ SAMPLE: Final = 200
 
 
 def check_known(backend: Backend, strategy: Strategy, options: SearchOptions) -> Operation[None]:
-    """Check that the store has the kinds and fields that a search names; an empty store may lack any.
+    """Check that the store has the kinds and fields that a search names. An empty store may lack any.
 
-    Whether a name is known is asked of the whole store. Names are suggested only from documents that the
+    The names are looked up in the whole store, but alternatives are suggested only from documents that the
     caller may see.
 
     Raises:
-        UnknownNameError: For the first that the store lacks, with the nearest that it has.
+        UnknownNameError: For the first name that the store lacks, with the most similar one that it has.
     """
     asked = Vocabulary(
         kinds=strategy.kinds_named, fields=options.fields_needed, link_fields=options.link_fields_needed
@@ -46,7 +46,7 @@ def check_types(backend: Backend, options: SearchOptions) -> Operation[None]:
     """Check that the schema of the store, if it has one, has the document types that filters ask for.
 
     Raises:
-        UnknownNameError: For the first that it lacks, with the nearest that it has.
+        UnknownNameError: For the first type that the schema lacks, with the most similar one that it has.
     """
     asked = [pair for one in options.conditions.of_documents for pair in one.equalities]
     recorded = (yield from recorded_schema(backend)) if asked else None
@@ -60,7 +60,7 @@ def check_types(backend: Backend, options: SearchOptions) -> Operation[None]:
 def _suggested(
     backend: Backend, filter: Filter | Condition | None, missing: frozenset[str]
 ) -> Operation[Vocabulary]:
-    """The names of the documents that pass what remains of a filter without the fields that are missing."""
+    """Return the names of documents that pass what remains of a filter without the missing fields."""
     scope = _without(filter, missing)
     if scope is None:
         return Vocabulary()
@@ -77,7 +77,10 @@ def _suggested(
 
 
 def _without(filter: Filter | Condition | None, missing: frozenset[str]) -> Condition | None:
-    """A filter without the missing fields; None where they cannot be told apart from its other conditions."""
+    """Return a filter without the missing fields.
+
+    The result is None if the filter's other conditions cannot be separated from these fields.
+    """
     kept = filter
     if isinstance(filter, Mapping):
         kept = {name: value for name, value in filter.items() if name not in missing}

@@ -1,4 +1,4 @@
-"""Which search takes which arguments, and the errors for arguments that belong elsewhere."""
+"""Says which search takes which arguments, and raises errors for arguments that belong elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LINKS: Final = "links"
 
 
 def settings_of(kind: type[Strategy]) -> frozenset[str]:
-    """The names of a strategy's settings."""
+    """Return the names of a strategy's settings."""
     return frozenset(field.name for field in fields(kind))
 
 
@@ -73,11 +73,11 @@ def check_options(search_type: str, options: Mapping[str, Any]) -> None:
 
 
 def traversing(search_type: str, options: Mapping[str, Any]) -> tuple[Strategy, dict[str, Any]]:
-    """The strategy of a traversal as the former GraphVectorStore has it, and the options of its search.
+    """Return the strategy of a traversal of the former GraphVectorStore, and the options of its search.
 
     Args:
         search_type: One of :data:`TRAVERSALS`.
-        options: Arguments of the method of this name; the ``k`` of ``"traversal"`` counts documents to start
+        options: Arguments of the method of this name. The ``k`` of ``"traversal"`` counts documents to start
             from, and all documents reached are returned.
 
     Raises:
@@ -95,7 +95,7 @@ def traversing(search_type: str, options: Mapping[str, Any]) -> tuple[Strategy, 
 
 
 def search_options(method: str, options: Mapping[str, Any]) -> SearchOptions:
-    """The options of a search, as a method got them.
+    """Return the options of a search from a method's arguments.
 
     Raises:
         TypeError: If the method does not take one of them.
@@ -106,7 +106,7 @@ def search_options(method: str, options: Mapping[str, Any]) -> SearchOptions:
 
 
 def chosen_strategy(strategy: Strategy | None, k: int | None) -> Strategy:
-    """The strategy (None: the default) with ``k`` set if it is given.
+    """Return the strategy (None: the default), with ``k`` set if it is given.
 
     Raises:
         StrategyError: If this is not a strategy, or ``k`` is invalid.
@@ -129,7 +129,7 @@ def check_names(where: str, names: Iterable[str], taken: Collection[str]) -> Non
 
 
 def _advice(name: str, taken: Collection[str]) -> str:
-    """The end of a message: where an argument belongs."""
+    """Return the end of a message, which says where an argument belongs."""
     if name == "start_k" and "depth" in taken:
         return f"its {'fetch_k' if 'fetch_k' in taken else 'k'} is the number of documents to start from"
     for kind in _OFFERED:

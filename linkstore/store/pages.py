@@ -18,36 +18,36 @@ class Pages(Driven):
     """Methods that list, replace and remove indexed pages."""
 
     def pages(self, source: str | None = None) -> dict[str, str]:
-        """The indexed pages of a source (None: of all sources), as a dict of URL → digest."""
-        return self._run(self._digests(source))
+        """Return the indexed pages of a source (None: of all sources), as a dict of URL → digest."""
+        return self._run(self._read_digests(source))
 
     async def apages(self, source: str | None = None) -> dict[str, str]:
-        """The indexed pages of a source: see :meth:`pages`."""
-        return await self._arun(self._digests(source))
+        """Return the indexed pages of a source: see :meth:`pages`."""
+        return await self._arun(self._read_digests(source))
 
     def sources(self) -> dict[str, int]:
-        """The sources that pages were indexed from, each with its number of pages."""
-        return self._run(self._sources())
+        """Return the sources that pages were indexed from, each with its number of pages."""
+        return self._run(self._count_pages())
 
     async def asources(self) -> dict[str, int]:
-        """The sources that pages were indexed from: see :meth:`sources`."""
-        return await self._arun(self._sources())
+        """Return the sources that pages were indexed from: see :meth:`sources`."""
+        return await self._arun(self._count_pages())
 
     def page_ids(self, source: str | None, urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """The ids of the documents of indexed pages (source None: of any source), as a dict of URL → ids."""
-        return self._run(self._ids(source, urls))
+        """Return the ids of indexed pages' documents (source None: of any source), as a dict of URL → ids."""
+        return self._run(self._read_ids(source, urls))
 
     async def apage_ids(self, source: str | None, urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """The ids of the documents of pages: see :meth:`page_ids`."""
-        return await self._arun(self._ids(source, urls))
+        """Return the ids of the documents of pages: see :meth:`page_ids`."""
+        return await self._arun(self._read_ids(source, urls))
 
     def most_linked_pages(self, kind: str = "hyperlink", take: int = 10) -> list[LinkedPage]:
-        """The pages with the most incoming links of a kind; the time grows with the size of the store."""
-        return self._run(self._most_linked(kind, take))
+        """Return the pages with most incoming links of a kind. The time grows with the size of the store."""
+        return self._run(self._find_most_linked(kind, take))
 
     async def amost_linked_pages(self, kind: str = "hyperlink", take: int = 10) -> list[LinkedPage]:
-        """The pages with the most incoming links: see :meth:`most_linked_pages`."""
-        return await self._arun(self._most_linked(kind, take))
+        """Return the pages with the most incoming links: see :meth:`most_linked_pages`."""
+        return await self._arun(self._find_most_linked(kind, take))
 
     def check_pages(self, source: str, urls: Sequence[str]) -> None:
         """Check that :meth:`put_pages` would not replace a page of another source.
@@ -62,9 +62,10 @@ class Pages(Driven):
         await self._arun(operations.check_pages(self.backend, source, urls))
 
     def embed_pages(self, source: str, pages: Sequence[PageDocuments]) -> list[PageDocuments]:
-        """Pages with the vectors of their documents; :meth:`put_pages` then embeds nothing.
+        """Embed the documents of pages, and return the pages with these vectors.
 
-        So one thread can embed the next pages while another stores the last ones.
+        :meth:`put_pages` embeds nothing then, so one thread can embed the next pages while another stores the
+        last ones.
 
         Raises:
             SourceConflictError: If another source has a page of the same name.
@@ -73,11 +74,11 @@ class Pages(Driven):
         return self._run(operations.embed_pages(self.backend, source, pages))
 
     async def aembed_pages(self, source: str, pages: Sequence[PageDocuments]) -> list[PageDocuments]:
-        """Pages with the vectors of their documents: see :meth:`embed_pages`."""
+        """Embed the documents of pages: see :meth:`embed_pages`."""
         return await self._arun(operations.embed_pages(self.backend, source, pages))
 
     def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> Written:
-        """Replace whole pages in one change; documents that they no longer have are removed.
+        """Replace whole pages in one change, and remove documents that the pages no longer have.
 
         Raises:
             SourceConflictError: If another source has a page of the same name.
@@ -108,10 +109,10 @@ class Pages(Driven):
 
         Raises:
             LinkError: If a link has a kind that is not in ``kinds``.
-            StoreBusyError: If another writer holds the store for more than 5 s; on Cassandra, if other
+            StoreBusyError: If another writer holds the store for more than 5 s. On Cassandra, if other
                 writers keep changing the same documents.
             StoreFullError: If the disk is full.
-            StoreUnavailableError: If a server does not answer; repeat the call to complete the change.
+            StoreUnavailableError: If a server does not answer. Repeat the call to complete the change.
         """
         return self._run(operations.replace_links(self.backend, kinds, links))
 
@@ -119,18 +120,18 @@ class Pages(Driven):
         """Replace the links of these kinds: see :meth:`replace_links`."""
         return await self._arun(operations.replace_links(self.backend, kinds, links))
 
-    def _digests(self, source: str | None) -> Operation[dict[str, str]]:
+    def _read_digests(self, source: str | None) -> Operation[dict[str, str]]:
         found: dict[str, str] = yield Engine(self.backend.digests(source))
         return found
 
-    def _sources(self) -> Operation[dict[str, int]]:
+    def _count_pages(self) -> Operation[dict[str, int]]:
         entries: list[PageEntry] = yield Engine(self.backend.pages(None))
         return dict(sorted(Counter(entry.source for entry in entries).items()))
 
-    def _ids(self, source: str | None, urls: Sequence[str]) -> Operation[dict[str, tuple[str, ...]]]:
+    def _read_ids(self, source: str | None, urls: Sequence[str]) -> Operation[dict[str, tuple[str, ...]]]:
         entries = yield Engine(self.backend.pages(source, urls))
         return {entry.url: entry.ids for entry in entries}
 
-    def _most_linked(self, kind: str, take: int) -> Operation[list[LinkedPage]]:
+    def _find_most_linked(self, kind: str, take: int) -> Operation[list[LinkedPage]]:
         found: list[LinkedPage] = yield Engine(self.backend.linked(kind, take))
         return found

@@ -54,7 +54,7 @@ class StoreRetriever(VectorStoreRetriever):
     ) -> list[Document]:
         options = self._options(kwargs)
         if self.search_type in _FOLLOWING:
-            hits: Hits = self.vectorstore.search(query, None, **self._of_search(options))
+            hits: Hits = self.vectorstore.search(query, None, **self._make_search_arguments(options))
             traced(run_manager, hits)
             return self._given(hits.documents())
         found = super()._get_relevant_documents(query, run_manager=run_manager, **kwargs)
@@ -65,21 +65,21 @@ class StoreRetriever(VectorStoreRetriever):
     ) -> list[Document]:
         options = self._options(kwargs)
         if self.search_type in _FOLLOWING:
-            hits: Hits = await self.vectorstore.asearch(query, None, **self._of_search(options))
+            hits: Hits = await self.vectorstore.asearch(query, None, **self._make_search_arguments(options))
             await atraced(run_manager, hits)
             return self._given(hits.documents())
         found = await super()._aget_relevant_documents(query, run_manager=run_manager, **kwargs)
         return self._given(found)
 
     def _options(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of one search."""
+        """Return the arguments of one search."""
         options = self.search_kwargs | given
         check_options(self.search_type, options)
         own = self.search_type == LINKS and options.get("strategy") is None
         return {"k": DEFAULT_RETURNED, **options} if own else options
 
-    def _of_search(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The same search as arguments of :meth:`LinkStore.search`."""
+    def _make_search_arguments(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the same search as arguments of :meth:`LinkStore.search`."""
         if self.search_type == LINKS:
             return options
         strategy, of_search = traversing(self.search_type, options)

@@ -21,7 +21,7 @@ class Upkeep(Driven):
     """Methods that read, check and repair a whole store."""
 
     def neighbours(self, id: str) -> Neighbours:
-        """The documents that a document links to, and those that link to it.
+        """Return the documents that a document links to, and those that link to it.
 
         Args:
             id: The id of the document.
@@ -29,11 +29,11 @@ class Upkeep(Driven):
         Raises:
             DocumentError: If the document does not exist.
         """
-        return self._run(self._neighbours(id))
+        return self._run(self._find_neighbours(id))
 
     async def aneighbours(self, id: str) -> Neighbours:
-        """The neighbours of a document: see :meth:`neighbours`."""
-        return await self._arun(self._neighbours(id))
+        """Return the neighbours of a document: see :meth:`neighbours`."""
+        return await self._arun(self._find_neighbours(id))
 
     def scan(self) -> Iterator[Document]:
         """Iterate over all documents in batches, in the backend's order (embedded: by id)."""
@@ -51,15 +51,15 @@ class Upkeep(Driven):
             after = records[-1].id
 
     def count(self) -> int:
-        """The number of documents; on Cassandra the time grows with the size of the store."""
+        """Return the number of documents. On Cassandra the time grows with the size of the store."""
         return self.survey().documents
 
     async def acount(self) -> int:
-        """The number of documents: see :meth:`count`."""
+        """Return the number of documents: see :meth:`count`."""
         return (await self.asurvey()).documents
 
     def survey(self) -> Survey:
-        """Count documents, links and pages; the time grows with the size of the store."""
+        """Count documents, links and pages. The time grows with the size of the store."""
         return self._run(self._survey())
 
     async def asurvey(self) -> Survey:
@@ -67,13 +67,13 @@ class Upkeep(Driven):
         return await self._arun(self._survey())
 
     def touch(self, ids: Sequence[str], at: datetime | None = None) -> int:
-        """Record that documents were accessed; documents, vectors and indexes are not written.
+        """Record that documents were accessed. Documents, vectors and indexes are not written.
 
         The latest access is kept. It stays when a document is updated, and goes when it is removed.
 
         Args:
             ids: The documents. Ids that do not exist are ignored.
-            at: When they were accessed, with a time zone; None: now.
+            at: When they were accessed, with a time zone. None: now.
 
         Returns:
             How many of the documents exist.
@@ -90,11 +90,11 @@ class Upkeep(Driven):
         return await self._arun(operations.touch(self.backend, ids, at))
 
     def accessed(self, ids: Sequence[str]) -> dict[str, datetime]:
-        """When documents were last accessed, in UTC, by id; without those that never were."""
+        """Return when documents were last accessed, in UTC, by id, leaving out those that never were."""
         return self._run(operations.accessed(self.backend, ids))
 
     async def aaccessed(self, ids: Sequence[str]) -> dict[str, datetime]:
-        """When documents were last accessed: see :meth:`accessed`."""
+        """Return when documents were last accessed: see :meth:`accessed`."""
         return await self._arun(operations.accessed(self.backend, ids))
 
     def flush(self) -> None:
@@ -138,7 +138,7 @@ class Upkeep(Driven):
         """Repair what :meth:`verify` finds: see :meth:`repair`."""
         return await self._arun(self._repair())
 
-    def _neighbours(self, id: str) -> Operation[Neighbours]:
+    def _find_neighbours(self, id: str) -> Operation[Neighbours]:
         found: Neighbours | None = None
         if is_storable(id):
             found = yield from operations.answer(self.backend, neighbours(id))

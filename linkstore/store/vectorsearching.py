@@ -59,10 +59,10 @@ class VectorSearching(Searching, VectorStore):
             query: The question, in words.
             search_type: If given (``"similarity"``, ``"mmr"``, …), call LangChain's search method of this
                 type, which returns plain documents.
-            k: Maximum number of documents to return; default the ``k`` of the strategy, which is 10.
-            strategy: How to search; default :data:`~linkstore.strategies.DEFAULT_STRATEGY`, a
+            k: Maximum number of documents to return. Default the ``k`` of the strategy, which is 10.
+            strategy: How to search. Default :data:`~linkstore.strategies.DEFAULT_STRATEGY`, a
                 :class:`~linkstore.strategies.PageRank`.
-            kwargs: See below; other names raise TypeError.
+            kwargs: See below. Other names raise TypeError.
 
         Keyword Args:
             filter (Filter): Metadata filter for the whole search: seeds, hops and results.
@@ -75,7 +75,7 @@ class VectorSearching(Searching, VectorStore):
                 these links.
 
         Returns:
-            Hits, best first; ``hits.reason`` explains an empty result.
+            Hits, best first. ``hits.reason`` explains an empty result.
 
         Raises:
             FilterError: If a filter is invalid.
@@ -149,7 +149,7 @@ class VectorSearching(Searching, VectorStore):
             Copies of the documents with score, depth and path under ``metadata["linkstore"]``, best first.
         """
         options = {"k": k, "depth": depth, "filter": filter, **kwargs}
-        return self._run(self._traversed("traversal", query, options))
+        return self._run(self._traverse("traversal", query, options))
 
     async def atraversal_search(
         self,
@@ -162,7 +162,7 @@ class VectorSearching(Searching, VectorStore):
     ) -> list[Document]:
         """Follow links from the nearest documents: see :meth:`traversal_search`."""
         options = {"k": k, "depth": depth, "filter": filter, **kwargs}
-        return await self._arun(self._traversed("traversal", query, options))
+        return await self._arun(self._traverse("traversal", query, options))
 
     def mmr_traversal_search(
         self,
@@ -198,7 +198,7 @@ class VectorSearching(Searching, VectorStore):
         """
         settings = (k, depth, fetch_k, adjacent_k, lambda_mult, score_threshold)
         options = {**_named(settings), "initial_roots": initial_roots, "filter": filter, **kwargs}
-        return self._run(self._traversed("mmr_traversal", query, options))
+        return self._run(self._traverse("mmr_traversal", query, options))
 
     async def ammr_traversal_search(
         self,
@@ -217,69 +217,69 @@ class VectorSearching(Searching, VectorStore):
         """Follow links and select by MMR: see :meth:`mmr_traversal_search`."""
         settings = (k, depth, fetch_k, adjacent_k, lambda_mult, score_threshold)
         options = {**_named(settings), "initial_roots": initial_roots, "filter": filter, **kwargs}
-        return await self._arun(self._traversed("mmr_traversal", query, options))
+        return await self._arun(self._traverse("mmr_traversal", query, options))
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        """The ``k`` most similar documents, as stored; takes ``filter``."""
-        return self._run(self._plain(query, Similarity(k=k), kwargs))
+        """Return the ``k`` most similar documents, as stored. Takes ``filter``."""
+        return self._run(self._search_plain(query, Similarity(k=k), kwargs))
 
     async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        """The ``k`` most similar documents, as stored; takes ``filter``."""
-        return await self._arun(self._plain(query, Similarity(k=k), kwargs))
+        """Return the ``k`` most similar documents, as stored. Takes ``filter``."""
+        return await self._arun(self._search_plain(query, Similarity(k=k), kwargs))
 
     def similarity_search_by_vector(
         self, embedding: list[float], k: int = 4, **kwargs: Any
     ) -> list[Document]:
-        """The ``k`` documents most similar to a vector, as stored; takes ``filter``."""
-        return self._run(self._plain(embedding, Similarity(k=k), kwargs))
+        """Return the ``k`` documents most similar to a vector, as stored. Takes ``filter``."""
+        return self._run(self._search_plain(embedding, Similarity(k=k), kwargs))
 
     async def asimilarity_search_by_vector(
         self, embedding: list[float], k: int = 4, **kwargs: Any
     ) -> list[Document]:
-        """The ``k`` documents most similar to a vector, as stored; takes ``filter``."""
-        return await self._arun(self._plain(embedding, Similarity(k=k), kwargs))
+        """Return the ``k`` documents most similar to a vector, as stored. Takes ``filter``."""
+        return await self._arun(self._search_plain(embedding, Similarity(k=k), kwargs))
 
     def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> Scored:
-        """The ``k`` most similar documents with their cosine, in [-1, 1]; takes ``filter``."""
+        """Return the ``k`` most similar documents with their cosine, in [-1, 1]. Takes ``filter``."""
         return self._run(self._scored(query, k, kwargs))
 
     async def asimilarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> Scored:
-        """The ``k`` most similar documents with their cosine, in [-1, 1]; takes ``filter``."""
+        """Return the ``k`` most similar documents with their cosine, in [-1, 1]. Takes ``filter``."""
         return await self._arun(self._scored(query, k, kwargs))
 
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
-        """``k`` of the ``fetch_k`` most similar documents, chosen for diversity; takes ``filter``."""
-        return self._run(self._plain(query, _diverse(k, fetch_k, lambda_mult), kwargs))
+        """Return ``k`` of the ``fetch_k`` most similar documents, chosen for diversity. Takes ``filter``."""
+        return self._run(self._search_plain(query, _diverse(k, fetch_k, lambda_mult), kwargs))
 
     async def amax_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
-        """``k`` of the ``fetch_k`` most similar documents, chosen for diversity; takes ``filter``."""
-        return await self._arun(self._plain(query, _diverse(k, fetch_k, lambda_mult), kwargs))
+        """Return ``k`` of the ``fetch_k`` most similar documents, chosen for diversity. Takes ``filter``."""
+        return await self._arun(self._search_plain(query, _diverse(k, fetch_k, lambda_mult), kwargs))
 
     def max_marginal_relevance_search_by_vector(
         self, embedding: list[float], k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
-        """``k`` of the ``fetch_k`` documents most similar to a vector, chosen for diversity."""
-        return self._run(self._plain(embedding, _diverse(k, fetch_k, lambda_mult), kwargs))
+        """Return ``k`` of the ``fetch_k`` documents most similar to a vector, chosen for diversity."""
+        return self._run(self._search_plain(embedding, _diverse(k, fetch_k, lambda_mult), kwargs))
 
     async def amax_marginal_relevance_search_by_vector(
         self, embedding: list[float], k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
-        """``k`` of the ``fetch_k`` documents most similar to a vector, chosen for diversity."""
-        return await self._arun(self._plain(embedding, _diverse(k, fetch_k, lambda_mult), kwargs))
+        """Return ``k`` of the ``fetch_k`` documents most similar to a vector, chosen for diversity."""
+        return await self._arun(self._search_plain(embedding, _diverse(k, fetch_k, lambda_mult), kwargs))
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
-        """LangChain's relevance, in [0, 1]."""
+        """Return the function for LangChain's relevance, in [0, 1]."""
         return lambda cosine: (1.0 + cosine) / 2.0
 
-    def _traversed(self, search_type: str, query: str, options: dict[str, Any]) -> Operation[list[Document]]:
+    def _traverse(self, search_type: str, query: str, options: dict[str, Any]) -> Operation[list[Document]]:
         strategy, of_search = traversing(search_type, options)
         return (yield from self._hits(query, strategy, SearchOptions(**of_search))).documents()
 
-    def _plain(
+    def _search_plain(
         self, query: str | list[float], strategy: Strategy, options: dict[str, Any]
     ) -> Operation[list[Document]]:
         method = "similarity_search" if isinstance(strategy, Similarity) else "max_marginal_relevance_search"
@@ -297,7 +297,7 @@ def _given(k: int | None) -> dict[str, int]:
 
 
 def _named(settings: tuple[float, ...]) -> dict[str, Any]:
-    """The settings of the former GraphVectorStore's method by name."""
+    """Return the settings of the former GraphVectorStore's method by name."""
     return dict(zip(_FORMER, settings, strict=True))
 
 

@@ -38,26 +38,26 @@ class Writing(Driven):
     ) -> list[str]:
         """Add documents with their links, replacing those with the same id.
 
-        If one document is invalid, none is written. Each batch is one change; in an embedded store, one
+        If one document is invalid, none is written. Each batch is one change, in an embedded store one
         transaction.
 
         Args:
-            documents: Documents, with links in ``metadata["links"]``; they are not modified.
-            ids: One id for each document; default its own id, else ``metadata["content_id"]``, else a
+            documents: Documents, with links in ``metadata["links"]``. They are not modified.
+            ids: One id for each document. Default its own id, else ``metadata["content_id"]``, else a
                 new UUID.
             batch_size: Number of documents embedded and written at once.
-            kwargs: Not supported; any argument raises TypeError.
+            kwargs: Not supported. Any argument raises TypeError.
 
         Returns:
             The ids, in order.
 
         Raises:
-            LinkError: If a link is invalid; the message names the document and the link.
+            LinkError: If a link is invalid. The message names the document and the link.
             DocumentError: If an id, text, metadata or vector cannot be stored, or ``batch_size`` is below 1.
             EmbeddingError: If the embedding does not match the store.
             StoreBusyError: If another writer holds the store for more than 5 s.
             StoreFullError: If the disk is full.
-            StoreUnavailableError: If a server does not answer; repeat the call to complete the change.
+            StoreUnavailableError: If a server does not answer. Repeat the call to complete the change.
         """
         _refuse("add_documents", kwargs)
         return self._run(self._add(documents, ids, batch_size))
@@ -99,7 +99,7 @@ class Writing(Driven):
         return await self._arun(self._add(_as_documents(texts, metadatas), ids, BATCH_SIZE))
 
     def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
-        """Remove documents and their links by id; unknown ids are ignored.
+        """Remove documents and their links by id. Unknown ids are ignored.
 
         The next run of a source restores deleted documents that the source still has. Use
         :meth:`delete_pages` to remove whole pages.
@@ -111,7 +111,7 @@ class Writing(Driven):
         return self._run(self._delete(ids))
 
     def delete_pages(self, urls: Sequence[str]) -> Written:
-        """Remove indexed pages of any source with all their documents; unknown pages are ignored.
+        """Remove indexed pages of any source with all their documents. Unknown pages are ignored.
 
         The next run of :func:`linkstore.ingest.index_source` restores the pages that their source still has.
 
@@ -130,16 +130,16 @@ class Writing(Driven):
         return await self._arun(self._delete(ids))
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """The documents with these ids, in the order of ``ids``; unknown ids are omitted.
+        """Return the documents with these ids, in the order of ``ids``. Unknown ids are omitted.
 
         Raises:
             ArgumentError: If the ids are not a list of strings.
         """
-        return self._run(self._by_ids(ids))
+        return self._run(self._read_by_ids(ids))
 
     async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """The documents with these ids: see :meth:`get_by_ids`."""
-        return await self._arun(self._by_ids(ids))
+        """Return the documents with these ids: see :meth:`get_by_ids`."""
+        return await self._arun(self._read_by_ids(ids))
 
     @classmethod
     def from_texts(
@@ -151,7 +151,7 @@ class Writing(Driven):
         ids: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> Self:
-        """A store with these texts in it.
+        """Make a store with these texts in it.
 
         Args:
             texts: The texts to add.
@@ -180,7 +180,7 @@ class Writing(Driven):
         ids: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> Self:
-        """A store with these texts in it: see :meth:`from_texts`."""
+        """Make a store with these texts in it: see :meth:`from_texts`."""
         with _filled(await in_thread(cls._made, embedding, **kwargs), kwargs) as store:
             await store.aadd_texts(texts, metadatas, ids=ids)
             return store
@@ -194,7 +194,7 @@ class Writing(Driven):
         ids: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> Self:
-        """A store with these documents in it: see :meth:`from_texts`."""
+        """Make a store with these documents in it: see :meth:`from_texts`."""
         with _filled(cls._made(embedding, **kwargs), kwargs) as store:
             store.add_documents(documents, ids=ids)
             return store
@@ -208,14 +208,14 @@ class Writing(Driven):
         ids: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> Self:
-        """A store with these documents in it: see :meth:`from_texts`."""
+        """Make a store with these documents in it: see :meth:`from_texts`."""
         with _filled(await in_thread(cls._made, embedding, **kwargs), kwargs) as store:
             await store.aadd_documents(documents, ids=ids)
             return store
 
     @classmethod
     def _made(cls, embedding: Embeddings | None, **kwargs: Any) -> Self:
-        """The store that :meth:`from_texts` and its kin fill."""
+        """Make the empty store that :meth:`from_texts` and similar methods fill."""
         raise NotImplementedError
 
     def _add(
@@ -226,7 +226,7 @@ class Writing(Driven):
         named = [document.id for document in listed] if ids is None else list(ids)
         return operations.add(self.backend, self._embedding_name, listed, named, batch_size)
 
-    def _by_ids(self, ids: Sequence[str]) -> Operation[list[Document]]:
+    def _read_by_ids(self, ids: Sequence[str]) -> Operation[list[Document]]:
         return operations.answer(self.backend, _documents(tuple(storable("ids", ids))))
 
     def _delete(self, ids: Sequence[str] | None) -> Operation[bool]:
@@ -252,7 +252,7 @@ def _listed(documents: Iterable[Document] | Document) -> list[Document]:
 
 
 def _all(kind: type, name: str, what: str, given: Iterable[Any]) -> list[Any]:
-    """The items of an argument, all of one class.
+    """Return the items of an argument, which must all be of one class.
 
     Raises:
         ArgumentError: If it is not a list, or an item is something else.

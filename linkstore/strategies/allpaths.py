@@ -1,4 +1,4 @@
-"""Every chain of links that leads to a document; documents where independent chains meet rank first."""
+"""Every chain of links that leads to a document. Those where independent chains meet rank first."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ class AllPaths(Traversing):
     roots), times the weights of the links on the way, on average; ``meaning`` and ``words``, half of how well
     the document itself matches.
 
-    Where the backend has no lexical search, meaning alone makes the first stage; ``explain()`` says so.
+    Where the backend has no lexical search, meaning alone makes the first stage. ``explain()`` says so.
 
     Args:
-        k: Maximum number of documents to return; default 10.
-        per_page: Maximum number of documents of one page to return; default None, no maximum.
-        start_k: How many documents of the first stage to start from; default 4.
-        depth: Maximum number of links in a chain; default 3.
-        chains: Maximum number of chains of each hit; default 8. Among the chains to one document that have
+        k: Maximum number of documents to return. Default 10.
+        per_page: Maximum number of documents of one page to return. Default None, no maximum.
+        start_k: How many documents of the first stage to start from. Default 4.
+        depth: Maximum number of links in a chain. Default 3.
+        chains: Maximum number of chains of each hit. Default 8. Among the chains to one document that have
             the same length and the same kinds, only this many are considered, the strongest.
-        pool: How many documents each search of the first stage gives; default 100.
-        lexical: Weight of words relative to meaning; 0 leaves them out; default 1.
+        pool: How many documents each search of the first stage gives. Default 100.
+        lexical: Weight of words relative to meaning, where 0 leaves them out. Default 1.
     """
 
     start_k: int = DEFAULT_SEEDS
@@ -79,7 +79,7 @@ class AllPaths(Traversing):
         return self.depth
 
     def plan(self, question: Question) -> Plan[Hits]:
-        """The first stage, ``depth`` hops that do not exclude what is known, the chains, one ranking."""
+        """Plan the first stage, ``depth`` hops that do not exclude what is known, the chains, one ranking."""
         trail = Trail()
         stage = yield from first_stage(trail, question, self, self.pool, self.lexical)
         best = yield from ranked(stage.refs, stage.scores(stage.refs, stage.similarity), self.start_k)
@@ -90,14 +90,14 @@ class AllPaths(Traversing):
             best_similarity = stage.highest if self.start_k else None
             return none_found(trail, question, self.start_k, self, best_similarity)
         starts = _starts(trail, stage, found.refs)
-        crossings = yield from self._crossings(trail, question)
+        crossings = yield from self._follow_crossings(trail, question)
         edges = yield from edges_of(trail, crossings)
         ways = yield from ways_of(trail, starts, edges, self.depth, self.chains)
         trail.cut("paths", ways.unmade, None, f"links that would make more than {MOST:,} chains")
-        return (yield from self._ranked(trail, stage, starts, ways, question))
+        return (yield from self._rank(trail, stage, starts, ways, question))
 
-    def _crossings(self, trail: Trail, question: Question) -> Plan[list[Crossing]]:
-        """Follow links hop by hop; documents that are known already are arrived at again."""
+    def _follow_crossings(self, trail: Trail, question: Question) -> Plan[list[Crossing]]:
+        """Follow links hop by hop. Documents that are known already are reached again."""
         crossings: list[Crossing] = []
         frontier = np.arange(len(trail))
         for depth in range(1, self.depth + 1):
@@ -111,7 +111,7 @@ class AllPaths(Traversing):
                 break
         return crossings
 
-    def _ranked(
+    def _rank(
         self, trail: Trail, stage: FirstStage, starts: Mapping[int, float], ways: Ways, question: Question
     ) -> Plan[Hits]:
         met = {position: independent(to) for position, to in ways.to.items()}
@@ -121,17 +121,17 @@ class AllPaths(Traversing):
         chosen = yield from returned(trail, scores + parts["meeting"], self.k, question, self.per_page)
         if not len(chosen):
             return none_returned(trail, self)
-        shown = self._shown(trail, chosen, ways, met)
+        shown = self._choose_shown(trail, chosen, ways, met)
         taken = {name: part[chosen] for name, part in parts.items()}
         hits = yield from hits_of(trail, chosen, self, question, scores[chosen], taken)
         chains = yield from _chains(trail, shown, met, question.link_filter)
         with_chains = (replace(hit, chains=chains[at]) for hit, at in zip(hits, chosen.tolist(), strict=True))
         return replace(hits, hits=tuple(with_chains))
 
-    def _shown(
+    def _choose_shown(
         self, trail: Trail, chosen: Ints, ways: Ways, met: Mapping[int, list[Way]]
     ) -> dict[int, list[Way]]:
-        """The chains to show for each document that is returned, the independent ones first."""
+        """Choose the chains to show for each document that is returned, the independent ones first."""
         shown: dict[int, list[Way]] = {}
         left_out = 0
         for at in chosen.tolist():
@@ -144,7 +144,13 @@ class AllPaths(Traversing):
 
 
 def _starts(trail: Trail, stage: FirstStage, found: Ints) -> dict[int, float]:
-    """How well each start matches; the trail holds nothing else yet. ``found`` are of the first stage."""
+    """Return how well each start matches.
+
+    Args:
+        trail: Holds only the starts yet.
+        stage: The first stage.
+        found: The refs of the starts that come from the first stage.
+    """
     match = stage.scores(trail.refs, trail.similarity)
     match[~contained(trail.refs, found)] = ROOT
     return dict(enumerate((match * trail.weight).tolist()))
@@ -153,7 +159,7 @@ def _starts(trail: Trail, stage: FirstStage, found: Ints) -> dict[int, float]:
 def _parts(
     trail: Trail, stage: FirstStage, starts: Mapping[int, float], met: Mapping[int, list[Way]]
 ) -> dict[str, Floats]:
-    """The parts of the scores, (n,) each."""
+    """Return the parts of the scores, (n,) each."""
     meeting, start = np.zeros((2, len(trail)), dtype=np.float32)
     start[list(starts)] = list(starts.values())
     for position, ways in met.items():
@@ -168,7 +174,7 @@ def _parts(
 def _chains(
     trail: Trail, shown: Mapping[int, list[Way]], met: Mapping[int, list[Way]], condition: Condition
 ) -> Plan[dict[int, tuple[Chain, ...]]]:
-    """The chains of each position, with the labels and data that documents give to their links."""
+    """Make the chains of each position, with the labels and data that documents give to their links."""
     involved = sorted({at for ways in shown.values() for way in ways for at in way.positions})
     stored: list[Stored] = yield Documents(refs=trail.refs[involved])
     ids = {at: one.id for at, one in zip(involved, stored, strict=True)}

@@ -1,8 +1,8 @@
 """The path that led to each document of a trail.
 
 Of several ways to a document the shortest wins (hops are taken one by one, so it is the one that
-reached it first), then the one that gives it the highest score, then the one whose last document
-before it scores best, then the smallest id of that document, then the smallest kind and tag.
+reached it first), then the one that gives the document the highest score, then the one whose previous
+document has the highest score, then the smallest id of that document, then the smallest kind and tag.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """Ways to documents, one a row, each column of shape (n,).
+    """Ways to documents, one in each row, each column of shape (n,).
 
     Args:
         position: Where to, in the trail.
@@ -45,14 +45,17 @@ class Ways:
     score: Floats
 
     def take(self, rows: Ints) -> Ways:
-        """Only the chosen ways."""
+        """Return only the chosen ways."""
         return Ways(
             self.position[rows], self.group[rows], self.source[rows], self.weight[rows], self.score[rows]
         )
 
 
 def arrivals_at(trail: Trail, positions: Ints) -> Plan[dict[int, Arrival]]:
-    """For each position, and each on the way to it, how it was reached; none for plain seeds."""
+    """Return how each position, and each on the way to it, was reached.
+
+    Plain seeds have no entry.
+    """
     arrivals: dict[int, Arrival] = {}
     wanted = set(positions.tolist())
     for layer in range(len(trail.layers) - 1, -1, -1):
@@ -67,7 +70,7 @@ def arrivals_at(trail: Trail, positions: Ints) -> Plan[dict[int, Arrival]]:
 
 
 def _best_ways(trail: Trail, here: Ints, edges: tuple[Edges, ...]) -> Ways:
-    """The ways that give each position the highest weight, from the best scored document before."""
+    """Find the ways that give each position the highest weight, from the best scored document before."""
     ways = ways_to(trail, here, edges)
     ways = ways.take(np.lexsort((-ways.score, -ways.weight, ways.position)))
     first = np.searchsorted(ways.position, ways.position)
@@ -76,7 +79,7 @@ def _best_ways(trail: Trail, here: Ints, edges: tuple[Edges, ...]) -> Ways:
 
 
 def ways_to(trail: Trail, here: Ints, edges: tuple[Edges, ...]) -> Ways:
-    """Every way through ``edges`` to the positions ``here``."""
+    """Return every way through ``edges`` to the positions ``here``."""
     parts = [_ways(trail, here, part) for part in edges]
     return Ways(*(np.concatenate(columns) for columns in zip(*map(_columns, parts), strict=True)))
 
@@ -86,7 +89,7 @@ def _columns(ways: Ways) -> tuple[Ints, Ints, Ints, Floats, Floats]:
 
 
 def _ways(trail: Trail, here: Ints, edges: Edges) -> Ways:
-    """Every way through ``edges`` to the positions ``here``: arrivals joined with departures."""
+    """Return every way through ``edges`` to the positions ``here``, joining arrivals with departures."""
     here = here[np.argsort(trail.refs[here])]
     arriving = np.flatnonzero(contained(edges.in_ref, trail.refs[here]))
     departures = np.argsort(edges.out_group, kind="stable")
@@ -115,7 +118,7 @@ def settled(ways: Ways, trail: Trail) -> Plan[dict[int, Arrival]]:
 
 
 def _ids_where_tied(ways: Ways, trail: Trail) -> Plan[dict[int, str]]:
-    """Ids of documents that are equally good as the one before another."""
+    """Fetch ids of previous documents where several are equally good for the same position."""
     differ = (ways.position[1:] == ways.position[:-1]) & (ways.source[1:] != ways.source[:-1])
     tied = contained(ways.position, ways.position[1:][differ])
     sources = [source for source in distinct(ways.source[tied]).tolist() if source != QUERY]

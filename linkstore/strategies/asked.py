@@ -17,13 +17,13 @@ from linkstore.vectors import Floats
 def asked(
     trail: Trail, question: Question, controls: Traversing, kinds: Sequence[str], most: int, cap: int
 ) -> Plan[Asked]:
-    """All documents that the question leads to of itself, each once, with its surest share.
+    """Return all documents that the question itself leads to, each once, with its surest share.
 
-    Roots are meant for sure; documents that ``initial_links`` lead to are by the weight of the link.
+    Roots have the share 1. Documents that ``initial_links`` lead to have the weight of the link.
 
     Args:
-        trail: Of the search.
-        question: What is asked.
+        trail: The trail of the search.
+        question: The question.
         controls: How its links are followed.
         kinds: See :func:`~linkstore.strategies.named.named`, as for ``most`` and ``cap``.
         most: How many documents names lead to at most.

@@ -44,13 +44,13 @@ class Question:
 
     Args:
         vector: (d,) unit vector of the query.
-        text: The query; empty for a search by vector.
-        filtered: Whether the search has a filter; only messages depend on it.
+        text: The query, empty for a search by vector.
+        filtered: Whether the search has a filter. Only messages depend on it.
         seed_filter: Further filter for the seeds.
         hop_filter: Further filter for documents reached by links.
         link_filter: What the data of a stored link must pass for a relation to be followed, forward or
             backward: of the two links that meet in a link group, the one that points.
-        result_filter: Further filter for the documents returned; paths may lead through others.
+        result_filter: Further filter for the documents returned. Paths may lead through others.
         roots: Ids of additional seeds.
         links: Links to follow from the query, as if it were a document with these links.
     """
@@ -66,7 +66,7 @@ class Question:
     links: tuple[Link, ...] = ()
 
     def links_on(self, side: Side) -> Condition:
-        """The filter for links on one side of link groups; only links on the out side are tested."""
+        """Return the filter for links on one side of link groups. Only links on the out side are tested."""
         return self.link_filter if side == "out" else EVERYTHING
 
 
@@ -75,9 +75,9 @@ class Strategy(ABC):
     """How to search: an immutable set of settings.
 
     Args:
-        k: Maximum number of documents to return; default 10.
-        per_page: Maximum number of documents of one page to return, the best ones; default None, no
-            maximum. The incoming ``section`` link of a document names its page; a document without one is
+        k: Maximum number of documents to return. Default 10.
+        per_page: Maximum number of documents of one page to return, the best ones. Default None, no
+            maximum. The incoming ``section`` link of a document names its page. A document without one is
             a page of its own.
     """
 
@@ -90,7 +90,7 @@ class Strategy(ABC):
             require_at_least(1, per_page=self.per_page)
 
     def __repr__(self) -> str:
-        """The settings that differ from the defaults, as in ``PageRank(k=4)``."""
+        """Show the settings that differ from the defaults, as in ``PageRank(k=4)``."""
         given = [
             f"{setting.name}={value!r}"
             for setting in fields(self)
@@ -100,28 +100,28 @@ class Strategy(ABC):
 
     @abstractmethod
     def plan(self, question: Question) -> Plan[Hits]:
-        """A generator that yields fetches, receives their answers and returns the hits."""
+        """Return a generator that yields fetches, receives their answers and returns the hits."""
 
     @property
     def hops(self) -> int:
-        """How many links the strategy follows at most from a document it starts from; 0 unless overridden."""
+        """How many links the strategy follows at most from a document it starts from, 0 unless overridden."""
         return 0
 
     @property
     def kinds_named(self) -> frozenset[str]:
-        """The kinds of link that the caller named; a search raises UnknownNameError for an unknown one."""
+        """The kinds of link that the caller named. A search raises UnknownNameError for an unknown one."""
         return frozenset()
 
     def returning(self, k: int) -> Self:
-        """A copy of the strategy that returns at most ``k`` documents."""
+        """Return a copy of the strategy that returns at most ``k`` documents."""
         return replace(self, k=k)
 
     def with_floor(self, floor: float | None) -> Self:
-        """A copy with ``floor`` as its ``min_similarity``, if it has this setting and leaves it open."""
+        """Return a copy with ``floor`` as ``min_similarity``, if this setting exists and is None."""
         return self
 
     def judged(self, question: Question, hits: Hits) -> Generator[Judge, Sequence[float], Hits]:
-        """The hits after reranking, if the strategy has a reranker."""
+        """Rerank the hits, if the strategy has a reranker."""
         yield from ()
         return hits
 
@@ -131,21 +131,21 @@ class Traversing(Strategy):
     """Base class of strategies that follow links.
 
     Args:
-        min_similarity: Minimum similarity of seeds found by similarity, in [-1, 1]; None, the default, takes
+        min_similarity: Minimum similarity of seeds found by similarity, in [-1, 1]. None, the default, takes
             that of the store (:meth:`LinkStore.set_min_similarity
-            <linkstore.LinkStore.set_min_similarity>`), or without one no minimum; -1 is no
+            <linkstore.LinkStore.set_min_similarity>`), or without one no minimum. A value of -1 is no
             minimum. It does not apply to ``initial_roots`` and ``initial_links``.
         kinds: Kinds of link to follow: names, or a dict of names to weights from 0 to 1. None, the
             default, follows all kinds with weight 1.
         adjacent_k: Number of members taken from each link group, the most similar to the query
-            first; default 10.
+            first. Default 10.
         hub_cap: A link group with more members than this on the side arrived at is a hub and is not
-            followed; default 200.
-        beam: Maximum number of documents whose links each hop follows, the best by score;
-            default 32.
-        max_nodes: Maximum number of documents reached in total; default 1,000.
+            followed. Default 200.
+        beam: Maximum number of documents whose links each hop follows, the best by score.
+            Default 32.
+        max_nodes: Maximum number of documents reached in total. Default 1,000.
         direction: ``"forward"`` follows links in their direction, ``"backward"`` against it, ``"both"``
-            both ways; default forward.
+            both ways. Default forward.
     """
 
     min_similarity: float | None = None
@@ -168,18 +168,18 @@ class Traversing(Strategy):
 
     @property
     def floor(self) -> float:
-        """The minimum similarity of seeds; -1 where none is set."""
+        """The minimum similarity of seeds, -1 where none is set."""
         return -1.0 if self.min_similarity is None else self.min_similarity
 
     def with_floor(self, floor: float | None) -> Self:
-        """See :meth:`Strategy.with_floor`."""
+        """Return a copy with ``floor``: see :meth:`Strategy.with_floor`."""
         if floor is None or self.min_similarity is not None:
             return self
         return replace(self, min_similarity=floor)
 
     @property
     def followed(self) -> frozenset[str] | None:
-        """The kinds of link to follow; None for all."""
+        """The kinds of link to follow, None for all."""
         if not isinstance(self.kinds, Mapping):
             return None
         return frozenset(kind for kind, weight in self.kinds.items() if weight > 0)
@@ -190,7 +190,7 @@ class Traversing(Strategy):
         return frozenset(self.kinds or ())
 
     def weight_of(self, kind: str) -> float:
-        """The weight of a kind of link, from 0 (not followed) to 1."""
+        """Return the weight of a kind of link, from 0 (not followed) to 1."""
         return self.kinds.get(kind, 0.0) if isinstance(self.kinds, Mapping) else 1.0
 
 

@@ -22,7 +22,7 @@ _NONE: Final[Ints] = np.empty(0, dtype=np.int64)
 
 
 def check_ceiling(max_depth: int | None) -> int | None:
-    """The ceiling, checked.
+    """Check the ceiling, and return it.
 
     Raises:
         StrategyError: If it is not None or an integer of at least 0.
@@ -36,16 +36,16 @@ def check_depth(strategy: Strategy, max_depth: int | None) -> None:
     """Check the settings of a strategy against the ceiling of a store.
 
     Raises:
-        StrategyError: If it may follow more links; the message names the ceiling.
+        StrategyError: If the strategy may follow more links. The message names the ceiling.
     """
     if max_depth is not None and strategy.hops > max_depth:
         raise _too_deep(str(strategy), strategy.hops, max_depth)
 
 
 def within_depth(plan: Plan[T], max_depth: int | None, strategy: str) -> Plan[T]:
-    """The plan, held to the ceiling: it ends with an error where it would follow one link more.
+    """Limit a plan to the ceiling: it ends with an error where it would follow one link more.
 
-    The settings of linkstore's own strategies are checked before; this holds for strategies of others, too.
+    The settings of linkstore's own strategies are checked before. This limits strategies of others, too.
     """
     if max_depth is None:
         return plan
@@ -54,7 +54,7 @@ def within_depth(plan: Plan[T], max_depth: int | None, strategy: str) -> Plan[T]
 
 
 class _Depths:
-    """How many links away from the start of a search documents and link groups are.
+    """The distances of documents and link groups from the start of a search, in links.
 
     Args:
         most: The ceiling.
@@ -68,14 +68,14 @@ class _Depths:
         self._groups = _NONE, _NONE
 
     def check(self, fetch: Fetch) -> None:
-        """Raise if the fetch follows a link too many."""
+        """Raise if the fetch follows one link more than the ceiling allows."""
         if isinstance(fetch, Members) and len(fetch.groups):
             depth = int(_depths_of(self._groups, fetch.groups).max()) + 1
             if depth > self._most:
                 raise _too_deep(self._strategy, depth, self._most)
 
     def learn(self, fetch: Fetch, answer: Any) -> None:
-        """Take in where an answer leads."""
+        """Record the depths of what an answer contains."""
         match fetch:
             case Nearest() | Find() | Lexical():
                 self._documents = _with(self._documents, answer.refs, np.zeros(len(answer.refs), np.int64))
@@ -93,7 +93,7 @@ class _Depths:
 
 
 def _depths_of(known: tuple[Ints, Ints], refs: Ints) -> Ints:
-    """(n,) depth of each ref."""
+    """Return the (n,) depth of each ref."""
     at = located(refs, known[0])
     depths = np.full(len(refs), FROM_QUERY, dtype=np.int64)
     depths[at >= 0] = known[1][at[at >= 0]]
@@ -101,7 +101,7 @@ def _depths_of(known: tuple[Ints, Ints], refs: Ints) -> Ints:
 
 
 def _with(known: tuple[Ints, Ints], refs: Ints, depth: Ints) -> tuple[Ints, Ints]:
-    """Refs, ascending, each with its least depth."""
+    """Add refs with a depth, and return all refs, ascending, each with its least depth."""
     refs, depth = np.concatenate((known[0], refs)), np.concatenate((known[1], depth))
     order = np.lexsort((depth, refs))
     refs, depth = refs[order], depth[order]

@@ -45,7 +45,7 @@ class Way:
     """A chain of edges.
 
     Args:
-        positions: Of its documents, from the start; one more than edges.
+        positions: The positions of its documents, from the start, one more than edges.
         edges: In order.
         strength: How well its start matches the question, times its weight: in [0, 1].
         rank: What ways are ordered by: stronger, then shorter ones, then by the ids and links on the way.
@@ -58,11 +58,14 @@ class Way:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """The kinds of link that it follows."""
+        """The kinds of link that the chain follows."""
         return frozenset(edge.kind for edge in self.edges)
 
     def is_independent_of(self, other: Way) -> bool:
-        """Whether both follow different kinds, and have no document in common except their start and end."""
+        """Say whether two chains are independent.
+
+        They are if they follow different kinds, and have no document in common except their start and end.
+        """
         common = set(self.positions[:-1]) & set(other.positions[:-1])
         shared_start = {self.positions[0]} & {other.positions[0]}
         return self.kinds != other.kinds and common <= shared_start
@@ -82,7 +85,7 @@ class Ways:
 
 
 def edges_of(trail: Trail, crossings: Sequence[Crossing]) -> Plan[list[Edge]]:
-    """The links that were followed between documents of the trail: one for each pair and kind."""
+    """Return the links followed between documents of the trail: one for each pair and kind."""
     columns = [_joined(trail, crossing) for crossing in crossings]
     groups = distinct(np.concatenate([group for _, _, group, _ in columns])) if columns else None
     if groups is None or not len(groups):
@@ -106,7 +109,10 @@ def _preference(edge: Edge) -> tuple[float, bool, str]:
 
 
 def _joined(trail: Trail, crossing: Crossing) -> tuple[Ints, Ints, Ints, Floats]:
-    """(m,) positions left and arrived at, link groups and weights: departures joined with arrivals."""
+    """Join departures with arrivals.
+
+    Returns (m,) positions left and arrived at, link groups and weights.
+    """
     left, reached = crossing.departures, crossing.answer
     order = np.argsort(left.group, kind="stable")
     arriving, at = equals(crossing.groups[reached.group], left.group[order])
@@ -125,13 +131,15 @@ def _joined(trail: Trail, crossing: Crossing) -> tuple[Ints, Ints, Ints, Floats]
 def ways_of(
     trail: Trail, starts: Mapping[int, float], edges: Sequence[Edge], depth: int, keep: int
 ) -> Plan[Ways]:
-    """The ways of at most ``depth`` edges from the starts of a search, none of which meets a document twice.
+    """Find the ways of at most ``depth`` edges from the starts of a search.
+
+    No way meets a document twice.
 
     Args:
-        trail: Of the search.
+        trail: The trail of the search.
         starts: Positions of its starts, and how well each matches the question, from 0 to 1.
-        edges: Between its documents.
-        depth: See above.
+        edges: The edges between its documents.
+        depth: The maximum number of edges of a way.
         keep: How many ways to one document are kept that have the same length and kinds, the strongest.
     """
     ids: list[str] = yield Ids(refs=trail.refs)
@@ -172,7 +180,7 @@ def _extended(way: Way, edge: Edge, ids: Sequence[str]) -> Way:
 
 
 def _strongest(ways: Iterable[Way], keep: int) -> list[Way]:
-    """The ``keep`` strongest paths to each document for each set of kinds, in order of rank."""
+    """Return the ``keep`` strongest ways to each document for each set of kinds, in order of rank."""
     kept: list[Way] = []
     counts: dict[tuple[int, frozenset[str]], int] = defaultdict(int)
     for way in sorted(ways, key=lambda way: way.rank):
@@ -184,7 +192,7 @@ def _strongest(ways: Iterable[Way], keep: int) -> list[Way]:
 
 
 def independent(ways: Sequence[Way]) -> list[Way]:
-    """Ways that are independent of each other, chosen one by one from the strongest on."""
+    """Select ways that are independent of each other, one by one from the strongest on."""
     chosen: list[Way] = []
     for way in ways:
         if all(way.is_independent_of(other) for other in chosen):

@@ -16,16 +16,16 @@ from linkstore.strategies.walk import carried, hop, seeds, within_nodes
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Eager(Traversing):
-    """Follow the links of the ``start_k`` nearest documents for ``depth`` hops; rank all documents reached.
+    """Follow links of the ``start_k`` nearest documents for ``depth`` hops, and rank all documents reached.
 
     Every document reached is scored by its similarity to the query, damped by the weights of the
     links that led to it: ``(1 + similarity) * weight - 1``.
 
     Args:
-        k: Maximum number of documents to return; default 10.
-        per_page: Maximum number of documents of one page to return; default None, no maximum.
-        start_k: Number of documents to start from, found by similarity; default 4.
-        depth: Number of hops; 0 is plain search; default 1.
+        k: Maximum number of documents to return. Default 10.
+        per_page: Maximum number of documents of one page to return. Default None, no maximum.
+        start_k: Number of documents to start from, found by similarity. Default 4.
+        depth: Number of hops, 0 for plain search. Default 1.
     """
 
     start_k: int = DEFAULT_SEEDS
@@ -41,7 +41,7 @@ class Eager(Traversing):
         return self.depth
 
     def plan(self, question: Question) -> Plan[Hits]:
-        """Seeds, ``depth`` hops of two fetches each, one ranking, one fetch of texts."""
+        """Plan seeds, ``depth`` hops of two fetches each, one ranking, one fetch of texts."""
         trail = Trail()
         start = yield from seeds(trail, self.start_k, question, self)
         frontier = trail.add((yield from within_nodes(trail, start.found, 0, self)))
@@ -49,20 +49,20 @@ class Eager(Traversing):
             return none_found(trail, question, self.start_k, self, start.best)
         for depth in range(1, self.depth + 1):
             frontier = yield from carried(trail, frontier, self)
-            best = self._wanted(question, last=depth == self.depth)
+            best = self._count_wanted(question, last=depth == self.depth)
             hopped = yield from hop(trail, frontier, question, self, exclude=trail.refs, best=best)
             frontier = trail.add((yield from within_nodes(trail, hopped.found, depth, self)))
             if not len(frontier):
                 break
-        return (yield from self._ranked(trail, question))
+        return (yield from self._rank(trail, question))
 
-    def _wanted(self, question: Question, *, last: bool) -> int | None:
-        """How many of a hop's documents, the best, can be returned or followed; None: any of them."""
+    def _count_wanted(self, question: Question, *, last: bool) -> int | None:
+        """Return how many of a hop's documents, the best, can be returned or followed, or None for all."""
         if not question.result_filter.always or self.per_page is not None:
             return None
         return self.k if last else max(self.k, self.beam)
 
-    def _ranked(self, trail: Trail, question: Question) -> Plan[Hits]:
+    def _rank(self, trail: Trail, question: Question) -> Plan[Hits]:
         chosen = yield from returned(trail, trail.score, self.k, question, self.per_page)
         if not len(chosen):
             return none_returned(trail, self)

@@ -22,10 +22,10 @@ class FirstStage:
     Args:
         refs: (n,) documents, ascending.
         similarity: (n,) to the question.
-        words: (n,) BM25 over the largest BM25, in [0, 1]; 0 for those that words did not find.
-        best: The largest similarity; 1 where none is above 0.
+        words: (n,) BM25 over the largest BM25, in [0, 1], 0 for those that words did not find.
+        best: The largest similarity, 1 where none is above 0.
         lexical: Weight of words relative to meaning.
-        highest: The highest similarity of any document, even below the minimum; None for an empty store.
+        highest: The highest similarity of any document, even below the minimum, None for an empty store.
     """
 
     refs: Ints
@@ -36,25 +36,25 @@ class FirstStage:
     highest: float | None
 
     def scores(self, refs: Ints, similarity: Floats) -> Floats:
-        """(m,) scores of any documents in [0, 1]: meaning and words.
+        """Return (m,) scores of any documents in [0, 1], from meaning and words.
 
         A document that links led to may be more similar than ``best``, if a filter keeps it from being a
-        start; it then counts as the best one.
+        start. It counts as the best one then.
         """
         meaning = np.minimum(similarity, np.float32(self.best)) / np.float32(self.best)
-        raw = meaning + np.float32(self.lexical) * self._words_of(refs)
+        raw = meaning + np.float32(self.lexical) * self._find_words(refs)
         return (np.maximum(raw, 0) / self._most).astype(np.float32)
 
     def scores_of(self, found: Found) -> Floats:
-        """(n,) scores of documents found."""
+        """Return (n,) scores of documents found."""
         return self.scores(found.refs, found.similarity)
 
     def by_words(self, refs: Ints) -> Floats:
-        """(m,) what words alone give to the scores of any documents."""
-        return (np.float32(self.lexical) * self._words_of(refs) / self._most).astype(np.float32)
+        """Return (m,) what words alone give to the scores of any documents."""
+        return (np.float32(self.lexical) * self._find_words(refs) / self._most).astype(np.float32)
 
     def joined(self, others: Found) -> Found:
-        """The documents of the first stage and others, each once, with the links that led to those."""
+        """Return the first stage's documents and others, each once, with the links that led to the others."""
         refs, at = np.unique(np.concatenate((self.refs, others.refs)), return_index=True)
         return Found(
             refs=refs,
@@ -67,7 +67,7 @@ class FirstStage:
     def _most(self) -> np.float32:
         return np.float32(1.0 + (self.lexical if self.words.any() else 0.0))
 
-    def _words_of(self, refs: Ints) -> Floats:
+    def _find_words(self, refs: Ints) -> Floats:
         words = np.zeros(len(refs), dtype=np.float32)
         at = located(refs, self.refs)
         words[at >= 0] = self.words[at[at >= 0]]
@@ -77,7 +77,7 @@ class FirstStage:
 def first_stage(
     trail: Trail, question: Question, controls: Traversing, pool: int, lexical: float
 ) -> Plan[FirstStage]:
-    """The ``pool`` nearest and the ``pool`` that match words best, joined; none below the floor.
+    """Find the ``pool`` nearest documents and the ``pool`` that match words best, none below the floor.
 
     If the backend has no lexical search, only similarity counts, and the trail says so.
     """

@@ -13,7 +13,7 @@ Data = Mapping[str, Any] | None
 
 
 def labels_in(metadata: Mapping[str, Any]) -> dict[Tag, str]:
-    """The first label that a document's links give to each (kind, tag)."""
+    """Return the first label that a document's links give to each (kind, tag)."""
     labels: dict[Tag, str] = {}
     for link in metadata.get(LINKS_KEY) or ():
         label = link.get("label")
@@ -23,9 +23,9 @@ def labels_in(metadata: Mapping[str, Any]) -> dict[Tag, str]:
 
 
 def data_in(metadata: Mapping[str, Any], condition: Condition) -> dict[Tag, Data]:
-    """The data of the links by which a document points, for each (kind, tag) the first that passes.
+    """Return the data of a document's outgoing links, for each (kind, tag) the first that passes.
 
-    Empty for a document whose links have no data.
+    The result is empty for a document whose links have no data.
     """
     if not any(link.get("data") for link in metadata.get(LINKS_KEY) or ()):
         return {}
@@ -33,7 +33,7 @@ def data_in(metadata: Mapping[str, Any], condition: Condition) -> dict[Tag, Data
 
 
 def pointing_data(links: Iterable[Link], condition: Condition) -> dict[Tag, Data]:
-    """See :func:`data_in`."""
+    """Return the data of outgoing links: see :func:`data_in`."""
     data: dict[Tag, Data] = {}
     for link in links:
         if link.leads_out and condition.matches(link.data or {}):

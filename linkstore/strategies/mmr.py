@@ -37,13 +37,13 @@ class Mmr(Traversing):
     with similarity damped by link weights as in :class:`Eager`. Hits come in the order picked.
 
     Args:
-        k: Maximum number of documents to return; default 10.
-        per_page: Maximum number of documents of one page to return; default None, no maximum.
-        depth: Maximum number of hops from a seed; 0 is plain MMR; default 2.
-        fetch_k: How many documents to start from, found by similarity; 0 to start from
-            ``initial_roots`` or ``initial_links`` alone; default 100.
-        lambda_mult: From 0, most diverse, to 1, most similar; default 0.5.
-        score_threshold: Stop when the best score is below this value; default none.
+        k: Maximum number of documents to return. Default 10.
+        per_page: Maximum number of documents of one page to return. Default None, no maximum.
+        depth: Maximum number of hops from a seed, 0 for plain MMR. Default 2.
+        fetch_k: How many documents to start from, found by similarity, 0 to start from
+            ``initial_roots`` or ``initial_links`` alone. Default 100.
+        lambda_mult: From 0, most diverse, to 1, most similar. Default 0.5.
+        score_threshold: Stop when the best score is below this value. Default none.
     """
 
     depth: int = 2
@@ -63,7 +63,7 @@ class Mmr(Traversing):
         return self.depth
 
     def plan(self, question: Question) -> Plan[Hits]:
-        """Seeds and their vectors, then for each pick one hop and the vectors of what it reached."""
+        """Plan seeds and their vectors, then for each pick one hop and the vectors of what it reached."""
         trail, pool = Trail(), Pool(self.lambda_mult)
         start = yield from seeds(trail, self.fetch_k, question, self)
         found = yield from within_nodes(trail, start.found, 0, self)
@@ -72,10 +72,10 @@ class Mmr(Traversing):
         positions = trail.add(found)
         pool.add(positions, trail.score[positions], (yield Vectors(refs=found.refs)))
         yield from self._pick(trail, pool, question)
-        return (yield from self._result(trail, pool, question))
+        return (yield from self._make_result(trail, pool, question))
 
     def _pick(self, trail: Trail, pool: Pool, question: Question) -> Plan[None]:
-        """Move up to ``k`` documents from the pool to the returned, following links on the way."""
+        """Move up to ``k`` documents from the pool to the returned ones, following links on the way."""
         picked: list[int] = []
         while len(pool.returned) < self.k and len(pool):
             at = int((yield from ranked(trail.refs[pool.positions], pool.scores, 1))[0])
@@ -91,7 +91,7 @@ class Mmr(Traversing):
                 yield from self._expand(trail, pool, picked, question)
 
     def _has_room(self, trail: Trail, pool: Pool, position: int) -> Plan[bool]:
-        """Whether fewer than ``per_page`` documents of the candidate's page are returned already."""
+        """Say whether fewer than ``per_page`` documents of the candidate's page are returned already."""
         if self.per_page is None or len(pool.returned) < self.per_page:
             return True
         picked = np.array([*(other for other, _ in pool.returned), position])
@@ -99,9 +99,9 @@ class Mmr(Traversing):
         return int((pages[:-1] == pages[-1]).sum()) < self.per_page
 
     def _expand(self, trail: Trail, pool: Pool, picked: list[int], question: Question) -> Plan[None]:
-        """Bring the neighbours of the document picked last into the pool.
+        """Add the neighbours of the document picked last to the pool.
 
-        A candidate that was known by a longer way comes in anew by the shorter one.
+        A candidate that was known by a longer way is added anew by the shorter one.
         """
         depth = int(trail.depth[picked[-1]]) + 1
         settled = np.concatenate((trail.refs[trail.depth <= depth], trail.refs[picked]))
@@ -117,7 +117,7 @@ class Mmr(Traversing):
         vectors: Floats = yield Vectors(refs=trail.refs[positions])
         pool.add(positions, trail.score[positions], vectors)
 
-    def _result(self, trail: Trail, pool: Pool, question: Question) -> Plan[Hits]:
+    def _make_result(self, trail: Trail, pool: Pool, question: Question) -> Plan[Hits]:
         trail.cut("filter", pool.passed_over, None, "excluded by result_filter")
         trail.cut("per_page", pool.crowded, None, f"more than {self.per_page} of one page")
         if not pool.returned:

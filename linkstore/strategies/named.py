@@ -1,4 +1,4 @@
-"""The query as a document: names in it lead to documents, as links of a document do."""
+"""Names in a query, which lead to documents as the links of a document do."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SURE: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Documents that a question leads to by itself: by names in it, by its links, by ids.
+    """Documents that a question itself leads to: by names in it, by its links, by ids.
 
     Args:
         found: The documents, with the links that led to them.
@@ -39,7 +39,7 @@ class Asked:
     share: Floats
 
     def shares(self, refs: Ints) -> Floats:
-        """(m,) the shares of any documents; 0 for those not asked for."""
+        """Return (m,) the shares of any documents, 0 for those not asked for."""
         shares = np.zeros(len(refs), dtype=np.float32)
         order = np.argsort(self.found.refs)
         at = located(refs, self.found.refs[order])
@@ -51,16 +51,16 @@ NOBODY: Final = Asked(found=Found(refs=NO_REFS, similarity=NO_SCORES, weight=NO_
 
 
 def named(question: Question, kinds: Sequence[str], most: int, cap: int) -> Plan[Asked]:
-    """The documents that the query names, longest names first from left to right.
+    """Find the documents that the query names, longest names first from left to right.
 
     A name leads to documents as a link with its words as the tag would, also as a possessive or, if it has
-    several words, as a plural. Where n documents bear it, each is meant with a share of 1/n; a name of one
+    several words, as a plural. Of n documents with the same name, each has a share of 1/n. A name of one
     word has a third of this, and one of two words two thirds.
 
     Args:
-        question: What is asked.
-        kinds: Of the links that names are tags of.
-        most: How many documents at most; those with the largest share, then the most similar, then by id.
+        question: The question.
+        kinds: The kinds of the links that have names as tags.
+        most: Maximum number of documents: those with the largest share, then the most similar, then by id.
         cap: A name of more documents than this is ignored.
     """
     words = tokens(question.text[:QUESTION_CHARACTERS])[:WORDS]
@@ -94,7 +94,7 @@ def named(question: Question, kinds: Sequence[str], most: int, cap: int) -> Plan
 
 
 def _spellings(words: str) -> list[str]:
-    """The words, and what they name as a possessive or as a plural of several words."""
+    """Return the words, and what they name as a possessive or as a plural of several words."""
     if words.endswith("'s"):
         return [words, words.removesuffix("'s")]
     plural = " " in words and words.endswith("s") and not words.endswith("ss")
@@ -102,13 +102,13 @@ def _spellings(words: str) -> list[str]:
 
 
 def _distinct(refs: Ints) -> Ints:
-    """Each ref once, in order: of equally rare names the first one makes the path."""
+    """Return each ref once, in order: of equally rare names the first one makes the path."""
     _, first = np.unique(refs, return_index=True)
     return refs[np.sort(first)]
 
 
 def _longest(grams: list[tuple[int, int]], refs: list[int], borne: set[int]) -> set[int]:
-    """The names in the query from left to right, the longest at each place."""
+    """Return the names in the query from left to right, the longest at each place."""
     meant: set[int] = set()
     free = 0
     last = (-1, 0)
@@ -133,7 +133,7 @@ def _surest(groups: Ints, answer: Reached, sureness: Floats, meant: set[int], mo
 
 
 def _found(groups: Ints, answer: Reached, rows: Ints) -> Found:
-    """Members of link groups, as reached from the query by the links that it has to them."""
+    """Return members of link groups, as reached from the query by their links."""
     through = groups[answer.group[rows]]
     left = distinct(through)
     edges = Edges(

@@ -50,32 +50,32 @@ class PageRank(Traversing):
     If the backend has no lexical search, the first stage uses only similarity, and ``explain()`` says so.
 
     Args:
-        k: Maximum number of documents to return; default 10.
-        per_page: Maximum number of documents of one page to return; default None, no maximum.
-        start_k: Number of first-stage documents that the walk starts from; default 16.
-        direction: As for every traversal; default both.
-        kinds: As for every traversal; None, the default, follows all kinds with weight 1, except those in
+        k: Maximum number of documents to return. Default 10.
+        per_page: Maximum number of documents of one page to return. Default None, no maximum.
+        start_k: Number of first-stage documents that the walk starts from. Default 16.
+        direction: As for every traversal. Default both.
+        kinds: As for every traversal. None, the default, follows all kinds with weight 1, except those in
             :data:`TRUST`.
-        pool: Number of documents that each search of the first stage returns; default 100.
-        lexical: Weight of the search by words, where the search by similarity has weight 1; 0 disables it;
-            default 1.
-        damping: Probability that the walk follows a link, from 0 to 1; default 0.6.
-        sharpness: Power to which first-stage scores are raised for jumps; default 20.
-        decay: Factor by which each start weighs less than the one before, from 0 to 1; default 0.65.
-        backward: Weight of a link followed against its direction, above 0 to 1; default 0.25.
-        first_stage_weight: Weight of the first-stage score, where the walk has weight 1; default 0.1.
-        walk_power: Power to which a document's share of the walk is raised, above 0 to 1; a smaller power
-            makes the shares more equal; default 0.5.
-        page_weight: How much a document's score gains if other chunks of its page match too; default 1.
+        pool: Number of documents that each search of the first stage returns. Default 100.
+        lexical: Weight of the search by words, where the search by similarity has weight 1. Default 1.
+            A weight of 0 disables it.
+        damping: Probability that the walk follows a link, from 0 to 1. Default 0.6.
+        sharpness: Power to which first-stage scores are raised for jumps. Default 20.
+        decay: Factor by which each start weighs less than the one before, from 0 to 1. Default 0.65.
+        backward: Weight of a link followed against its direction, above 0 to 1. Default 0.25.
+        first_stage_weight: Weight of the first-stage score, where the walk has weight 1. Default 0.1.
+        walk_power: Power to which a document's share of the walk is raised, above 0 to 1. A smaller power
+            makes the shares more equal. Default 0.5.
+        page_weight: How much a document's score gains if other chunks of its page match too. Default 1.
         page_fade: Factor for the score of the second chunk of a page, and again for each further chunk, above
-            0 to 1; default 0.7. A chunk that scores x times as much as the best of its page has the factor
+            0 to 1. Default 0.7. A chunk that scores x times as much as the best of its page has the factor
             times the square root of x. With 1 and a ``page_weight`` of 0, pages do not matter.
-        named: Maximum number of starts whose names the query contains; default 5.
-        named_kinds: Kinds of link whose tags are names; default ``("mention", "heading")``.
-        named_cap: A name that more documents than this have is ignored; default 3.
-        reranker: Function that scores the texts of the first hits for the query; default none.
-        rerank: Weight of the reranker's score, where the other parts together have weight 1; default 1.
-        rerank_k: Number of hits that the reranker scores; default 20.
+        named: Maximum number of starts whose names the query contains. Default 5.
+        named_kinds: Kinds of link whose tags are names. Default ``("mention", "heading")``.
+        named_cap: A name that more documents than this have is ignored. Default 3.
+        reranker: Function that scores the texts of the first hits for the query. Default none.
+        rerank: Weight of the reranker's score, where the other parts together have weight 1. Default 1.
+        rerank_k: Number of hits that the reranker scores. Default 20.
     """
 
     start_k: int = 16
@@ -110,7 +110,7 @@ class PageRank(Traversing):
         require_within(1e-6, 1, page_fade=self.page_fade)
 
     def weight_of(self, kind: str) -> float:
-        """The weight of a kind of link, from 0 (not followed) to 1."""
+        """Return the weight of a kind of link, from 0 (not followed) to 1."""
         return TRUST.get(kind, 1.0) if self.kinds is None else Traversing.weight_of(self, kind)
 
     @property
@@ -125,7 +125,7 @@ class PageRank(Traversing):
         return frozenset(self.kinds or ()) | others
 
     def plan(self, question: Question) -> Plan[Hits]:
-        """The first stage, the documents that the query names, one hop around both, one walk."""
+        """Plan the first stage, the documents that the query names, one hop around both, one walk."""
         trail = Trail()
         stage = yield from first_stage(trail, question, self, self.pool, self.lexical)
         own = yield from asked(
@@ -142,20 +142,23 @@ class PageRank(Traversing):
         trail.add((yield from within_nodes(trail, fresh, 1, self)))
         rest = known.take(~contained(known.refs, trail.refs))
         trail.add((yield from within_nodes(trail, rest, 0, self)), 0)
-        teleport = self._teleport(trail, stage, seeds, own)
+        teleport = self._make_teleport(trail, stage, seeds, own)
         time = yield from walked(
             trail.refs, around.source, around.target, around.weight, teleport, self.damping
         )
-        return (yield from self._ranked(trail, stage, time, question))
+        return (yield from self._rank(trail, stage, time, question))
 
     def judged(self, question: Question, hits: Hits) -> Generator[Judge, Sequence[float], Hits]:
-        """The hits after reranking, if the strategy has a reranker."""
+        """Rerank the hits, if the strategy has a reranker."""
         if self.reranker is None or not hits:
             return hits
         return (yield from reranked(hits, question.text, self.reranker, self.rerank, self.rerank_k, self.k))
 
-    def _teleport(self, trail: Trail, stage: FirstStage, seeds: Ints, own: Asked) -> Doubles:
-        """(n,) the share of jumps to each start: of seeds by match and rank, of others as surely as named."""
+    def _make_teleport(self, trail: Trail, stage: FirstStage, seeds: Ints, own: Asked) -> Doubles:
+        """Return the (n,) share of jumps to each start.
+
+        Seeds have a share by match and rank, other starts by how surely they are named.
+        """
         teleport = stage.scores(trail.refs, trail.similarity).astype(np.float64) ** self.sharpness
         for rank, ref in enumerate(seeds.tolist()):
             teleport[trail.refs == ref] *= self.decay**rank
@@ -165,14 +168,14 @@ class PageRank(Traversing):
             teleport[:] = 1.0  # nothing matches at all
         return teleport
 
-    def _ranked(
+    def _rank(
         self,
         trail: Trail,
         stage: FirstStage,
         time: Doubles,
         question: Question,
     ) -> Plan[Hits]:
-        parts = yield from self._by_page(trail, stage, self._parts(trail, stage, time))
+        parts = yield from self._add_page_evidence(trail, stage, self._make_parts(trail, stage, time))
         scores = _sum(parts)
         k = self.k if self.reranker is None else max(self.k, self.rerank_k)
         chosen = yield from returned(trail, scores, k, question, self.per_page)
@@ -181,8 +184,10 @@ class PageRank(Traversing):
         taken = {name: part[chosen] for name, part in parts.items()}
         return (yield from hits_of(trail, chosen, self, question, scores[chosen], taken))
 
-    def _by_page(self, trail: Trail, stage: FirstStage, parts: dict[str, Floats]) -> Plan[dict[str, Floats]]:
-        """The parts of scores, with ``page``, which other chunks of the same page add or take."""
+    def _add_page_evidence(
+        self, trail: Trail, stage: FirstStage, parts: dict[str, Floats]
+    ) -> Plan[dict[str, Floats]]:
+        """Return the parts of scores, with ``page``, which other chunks of the same page add or take."""
         if not self.page_weight and self.page_fade == 1:
             return parts
         own = _sum(parts)
@@ -200,8 +205,8 @@ class PageRank(Traversing):
         scaled = {name: part / whole for name, part in parts.items()}
         return {**scaled, "page": own * factor / whole - _sum(scaled)}
 
-    def _parts(self, trail: Trail, stage: FirstStage, time: Doubles) -> dict[str, Floats]:
-        """The parts of scores, (n,) each: the walk, and meaning and words of the first stage."""
+    def _make_parts(self, trail: Trail, stage: FirstStage, time: Doubles) -> dict[str, Floats]:
+        """Return the parts of scores, (n,) each: the walk, and meaning and words of the first stage."""
         whole = np.float32(1 + self.first_stage_weight)
         walk = ((time / time.max()) ** self.walk_power).astype(np.float32) / whole
         share = np.float32(self.first_stage_weight) / whole
@@ -211,5 +216,5 @@ class PageRank(Traversing):
 
 
 def _sum(parts: Mapping[str, Floats]) -> Floats:
-    """(n,) the sum of parts, added in their order."""
+    """Return (n,) the sum of parts, added in their order."""
     return functools.reduce(np.add, parts.values())

@@ -21,9 +21,9 @@ SPREAD: Final = 4
 
 
 def pages_of(refs: Ints) -> Plan[Ints]:
-    """(n,) the number of each document's page; a document without a page is a page of its own.
+    """Return the (n,) number of each document's page. A document without a page is a page of its own.
 
-    An incoming ``section`` link names a chunk; its page is the tag up to the ``#``. Numbers follow the order
+    An incoming ``section`` link names a chunk. Its page is the tag up to the ``#``. Numbers follow the order
     of the names, so they are the same on every engine.
 
     Args:
@@ -41,11 +41,11 @@ def pages_of(refs: Ints) -> Plan[Ints]:
 
 
 def evidence(pages: Ints, matches: Floats) -> Floats:
-    """(n,) how well the other chunks of each document's page match: the sum without the best one.
+    """Return (n,) how well the other chunks of each document's page match: the sum without the best one.
 
     Args:
         pages: (n,) the page of each document.
-        matches: (n,) first-stage scores in [0, 1]; 0 for documents that the first stage did not find.
+        matches: (n,) first-stage scores in [0, 1], 0 for documents that the first stage did not find.
     """
     strength = matches.astype(np.float64) ** POWER
     order = np.lexsort((-strength, pages))
@@ -55,9 +55,10 @@ def evidence(pages: Ints, matches: Floats) -> Floats:
 
 
 def spread(refs: Ints, k: int, per_page: int) -> Plan[Ints]:
-    """(m,) positions of the first ``k`` of ranked documents, in order, at most ``per_page`` of one page.
+    """Select the first ``k`` of ranked documents with at most ``per_page`` of one page.
 
-    Looks up the pages of only as many documents as needed to find ``k``.
+    Returns their (m,) positions in order. Looks up the pages of only as many documents as needed to find
+    ``k``.
 
     Args:
         refs: (n,) documents, best first.
@@ -77,7 +78,7 @@ def spread(refs: Ints, k: int, per_page: int) -> Plan[Ints]:
 
 
 def faded(pages: Ints, scores: Floats, place: Ints, fade: float) -> Floats:
-    """(n,) factors for the scores of chunks: ``(fade * sqrt(score / best of the page)) ** place``.
+    """Return (n,) factors for the scores of chunks: ``(fade * sqrt(score / best of the page)) ** place``.
 
     So a chunk that matches almost as well as the best one of its page keeps more than a weak one.
 
@@ -95,7 +96,7 @@ def faded(pages: Ints, scores: Floats, place: Ints, fade: float) -> Floats:
 
 
 def standing(refs: Ints, pages: Ints, scores: Floats) -> Plan[Ints]:
-    """(n,) the place of each document among those of its page, from 0, by score, then id."""
+    """Return the (n,) place of each document among those of its page, from 0, by score, then id."""
     order = yield from ranked(refs, scores, len(refs))
     order = order[np.argsort(pages[order], kind="stable")]
     place = np.empty(len(refs), dtype=np.int64)

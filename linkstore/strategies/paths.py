@@ -24,16 +24,16 @@ def hits_of(
     scores: Floats | None = None,
     parts: Mapping[str, Floats] | None = None,
 ) -> Plan[Hits]:
-    """Hits for the given positions of the trail, in that order, with their paths and texts.
+    """Make hits for the given positions of the trail, in that order, with their paths and texts.
 
     Args:
         trail: What the search reached.
         positions: What to return, best first.
         strategy: For the explanation.
         question: For the labels of its own links.
-        scores: (n,) scores to report; default the trail's.
-        parts: What they are made of, (n,) each; default the similarity and what the links' weights take
-            from it.
+        scores: (n,) scores to report. Default: those of the trail.
+        parts: The parts of the scores, (n,) each. Default: the similarity, and what the weights of links
+            take from it.
     """
     arrivals = yield from arrivals_at(trail, positions)
     return (yield from arrived_hits(trail, positions, strategy, question, arrivals, scores, parts))
@@ -48,7 +48,7 @@ def arrived_hits(
     scores: Floats | None = None,
     parts: Mapping[str, Floats] | None = None,
 ) -> Plan[Hits]:
-    """As :func:`hits_of`, where how each position was reached is known."""
+    """Make hits as :func:`hits_of`, given how each position was reached."""
     involved = _involved(positions.tolist(), arrivals)
     stored: list[Stored] = yield Documents(refs=trail.refs[involved])
     documents = dict(zip(involved, stored, strict=True))
@@ -67,7 +67,7 @@ def arrived_hits(
 
 
 def _involved(positions: Iterable[int], arrivals: dict[int, Arrival]) -> list[int]:
-    """Every position on a path, each once."""
+    """Return every position on a path, each once."""
     involved: dict[int, None] = {}
     for position in positions:
         at: int | None = position
@@ -78,7 +78,7 @@ def _involved(positions: Iterable[int], arrivals: dict[int, Arrival]) -> list[in
 
 
 def _rows(parts: Mapping[str, Floats], count: int) -> list[dict[str, float]]:
-    """For each of ``count`` hits, those of its parts that are not 0."""
+    """Return, for each of ``count`` hits, the parts that are not 0."""
     columns = {name: column.tolist() for name, column in parts.items()}
     return [{name: column[row] for name, column in columns.items() if column[row]} for row in range(count)]
 
@@ -102,7 +102,7 @@ def _hit(
 
 
 class _Steps:
-    """Makes the steps of paths, which hits share, once each."""
+    """Steps of paths, each made once and shared by hits."""
 
     def __init__(
         self, documents: dict[int, Stored], arrivals: dict[int, Arrival], question: Question
@@ -115,7 +115,7 @@ class _Steps:
         self._data = {QUERY: pointing_data(question.links, EVERYTHING)}
 
     def path(self, position: int) -> Path:
-        """The way to a position."""
+        """Return the path to a position."""
         steps = [self._step(position)]
         while (arrival := self._arrivals.get(position)) and arrival.source != QUERY:
             position = arrival.source
@@ -125,10 +125,10 @@ class _Steps:
     def _step(self, position: int) -> Step:
         step = self._steps.get(position)
         if step is None:
-            step = self._steps[position] = self._made(position)
+            step = self._steps[position] = self._make_step(position)
         return step
 
-    def _made(self, position: int) -> Step:
+    def _make_step(self, position: int) -> Step:
         stored, arrival = self._documents[position], self._arrivals.get(position)
         url = stored.metadata.get("url")
         url = url if isinstance(url, str) else None
@@ -136,17 +136,17 @@ class _Steps:
             return Step(id=stored.id, url=url)
         # The author of a link names it; where a link was followed backwards, that is its target.
         link, ends = (arrival.kind, arrival.tag), (arrival.source, position)
-        label = next((label for end in ends if (label := self._labels_of(end).get(link))), None)
-        data = next((of[link] for end in ends if link in (of := self._data_of(end))), None)
+        label = next((label for end in ends if (label := self._find_labels(end).get(link))), None)
+        data = next((of[link] for end in ends if link in (of := self._find_data(end))), None)
         return Step(id=stored.id, url=url, kind=arrival.kind, tag=arrival.tag, label=label, data=data)
 
-    def _labels_of(self, position: int) -> dict[Tag, str]:
+    def _find_labels(self, position: int) -> dict[Tag, str]:
         labels = self._labels.get(position)
         if labels is None:
             labels = self._labels[position] = labels_in(self._documents[position].metadata)
         return labels
 
-    def _data_of(self, position: int) -> dict[Tag, Data]:
+    def _find_data(self, position: int) -> dict[Tag, Data]:
         data = self._data.get(position)
         if data is None:
             data = self._data[position] = data_in(self._documents[position].metadata, self._condition)

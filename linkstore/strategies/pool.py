@@ -37,7 +37,7 @@ class Pool:
         return scores.astype(np.float32, copy=False)
 
     def add(self, positions: Ints, relevance: Floats, vectors: Floats) -> None:
-        """Take in candidates: positions in the trail, relevance (n,), unit vectors (n, d)."""
+        """Add candidates: positions in the trail, relevance (n,), unit vectors (n, d)."""
         redundancy = np.zeros(len(positions), dtype=np.float32)
         if len(self._picked):
             redundancy = np.max([similarities(vectors, picked) for picked in self._picked], axis=0)
@@ -47,14 +47,14 @@ class Pool:
         self._vectors = np.concatenate((self._vectors, vectors)) if len(self._vectors) else vectors
 
     def drop(self, positions: Ints) -> None:
-        """Take out candidates by their positions in the trail."""
+        """Remove candidates by their positions in the trail."""
         self._keep(~contained(self.positions, positions))
 
     def pick(self, at: int, *, returned: bool, crowded: bool = False) -> None:
-        """Move candidate number ``at`` out; if it is returned, others like it lose score.
+        """Remove candidate number ``at``. If it is returned, others like it lose score.
 
         Args:
-            at: Which candidate.
+            at: The number of the candidate.
             returned: Whether it is returned, or only walked through.
             crowded: Whether it is not returned because enough of its page are.
         """

@@ -1,4 +1,4 @@
-"""Which of the documents reached are returned, and why there are none."""
+"""Selects the documents reached that are returned, and explains why there are none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from linkstore.vectors import Bools, Floats, Ints
 def _empty_reason(
     question: Question, k: int, controls: Traversing, best: float | None, cuts: list[Cut]
 ) -> str:
-    """Why a search for ``k`` documents to start from found none."""
+    """Explain why a search for ``k`` documents to start from found none."""
     if best is not None:
         return f"no document reaches min_similarity {controls.floor}; the best has {best:.4f}"
     if k == 0:
@@ -33,13 +33,13 @@ def _empty_reason(
 
 
 def none_found(trail: Trail, question: Question, k: int, controls: Traversing, best: float | None) -> Hits:
-    """The result if none of ``k`` documents to start from is found; ``best`` is the top similarity."""
+    """Return a result without hits if no document to start from is found. ``best`` is the top similarity."""
     reason = _empty_reason(question, k, controls, best, trail.cuts)
     return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(controls))
 
 
 def passing(trail: Trail, positions: Ints, question: Question) -> Plan[Ints]:
-    """Those of the positions whose documents may be returned."""
+    """Return the positions whose documents may be returned."""
     if question.result_filter.always or not len(positions):
         return positions
     passes: Bools = yield Matching(refs=trail.refs[positions], filter=question.result_filter)
@@ -49,14 +49,14 @@ def passing(trail: Trail, positions: Ints, question: Question) -> Plan[Ints]:
 def returned(
     trail: Trail, scores: Floats, k: int, question: Question, per_page: int | None = None
 ) -> Plan[Ints]:
-    """Positions of the ``k`` best that may be returned, best first.
+    """Select the positions of the ``k`` best documents that may be returned, best first.
 
     Args:
-        trail: Of the search; it is told what is left out.
-        scores: (n,) of its documents.
-        k: How many at most.
-        question: Whose ``result_filter`` holds.
-        per_page: How many of one page at most; None, any number.
+        trail: The trail of the search, which records what is left out.
+        scores: (n,) scores of its documents.
+        k: Maximum number of positions.
+        question: The question with the ``result_filter``.
+        per_page: Maximum number of one page, or None for any number.
     """
     allowed = yield from passing(trail, np.arange(len(trail)), question)
     trail.cut("filter", len(trail) - len(allowed), None, "excluded by result_filter")
@@ -73,22 +73,25 @@ def returned(
 
 
 def passed_over(kept: Ints, ranked: int, k: int) -> int:
-    """How many of the ``ranked`` documents before the last one kept, or of all if there are not ``k``, go."""
+    """Count the ranked documents that are skipped before the last one kept.
+
+    If fewer than ``k`` were kept, all skipped documents count.
+    """
     return (int(kept[-1]) + 1 if len(kept) == k else ranked) - len(kept)
 
 
 def first_found(
     trail: Trail, ask: Callable[[int], Fetch], k: int, per_page: int | None
 ) -> Plan[tuple[Any, Ints]]:
-    """The answer to a fetch of the best documents, and the positions in it of those to return.
+    """Fetch the best documents, and return the answer and the positions in it of those to return.
 
-    With ``per_page`` more and more documents are asked for until ``k`` of enough pages are among them.
+    With ``per_page``, more and more documents are fetched until ``k`` of enough pages are among them.
 
     Args:
-        trail: Of the search; it is told what is left out.
-        ask: The fetch of this many documents; its answer has ``refs``, best first.
-        k: How many to return at most.
-        per_page: How many of one page at most; None, any number.
+        trail: The trail of the search, which records what is left out.
+        ask: Makes the fetch of a number of documents. Its answer has ``refs``, best first.
+        k: Maximum number of documents to return.
+        per_page: Maximum number of one page, or None for any number.
     """
     if per_page is None:
         answer = yield ask(k)
@@ -105,6 +108,6 @@ def first_found(
 
 
 def none_returned(trail: Trail, strategy: Traversing, wanted: str = "result_filter") -> Hits:
-    """The result of a search that may not return any of the documents reached."""
+    """Return the result of a search that may not return any of the documents reached."""
     reason = f"of {amount(len(trail), 'document')} reached, none passes {wanted}"
     return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(strategy))

@@ -17,15 +17,15 @@ from linkstore.strategies.trail import Found, Trail
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Similarity(Strategy):
-    """The ``k`` documents most similar to the query; no link is followed.
+    """The ``k`` documents most similar to the query. No link is followed.
 
     Args:
-        k: Maximum number of documents to return; default 10.
-        per_page: Maximum number of documents of one page to return; default None, no maximum.
+        k: Maximum number of documents to return. Default 10.
+        per_page: Maximum number of documents of one page to return. Default None, no maximum.
     """
 
     def plan(self, question: Question) -> Plan[Hits]:
-        """One fetch of the nearest, one of their texts."""
+        """Plan one fetch of the nearest, one of their texts."""
         if question.roots or question.links:
             raise StrategyError("Similarity does not take initial_roots or initial_links; use Eager(depth=0)")
         condition = question.seed_filter & question.result_filter

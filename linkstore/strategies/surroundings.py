@@ -37,13 +37,13 @@ def surroundings(
 ) -> Plan[Surroundings]:
     """Follow the link groups of the frontier one hop, and return the edges.
 
-    A link is an edge both ways; against its direction it counts ``backward`` times as much. A link group
-    that leads to n documents divides its weight among them.
+    A link is an edge in both directions. Against its direction it counts ``backward`` times as much. A link
+    group that leads to n documents divides its weight among them.
 
     Args:
-        trail: Of the search.
+        trail: The trail of the search.
         frontier: Positions in the trail.
-        question: What is asked.
+        question: The question.
         controls: How links are followed.
         backward: Greater than 0.
     """
@@ -60,7 +60,7 @@ def surroundings(
 def _joined(
     trail: Trail, departures: Departures, groups: Ints, answer: Reached
 ) -> tuple[Ints, Ints, Doubles]:
-    """Every document that leaves through a group with every other that the group leads to."""
+    """Join every document that leaves through a group with every other that the group leads to."""
     order = np.argsort(departures.group, kind="stable")
     arriving, left = equals(groups[answer.group], departures.group[order])
     leaving = order[left]
@@ -72,7 +72,7 @@ def _joined(
 
 
 def _strongest(source: Ints, target: Ints, weight: Doubles) -> tuple[Ints, Ints, Doubles]:
-    """Each edge once, with its largest weight."""
+    """Return each edge once, with its largest weight."""
     order = np.lexsort((-weight, target, source))
     source, target, weight = source[order], target[order], weight[order]
     new = np.ones(len(source), dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""The trail of a search: what each hop reached, and by which links."""
+"""The trail of a search, which records what each hop reached, and by which links."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Found:
         refs: (n,) documents.
         similarity: (n,) to the question.
         weight: (n,) product of link and kind weights along the best path.
-        edges: How they were reached; empty for those found by similarity or by id.
+        edges: How they were reached, empty for those found by similarity or by id.
     """
 
     refs: Ints
@@ -65,7 +65,7 @@ class Found:
         return len(self.refs)
 
     def take(self, chosen: Ints | Bools) -> Found:
-        """Only the chosen documents."""
+        """Return only the chosen documents."""
         return Found(
             refs=self.refs[chosen],
             similarity=self.similarity[chosen],
@@ -75,7 +75,7 @@ class Found:
 
 
 class Trail:
-    """All that one search reached so far, and what it cut. Lives as long as its plan runs."""
+    """All that one search reached so far, and what it left out. Lives as long as its plan runs."""
 
     def __init__(self) -> None:
         self.layers: list[Found] = []
@@ -91,11 +91,11 @@ class Trail:
         return len(self.refs)
 
     def add(self, found: Found, depth: int | None = None) -> Ints:
-        """Append a layer; returns the positions of its documents in the trail.
+        """Append a layer, and return the positions of its documents in the trail.
 
         Args:
-            found: What was reached.
-            depth: In how many hops; default: as many as there were layers before.
+            found: The documents reached.
+            depth: The number of hops. Default: the number of layers before.
         """
         start, layer = len(self.refs), len(self.layers)
         self.layers.append(found)
@@ -108,14 +108,14 @@ class Trail:
         return np.arange(start, len(self.refs))
 
     def cut(self, reason: str, count: int, depth: int | None, detail: str) -> None:
-        """Note what was left out; nothing is noted for a count of 0."""
+        """Note what was left out. Nothing is noted for a count of 0."""
         if count:
             self.cuts.append(Cut(reason=reason, count=count, depth=depth, detail=detail))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Departures:
-    """How one hop leaves the frontier.
+    """The links by which one hop leaves the frontier.
 
     Args:
         group: (m,) link groups left through.
@@ -128,13 +128,16 @@ class Departures:
     strength: Floats
 
     def best(self, groups: Ints) -> Floats:
-        """(g,) weight of the best path to each of ``groups``, which ascend and hold all left through."""
+        """Return the (g,) weight of the best path to each of ``groups``.
+
+        The groups ascend, and include all that the hop leaves through.
+        """
         best = np.zeros(len(groups), dtype=np.float32)
         np.maximum.at(best, np.searchsorted(groups, self.group), self.strength)
         return best
 
     def join(self, groups: Ints, reached: Reached) -> Edges:
-        """Join with the documents that the link groups led to: the links that the hop followed."""
+        """Return the links that the hop followed, by a join with the documents that link groups led to."""
         return Edges(
             out_group=self.group,
             out_source=self.source,
@@ -147,7 +150,7 @@ class Departures:
 
 
 def merged(edges: tuple[Edges, ...], reached: tuple[Reached, ...]) -> Found:
-    """The documents that one hop reached, each once, with the weight of its best path."""
+    """Return the documents that one hop reached, each once, with the weight of its best path."""
     refs = np.concatenate([part.refs for part in reached])
     if not len(refs):
         return Found(refs=NO_REFS, similarity=NO_SCORES, weight=NO_SCORES, edges=edges)

@@ -39,7 +39,7 @@ class Start:
 
 
 def seeds(trail: Trail, k: int, question: Question, controls: Traversing) -> Plan[Start]:
-    """The documents a search starts from: the ``k`` nearest, the named roots, the linked ones."""
+    """Find the documents a search starts from: the ``k`` nearest, the named roots, the linked ones."""
     near: Candidates = yield Nearest(vector=question.vector, k=k, filter=question.seed_filter)
     above = near.similarity >= np.float32(controls.floor)
     trail.cut("floor", int((~above).sum()), 0, f"min_similarity {controls.floor}")
@@ -49,7 +49,7 @@ def seeds(trail: Trail, k: int, question: Question, controls: Traversing) -> Pla
 
 
 def with_own(trail: Trail, found: Found, question: Question, controls: Traversing) -> Plan[Found]:
-    """The starting points: documents found, the roots of the question, and the targets of its own links."""
+    """Add the roots of the question and the targets of its own links to the documents found."""
     plain = found
     if question.roots:
         roots = yield from rooted(trail, question)
@@ -63,13 +63,13 @@ def with_own(trail: Trail, found: Found, question: Question, controls: Traversin
 
 
 def unlinked(refs: Ints, similarity: Floats) -> Found:
-    """Documents that no link led to, each once."""
+    """Return documents that no link led to, each once."""
     unique, first = np.unique(refs, return_index=True)
     return Found(refs=unique, similarity=similarity[first], weight=np.ones(len(unique), dtype=np.float32))
 
 
 def rooted(trail: Trail, question: Question) -> Plan[Candidates]:
-    """The roots that the question names by id."""
+    """Fetch the roots that the question names by id."""
     found: Candidates = yield Find(ids=question.roots, vector=question.vector, filter=question.seed_filter)
     trail.cut("filter", found.filtered, 0, "initial_roots that seed_filter excludes")
     missing = len(set(question.roots)) - len(found.refs) - found.filtered
@@ -78,7 +78,7 @@ def rooted(trail: Trail, question: Question) -> Plan[Candidates]:
 
 
 def linked(trail: Trail, known: Ints, question: Question, controls: Traversing) -> Plan[Found]:
-    """The documents that the question's own links lead to, but for those known."""
+    """Fetch the documents that the question's own links lead to, except the known ones."""
     edges, reached = [], []
     asked: set[tuple[str, str]] = set()
     answered: set[tuple[str, str]] = set()
@@ -112,7 +112,7 @@ def linked(trail: Trail, known: Ints, question: Question, controls: Traversing) 
 
 
 def _asked(usable: list[Link], refs: Ints, controls: Traversing) -> Departures:
-    """The question's links, left through as if the query were a document that has them."""
+    """Return the question's links, as departures from the query as if it were a document with these links."""
     weights = np.array([link.weight * controls.weight_of(link.kind) for link in usable], dtype=np.float32)
     known = refs >= 0
     return Departures(group=refs[known], source=np.full(int(known.sum()), QUERY), strength=weights[known])
@@ -173,12 +173,12 @@ def hop(
     """Follow the link groups of the frontier (positions in the trail) one hop.
 
     Args:
-        trail: Of the search.
+        trail: The trail of the search.
         frontier: Positions in the trail.
-        question: What is asked.
+        question: The question.
         controls: How links are followed.
         exclude: Documents that are not wanted again.
-        best: How many of those found, the best by score, will be asked about further; None: all may be.
+        best: How many of those found, the best by score, will be fetched further, or None for all.
     """
     depth = int(trail.depth[frontier].max(initial=0)) + 1
     crossed = []
@@ -210,7 +210,7 @@ def hop(
 
 
 def departures_of(trail: Trail, frontier: Ints, left: Memberships, controls: Traversing) -> Departures:
-    """The link groups of the frontier, and how it leaves through them."""
+    """Return the link groups of the frontier, and how it leaves through them."""
     kind_weights = np.array([controls.weight_of(kind) for kind in left.kinds], dtype=np.float32)
     return Departures(
         group=left.group,
@@ -220,7 +220,7 @@ def departures_of(trail: Trail, frontier: Ints, left: Memberships, controls: Tra
 
 
 def note_cuts(trail: Trail, groups: Ints, reached: Reached, depth: int, controls: Traversing) -> Plan[None]:
-    """Say which hubs were not followed, and what the filters of the stage left out."""
+    """Note which hubs were not followed, and what the filters of the stage left out."""
     stage = "hop_filter" if depth else "seed_filter"
     trail.cut("filter", reached.filtered, depth, f"members of link groups that {stage} excludes")
     trail.cut("filter", reached.filtered_links, depth, EXCLUDED_LINKS)
@@ -233,7 +233,7 @@ def note_cuts(trail: Trail, groups: Ints, reached: Reached, depth: int, controls
 
 
 def within_nodes(trail: Trail, found: Found, depth: int, controls: Traversing) -> Plan[Found]:
-    """The best of what was found at ``depth`` that still fits under ``max_nodes``."""
+    """Return the best of what was found at ``depth`` that still fits under ``max_nodes``."""
     room = controls.max_nodes - len(trail)
     if len(found) <= room:
         return found
@@ -243,7 +243,7 @@ def within_nodes(trail: Trail, found: Found, depth: int, controls: Traversing) -
 
 
 def carried(trail: Trail, positions: Ints, controls: Traversing) -> Plan[Ints]:
-    """The frontier of the next hop: the best of ``positions``, at most ``beam``."""
+    """Return the frontier of the next hop: the best of ``positions``, at most ``beam``."""
     if len(positions) <= controls.beam:
         return positions
     chosen = yield from ranked(trail.refs[positions], trail.score[positions], controls.beam)

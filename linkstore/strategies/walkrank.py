@@ -23,13 +23,13 @@ ROUNDS: Final = 40
 def walked(
     refs: Ints, source: Ints, target: Ints, weight: Doubles, teleport: Doubles, damping: float
 ) -> Plan[Doubles]:
-    """(n,) a walker's share of time at documents, where edges are given by documents.
+    """Compute the (n,) share of a walker's time at documents, for edges given by documents.
 
     Documents are numbered by id, so that sums are made in the same order on every engine.
 
     Args:
         refs: (n,) documents.
-        source: (m,) documents that edges leave; those not among ``refs`` are left out, as for ``target``.
+        source: (m,) documents that edges leave. Those not among ``refs`` are left out, as for ``target``.
         target: (m,) documents they lead to.
         weight: (m,) greater than 0.
         teleport: (n,) see :func:`personalised`, as for ``damping``.
@@ -55,13 +55,13 @@ def walked(
 
 
 def personalised(source: Ints, target: Ints, weight: Doubles, teleport: Doubles, damping: float) -> Doubles:
-    """The share of a walker's time at each node, who follows edges by weight or jumps back.
+    """Compute the share of time at each node of a walker who follows edges by weight or jumps back.
 
     Args:
-        source: (m,) nodes that edges leave; numbers from 0 to n - 1.
+        source: (m,) nodes that edges leave, with numbers from 0 to n - 1.
         target: (m,) nodes they lead to.
         weight: (m,) greater than 0.
-        teleport: (n,) where a jump lands, by share; some greater than 0.
+        teleport: (n,) where a jump lands, by share. Some are greater than 0.
         damping: How likely an edge is followed, from 0 to 1. From a node without edges the walker jumps.
 
     Returns:

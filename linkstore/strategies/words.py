@@ -20,18 +20,18 @@ from linkstore.vectors import Floats, similarities
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Words(Strategy):
-    """The ``k`` documents that match the query's words best, by BM25; no link is followed.
+    """The ``k`` documents that match the query's words best, by BM25. No link is followed.
 
     A hit's score is its BM25, as :mod:`linkstore.lexical` defines it. On a backend without lexical search
     it raises CapabilityError.
 
     Args:
-        k: Maximum number of documents to return; default 10.
-        per_page: Maximum number of documents of one page to return; default None, no maximum.
+        k: Maximum number of documents to return. Default 10.
+        per_page: Maximum number of documents of one page to return. Default None, no maximum.
     """
 
     def plan(self, question: Question) -> Plan[Hits]:
-        """One fetch by words, one of their vectors, one of their texts."""
+        """Plan one fetch by words, one of their vectors, one of their texts."""
         if question.roots or question.links:
             raise StrategyError("Words does not take initial_roots or initial_links; use Eager(depth=0)")
         asked, more = question_terms(question.text)

@@ -21,7 +21,7 @@ _AT_ONCE: Final = 50
 
 
 def key_of(id: str, born: int | None) -> str:
-    """The key of a document's access: when it was added (None: not recorded) and its id."""
+    """Return the key of a document's access: when the document was added (None: not recorded) and its id."""
     return id if born is None else f"{born} {id}"
 
 
@@ -42,7 +42,7 @@ class Accesses:
     Args:
         tables: The tables of the store.
         fetcher: Reads which documents there are.
-        lifetime: Seconds until what is written expires; None: never.
+        lifetime: Seconds until what is written expires. None: never.
     """
 
     def __init__(self, tables: Tables, fetcher: Fetcher, lifetime: int | None) -> None:
@@ -51,7 +51,7 @@ class Accesses:
         self._lifetime = lifetime
 
     def touch(self, times: Mapping[str, int]) -> Operation[int]:
-        """Record the access times of stored documents; return the number of documents recorded.
+        """Record the access times of stored documents, and return the number of documents recorded.
 
         If a document is removed while its access is recorded, the access remains but is not read.
         """
@@ -63,7 +63,7 @@ class Accesses:
         return len(there)
 
     def accessed(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
-        """The times of those documents that are stored and have one."""
+        """Return the access times of the documents that are stored and have one."""
         there = yield from self._fetcher.present(list(dict.fromkeys(ids)))
         ids_of = {key_of(id, born): id for id, born in there.items()}
         rows = yield from self._fetcher.by_id(cql.read_accesses(self._tables), list(ids_of), "read accesses")

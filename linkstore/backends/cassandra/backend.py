@@ -64,9 +64,9 @@ class CassandraBackend(Backend):
     document is of one state, but it may read different documents at different moments.
 
     Args:
-        session: The driver's; it is not closed with the backend unless ``close_session`` is given.
+        session: The driver's. It is not closed with the backend unless ``close_session`` is given.
         keyspace: Where the tables are.
-        table: Name of the table of documents; the others' names begin with it.
+        table: Name of the table of documents. The others' names begin with it.
         create: Create the tables if they do not exist.
         settings: See :class:`CassandraSettings`.
         close_session: Called when the backend is closed.
@@ -111,7 +111,7 @@ class CassandraBackend(Backend):
         self._accesses = Accesses(self._tables, self._fetcher, self._settings.ttl)
 
     def beside(self, name: str, *, create: bool) -> CassandraBackend:
-        """The backend of a further store over the same session: tables whose names end with this name.
+        """Open a further store over the same session, in tables whose names end with this name.
 
         Raises:
             BackendError: If ``create`` is True and tables cannot have that name.
@@ -223,7 +223,7 @@ class CassandraBackend(Backend):
         return (yield from self._names.among(asked))
 
     def note(self, name: str) -> Operation[str | None]:
-        """From the table of settings."""
+        """Read a note from the table of settings."""
         self._check_open()
         return (yield from notes.read(self._tables, name))
 
@@ -233,32 +233,32 @@ class CassandraBackend(Backend):
         return (yield from notes.exchange(self._tables, name, value, expected))
 
     def flush(self) -> Operation[None]:
-        """Does nothing: the server updates its index with the documents."""
+        """Do nothing: the server updates its index with the documents."""
         self._check_open()
         yield from ()
 
     def compact(self) -> Operation[None]:
-        """Does nothing: the servers compact on their own after ``gc_grace_seconds``."""
+        """Do nothing: the servers compact on their own after ``gc_grace_seconds``."""
         self._check_open()
         yield from ()
 
     def verify(self) -> Operation[Report]:
         """Compare members with the links and vectors of documents, and postings with their words."""
-        return (yield from self._inspected(mend=False))
+        return (yield from self._inspect(mend=False))
 
     def repair(self) -> Operation[Report]:
         """Delete members and postings without a document, and write those that are missing or differ.
 
         A document that lacks a column stays as it is: what it lacks is written nowhere else.
         """
-        return (yield from self._inspected(mend=True))
+        return (yield from self._inspect(mend=True))
 
-    def _inspected(self, *, mend: bool) -> Operation[Report]:
+    def _inspect(self, *, mend: bool) -> Operation[Report]:
         if not (yield from self._is_claimed()):
             return Report()
         horizon = self._clock.now() - round(self._settings.settle * 1e6)
         findings: list[Finding] = []
-        for inspection in self._inspections():
+        for inspection in self._list_inspections():
             differences = yield from inspection.compare(horizon)
             findings += inspection.findings(differences)
             if mend:
@@ -269,14 +269,14 @@ class CassandraBackend(Backend):
             yield from self._names.learn(missing)
         return Report(findings=(*findings, *other_findings(missing, parts)))
 
-    def _inspections(self) -> Iterator[MemberInspection | WordInspection]:
+    def _list_inspections(self) -> Iterator[MemberInspection | WordInspection]:
         parts = self._tables, self._fetcher
         yield MemberInspection(*parts, self._derived(lexical=False), self._buckets)
         if self._lexical:
             yield WordInspection(*parts, self._derived(lexical=True), self._buckets)
 
     def _derived(self, *, lexical: bool) -> DerivedRows:
-        """Rows derived from documents: members, and postings if ``lexical``."""
+        """Return the rows derived from documents: members, and postings if ``lexical``."""
         lifetime = self._settings.ttl
         return DerivedRows(self._tables, self._fetcher, self._buckets, lexical=lexical, lifetime=lifetime)
 
@@ -300,14 +300,14 @@ class CassandraBackend(Backend):
         return (yield from answered(plan, reader.answer))
 
     def close(self) -> None:
-        """Refuse further use; close the session if this backend owns it."""
+        """Refuse further use, and close the session if this backend owns it."""
         if not self._closed:
             self._closed = True
             if self._close_session:
                 self._close_session()
 
     def _is_claimed(self) -> Operation[bool]:
-        """Whether the tables of documents and members exist."""
+        """Say whether the tables of documents and members exist."""
         return (yield from self.manifest()).dimension is not None
 
     def _check_open(self) -> None:

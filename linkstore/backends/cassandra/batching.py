@@ -27,7 +27,7 @@ def batches(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Row]
     """Split rows into batches, limited by number of rows and by bytes.
 
     Args:
-        rows: The rows; their order is kept. A tuple among the values of a row counts as another row.
+        rows: The rows, whose order is kept. A tuple among the values of a row counts as another row.
         sizes: Numbers of rows that a batch may have, descending to 1.
     """
     ends = list(accumulate(map(_bytes, rows), initial=0))
@@ -46,7 +46,7 @@ def batches(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Row]
 def packed_batch(
     text: str, at: int, rows: Iterable[Iterable[bytes | None]], routing: bytes | None
 ) -> Statement:
-    """The statement of a batch whose values are packed.
+    """Return the statement of a batch whose values are packed.
 
     Args:
         text: A batch with one timestamp.

@@ -27,11 +27,11 @@ class Clock:
         self._last = 0
 
     def now(self, after: int = 0) -> int:
-        """The timestamp of one write; later than those that this gave by the time of day alone.
+        """Return the timestamp of one write, later than all that this clock took from the time of day.
 
         Args:
             after: The latest timestamp of what the write replaces. The result is later, even if the clock of
-                its writer was ahead. How much later is random; otherwise all clients that read the same
+                its writer was ahead. How much later is random. Otherwise all clients that read the same
                 timestamp would write in the same microsecond.
         """
         with self._lock:
@@ -40,5 +40,5 @@ class Clock:
         return now if now > after + _ROOM else after + _ROOM + secrets.randbelow(_SPREAD)
 
     def time_of_day(self) -> int:
-        """What the clock of this machine says."""
+        """Return the time on the clock of this machine, in microseconds since 1970."""
         return time.time_ns() // 1000

@@ -26,7 +26,7 @@ _Bytes = npt.NDArray[np.uint8]
 
 
 def encode(vectors: Floats) -> list[bytes]:
-    """Codes of unit vectors (n, d): 8 + 1.5 d bytes each."""
+    """Encode unit vectors (n, d) as codes of 8 + 1.5 d bytes each."""
     scale = np.abs(vectors).max(axis=1, initial=0) / _MOST
     units = np.rint(vectors / np.where(scale > 0, scale, 1)[:, None]).astype(np.int16)
     lost = vectors.astype(np.float64) - units * scale[:, None].astype(np.float64)
@@ -39,17 +39,17 @@ def encode(vectors: Floats) -> list[bytes]:
 
 
 def width(dimension: int) -> int:
-    """Bytes of a code."""
+    """Return the number of bytes of a code."""
     return _HEAD.itemsize + dimension + (dimension + 1) // 2
 
 
 def unknown(dimension: int) -> bytes:
-    """A code without information: its error bound covers every possible similarity."""
+    """Return a code without information, whose error bound covers every possible similarity."""
     return _ANYTHING.ljust(width(dimension), b"\0")
 
 
 def estimate(codes: _Bytes, vector: Floats) -> tuple[Floats, Floats]:
-    """Similarities of encoded vectors to a unit vector, and bounds on their errors: (n,) and (n,).
+    """Return similarities of encoded vectors to a unit vector, and bounds on their errors: (n,) and (n,).
 
     Args:
         codes: (n, width of a code) bytes.
@@ -60,7 +60,7 @@ def estimate(codes: _Bytes, vector: Floats) -> tuple[Floats, Floats]:
 
 
 def _products(body: _Bytes, vector: Floats) -> Floats:
-    """(n,) dot products of the units and a vector."""
+    """Return the (n,) dot products of the units and a vector."""
     parts = (_products_of_part(body[at : at + _AT_ONCE], vector) for at in range(0, len(body), _AT_ONCE))
     return np.concatenate([np.empty(0, np.float32), *parts])
 
@@ -76,7 +76,10 @@ def _products_of_part(body: _Bytes, vector: Floats) -> Floats:
 
 
 def _dots(units: npt.NDArray[np.generic], vector: Floats) -> Floats:
-    """(n,) dot products, without BLAS: its idle threads spin, and slow down a server on the same cores."""
+    """Return (n,) dot products.
+
+    This does without BLAS, whose idle threads spin, and slow down a server on the same cores.
+    """
     dots: Floats = np.einsum("ij,j->i", units.astype(np.float32), vector)
     return dots
 

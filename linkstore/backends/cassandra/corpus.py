@@ -53,14 +53,14 @@ class Totals:
 class Corpus:
     """The last count, updated when this client writes.
 
-    Threads may use it without a lock; at worst, a write of one thread is missing until the next count.
+    Threads may use it without a lock. At worst, a write of one thread is missing until the next count.
     """
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[Condition, Totals, float]] = {}
 
     def known(self, scope: Condition = EVERYTHING) -> Totals | None:
-        """The last count of the documents in a scope, if it is recent enough."""
+        """Return the last count of the documents in a scope, or None if it is not recent enough."""
         last = self._last.get(scope.key)
         if last is None:
             return None
@@ -91,20 +91,20 @@ class Corpus:
 def _changed(
     totals: Totals, scope: Condition, written: Sequence[Counted], replaced: Sequence[Counted]
 ) -> Totals:
-    """The totals of a scope after a change."""
+    """Return the totals of a scope after a change."""
     added, gone = (_lengths_within(scope, documents) for documents in (written, replaced))
     return Totals(totals.documents + len(added) - len(gone), totals.words + sum(added) - sum(gone))
 
 
 def _lengths_within(scope: Condition, documents: Sequence[Counted]) -> list[int]:
-    """The lengths of the documents in a scope."""
+    """Return the lengths of the documents in a scope."""
     return [
         length for attributes, length in documents if scope.always or scope.matches(orjson.loads(attributes))
     ]
 
 
 def rows_a_part(buckets: int) -> int:
-    """How many documents of each partition are sampled."""
+    """Return the number of documents that are sampled in each partition."""
     return -(-SAMPLE // (PARTS * buckets))
 
 
@@ -128,7 +128,7 @@ def how_many(hashes: npt.NDArray[np.uint64], most: int) -> float:
 
 
 def count(parts: Sequence[Sequence[bytes]], most: int) -> Totals:
-    """Totals of all documents, from the first ``most`` heads of each part."""
+    """Compute the totals of all documents from the first ``most`` heads of each part."""
     documents = words = 0.0
     for part in parts:
         heads = np.frombuffer(b"".join(part), HEAD)
@@ -140,7 +140,7 @@ def count(parts: Sequence[Sequence[bytes]], most: int) -> Totals:
 
 
 def count_within(readings: Sequence[Reading]) -> Totals:
-    """Totals of a scope, from the first documents of each part and the share of the part that was read."""
+    """Compute a scope's totals from the first documents of each part and the share of it that was read."""
     documents = words = 0.0
     for part in readings:
         heads = np.frombuffer(b"".join([head for head, _ in part.rows]), HEAD)

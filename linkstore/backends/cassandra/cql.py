@@ -2,10 +2,10 @@
 
 Statements about the tables derived from documents, members and words, are in ``derived_cql``.
 
-A store in Cassandra has six tables. ``T`` contains the documents by id; members and words can be rebuilt from
+A store in Cassandra has six tables. ``T`` contains the documents by id. Members and words can be rebuilt from
 it. ``T_members`` has a partition for each side of each link group, with one row for each document on that
 side and a compressed copy of its vector, so following a link group reads one partition. ``T_words`` contains
-the documents of each word; stores without lexical search do not have it. ``T_accesses`` contains the time of
+the documents of each word. Stores without lexical search do not have it. ``T_accesses`` contains the time of
 the last access to each document. ``T_pages`` and ``T_settings`` are small.
 """
 
@@ -26,7 +26,7 @@ No store's own name ends so, and none of these ends with another. So no two stor
 
 
 def can_name_tables(name: str) -> bool:
-    """Whether the tables of a store can have this name."""
+    """Say whether the tables of a store can have this name."""
     return _NAME.fullmatch(name) is not None and not name.endswith(_SUFFIXES)
 
 
@@ -36,7 +36,7 @@ class Tables:
 
     Args:
         keyspace: The keyspace, spelled as in the schema.
-        name: Name of the table of documents; the names of the other tables start with it.
+        name: Name of the table of documents, with which the names of the other tables start.
 
     Raises:
         BackendError: If the name is not valid for tables.
@@ -60,32 +60,32 @@ class Tables:
     @property
     def documents(self) -> str:
         """The table of documents, quoted."""
-        return self._quoted("")
+        return self._quote("")
 
     @property
     def members(self) -> str:
         """The table of the members on each side of link groups, quoted."""
-        return self._quoted("_members")
+        return self._quote("_members")
 
     @property
     def words(self) -> str:
         """The table of the documents that contain each word, quoted."""
-        return self._quoted("_words")
+        return self._quote("_words")
 
     @property
     def pages(self) -> str:
         """The table of indexed pages, quoted."""
-        return self._quoted("_pages")
+        return self._quote("_pages")
 
     @property
     def settings(self) -> str:
         """The table of settings, quoted."""
-        return self._quoted("_settings")
+        return self._quote("_settings")
 
     @property
     def accesses(self) -> str:
         """The table of access times, quoted."""
-        return self._quoted("_accesses")
+        return self._quote("_accesses")
 
     @property
     def members_name(self) -> str:
@@ -102,7 +102,7 @@ class Tables:
         """The table of settings, spelled as in the schema."""
         return f"{self.name}_settings"
 
-    def _quoted(self, suffix: str) -> str:
+    def _quote(self, suffix: str) -> str:
         keyspace = self.keyspace.replace('"', '""')
         return f'"{keyspace}"."{self.name}{suffix}"'
 
@@ -125,7 +125,7 @@ when the document was added: its first timestamp, which updates keep."""
 
 
 def create_small_tables(tables: Tables) -> tuple[str, ...]:
-    """The tables that do not depend on the embedding. Where any of a store exists, the first one does."""
+    """Create the tables that do not depend on the embedding. Every store has the first one."""
     return (
         f"CREATE TABLE IF NOT EXISTS {tables.settings} (name text PRIMARY KEY, value text)",
         f"CREATE TABLE IF NOT EXISTS {tables.pages}"
@@ -135,7 +135,7 @@ def create_small_tables(tables: Tables) -> tuple[str, ...]:
 
 
 def create_accesses(tables: Tables) -> str:
-    """The table of access times.
+    """Create the table of access times.
 
     It is separate from the documents because a write to a document's row also goes to the vector index.
     :func:`.accesses.key_of` describes ``id``, :func:`write_access` the timestamps.
@@ -144,7 +144,7 @@ def create_accesses(tables: Tables) -> str:
 
 
 def create_tables(tables: Tables, dimension: int) -> tuple[str, ...]:
-    """The tables of documents and members, with two SAI indexes (Astra allows ten)."""
+    """Create the tables of documents and members, with two SAI indexes (Astra allows ten)."""
     return (
         f"CREATE TABLE IF NOT EXISTS {tables.documents} (id text PRIMARY KEY, body text, attributes text,"
         " searchable map<text, text>, digest blob,"
@@ -165,7 +165,7 @@ def add_columns(tables: Tables) -> str:
 
 
 def create_words(tables: Tables) -> str:
-    """The table of words. A partition has many words, so that a document writes to few partitions.
+    """Create the table of words. A partition has many words, so that a document writes to few partitions.
 
     :mod:`.postings` describes ``hash`` and ``states``.
     """
@@ -184,33 +184,33 @@ READ_CLOCK: Final = "SELECT toTimestamp(now()), rpc_address FROM system.local"
 
 
 def read_settings(tables: Tables) -> str:
-    """All settings: (name, value)."""
+    """Select all settings as (name, value)."""
     return f"SELECT name, value FROM {tables.settings}"
 
 
 def read_named_settings(tables: Tables) -> str:
-    """Some settings: (name, value); values: list of names."""
+    """Select some settings as (name, value). Values: list of names."""
     return f"{read_settings(tables)} WHERE name IN ?"
 
 
 def write_settings(tables: Tables, count: int) -> str:
-    """``count`` settings without a value; values: their names."""
+    """Insert ``count`` settings without a value. Values: their names."""
     one = f"INSERT INTO {tables.settings} (name, value) VALUES (?, '')"
     return f"BEGIN UNLOGGED BATCH {'; '.join([one] * count)}; APPLY BATCH"
 
 
 def exchange_setting(tables: Tables) -> str:
-    """Set a setting if it has the old value: (applied, …); values: new value, name, old value."""
+    """Set a setting if it has the old value, returning (applied, …). Values: new value, name, old value."""
     return f"UPDATE {tables.settings} SET value = ? WHERE name = ? IF value = ?"
 
 
 def remove_setting(tables: Tables) -> str:
-    """Remove a setting if it has the old value: (applied, …); values: name, old value."""
+    """Remove a setting if it has the old value, returning (applied, …). Values: name, old value."""
     return f"DELETE FROM {tables.settings} WHERE name = ? IF value = ?"
 
 
 def settle_setting(tables: Tables) -> str:
-    """Insert a setting if none has that name: (applied, and if not, name, value).
+    """Insert a setting if none has that name, returning (applied, and if not, name, value).
 
     Values: name, value.
     """
@@ -225,7 +225,7 @@ _STATE: Final = "id, WRITETIME(digest), links, body, attributes, vector, TTL(dig
 
 
 def nearest(tables: Tables, equalities: int, *, whole: bool) -> str:
-    """Documents nearest to a vector, or only their ids.
+    """Select the documents nearest to a vector, or only their ids.
 
     Values: field and value of each equality, the vector, the limit.
     """
@@ -237,33 +237,36 @@ def nearest(tables: Tables, equalities: int, *, whole: bool) -> str:
 
 
 def read_documents(tables: Tables) -> str:
-    """Documents by id; values: list of ids."""
+    """Select documents by id. Values: list of ids."""
     return f"SELECT {_DOCUMENT} FROM {tables.documents} WHERE id IN ?"
 
 
 def read_attributes(tables: Tables) -> str:
-    """The metadata of documents, for filters: (id, attributes); values: list of ids."""
+    """Select the metadata of documents, for filters: (id, attributes). Values: list of ids."""
     return f"SELECT id, attributes FROM {tables.documents} WHERE id IN ?"
 
 
 def read_equal(tables: Tables, equalities: int) -> str:
-    """Documents with these field values: (id, attributes); values: field and value of each, the limit."""
+    """Select documents with these field values: (id, attributes).
+
+    Values: field and value of each, the limit.
+    """
     where = " AND ".join(["searchable[?] = ?"] * equalities)
     return f"SELECT id, attributes FROM {tables.documents} WHERE {where} LIMIT ?"
 
 
 def scan_first(tables: Tables) -> str:
-    """The first documents in token order; values: the limit."""
+    """Select the first documents in token order. Values: the limit."""
     return f"SELECT {_DOCUMENT} FROM {tables.documents} LIMIT ?"
 
 
 def scan_after(tables: Tables) -> str:
-    """The next documents in token order; values: id of the last one, the limit."""
+    """Select the next documents in token order. Values: id of the last one, the limit."""
     return f"SELECT {_DOCUMENT} FROM {tables.documents} WHERE token(id) > token(?) LIMIT ?"
 
 
 def read_digests(tables: Tables) -> str:
-    """What identifies the state of a document; values: list of ids.
+    """Select what identifies the state of a document. Values: list of ids.
 
     (id, digest, write time of the document, those of its other columns, that of its links, links, replaced
     links, remaining seconds of its lifetime).
@@ -275,12 +278,15 @@ def read_digests(tables: Tables) -> str:
 
 
 def read_presence(tables: Tables) -> str:
-    """Which documents exist: (id, digest, when it was added); no digest: it was removed. Values: ids."""
+    """Select which documents exist: (id, digest, when it was added).
+
+    A document without a digest was removed. Values: list of ids.
+    """
     return f"SELECT id, digest, born FROM {tables.documents} WHERE id IN ?"
 
 
 def read_states(tables: Tables) -> str:
-    """The columns that members and words are derived from; values: list of ids.
+    """Select the columns that members and words are derived from. Values: list of ids.
 
     (id, write time, remaining seconds of its lifetime, when it was added, links, replaced links, body,
     attributes, vector).
@@ -289,22 +295,28 @@ def read_states(tables: Tables) -> str:
 
 
 def read_states_first(tables: Tables) -> str:
-    """The same columns of the first documents in token order; values: the limit."""
+    """Select the columns of :func:`read_states` of the first documents in token order. Values: the limit."""
     return f"SELECT {_STATE} FROM {tables.documents} LIMIT ?"
 
 
 def read_states_after(tables: Tables) -> str:
-    """The same columns of the next documents; values: id of the last one, the limit."""
+    """Select the columns of :func:`read_states` of the next documents in token order.
+
+    Values: id of the last one, the limit.
+    """
     return f"SELECT {_STATE} FROM {tables.documents} WHERE token(id) > token(?) LIMIT ?"
 
 
 def read_all_links(tables: Tables) -> str:
-    """(id, links, digest, write times of the other columns, replaced links) of all documents."""
+    """Select the links of all documents.
+
+    (id, links, digest, write times of the other columns, replaced links).
+    """
     return f"SELECT id, links, digest, {_OTHERS}, relinked FROM {tables.documents}"
 
 
 def write_documents(tables: Tables, count: int, *, lifetime: bool) -> str:
-    """Write ``count`` documents with one timestamp; links that were replaced before are forgotten.
+    """Write ``count`` documents with one timestamp, and forget links that were replaced before.
 
     Values: timestamp, and for each: id, body, attributes, searchable, links, digest, vector, when it was
     added, lifetime.
@@ -323,18 +335,18 @@ def stamped_batch(one: str, count: int) -> str:
 
 
 def write_links(tables: Tables, *, lifetime: bool) -> str:
-    """Replace the links of some kinds of one document; values: timestamp, lifetime, links by kind, id."""
+    """Replace the links of some kinds of one document. Values: timestamp, lifetime, links by kind, id."""
     using = f"USING TIMESTAMP ?{_lifetime(lifetime)}"
     return f"UPDATE {tables.documents} {using} SET relinked = relinked + ? WHERE id = ?"
 
 
 def delete_documents(tables: Tables) -> str:
-    """Delete documents; values: timestamp, list of ids."""
+    """Delete documents. Values: timestamp, list of ids."""
     return f"DELETE FROM {tables.documents} USING TIMESTAMP ? WHERE id IN ?"
 
 
 def write_access(tables: Tables, *, lifetime: bool) -> str:
-    """Record an access; values: key, time of the access, the same time as timestamp, lifetime.
+    """Record an access. Values: key, time of the access, the same time as timestamp, lifetime.
 
     The latest access is kept, regardless of the order of the writes.
     """
@@ -342,37 +354,37 @@ def write_access(tables: Tables, *, lifetime: bool) -> str:
 
 
 def read_accesses(tables: Tables) -> str:
-    """Access times of documents: (key, time); values: list of keys."""
+    """Select access times of documents: (key, time). Values: list of keys."""
     return f"SELECT id, at FROM {tables.accesses} WHERE id IN ?"
 
 
 def delete_accesses(tables: Tables) -> str:
-    """Delete access times; values: timestamp, list of keys."""
+    """Delete access times. Values: timestamp, list of keys."""
     return f"DELETE FROM {tables.accesses} USING TIMESTAMP ? WHERE id IN ?"
 
 
 def read_pages(tables: Tables) -> str:
-    """Page entries of a source: (source, url, digest, ids); values: the source."""
+    """Select page entries of a source: (source, url, digest, ids). Values: the source."""
     return f"SELECT source, url, digest, ids FROM {tables.pages} WHERE source = ?"
 
 
 def read_named_pages(tables: Tables) -> str:
-    """Page entries: (source, url, digest, ids); values: the source, list of urls."""
+    """Select page entries: (source, url, digest, ids). Values: the source, list of urls."""
     return f"{read_pages(tables)} AND url IN ?"
 
 
 def read_sources(tables: Tables) -> str:
-    """The sources that have pages: (source,)."""
+    """Select the sources that have pages: (source,)."""
     return f"SELECT DISTINCT source FROM {tables.pages}"
 
 
 def read_all_pages(tables: Tables) -> str:
-    """All page entries: (source, url, digest, ids)."""
+    """Select all page entries: (source, url, digest, ids)."""
     return f"SELECT source, url, digest, ids FROM {tables.pages}"
 
 
 def read_page_times(tables: Tables) -> str:
-    """Write times of page entries: (source, url, microseconds since 1970).
+    """Select write times of page entries: (source, url, microseconds since 1970).
 
     Values: the source, list of urls.
     """
@@ -380,7 +392,7 @@ def read_page_times(tables: Tables) -> str:
 
 
 def write_page(tables: Tables, *, lifetime: bool) -> str:
-    """One page entry; values: source, url, digest, ids, timestamp, lifetime."""
+    """Write one page entry. Values: source, url, digest, ids, timestamp, lifetime."""
     return (
         f"INSERT INTO {tables.pages} (source, url, digest, ids) VALUES (?, ?, ?, ?)"
         f" USING TIMESTAMP ?{_lifetime(lifetime)}"
@@ -388,7 +400,7 @@ def write_page(tables: Tables, *, lifetime: bool) -> str:
 
 
 def delete_page(tables: Tables) -> str:
-    """Delete a page entry; values: timestamp, source, url."""
+    """Delete a page entry. Values: timestamp, source, url."""
     return f"DELETE FROM {tables.pages} USING TIMESTAMP ? WHERE source = ? AND url = ?"
 
 

@@ -37,14 +37,14 @@ class State:
 
     Args:
         id: The document.
-        written: Latest write time of its columns; 0 if it is not written yet.
-        born: When it was added; None if an older linkstore did.
-        lifetime: Seconds until it expires; None: never.
+        written: Latest write time of its columns, 0 if it is not written yet.
+        born: When it was added, None if an older linkstore did.
+        lifetime: Seconds until it expires. None: never.
         links: Its links as JSON, as in its metadata.
         relinked: Those that were replaced since it was written.
         attributes: Its metadata without links, as JSON.
         members: Its members of link groups.
-        words: Its words; None in a store without lexical search.
+        words: Its words, None in a store without lexical search.
     """
 
     id: str
@@ -68,8 +68,8 @@ class Step:
     """The change of one document.
 
     Args:
-        now: The state that was written; None if the document was deleted.
-        before: The previous state; None if the document did not exist.
+        now: The state that was written, None if the document was deleted.
+        before: The previous state, None if the document did not exist.
     """
 
     now: State | None
@@ -84,7 +84,7 @@ class DerivedRows:
         fetcher: Finds the nodes of partitions, and reads documents.
         buckets: Number of partitions of one side of a link group, and of a word.
         lexical: Whether the store has postings.
-        lifetime: Seconds until written rows expire; None: never.
+        lifetime: Seconds until written rows expire. None: never.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class DerivedRows:
         self._postings = PostingStatements(tables, fetcher, lifetime)
 
     def state(self, record: Record, attributes: str, code: bytes) -> State:
-        """The state of a document once a record is written."""
+        """Return the state of a document once a record is written."""
         weights = memberships(stored_links(record.links))
         return State(
             id=record.id,
@@ -108,14 +108,14 @@ class DerivedRows:
         )
 
     def stored(self, ids: Sequence[str], now: Mapping[str, State]) -> Operation[dict[str, State]]:
-        """Read the current states of documents; documents that do not exist are left out.
+        """Read the current states of documents, leaving out documents that do not exist.
 
         Args:
             ids: The documents.
             now: The states about to be written. Their words are reused where the text is the same.
         """
         rows = yield from self._fetcher.by_id(cql.read_states(self._tables), ids, "read documents")
-        return {row[0]: self._stored(row, now.get(row[0])) for row in rows if is_whole(row)}
+        return {row[0]: self._make_stored_state(row, now.get(row[0])) for row in rows if is_whole(row)}
 
     def coded(self, ids: Sequence[str]) -> Operation[dict[str, State]]:
         """Read the current states of documents, with the codes of their vectors."""
@@ -123,13 +123,16 @@ class DerivedRows:
         return {state.id: state for state in _with_codes(list(states.values()))}
 
     def after(self, id: str | None) -> Operation[Sequence[State]]:
-        """The next documents in token order, with the codes of their vectors; empty after the last one."""
+        """Read the next documents in token order, with the codes of their vectors.
+
+        The result is empty after the last document.
+        """
         rows = yield from documents_after(self._tables, id)
         while rows and not any(map(is_whole, rows)):
             rows = yield from documents_after(self._tables, rows[-1][0])
-        return _with_codes([self._stored(row, None) for row in rows if is_whole(row)])
+        return _with_codes([self._make_stored_state(row, None) for row in rows if is_whole(row)])
 
-    def _stored(self, row: Sequence[Any], now: State | None) -> State:
+    def _make_stored_state(self, row: Sequence[Any], now: State | None) -> State:
         id, written, stored, text, attributes, vector, lifetime, born, relinked = row
         links = current_links(stored, relinked)
         words = None

@@ -13,17 +13,20 @@ _OF_GROUPS: Final = "WHERE kind = ? AND tag IN ? AND side = ? AND bucket IN ? PE
 
 
 def read_members(tables: Tables) -> str:
-    """Members: (tag, id, states); values: kind, tags, side, buckets, limit per partition."""
+    """Select members: (tag, id, states). Values: kind, tags, side, buckets, limit per partition."""
     return f"SELECT tag, id, states FROM {tables.members} {_OF_GROUPS}"
 
 
 def count_members(tables: Tables) -> str:
-    """A row of (tag) for each member of link groups; values as for :func:`read_members`."""
+    """Select a row (tag,) for each member of link groups. Values as for :func:`read_members`."""
     return f"SELECT tag FROM {tables.members} {_OF_GROUPS}"
 
 
 def read_more_members(tables: Tables) -> str:
-    """The next members of a partition: (tag, id, states); values: kind, tag, side, bucket, last id, limit."""
+    """Select the next members of a partition: (tag, id, states).
+
+    Values: kind, tag, side, bucket, last id, limit.
+    """
     return (
         f"SELECT tag, id, states FROM {tables.members}"
         " WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id > ? LIMIT ?"
@@ -34,7 +37,7 @@ _MEMBERS_KEY: Final = "kind, tag, side, bucket"
 
 
 def read_range_of_members(tables: Tables) -> str:
-    """Members in a range of tokens: (kind, tag, side, bucket, id, states, write times).
+    """Select members in a range of tokens: (kind, tag, side, bucket, id, states, write times).
 
     Values: the token before the range, the last token of the range.
     """
@@ -45,7 +48,7 @@ def read_range_of_members(tables: Tables) -> str:
 
 
 def write_members(tables: Tables, count: int, *, replace: bool, lifetime: bool) -> str:
-    """Write members; values: timestamp, and for each: lifetime, states, kind, tag, side, bucket, id.
+    """Write members. Values: timestamp, and for each: lifetime, states, kind, tag, side, bucket, id.
 
     Args:
         tables: The tables of the store.
@@ -61,7 +64,7 @@ def write_members(tables: Tables, count: int, *, replace: bool, lifetime: bool) 
 
 
 def delete_members(tables: Tables, count: int) -> str:
-    """Delete from ``count`` partitions; values: timestamp, and for each: kind, tag, side, bucket, ids."""
+    """Delete from ``count`` partitions. Values: timestamp, and for each: kind, tag, side, bucket, ids."""
     one = f"DELETE FROM {tables.members} WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id IN ?"
     return stamped_batch(one, count)
 
@@ -70,19 +73,23 @@ _OF_WORD: Final = "WHERE shard = ? AND bucket = ? AND word = ?"
 
 
 def read_first_postings(tables: Tables) -> str:
-    """The first postings of a word: (hash, id, states); values: shard, bucket, word, limit."""
+    """Select the first postings of a word: (hash, id, states). Values: shard, bucket, word, limit."""
     return f"SELECT hash, id, states FROM {tables.words} {_OF_WORD} LIMIT ?"
 
 
 def read_next_postings(tables: Tables) -> str:
-    """The next postings; values: shard, bucket, word, hash and id of the last one, limit."""
+    """Select the next postings of a word: (hash, id, states).
+
+    Values: shard, bucket, word, hash and id of the last one, limit.
+    """
     return f"SELECT hash, id, states FROM {tables.words} {_OF_WORD} AND (hash, id) > (?, ?) LIMIT ?"
 
 
 def read_word_partitions(tables: Tables) -> str:
-    """The partitions of words that exist in a range of tokens, (shard, bucket); values: its bounds.
+    """Select the partitions of words in a range of tokens: (shard, bucket).
 
-    A read of all of them would pass over more deleted rows than a server allows.
+    Values: the token before the range, the last token of the range. A read of all partitions would pass over
+    more deleted rows than a server allows.
     """
     return (
         f"SELECT DISTINCT shard, bucket FROM {tables.words}"
@@ -94,12 +101,18 @@ _POSTING: Final = "word, hash, id, states, WRITETIME(states)"
 
 
 def read_postings_first(tables: Tables) -> str:
-    """The first of a partition: (word, hash, id, states, write times); values: shard, bucket, limit."""
+    """Select the first postings of a partition: (word, hash, id, states, write times).
+
+    Values: shard, bucket, limit.
+    """
     return f"SELECT {_POSTING} FROM {tables.words} WHERE shard = ? AND bucket = ? LIMIT ?"
 
 
 def read_postings_after(tables: Tables) -> str:
-    """The next postings of a partition; values: shard, bucket, word, hash and id of the last one, limit."""
+    """Select the next postings of a partition: (word, hash, id, states, write times).
+
+    Values: shard, bucket, word, hash and id of the last one, limit.
+    """
     return (
         f"SELECT {_POSTING} FROM {tables.words} WHERE shard = ? AND bucket = ?"
         " AND (word, hash, id) > (?, ?, ?) LIMIT ?"
@@ -107,7 +120,7 @@ def read_postings_after(tables: Tables) -> str:
 
 
 def write_postings(tables: Tables, count: int, *, replace: bool, lifetime: bool) -> str:
-    """Write postings; values: timestamp, and for each: lifetime, states, shard, bucket, word, hash, id.
+    """Write postings. Values: timestamp, and for each: lifetime, states, shard, bucket, word, hash, id.
 
     Args:
         tables: The tables of the store.
@@ -123,7 +136,7 @@ def write_postings(tables: Tables, count: int, *, replace: bool, lifetime: bool)
 
 
 def delete_postings(tables: Tables, count: int) -> str:
-    """Delete postings; values: timestamp, and for each: shard, bucket, word, hash, id."""
+    """Delete postings. Values: timestamp, and for each: shard, bucket, word, hash, id."""
     return stamped_batch(f"DELETE FROM {tables.words} {_OF_WORD} AND hash = ? AND id = ?", count)
 
 

@@ -50,7 +50,7 @@ class Problem:
 
     Args:
         text: Description of the problem.
-        shown: Formats the key of a row; rows with the same result are counted once.
+        shown: Formats the key of a row. Rows with the same result are counted once.
     """
 
     text: str
@@ -76,7 +76,7 @@ class Differences:
 
         Args:
             found: The row.
-            right: The correct state; None if the row should not exist.
+            right: The correct state, None if the row should not exist.
             horizon: Rows with a later timestamp may belong to a write in progress.
         """
         settled = found.written <= horizon
@@ -90,7 +90,11 @@ class Differences:
                 self.missing[found.key] = right
 
     def findings(self, *problems: Problem) -> tuple[Finding, ...]:
-        """The differences as findings; the problems are those of strays, missing and mixed rows."""
+        """Return the differences as findings.
+
+        Args:
+            problems: The problems of strays, missing and mixed rows, in this order.
+        """
         found = []
         of_each: tuple[Iterable[Key], ...] = (self.strays, self.missing, self.mixed)
         for problem, keys in zip(problems, of_each, strict=True):

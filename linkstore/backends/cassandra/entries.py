@@ -22,7 +22,7 @@ _URLS_AT_ONCE: Final = 100
 def read_entries(
     tables: Tables, source: str | None, urls: Sequence[str] | None
 ) -> Operation[list[PageEntry]]:
-    """The entries of a source (None: all sources) with these urls (None: all), by source and url."""
+    """Read the entries of a source (None: all sources) with these urls (None: all), by source and url."""
     if urls is None:
         every = Statement(cql=cql.read_all_pages(tables))
         one = Statement(cql=cql.read_pages(tables), values=(source,))
@@ -40,7 +40,7 @@ def read_entries(
 
 
 def written(tables: Tables, names: Iterable[Name]) -> Operation[dict[Name, int]]:
-    """The write times of those page entries that exist."""
+    """Read the write times of the page entries that exist."""
     urls: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for source, url in names:
         urls[source][url] = None

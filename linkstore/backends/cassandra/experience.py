@@ -20,7 +20,7 @@ V = TypeVar("V")
 class Experience:
     """Remembers how many documents satisfy equalities, and whether most of the nearest ones do.
 
-    Threads may use it without a lock; at worst, something that was learned is forgotten.
+    Threads may use it without a lock. At worst, something that was learned is forgotten.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,10 @@ class Experience:
         self._few_near: OrderedDict[Equalities, float] = OrderedDict()
 
     def more_than(self, asked: Mapping[str, str]) -> int:
-        """More documents than this satisfied the equalities when they were last listed; 0 if not known."""
+        """Return a number that the documents satisfying the equalities exceed, 0 if none is known.
+
+        The number is that of the last listing of these documents, which was not complete.
+        """
         return self._more_than.get(_key(asked), 0)
 
     def learn_more_than(self, asked: Mapping[str, str], number: int) -> None:
@@ -36,7 +39,7 @@ class Experience:
         remember(self._more_than, _key(asked), number, REMEMBERED)
 
     def may_be_near(self, asked: Mapping[str, str]) -> bool:
-        """Whether enough of the nearest documents may satisfy the equalities."""
+        """Say whether enough of the nearest documents may satisfy the equalities."""
         return time.monotonic() >= self._few_near.get(_key(asked), 0.0)
 
     def learn_few_near(self, asked: Mapping[str, str]) -> None:
@@ -49,7 +52,7 @@ def _key(asked: Mapping[str, str]) -> Equalities:
 
 
 def remember(known: OrderedDict[K, V], key: K, value: V, most: int) -> None:
-    """Store a value, and forget the oldest one if there are too many; other threads may do so as well."""
+    """Store a value, and forget the oldest one if there are too many. Other threads may do so as well."""
     known[key] = value
     with suppress(KeyError):
         known.move_to_end(key)

@@ -1,4 +1,4 @@
-"""Reads the members of link groups; of a hub, only as many as are needed to recognise it as a hub."""
+"""Reads the members of link groups, of a hub only as many as are needed to recognise it as a hub."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class GroupRows:
 
     Args:
         size: Number of members, counted up to the requested limit in each partition.
-        rows: The members; may be empty if the group has at least as many as the limit.
+        rows: The members, which may be empty if the group has at least as many as the limit.
     """
 
     size: int = 0
@@ -74,10 +74,12 @@ class GroupReader:
         asked = list(dict.fromkeys(groups))
         large = [group for group in asked if self._hubs.get((*group, side), 0) >= limit]
         known = set(large)
-        found = yield from self._rows([group for group in asked if group not in known], large, side, limit)
+        found = yield from self._read_rows(
+            [group for group in asked if group not in known], large, side, limit
+        )
         smaller = [group for group in large if found[group].size < limit]
         if smaller:
-            found |= yield from self._rows(smaller, [], side, limit)
+            found |= yield from self._read_rows(smaller, [], side, limit)
         for group in asked:
             self._remember((*group, side), found[group], limit)
         return [found[group] for group in groups]
@@ -85,7 +87,7 @@ class GroupReader:
     def read_within(
         self, groups: Sequence[Tag], side: Side, limit: int, held: Held
     ) -> Operation[list[GroupRows]]:
-        """Like :meth:`read`, but only members in a scope; other members are skipped page by page.
+        """Read only the members in a scope, as :meth:`read`, skipping other members page by page.
 
         Args:
             groups: The link groups.
@@ -94,8 +96,8 @@ class GroupReader:
             held: Tells which documents are in the scope.
         """
         asked = list(dict.fromkeys(groups))
-        found = yield from self._rows(asked, [], side, limit)
-        parts = [part for group in asked for part in self._parts(group, found[group], limit)]
+        found = yield from self._read_rows(asked, [], side, limit)
+        parts = [part for group in asked for part in self._list_partitions(group, found[group], limit)]
         for group in asked:
             found[group].rows.clear()
         most = limit
@@ -105,19 +107,19 @@ class GroupReader:
                 found[part.group].rows += [row for row in part.rows if row[1] in within]
             parts = [part for part in parts if part.more and len(found[part.group].rows) < limit]
             most = min(_FASTER * most, _PAGE)
-            yield from self._further(parts, side, most)
+            yield from self._read_further(parts, side, most)
         for members in found.values():
             members.size = len(members.rows)
         return [found[group] for group in groups]
 
-    def _parts(self, group: Tag, found: GroupRows, limit: int) -> Iterator[_Part]:
-        """The partitions of a link group, with the rows that were read."""
+    def _list_partitions(self, group: Tag, found: GroupRows, limit: int) -> Iterator[_Part]:
+        """Return the partitions of a link group, with the rows that were read."""
         of: dict[int, list[MemberRow]] = {}
         for row in found.rows:
             of.setdefault(bucket(row[1], len(self._buckets)), []).append(row)
         return (_Part(group, at, rows, len(rows) >= limit) for at, rows in of.items())
 
-    def _further(self, parts: Sequence[_Part], side: Side, most: int) -> Operation[None]:
+    def _read_further(self, parts: Sequence[_Part], side: Side, most: int) -> Operation[None]:
         """Read the next rows of partitions."""
         if not parts:
             return
@@ -130,14 +132,14 @@ class GroupReader:
         for part, rows in zip(parts, answers, strict=True):
             part.rows, part.more = list(rows), len(rows) == most
 
-    def _rows(
+    def _read_rows(
         self, full: Sequence[Tag], light: Sequence[Tag], side: Side, limit: int
     ) -> Operation[dict[Tag, GroupRows]]:
         """Read the members of the groups in ``full``, and the sizes of those in ``light``."""
         found, counted = {group: GroupRows() for group in (*full, *light)}, set(light)
         asked = [
-            *self._statements(derived_cql.read_members(self._tables), full, side, limit),
-            *self._statements(derived_cql.count_members(self._tables), light, side, limit),
+            *self._make_statements(derived_cql.read_members(self._tables), full, side, limit),
+            *self._make_statements(derived_cql.count_members(self._tables), light, side, limit),
         ]
         if asked:
             answers = yield Requests(
@@ -152,10 +154,10 @@ class GroupReader:
                 members.rows.clear()
         return found
 
-    def _statements(
+    def _make_statements(
         self, text: str, groups: Sequence[Tag], side: Side, limit: int
     ) -> Iterator[tuple[str, Statement]]:
-        """Statements that read groups; each statement is about one kind."""
+        """Yield a link kind and a statement that reads groups of this kind."""
         for kind in dict.fromkeys(kind for kind, _ in groups):
             tags = [tag for of, tag in groups if of == kind]
             keys: list[tuple[Any, ...]] = [(kind, tag, side, 0) for tag in tags]

@@ -25,7 +25,7 @@ class Inspection:
 
     def survey(self, pages: int) -> Operation[Survey]:
         """Count documents and links."""
-        rows = yield from self._links()
+        rows = yield from self._read_links()
         links: list[StoredLink] = [link for _, of in rows for link in links_of(of)]
         memberships_found = {key for _, of in rows for key in memberships(links_of(of))}
         asked = Counter((kind, tag) for kind, tag, direction, _ in links if direction != "in")
@@ -39,8 +39,8 @@ class Inspection:
         )
 
     def linked(self, entries: Iterable[PageEntry], kind: str, take: int) -> Operation[list[LinkedPage]]:
-        """The pages that most links of a kind lead to."""
-        rows = yield from self._links()
+        """Find the pages that most links of a kind lead to."""
+        rows = yield from self._read_links()
         owners: dict[str, set[PageEntry]] = defaultdict(set)
         for entry in entries:
             for id in entry.ids:
@@ -63,7 +63,7 @@ class Inspection:
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:take]
         return [LinkedPage(source=source, url=url, links=links) for (source, url), links in ranked]
 
-    def _links(self) -> Operation[list[tuple[str, bytes | None]]]:
+    def _read_links(self) -> Operation[list[tuple[str, bytes | None]]]:
         statement = Statement(cql=cql.read_all_links(self._tables))
         (rows,) = yield Requests(statements=(statement,), what="read all documents")
         return [(row[0], current_links(row[1], row[-1])) for row in rows if is_whole(row)]

@@ -53,12 +53,12 @@ class Matches:
         self._wanted = fetch.k
 
     def undecided(self) -> list[int]:
-        """Documents to read next; empty if the best are known.
+        """Return the documents to read next, none if the best are known.
 
         Raises:
             FilterError: If more documents would have to be read than the limit allows.
         """
-        self._learn()
+        self._update()
         if self._settled[self._best(self._fetch.k)].all():
             return []
         if self._may_read <= 0:
@@ -75,7 +75,7 @@ class Matches:
         return unread
 
     def worded(self) -> Worded:
-        """The best documents in order, once nothing is undecided."""
+        """Return the best documents in order, once nothing is undecided."""
         order = self._best(self._fetch.k)
         refs, score = self.refs[order], self._score[order]
         return Worded(refs=refs, score=score, left_out=self._left, sampled=self._sampled)
@@ -94,8 +94,8 @@ class Matches:
         self.refs: Ints = refs[first]
         self._stamp, self._score = stamps[first], scores.astype(np.float32)
 
-    def _learn(self) -> None:
-        """Process the documents read since: keep at most one entry for each."""
+    def _update(self) -> None:
+        """Process the documents read since the last call, and keep at most one entry for each."""
         news = np.flatnonzero(~self._settled & self._known.read(self.refs))
         kept = np.ones(len(self.refs), np.bool_)
         for ref in dict.fromkeys(self.refs[news].tolist()):
@@ -106,14 +106,17 @@ class Matches:
                 right = entries[self._stamp[entries] == stamp_of(row.text, row.metadata())]
                 at = right[0] if len(right) else entries[0]
                 if not len(right):
-                    self._score[at] = self._scored(row)
+                    self._score[at] = self._score_row(row)
                 kept[at] = self._score[at] > 0
                 self._settled[at] = True
         self.refs, self._stamp = self.refs[kept], self._stamp[kept]
         self._score, self._settled = self._score[kept], self._settled[kept]
 
-    def _scored(self, row: DocumentRow) -> np.float32:
-        """The score of a document that changed after its postings were read; 0 without any of the words."""
+    def _score_row(self, row: DocumentRow) -> np.float32:
+        """Return the score of a document that changed after its postings were read.
+
+        The score is 0 if the document has none of the words.
+        """
         words = DocumentWords.of(row.id, row.text, row.metadata())
         return np.float32(
             sum(
@@ -128,7 +131,10 @@ class Matches:
 
 
 def _distinct(refs: Ints, stamps: npt.NDArray[np.uint64]) -> tuple[Ints, Ints]:
-    """The first position of each pair of a ref and a stamp, and the number of the pair at each position."""
+    """Find distinct pairs of a ref and a stamp.
+
+    Returns the first position of each pair, and the number of the pair at each position.
+    """
     order = np.lexsort((stamps, refs))
     new = np.ones(len(order), np.bool_)
     new[1:] = (np.diff(refs[order]) != 0) | (stamps[order][1:] != stamps[order][:-1])

@@ -47,7 +47,7 @@ class MemberInspection:
         while page:
             seen.update((state.id, state.written) for state in page)
             for state in page:
-                right.update((key, _hash(s)) for key, s in self._expected(state).items())
+                right.update((key, _hash(s)) for key, s in self._list_expected(state).items())
             page = yield from self._derived.after(page[-1].id)
         rounds = MemberRounds(self._tables, expected=len(right))
         doubtful: list[Found] = []
@@ -56,7 +56,7 @@ class MemberInspection:
         return (
             yield from second_look(
                 self._derived,
-                self._expected,
+                self._list_expected,
                 lambda _, rows, __: (key for key in rows if key in right),
                 seen,
                 doubtful,
@@ -70,10 +70,10 @@ class MemberInspection:
         yield from differences.mend(self._statements, now, "repair members")
 
     def findings(self, differences: Differences) -> tuple[Finding, ...]:
-        """The differences as findings."""
+        """Return the differences as findings."""
         return differences.findings(*_PROBLEMS)
 
-    def _expected(self, state: State) -> Mapping[MemberKey, bytes]:
+    def _list_expected(self, state: State) -> Mapping[MemberKey, bytes]:
         return dict(state.members.rows(self._buckets))
 
 

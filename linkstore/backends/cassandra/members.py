@@ -53,7 +53,7 @@ class DocumentMembers:
         id: The document.
         weights: The sides of link groups it belongs to, with the weight of its link on each.
         vector: (d,) its vector.
-        code: The code of its vector; may be empty for a document that is replaced or removed.
+        code: The code of its vector, which may be empty for a document that is replaced or removed.
     """
 
     id: str
@@ -62,17 +62,17 @@ class DocumentMembers:
     code: bytes = b""
 
     def keys(self, buckets: int) -> Iterator[MemberKey]:
-        """The keys of its rows."""
+        """Return the keys of the document's rows."""
         at = bucket(self.id, buckets)
         return ((*membership, at, self.id) for membership in self.weights)
 
     def rows(self, buckets: int) -> Iterator[MemberRow]:
-        """Its rows: keys and states."""
+        """Yield the keys and states of the document's rows."""
         states = (state_of(weight, self.code) for weight in self.weights.values())
         return zip(self.keys(buckets), states, strict=True)
 
     def rows_differing(self, before: DocumentMembers, buckets: int) -> Iterator[MemberRow]:
-        """The rows that existed before with another state."""
+        """Yield the rows that existed before with another state."""
         vector_changed = not np.array_equal(before.vector, self.vector)
         for (key, state), (membership, weight) in zip(self.rows(buckets), self.weights.items(), strict=True):
             known = before.weights.get(membership)
@@ -80,7 +80,7 @@ class DocumentMembers:
                 yield key, state
 
     def keys_gone(self, before: DocumentMembers, buckets: int) -> Iterator[MemberKey]:
-        """The keys of rows that existed before and do not any more."""
+        """Return the keys of rows that existed before and do not any more."""
         at = bucket(self.id, buckets)
         return ((*one, at, self.id) for one in before.weights if one not in self.weights)
 
@@ -91,7 +91,7 @@ class MemberStatements:
     Args:
         tables: The tables of the store.
         fetcher: Finds the nodes of partitions.
-        lifetime: Seconds until written rows expire; None: never.
+        lifetime: Seconds until written rows expire. None: never.
     """
 
     def __init__(self, tables: Tables, fetcher: Fetcher, lifetime: int | None = None) -> None:
@@ -113,11 +113,11 @@ class MemberStatements:
         return self._write(rows, at, replace=True)
 
     def delete(self, keys: Iterable[MemberKey], at: int) -> Iterator[Statement]:
-        """Delete rows, except for states added after ``at``; groups keys by partition."""
+        """Delete rows, except for states added after ``at``, grouping keys by partition."""
         rows_of: defaultdict[_Partition, list[_Row]] = defaultdict(list)
         for key, ids in _by_partition(keys):
             rows_of[key].append((*key, *((one,) for one in ids)))
-        for part, routing in self._batches(rows_of):
+        for part, routing in self._make_batches(rows_of):
             values = ([*_packed_key(row), packed_list([id for (id,) in row[_KEY:]])] for row in part)
             text = derived_cql.delete_members(self._tables, len(part))
             yield packed_batch(text, at, values, routing)
@@ -126,20 +126,20 @@ class MemberStatements:
         rows_of: defaultdict[_Partition, list[_Row]] = defaultdict(list)
         for key, state in rows:
             rows_of[key[:_KEY]].append((*key, state))
-        for part, routing in self._batches(rows_of):
-            values = map(self._packed_row, part)
+        for part, routing in self._make_batches(rows_of):
+            values = map(self._pack_row, part)
             lifetime = bool(self._lifetime)
             text = derived_cql.write_members(self._tables, len(part), replace=replace, lifetime=lifetime)
             yield packed_batch(text, at, values, routing)
 
-    def _packed_row(self, row: _Row) -> list[bytes]:
+    def _pack_row(self, row: _Row) -> list[bytes]:
         *_, id, state = row
         return [*self._lifetime, packed(state), *_packed_key(row), id.encode()]
 
-    def _batches(
+    def _make_batches(
         self, rows_of: Mapping[_Partition, Sequence[_Row]]
     ) -> Iterator[tuple[Sequence[_Row], bytes | None]]:
-        """For each statement, its rows and its routing key."""
+        """Yield the rows and the routing key of each statement."""
         partitions = list(rows_of)
         for share in self._fetcher.by_replica(self._tables.members_name, partitions):
             rows = chain.from_iterable(rows_of[partitions[position]] for position in share.positions)
@@ -148,17 +148,17 @@ class MemberStatements:
 
 
 def state_of(weight: float, code: bytes) -> bytes:
-    """The state of a member."""
+    """Return the state of a member."""
     return WEIGHT.pack(weight) + code
 
 
 def bucket(id: str, buckets: int) -> int:
-    """The bucket that a document belongs to, within one side of a link group."""
+    """Return the bucket that a document belongs to, within one side of a link group."""
     return xxhash.xxh3_64_intdigest(id.encode()) % buckets if buckets > 1 else 0
 
 
 def _by_partition(keys: Iterable[MemberKey]) -> Iterator[tuple[_Partition, list[str]]]:
-    """Document ids by partition, at most as many as one statement may delete."""
+    """Group document ids by partition, at most as many at a time as one statement may delete."""
     ids_of: defaultdict[_Partition, list[str]] = defaultdict(list)
     for key in sorted(keys):
         ids_of[key[:-1]].append(key[-1])

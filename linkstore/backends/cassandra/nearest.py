@@ -40,7 +40,7 @@ class NearestSearch:
         scan_limit: Maximum number of documents to scan if fewer of the 1,000 nearest pass the filter than
             were requested.
         experience: What is known about the equalities of filters.
-        replicated: Whether a partition has several replicas. The index answers from a single replica; then
+        replicated: Whether a partition has several replicas. The index answers from a single replica. Then
             the documents it returns are read again at the consistency level of reads.
     """
 
@@ -60,7 +60,7 @@ class NearestSearch:
         self._replicated = replicated
 
     def rows(self, fetch: Nearest) -> Operation[list[DocumentRow]]:
-        """The ``k`` nearest that pass the filter, best first.
+        """Return the ``k`` nearest documents that pass the filter, best first.
 
         Raises:
             FilterError: If more documents would have to be looked at than the limit allows.
@@ -68,18 +68,20 @@ class NearestSearch:
         if not fetch.k:
             return []
         equal = searchable(dict(fetch.filter.equalities))
-        if equal and (best := (yield from self._among_all(fetch, equal))) is not None:
+        if equal and (best := (yield from self._search_unfiltered(fetch, equal))) is not None:
             return best
         count = fetch.k + EXTRA
         while count <= 4 * MOST:
-            best = yield from self._among(fetch, equal, min(count, MOST))
+            best = yield from self._search(fetch, equal, min(count, MOST))
             if best is not None:
                 return best
             count *= 4
-        return (yield from self._scanned(fetch))
+        return (yield from self._scan(fetch))
 
-    def _among_all(self, fetch: Nearest, equal: Mapping[str, str]) -> Operation[list[DocumentRow] | None]:
-        """The same if they are among twice as many of the nearest documents; None if they are not.
+    def _search_unfiltered(
+        self, fetch: Nearest, equal: Mapping[str, str]
+    ) -> Operation[list[DocumentRow] | None]:
+        """Return the ``k`` nearest if twice as many of the nearest of all include them, otherwise None.
 
         If many documents satisfy the equalities of the filter, the index takes several times as long to find
         the nearest of these as to find the nearest of all.
@@ -87,29 +89,32 @@ class NearestSearch:
         count = _OF_ALL * fetch.k + EXTRA
         if count > MOST or not self._experience.may_be_near(equal):
             return None
-        best = yield from self._among(fetch, {}, count)
+        best = yield from self._search(fetch, {}, count)
         if best is None:
             self._experience.learn_few_near(equal)
         return best
 
-    def _among(
+    def _search(
         self, fetch: Nearest, equal: Mapping[str, str], count: int
     ) -> Operation[list[DocumentRow] | None]:
-        """The ``k`` nearest among ``count`` candidates with these equalities; None if there may be others."""
-        proposed, found = yield from self._proposed(fetch, equal, count)
+        """Return the ``k`` nearest of ``count`` candidates with these equalities.
+
+        None if other documents may be among the nearest.
+        """
+        proposed, found = yield from self._ask_index(fetch, equal, count)
         scores = _scores(found, fetch)
         passes = np.array([fetch.filter.always or fetch.filter.matches(row.metadata()) for row in found])
         passing = np.flatnonzero(passes)
-        enough = len(passing) >= fetch.k and not self._tied_at_the_end(scores[passing], scores, fetch.k)
+        enough = len(passing) >= fetch.k and not self._is_tied_at_end(scores[passing], scores, fetch.k)
         if proposed < count or enough:
             return _best([found[at] for at in passing.tolist()], scores[passing], fetch.k)
         return None
 
-    def _tied_at_the_end(self, passing: Floats, found: Floats, k: int) -> bool:
-        """Whether documents beyond the candidates may have the same score as the last result."""
+    def _is_tied_at_end(self, passing: Floats, found: Floats, k: int) -> bool:
+        """Say whether documents beyond the candidates may have the same score as the last result."""
         return len(found) < MOST and bool(np.sort(passing)[-k] <= found.min())
 
-    def _proposed(
+    def _ask_index(
         self, fetch: Nearest, equal: Mapping[str, str], limit: int
     ) -> Operation[tuple[int, list[DocumentRow]]]:
         """Ask the server's index for documents with these equalities.
@@ -124,7 +129,7 @@ class NearestSearch:
             return len(rows), (yield from self._fetcher.documents([id for (id,) in rows]))
         return len(rows), [DocumentRow.of(row) for row in rows if is_whole(row)]
 
-    def _scanned(self, fetch: Nearest) -> Operation[list[DocumentRow]]:
+    def _scan(self, fetch: Nearest) -> Operation[list[DocumentRow]]:
         """Compare all documents, page by page."""
         kept: list[DocumentRow] = []
         seen, after = 0, None
@@ -145,7 +150,7 @@ class NearestSearch:
 
 
 def scan_page(tables: Tables, after: str | None, limit: int) -> Operation[list[DocumentRow]]:
-    """The next documents in token order."""
+    """Read the next documents in token order."""
     found: list[DocumentRow] = []
     while (asked := limit - len(found)) > 0:
         first = Statement(cql=cql.scan_first(tables), values=(asked,), page_limit=asked)
@@ -160,13 +165,13 @@ def scan_page(tables: Tables, after: str | None, limit: int) -> Operation[list[D
 
 
 def _scores(rows: list[DocumentRow], fetch: Nearest) -> Floats:
-    """(n,) similarities."""
+    """Return (n,) similarities."""
     if not rows:
         return np.empty(0, np.float32)
     return similarities(np.stack([row.vector for row in rows]), fetch.vector)
 
 
 def _best(rows: list[DocumentRow], scores: Floats, k: int) -> list[DocumentRow]:
-    """The ``k`` best by score, then id."""
+    """Return the ``k`` best rows by score, then id."""
     order = with_ids(best(scores, k), lambda at: [rows[one].id for one in at.tolist()])
     return [rows[at] for at in order.tolist()]

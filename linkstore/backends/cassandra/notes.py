@@ -13,17 +13,17 @@ _PREFIX: Final = "note "
 
 
 def read(tables: Tables, name: str) -> Operation[str | None]:
-    """The note of a name; None if there is none."""
+    """Return the note of a name, or None if there is none."""
     statement = Statement(cql=cql.read_named_settings(tables), values=([_PREFIX + name],))
     (rows,) = yield Requests(statements=(statement,), what="read a note")
     return rows[0][1] if rows else None
 
 
 def exchange(tables: Tables, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
-    """Set a note (None: delete it) if its value is ``expected``; returns its value afterwards.
+    """Set a note (None: delete it) if its value is ``expected``, and return its value afterwards.
 
     This is a lightweight transaction. If the driver repeats one that the server had applied, the second does
-    not apply; so success is determined by reading the note afterwards.
+    not apply. So success is determined by reading the note afterwards.
     """
     if value == expected:
         return (yield from read(tables, name))

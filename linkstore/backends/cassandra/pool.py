@@ -36,7 +36,7 @@ class Pool:
     Args:
         known: The documents met by the plan.
         tags: The (kind, tag) of each group.
-        groups: The members of each group; a group with more than ``fetch.cap`` is a hub and is left out.
+        groups: The members of each group. A group with more than ``fetch.cap`` is a hub and is left out.
         fetch: The fetch to answer.
     """
 
@@ -63,8 +63,8 @@ class Pool:
         self._keep(~contained(self.refs, fetch.exclude))
 
     def filter(self, passing: Callable[[Condition, Ints], Bools]) -> None:
-        """Remove documents and links that do not pass; all documents of the pool must have been read."""
-        self._learn()
+        """Remove documents and links that do not pass. All documents of the pool must have been read."""
+        self._update()
         passes = passing(self._fetch.filter, self.refs)
         self.filtered = len(np.unique(self.refs[~passes]))
         self._keep(passes)
@@ -80,17 +80,17 @@ class Pool:
         self._keep(passes)
 
     def undecided(self) -> list[int]:
-        """Documents to read next; empty if the result is determined."""
-        self._learn()
+        """Return the documents to read next, none if the result is determined."""
+        self._update()
         if not len(self.refs):
             return []
-        taken, open_ = self._taken()
-        wanted = ~self._settled & (open_ | self._among_best(taken))
+        taken, open_ = self._find_taken()
+        wanted = ~self._settled & (open_ | self._find_among_best(taken))
         unread: list[int] = distinct(self.refs[wanted]).tolist()
         return unread
 
     def reached(self) -> Reached:
-        """The first ``take`` of each group by similarity, then id, once nothing is undecided."""
+        """Return the first ``take`` of each group by similarity, then id, once nothing is undecided."""
         order = first_by_group(
             self._owner, self._similarity, self._fetch.take, lambda at: self._known.ids_of(self.refs[at])
         )
@@ -104,14 +104,14 @@ class Pool:
             filtered_links=self.filtered_links,
         )
 
-    def _taken(self) -> tuple[Bools, Bools]:
-        """Which entries are certainly among the first ``take`` of their group, and which may be."""
+    def _find_taken(self) -> tuple[Bools, Bools]:
+        """Find which entries are certainly among the first ``take`` of their group, and which may be."""
         take = self._fetch.take
         taken = self._low > _nth_of_group(self._owner, self._high, take + 1)
         return taken, ~taken & (self._high >= _nth_of_group(self._owner, self._low, take))
 
-    def _among_best(self, taken: Bools) -> Bools:
-        """Which of the entries that are taken may be among the ``best`` by score.
+    def _find_among_best(self, taken: Bools) -> Bools:
+        """Find which of the entries that are taken may be among the ``best`` by score.
 
         A link with a high weight may put an entry among the best that its group may not give. Then all
         entries that the group gives are included: if one of their documents is gone, that entry takes its
@@ -127,8 +127,11 @@ class Pool:
         shadowed = contained(self._owner, self._owner[high & ~taken])
         return taken & (high | shadowed)
 
-    def _learn(self) -> None:
-        """Use the documents read since, and remove entries whose document does not have the link any more."""
+    def _update(self) -> None:
+        """Use the documents read since the last call.
+
+        Entries whose document does not have the link any more are removed.
+        """
         newly_read = np.flatnonzero(~self._settled & self._known.read(self.refs))
         if not len(newly_read):
             return
@@ -153,10 +156,10 @@ class Pool:
 
 
 def _decoded(states: Sequence[bytes], vector: Floats) -> tuple[Floats, Floats, Floats]:
-    """Weights, similarities and error bounds of members, (n,) each.
+    """Return weights, similarities and error bounds of members, (n,) each.
 
-    A member with several states, because a write is in progress or was interrupted, gets an error bound that
-    covers every similarity; so its document is read.
+    A member has several states if a write is in progress or was interrupted. Such a member gets an error
+    bound that covers every similarity, so its document is read.
     """
     if not states:
         return _NO_FLOATS, _NO_FLOATS, _NO_FLOATS
@@ -172,12 +175,12 @@ def _decoded(states: Sequence[bytes], vector: Floats) -> tuple[Floats, Floats, F
 
 
 def _nth_of_group(owner: Ints, values: Floats, nth: int) -> Floats:
-    """For each entry the ``nth`` largest value of its group, or -inf if the group has fewer.
+    """Return for each entry the ``nth`` largest value of its group, or -inf if the group has fewer.
 
     Args:
         owner: (n,) group of each entry, ascending.
         values: (n,).
-        nth: From 1; 0 gives inf.
+        nth: From 1, or 0, which gives inf.
     """
     if not nth:
         return np.full(len(owner), -_BELOW)
@@ -198,7 +201,7 @@ def _nth_of_group(owner: Ints, values: Floats, nth: int) -> Floats:
 
 
 def _nth_of_documents(refs: Ints, values: Floats, nth: int) -> np.float32:
-    """The ``nth`` largest of the documents' largest values, or -inf if there are fewer documents."""
+    """Return the ``nth`` largest of the documents' largest values, or -inf if there are fewer documents."""
     unique, positions = np.unique(refs, return_inverse=True)
     if nth > len(unique):
         return _BELOW

@@ -1,4 +1,4 @@
-"""Reads the postings of partitions within a scope, page by page; skips those of other documents."""
+"""Reads the postings of partitions within a scope, page by page, and skips those of other documents."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Reading:
         wanted: Number of rows of the scope to read.
         rows: The rows of the scope that were read.
         looked_at: Number of rows that were read, including those outside the scope.
-        last: The last row that was read; None before the first.
+        last: The last row that was read, None before the first.
         more: Whether there may be more.
     """
 
@@ -45,7 +45,7 @@ class Reading:
     more: bool = True
 
     def take(self, rows: Sequence[ServerRow], held: set[str], asked: int) -> None:
-        """Add rows; ``asked`` of them were requested."""
+        """Add rows, which answer a request for ``asked`` rows."""
         self.looked_at += len(rows)
         self.more = len(rows) == asked
         found = by_state(rows)
@@ -64,7 +64,7 @@ class Reading:
 def read_within(
     tables: Tables, readings: Sequence[Reading], scope: Scope, most: int | None = None
 ) -> Operation[None]:
-    """Read until each has the wanted rows, or ``most`` rows were read, or there are no more."""
+    """Read until each reading has the wanted rows, or ``most`` rows were read, or there are no more."""
     page = min((_LARGEST_PAGE, *(one.wanted for one in readings)))
     while open_ := [one for one in readings if _is_open(one, most)]:
         statements = tuple(_statement(tables, one, page) for one in open_)
@@ -89,7 +89,7 @@ def _statement(tables: Tables, reading: Reading, page: int) -> Statement:
 
 
 def by_state(rows: Sequence[ServerRow]) -> list[PostingRow]:
-    """A row for each state of each posting; nearly all have one."""
+    """Return a row for each state of each posting, of which nearly all have one."""
     return [
         (hashed + state, id)
         for hashed, id, states in rows
@@ -98,6 +98,6 @@ def by_state(rows: Sequence[ServerRow]) -> list[PostingRow]:
 
 
 def place(row: PostingRow) -> tuple[bytes, str]:
-    """The position of a row within its word: hash, document id."""
+    """Return the position of a row within its word: hash, document id."""
     head, id = row
     return head[:HASH_BYTES], id

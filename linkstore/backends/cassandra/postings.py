@@ -78,31 +78,31 @@ class DocumentWords:
 
     @classmethod
     def of(cls, id: str, text: str, metadata: Mapping[str, Any]) -> DocumentWords:
-        """The words of a name and a text."""
+        """Return the words of a name and a text."""
         words = document_terms(text, metadata)
         return cls(id=id, stamp=stamp_of(text, metadata), counts=Counter(words), length=len(words))
 
     def rows(self, buckets: int) -> Iterator[PostingRow]:
-        """The rows of the document, with their states."""
+        """Yield the rows of the document, with their states."""
         at, end = bucket(self.id, buckets), _INT.pack(self.length) + _LONG.pack(self.stamp)
-        for word, (shard, hashed) in self._places().items():
+        for word, (shard, hashed) in self._hash_places().items():
             yield (shard, at, word, hashed, self.id), _INT.pack(self.counts.get(word, 0)) + end
 
     def keys_gone(self, before: DocumentWords, buckets: int) -> Iterator[PostingKey]:
-        """The keys of rows that existed before and do not any more."""
+        """Yield the keys of rows that existed before and do not any more."""
         at = bucket(self.id, buckets)
-        for word, (shard, hashed) in before._places().items():
+        for word, (shard, hashed) in before._hash_places().items():
             if word != EVERY_DOCUMENT and word not in self.counts:
                 yield shard, at, word, hashed, self.id
 
     def rows_differing(self, before: DocumentWords, buckets: int) -> Iterator[PostingRow]:
-        """The rows that existed before with another state."""
+        """Yield the rows that existed before with another state."""
         if self.stamp != before.stamp:
             known = {EVERY_DOCUMENT, *before.counts}
             yield from ((key, state) for key, state in self.rows(buckets) if key[2] in known)
 
-    def _places(self) -> dict[str, tuple[int, bytes]]:
-        """Shard and hash of the id, for each word."""
+    def _hash_places(self) -> dict[str, tuple[int, bytes]]:
+        """Return shard and hash of the id, for each word."""
         number = _hash(self.id)
         hashed = _LONG.pack(number)
         places = {word: (shard_of(word), hashed) for word in self.counts}
@@ -110,7 +110,7 @@ class DocumentWords:
 
 
 def stamp_of(text: str, metadata: Mapping[str, Any]) -> int:
-    """A hash of everything that the words of a document are derived from."""
+    """Return a hash of everything that the words of a document are derived from."""
     name = name_of(metadata).encode()
     stamp = xxhash.xxh3_64(b"%d\0" % len(name) + name, seed=_DEFINITION)
     stamp.update(text.encode())
@@ -119,12 +119,12 @@ def stamp_of(text: str, metadata: Mapping[str, Any]) -> int:
 
 @lru_cache(maxsize=100_000)
 def shard_of(word: str) -> int:
-    """The shard of a word."""
+    """Return the shard of a word."""
     return _hash(word) % SHARDS
 
 
 def partitions_of(word: str, buckets: int) -> list[Partition]:
-    """The partitions with the documents of a word."""
+    """Return the partitions with the documents of a word."""
     shards = range(PARTS) if word == EVERY_DOCUMENT else (shard_of(word),)
     return [(shard, at) for shard in shards for at in range(buckets)]
 
@@ -135,7 +135,7 @@ class PostingStatements:
     Args:
         tables: The tables of the store.
         fetcher: Finds the nodes of partitions.
-        lifetime: Seconds until written rows expire; None: never.
+        lifetime: Seconds until written rows expire. None: never.
     """
 
     def __init__(self, tables: Tables, fetcher: Fetcher, lifetime: int | None = None) -> None:
@@ -144,7 +144,7 @@ class PostingStatements:
         self._lifetime = () if lifetime is None else (lifetime,)
 
     def add(self, rows: Iterable[PostingRow], at: int) -> Iterator[Statement]:
-        """Add states to rows; a statement has many rows that one node owns."""
+        """Add states to rows, with many rows that one node owns in each statement."""
         return self._write(rows, at, replace=False)
 
     def replace(self, rows: Iterable[PostingRow], at: int) -> Iterator[Statement]:
@@ -153,20 +153,20 @@ class PostingStatements:
 
     def delete(self, keys: Iterable[PostingKey], at: int) -> Iterator[Statement]:
         """Delete rows, except for states added after ``at``."""
-        for part, routing in self._batches([(*key, b"") for key in keys]):
+        for part, routing in self._make_batches([(*key, b"") for key in keys]):
             values = (_packed_key(row) for row in part)
             yield packed_batch(derived_cql.delete_postings(self._tables, len(part)), at, values, routing)
 
     def _write(self, rows: Iterable[PostingRow], at: int, *, replace: bool) -> Iterator[Statement]:
         lifetime = [_INT.pack(seconds) for seconds in self._lifetime]
-        for part, routing in self._batches([(*key, state) for key, state in rows]):
+        for part, routing in self._make_batches([(*key, state) for key, state in rows]):
             text = derived_cql.write_postings(
                 self._tables, len(part), replace=replace, lifetime=bool(lifetime)
             )
             values = ([*lifetime, packed(row[-1]), *_packed_key(row)] for row in part)
             yield packed_batch(text, at, values, routing)
 
-    def _batches(self, rows: Iterable[_Flat]) -> Iterator[tuple[Sequence[_Flat], bytes | None]]:
+    def _make_batches(self, rows: Iterable[_Flat]) -> Iterator[tuple[Sequence[_Flat], bytes | None]]:
         rows_of: defaultdict[Partition, list[_Flat]] = defaultdict(list)
         for row in rows:
             rows_of[row[:2]].append(row)
@@ -186,7 +186,7 @@ def _packed_key(row: _Flat) -> list[bytes]:
 
 
 def _large_batches(rows: Sequence[_Flat], loose: list[_Flat]) -> Iterator[Sequence[_Flat]]:
-    """Split rows of one partition into batches; append the rest to ``loose``."""
+    """Split rows of one partition into batches, and append the rest to ``loose``."""
     short = [row for row in rows if len(row[-2]) <= _LONG_ID]
     loose += [row for row in rows if len(row[-2]) > _LONG_ID]
     start = 0

@@ -1,7 +1,7 @@
 """Makes records ready to be written: serialises them, checks their sizes, and packs them into statements.
 
 The values are packed here in the format of the native protocol, which takes a fifth of the driver's time. A
-statement has as many documents as fit into a batch that the server does not warn about; each is still written
+statement has as many documents as fit into a batch that the server does not warn about. Each is still written
 atomically, and on its own.
 """
 
@@ -47,10 +47,10 @@ class Prepared:
 
 
 def prepare(records: Sequence[Record]) -> list[Prepared]:
-    """Serialise records before anything is written; the last record of each id counts.
+    """Serialise records before anything is written. The last record of each id counts.
 
     Raises:
-        DocumentError: If metadata is not JSON; the message names the document.
+        DocumentError: If metadata is not JSON. The message names the document.
     """
     last = list({record.id: record for record in records}.values())
     if not last:
@@ -63,7 +63,7 @@ def check_sizes(prepared: Iterable[Prepared], limit: int) -> None:
     """Check that each document fits into one write.
 
     Raises:
-        DocumentError: If a document is larger than the limit; the message names it.
+        DocumentError: If a document is larger than the limit. The message names the document.
     """
     for item in prepared:
         record = item.record
@@ -92,7 +92,7 @@ class DocumentStatements:
     Args:
         tables: The tables of the store.
         fetcher: Finds the nodes of documents.
-        lifetime: Seconds until documents expire; None: never.
+        lifetime: Seconds until documents expire. None: never.
     """
 
     def __init__(self, tables: Tables, fetcher: Fetcher, lifetime: int | None) -> None:

@@ -55,7 +55,7 @@ class CassandraReader(LexicalReader):
         search: Finds documents by similarity.
         words: Finds documents by words, if the store indexes them.
         scope: Which documents exist for the plan.
-        empty: Whether the store never had a document; then it has no tables to read.
+        empty: Whether the store never had a document. Then it has no tables to read.
     """
 
     def __init__(
@@ -84,18 +84,18 @@ class CassandraReader(LexicalReader):
         found = [self._known.keep(row) for row in rows if self._scope.holds(row)]
         # Leave out documents that an earlier answer treated as not existing.
         refs = np.array([ref for ref in found if self._known.rows[ref] is not None], dtype=np.int64)
-        return Candidates(refs=refs, similarity=self._similarities(refs, fetch.vector))
+        return Candidates(refs=refs, similarity=self._compute_similarities(refs, fetch.vector))
 
     def find(self, fetch: Find) -> Operation[Candidates]:
         """Read documents by id."""
         asked = [self._known.ref(id) for id in dict.fromkeys(fetch.ids)]
         yield from self._read(asked)
         there = np.array([ref for ref in asked if self._known.rows[ref] is not None], dtype=np.int64)
-        passing = self._passing(fetch.filter, there)
+        passing = self._find_passing(fetch.filter, there)
         kept = there[passing]
         scores = np.zeros(len(kept), np.float32)
         if fetch.vector is not None:
-            scores = self._similarities(kept, fetch.vector)
+            scores = self._compute_similarities(kept, fetch.vector)
         return Candidates(refs=kept, similarity=scores, filtered=int((~passing).sum()))
 
     @immediate
@@ -115,11 +115,11 @@ class CassandraReader(LexicalReader):
             kind=np.array(kind, dtype=np.int64),
             weight=np.array(weights, dtype=np.float32),
             kinds=tuple(kinds),
-            filtered=self._filtered(fetch, len(rows)),
+            filtered=self._count_filtered(fetch, len(rows)),
         )
 
-    def _filtered(self, fetch: Groups, left: int) -> int:
-        """How many entries the condition on links excluded."""
+    def _count_filtered(self, fetch: Groups, left: int) -> int:
+        """Return how many entries the condition on links excluded."""
         if fetch.links.always:
             return 0
         entries = (self._known.weights(ref, fetch.side) for ref in fetch.refs.tolist())
@@ -142,7 +142,7 @@ class CassandraReader(LexicalReader):
         pool = Pool(self._known, tags, groups, fetch)
         if not (fetch.filter.always and fetch.links.always):
             yield from self._read(pool.refs.tolist())
-            pool.filter(self._passing)
+            pool.filter(self._find_passing)
         while undecided := pool.undecided():
             yield from self._read(undecided)
         return pool.reached()
@@ -155,7 +155,7 @@ class CassandraReader(LexicalReader):
         return (yield from self._members.read_within(tags, fetch.side, limit, partial(self._held, needed)))
 
     def _held(self, needed: int, ids: Sequence[str]) -> Operation[set[str]]:
-        """Which documents are in the scope. If most of them are needed anyway, they are read in full."""
+        """Return the ids in the scope. If most of the documents are needed anyway, they are read in full."""
         if len(ids) > _MOST_OF * needed:
             return (yield from self._scope.of(ids))
         refs = [self._known.ref(id) for id in ids]
@@ -174,31 +174,31 @@ class CassandraReader(LexicalReader):
     @immediate
     def matching(self, fetch: Matching) -> Bools:
         """Evaluate the filter on the metadata of documents that were read."""
-        return self._passing(fetch.filter, fetch.refs)
+        return self._find_passing(fetch.filter, fetch.refs)
 
     @immediate
     def vectors(self, fetch: Vectors) -> Floats:
-        """Vectors of documents that were read."""
+        """Return vectors of documents that were read."""
         return self._known.vectors(fetch.refs.tolist())
 
     @immediate
     def ids(self, fetch: Ids) -> list[str]:
-        """Ids of documents met so far."""
+        """Return ids of documents met so far."""
         return self._known.ids_of(fetch.refs)
 
     @immediate
     def tags(self, fetch: Tags) -> list[tuple[str, str]]:
-        """Tags of link groups met so far."""
+        """Return tags of link groups met so far."""
         return [self._groups.tags[group] for group in fetch.groups.tolist()]
 
     @immediate
     def documents(self, fetch: Documents) -> list[Stored]:
-        """Texts and metadata of documents that were read."""
+        """Return texts and metadata of documents that were read."""
         rows = [self._known.row(ref) for ref in fetch.refs.tolist()]
         return [Stored(id=row.id, text=row.text, metadata=row.metadata()) for row in rows]
 
     def _read(self, refs: Sequence[int]) -> Operation[None]:
-        """Read those documents that were not read yet."""
+        """Read the documents that were not read yet."""
         unread = list(dict.fromkeys(self._known.unread(refs)))
         ids = [] if self._empty else [self._known.ids[ref] for ref in unread]
         rows = yield from self._fetcher.documents(ids)
@@ -207,10 +207,10 @@ class CassandraReader(LexicalReader):
                 self._known.keep(row)
         self._known.mark_read(unread)
 
-    def _similarities(self, refs: Ints, vector: Floats) -> Floats:
+    def _compute_similarities(self, refs: Ints, vector: Floats) -> Floats:
         return similarities(self._known.vectors(refs.tolist()), vector) if len(refs) else _NO_FLOATS
 
-    def _passing(self, condition: Condition, refs: Ints) -> Bools:
+    def _find_passing(self, condition: Condition, refs: Ints) -> Bools:
         if condition.always:
             return np.ones(len(refs), np.bool_)
         rows = [self._known.rows[ref] for ref in refs.tolist()]

@@ -40,7 +40,7 @@ class Documents:
         self._passing: dict[tuple[int, Side, str], dict[tuple[str, str], float]] = {}
 
     def ref(self, id: str) -> int:
-        """The ref of an id."""
+        """Return the ref of an id."""
         ref = self._refs.setdefault(id, len(self.ids))
         if ref == len(self.ids):
             self.ids.append(id)
@@ -49,7 +49,7 @@ class Documents:
         return ref
 
     def refs(self, ids: Sequence[str]) -> Ints:
-        """The refs of ids, which may have duplicates."""
+        """Return the refs of ids, which may have duplicates."""
         new = [id for id in dict.fromkeys(ids) if id not in self._refs]
         self._refs.update(zip(new, range(len(self.ids), len(self.ids) + len(new)), strict=True))
         self.ids += new
@@ -58,38 +58,40 @@ class Documents:
         return np.fromiter(map(self._refs.__getitem__, ids), np.int64, len(ids))
 
     def keep(self, row: DocumentRow) -> int:
-        """Store a row unless the document was read before; returns its ref."""
+        """Store a row unless the document was read before, and return the document's ref."""
         ref = self.ref(row.id)
         if not self._read[ref]:
             self.rows[ref], self._read[ref] = row, 1
         return ref
 
     def read(self, refs: Ints) -> Bools:
-        """Which of the documents were read, (n,)."""
+        """Say which of the documents were read, (n,)."""
         return np.array(self._read, dtype=np.bool_)[refs]
 
     def unread(self, refs: Sequence[int]) -> list[int]:
-        """The documents that were not read yet."""
+        """Return the documents that were not read yet."""
         return [ref for ref in refs if not self._read[ref]]
 
     def mark_read(self, refs: Sequence[int]) -> None:
-        """Mark documents as read; those without a row do not exist."""
+        """Mark documents as read. Those without a row do not exist."""
         for ref in refs:
             self._read[ref] = 1
 
     def row(self, ref: int) -> DocumentRow:
-        """The row of a document that an answer contained."""
+        """Return the row of a document that an answer contained."""
         row = self.rows[ref]
         assert row is not None, "a ref that no answer contained"
         return row
 
     def weights(self, ref: int, side: Side, links: Condition = EVERYTHING) -> dict[tuple[str, str], float]:
-        """The link groups that a document belongs to on one side, with weights; empty if it does not exist.
+        """Return the link groups that a document belongs to on one side, with weights.
+
+        The result is empty if the document does not exist.
 
         Args:
             ref: The document.
             side: The side of the link groups.
-            links: Condition on the data of links; other links do not count.
+            links: Condition on the data of links. Other links do not count.
         """
         row = self.rows[ref]
         if row is None:
@@ -105,13 +107,13 @@ class Documents:
         return passing
 
     def vectors(self, refs: Sequence[int]) -> Floats:
-        """(n, d) vectors."""
+        """Return (n, d) vectors."""
         if not len(refs):
             return np.empty((0, 0), np.float32)
         return np.stack([self.row(ref).vector for ref in refs])
 
     def ids_of(self, refs: Ints) -> list[str]:
-        """The ids of documents."""
+        """Return the ids of documents."""
         return [self.ids[ref] for ref in refs.tolist()]
 
 
@@ -123,7 +125,7 @@ class LinkGroups:
         self.tags: list[tuple[str, str]] = []
 
     def ref(self, tag: tuple[str, str]) -> int:
-        """The ref of a link group."""
+        """Return the ref of a link group."""
         ref = self._refs.setdefault(tag, len(self.tags))
         if ref == len(self.tags):
             self.tags.append(tag)
@@ -143,17 +145,20 @@ class Fetcher:
         self._placement = placement
 
     def documents(self, ids: Sequence[str]) -> Operation[list[DocumentRow]]:
-        """The existing documents with these ids, in any order."""
+        """Read the existing documents with these ids, in any order."""
         rows = yield from self.by_id(cql.read_documents(self._tables), ids, "read documents")
         return [DocumentRow.of(row) for row in rows if is_whole(row)]
 
     def present(self, ids: Sequence[str]) -> Operation[dict[str, int | None]]:
-        """The ids whose documents exist, with when they were added; None if an older linkstore did."""
+        """Read which documents exist.
+
+        Returns when each of them was added, by id. This is None if an older linkstore added the document.
+        """
         rows = yield from self.by_id(cql.read_presence(self._tables), ids, "read documents")
         return {id: born for id, digest, born in rows if digest is not None}
 
     def by_id(self, statement: str, ids: Sequence[str], what: str) -> Operation[list[tuple[Any, ...]]]:
-        """The rows that a statement with a list of ids returns."""
+        """Read the rows that a statement with a list of ids returns."""
         ids = [id for id in ids if is_possible(id)]
         if not ids:
             return []
@@ -165,12 +170,12 @@ class Fetcher:
         return [row for rows in answers for row in rows]
 
     def parts(self, table: str, keys: Sequence[tuple[Any, ...]]) -> Iterator[tuple[list[int], bytes | None]]:
-        """For each statement, the positions of its keys and its routing key."""
+        """Yield, for each statement, the positions of its keys and its routing key."""
         for share in self.by_replica(table, keys):
             size = min(KEYS_A_STATEMENT, max(LEAST_KEYS, -(-len(share.positions) // LANES)))
             for start in range(0, len(share.positions), size):
                 yield share.positions[start : start + size], share.routing
 
     def by_replica(self, table: str, keys: Sequence[tuple[Any, ...]]) -> list[Share]:
-        """See :meth:`Placement.by_replica`."""
+        """Group keys by replica, see :meth:`Placement.by_replica`."""
         return self._placement.by_replica(table, keys)

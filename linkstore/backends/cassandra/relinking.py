@@ -4,11 +4,11 @@ Each kind is a cell of the column of replaced links, so clients that replace lin
 write the same cell. A relink changes one version of a document. Its timestamps follow directly after that
 version, so they are earlier than those of any later update or deletion, which forget replaced links. So a
 relink neither reverts an acknowledged update nor restores a deleted document. Afterwards the document is read
-again; if another write won, the links are replaced again in the version that it wrote.
+again. If another write won, the links are replaced again in the version that it wrote.
 
-Members are added first, as in every write, and old members are removed afterwards; all of them are of the
+Members are added first, as in every write, and old members are removed afterwards. All of them are of the
 replaced kinds. If two relinks replace one kind in one version at once, they have the same timestamp, and one
-cell wins; the other relink starts again. The removal has the timestamp before, which does not affect what the
+cell wins. The other relink starts again. The removal has the timestamp before, which does not affect what the
 other relink added.
 """
 
@@ -96,11 +96,11 @@ class Relinker:
         )
 
     def _try(self, steps: Sequence[_Step]) -> Operation[list[str]]:
-        """Write the links; returns the ids of documents that another write changed meanwhile."""
+        """Write the links, and return the ids of documents that another write changed meanwhile."""
         if not steps:
             return []
         yield from sent("write members", chain.from_iterable(map(self._add, steps)))
-        yield from sent("write links", map(self._cell, steps))
+        yield from sent("write links", map(self._make_cell, steps))
         now = yield from self._states.stored([step.members.id for step in steps], {})
         lost = [step for step in steps if not _has_won(step, now.get(step.members.id))]
         removed = [step for step in lost if step.members.id not in now]
@@ -109,22 +109,25 @@ class Relinker:
         return [step.members.id for step in lost]
 
     def _add(self, step: _Step) -> Iterator[Statement]:
-        return self._statements(step).add(step.members.rows(self._buckets), step.at)
+        return self._make_statements(step).add(step.members.rows(self._buckets), step.at)
 
     def _finish(self, step: _Step) -> Iterator[Statement]:
         """Remove the previous states of members, and members that are not needed any more."""
         now, before = step.members, step.gone
-        yield from self._statements(step).replace(now.rows_differing(before, self._buckets), step.at)
-        yield from self._statements(step).delete(now.keys_gone(before, self._buckets), step.at - 1)
+        yield from self._make_statements(step).replace(now.rows_differing(before, self._buckets), step.at)
+        yield from self._make_statements(step).delete(now.keys_gone(before, self._buckets), step.at - 1)
 
     def _withdraw(self, step: _Step) -> Iterator[Statement]:
-        """Remove the members that were added, if the document is gone; otherwise the next try needs them."""
-        yield from self._statements(step).delete(step.members.keys(self._buckets), step.at)
+        """Remove the members that were added, if the document is gone.
 
-    def _statements(self, step: _Step) -> MemberStatements:
+        If the document still exists, the next try needs these members.
+        """
+        yield from self._make_statements(step).delete(step.members.keys(self._buckets), step.at)
+
+    def _make_statements(self, step: _Step) -> MemberStatements:
         return MemberStatements(self._tables, self._fetcher, step.before.lifetime)
 
-    def _cell(self, step: _Step) -> Statement:
+    def _make_cell(self, step: _Step) -> Statement:
         lifetime = step.before.lifetime
         stamp = (step.at,) if lifetime is None else (step.at, lifetime)
         text = cql.write_links(self._tables, lifetime=lifetime is not None)
@@ -132,7 +135,7 @@ class Relinker:
 
 
 def _step(before: State, kinds: Collection[str], links: Sequence[Link]) -> _Step | None:
-    """The change of a document; None if it has these links already."""
+    """Return the change of a document, or None if it has these links already."""
     metadata = {LINKS_KEY: orjson.loads(before.links)} if before.links else {}
     if with_other_links(metadata, kinds, links) is None:
         return None
@@ -151,5 +154,5 @@ def _coded(members: DocumentMembers) -> DocumentMembers:
 
 
 def _has_won(step: _Step, now: State | None) -> bool:
-    """Whether the stored links of these kinds are those that were written."""
+    """Say whether the stored links of these kinds are those that were written."""
     return now is not None and now.relinked.items() >= step.cells.items()

@@ -42,13 +42,13 @@ class Found:
 
     @classmethod
     def of(cls, row: Row) -> Found:
-        """Read a row of key columns, states, write times."""
+        """Make a row from key columns, states, write times."""
         *key, states, times = row
         return cls(key=tuple(key), states=unpacked(states), written=max(times or (), default=0))
 
 
 def documents_after(tables: Tables, after: str | None) -> Operation[list[Row]]:
-    """The next documents in token order, with the columns of :func:`.cql.read_states`."""
+    """Read the next documents in token order, with the columns of :func:`.cql.read_states`."""
     first = Statement(cql=cql.read_states_first(tables), values=(PAGE,), page_limit=PAGE)
     following = Statement(cql=cql.read_states_after(tables), values=(after, PAGE), page_limit=PAGE)
     (rows,) = yield Requests(statements=(first if after is None else following,), what="read documents")
@@ -68,7 +68,7 @@ class MemberRounds:
         self._left = _by_range(derived_cql.read_range_of_members(tables), parts)
 
     def next(self) -> Operation[list[Found] | None]:
-        """The next members; None after the last range."""
+        """Read the next members. Return None after the last range."""
         if not self._left:
             return None
         now, self._left = self._left[:AT_ONCE], self._left[AT_ONCE:]
@@ -77,7 +77,7 @@ class MemberRounds:
 
 
 def _by_range(text: str, parts: int) -> list[Statement]:
-    """A statement for each of so many ranges of tokens, which cover all."""
+    """Return a statement for each of ``parts`` ranges of tokens, which together cover all tokens."""
     ends = [_FIRST_TOKEN + _TOKENS * n // parts for n in range(parts)] + [_FIRST_TOKEN + _TOKENS - 1]
     return [Statement(cql=text, values=ends[at : at + 2]) for at in range(parts)]
 
@@ -94,7 +94,7 @@ class PostingRounds:
         self._left: list[tuple[Partition, Row | None]] | None = None
 
     def next(self) -> Operation[list[Found] | None]:
-        """The next postings; None after the last ones."""
+        """Read the next postings. Return None after the last ones."""
         if self._left is None:
             ranges = _by_range(derived_cql.read_word_partitions(self._tables), SHARDS)
             answers = yield Requests(statements=tuple(ranges), what="compare words with documents")
@@ -102,7 +102,7 @@ class PostingRounds:
         if not self._left:
             return None
         now, self._left = self._left[:AT_ONCE], self._left[AT_ONCE:]
-        statements = tuple(self._statement(*each) for each in now)
+        statements = tuple(self._make_statement(*each) for each in now)
         answers = yield Requests(statements=statements, what="compare words with documents")
         found: list[Found] = []
         for (partition, _), rows in zip(now, answers, strict=True):
@@ -111,7 +111,7 @@ class PostingRounds:
             found += (Found.of((*partition, *row)) for row in rows)
         return found
 
-    def _statement(self, partition: Partition, after: Row | None) -> Statement:
+    def _make_statement(self, partition: Partition, after: Row | None) -> Statement:
         if after is None:
             first = derived_cql.read_postings_first(self._tables)
             return Statement(cql=first, values=(*partition, POSTINGS), page_limit=POSTINGS)

@@ -69,7 +69,7 @@ class DocumentRow:
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> DocumentRow:
-        """Read a row of id, body, attributes, links, digest, vector, replaced links."""
+        """Make a document from id, body, attributes, links, digest, vector, replaced links."""
         id, text, attributes, links, _, vector, relinked = row
         return cls(id, text, attributes, current_links(links, relinked), vector)
 
@@ -79,13 +79,13 @@ class DocumentRow:
         return links_of(self.packed)
 
     def metadata(self) -> dict[str, Any]:
-        """The metadata as it was added, as a new dict."""
+        """Return the metadata as it was added, as a new dict."""
         fields: dict[str, Any] = orjson.loads(self.attributes)
         written = written_links(self.packed)
         return {**fields, LINKS_KEY: orjson.loads(written)} if written else fields
 
     def weight(self, kind: str, tag: str, side: Side) -> float | None:
-        """The highest weight of its links to a link group on one side; None if it has none.
+        """Return the highest weight of the links to a link group on one side, or None without such a link.
 
         This searches the packed bytes. A match is always a link: kinds, tags and JSON contain no NUL, and the
         size before each part starts with one.
@@ -100,20 +100,23 @@ class DocumentRow:
         return max(found, default=None)
 
     def weights(self) -> dict[Side, dict[tuple[str, str], float]]:
-        """The link groups it belongs to on each side, with the highest weight of its links."""
+        """Return the link groups of the document on each side, with the highest weight of its links."""
         found: dict[Side, dict[tuple[str, str], float]] = {"out": {}, "in": {}}
         for (kind, tag, side), weight in memberships(self.links).items():
             found[side][kind, tag] = weight
         return found
 
     def passing(self, side: Side, condition: Condition) -> dict[tuple[str, str], float]:
-        """The groups of one side for links whose data pass a condition; the data are only in the JSON."""
+        """Return the groups of one side for links whose data pass a condition.
+
+        The data are only in the JSON.
+        """
         if not has_link_data(self.packed):
             return self.weights()[side] if condition.matches({}) else {}
         return passing_weights(read_links(self.packed, self.id), side, condition)
 
     def record(self) -> Record:
-        """The record that was written."""
+        """Return the record that was written."""
         metadata = self.metadata()
         return Record(
             id=self.id,
@@ -125,7 +128,7 @@ class DocumentRow:
 
 
 def is_whole(row: Sequence[Any]) -> bool:
-    """Tell whether a row is a document: whether it has every column that a document must have.
+    """Say whether a row is a document, which has every column that a document must have.
 
     These columns are the first six of each statement that reads documents.
 
@@ -146,7 +149,7 @@ def links_of(packed: bytes | None) -> list[StoredLink]:
     """Read a document's links from the native protocol's format, several times faster than the driver.
 
     The column is a tuple of the JSON and the set of links. A collection is its length followed by its
-    elements, a tuple is its parts; each element or part is preceded by its size in bytes, -1 for null. All
+    elements, a tuple is its parts. Each element or part is preceded by its size in bytes, -1 for null. All
     numbers are 32-bit big-endian integers.
     """
     if packed is None:
@@ -163,7 +166,7 @@ def links_of(packed: bytes | None) -> list[StoredLink]:
 
 
 def _link_of(packed: bytes) -> StoredLink:
-    """One link of the set."""
+    """Read one link of the set."""
     parts, at = [], 0
     for _ in range(_PARTS):
         (size,) = _SIZE.unpack_from(packed, at)
@@ -175,12 +178,12 @@ def _link_of(packed: bytes) -> StoredLink:
 
 @lru_cache(maxsize=_PARSED)
 def _short_link_of(packed: bytes) -> StoredLink:
-    """The same, cached: many documents have the same link."""
+    """Read one link of the set, with a cache, because many documents have the same link."""
     return _link_of(packed)
 
 
 def written_links(packed: bytes | None) -> bytes:
-    """The JSON of a document's links as in its metadata; empty if there is none."""
+    """Return the JSON of a document's links as in its metadata, empty if it has no links."""
     if packed is None:
         return b""
     (size,) = _SIZE.unpack_from(packed)
@@ -188,18 +191,18 @@ def written_links(packed: bytes | None) -> bytes:
 
 
 def has_link_data(packed: bytes | None) -> bool:
-    """Whether a link of a document may have data."""
+    """Say whether a link of a document may have data."""
     return packed is not None and b'"data":' in packed
 
 
 def read_links(packed: bytes | None, id: str) -> tuple[Link, ...]:
-    """A document's links with their labels and data, duplicates merged."""
+    """Return a document's links with their labels and data, duplicates merged."""
     written = written_links(packed)
     return links_in({LINKS_KEY: orjson.loads(written)}, id) if written else ()
 
 
 def replacement(at: int, kinds: Iterable[str], links: Iterable[Mapping[str, Any]]) -> Replaced:
-    """The cells of the column of replaced links that replace the links of these kinds at one time.
+    """Return the cells of the column of replaced links that replace the links of these kinds at one time.
 
     Each kind is a cell, so clients that replace links of different kinds do not write the same cell. A cell
     is JSON: when it was written, and the links with their positions among all that were written with them.
@@ -211,7 +214,7 @@ def replacement(at: int, kinds: Iterable[str], links: Iterable[Mapping[str, Any]
 
 
 def current_links(packed: bytes | None, relinked: Replaced | None) -> bytes | None:
-    """The column of links with the links that were replaced since it was written.
+    """Return the column of links with the links that were replaced since it was written.
 
     Links of other kinds keep their order. The replaced ones follow, those replaced last at the end.
     """
@@ -226,7 +229,7 @@ def current_links(packed: bytes | None, relinked: Replaced | None) -> bytes | No
 
 
 def last_replaced(relinked: Replaced | None) -> int:
-    """When links were last replaced; 0 if never since the document was written."""
+    """Return when links were last replaced, 0 if never since the document was written."""
     return max((at for _, (at, _) in _cells(relinked)), default=0) if relinked else 0
 
 
@@ -235,7 +238,7 @@ def _cells(relinked: Replaced) -> Iterator[tuple[str, tuple[int, list[tuple[int,
 
 
 def memberships(links: Iterable[StoredLink]) -> dict[Membership, float]:
-    """The sides of link groups that a document with these links belongs to, with the highest weight."""
+    """Return the sides of link groups of a document with these links, each with the highest weight."""
     found: dict[Membership, float] = {}
     for kind, tag, direction, weight in links:
         for side in _SIDES[direction]:
@@ -245,42 +248,42 @@ def memberships(links: Iterable[StoredLink]) -> dict[Membership, float]:
 
 
 def stored_links(links: Iterable[Link]) -> frozenset[StoredLink]:
-    """The set of links in the column of links."""
+    """Return the set of links in the column of links."""
     return frozenset((link.kind, link.tag, link.direction, link.weight) for link in links)
 
 
 def packed_cell(cell: LinkCell) -> bytes:
-    """The column of links in the format of the native protocol, see :func:`links_of`."""
+    """Pack the column of links in the format of the native protocol, see :func:`links_of`."""
     written, links = cell
     each = [(_packed_link if len(link[1]) > _SHORT else _short_packed_link)(link) for link in sorted(links)]
     return sized((written.encode(), packed_set(*each)))
 
 
 def _packed_link(link: StoredLink) -> bytes:
-    """One link of the set."""
+    """Pack one link of the set."""
     *names, weight = link
     return sized((*map(str.encode, names), _WEIGHT.pack(weight)))
 
 
 @lru_cache(maxsize=_PARSED)
 def _short_packed_link(link: StoredLink) -> bytes:
-    """The same, cached: many documents have the same link."""
+    """Pack one link of the set, with a cache, because many documents have the same link."""
     return _packed_link(link)
 
 
 def link_cell(written: str, links: Iterable[Link]) -> LinkCell:
-    """The column of links."""
+    """Return the column of links."""
     return written, stored_links(links)
 
 
 def searchable(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """The fields that the server can look up for a filter: those with one short value."""
+    """Return the fields that the server can look up for a filter, which have one short value."""
     entries = {name: term(value) for name, value in metadata.items() if len(name.encode()) <= LONGEST_TERM}
     return {name: found for name, found in entries.items() if found is not None}
 
 
 def term(value: object) -> str | None:
-    """A string that is the same for all values that filters treat as equal; None if not searchable.
+    """Return a string that is the same for all values that filters treat as equal, None if not searchable.
 
     Equal numbers have the same string. A number, a string and a boolean never have the same string.
     """
@@ -294,15 +297,15 @@ def term(value: object) -> str | None:
 
 
 def is_possible(id: str) -> bool:
-    """Whether a document can have this id; others are not sent to the server."""
+    """Say whether a document can have this id. Other ids are not sent to the server."""
     return len(id) <= LONGEST_KEY and len(id.encode()) <= LONGEST_KEY
 
 
 def attributes_of(record: Record) -> tuple[str, str]:
-    """A record's metadata without links, and its links (empty: none), as JSON.
+    """Return a record's metadata without links, and its links (empty: none), as JSON.
 
     Raises:
-        DocumentError: If the metadata is not JSON, or the id is too long; the message names the document.
+        DocumentError: If the metadata is not JSON, or the id is too long. The message names the document.
     """
     if len(record.id) > LONGEST_ID or len(record.id.encode()) > LONGEST_ID:
         raise DocumentError(
@@ -321,7 +324,7 @@ def attributes_of(record: Record) -> tuple[str, str]:
 
 
 def digest_of(record: Record, attributes: str) -> bytes:
-    """A hash of text, metadata without links, and vector."""
+    """Return a hash of text, metadata without links, and vector."""
     text = record.text.encode()
     digest = xxhash.xxh3_128(text)
     digest.update(b"\0%d\0" % len(text) + attributes.encode())

@@ -1,6 +1,6 @@
 """Creates the tables of a store, and reads and checks its settings.
 
-Several clients may create a store at once; lightweight transactions choose one value for each setting. The
+Several clients may create a store at once. Lightweight transactions choose one value for each setting. The
 clients first agree on the embedding, then create the tables for its vectors, and then record its dimension.
 So a client that reads the dimension can rely on the tables. If a client stops between these steps, the next
 one completes them.
@@ -41,7 +41,7 @@ class Recorded:
     """The settings of a store.
 
     Args:
-        version: Version of the schema; None in a new store.
+        version: Version of the schema, None in a new store.
         manifest: The embedding.
         buckets: Number of partitions of one side of a link group, and of a word.
         lexical: Whether words are indexed.
@@ -114,7 +114,7 @@ def read(tables: Tables) -> Operation[Recorded]:
 
 
 def claim(tables: Tables, manifest: Manifest, nodes: int) -> Operation[Manifest]:
-    """Record an embedding if none is recorded, and create the tables for it; returns the recorded one.
+    """Record an embedding if none is recorded, create the tables for it, and return the recorded one.
 
     The dimension, on which clients rely, is recorded when each of up to 8 nodes answers from the indexes.
     """
@@ -150,7 +150,7 @@ def _migrate(tables: Tables, recorded: Recorded, version: int) -> Operation[None
 
 
 def _settle(tables: Tables, values: Mapping[str, str]) -> Operation[dict[str, str]]:
-    """Record settings in this order, except those already recorded; returns the recorded values."""
+    """Record settings in this order, except those already recorded, and return the recorded values."""
     text = cql.settle_setting(tables)
     settled = {}
     for name, value in values.items():
@@ -169,7 +169,7 @@ def _schema(texts: tuple[str, ...]) -> Operation[None]:
 def _use_indexes(tables: Tables, dimension: int, nodes: int) -> Operation[None]:
     """Search by both indexes, once by each node, as the driver sends each statement to another one.
 
-    A node can answer from an index some time after it was created; until then the search is repeated.
+    A node can answer from an index some time after it was created. Until then the search is repeated.
     """
     vector = np.eye(1, dimension, dtype=np.float32)[0]
     search = Statement(

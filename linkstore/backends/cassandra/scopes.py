@@ -1,4 +1,4 @@
-"""Determines which documents are in a scope, for one plan; reads no more of each than is needed."""
+"""Determines which documents are in a scope, for one plan, and reads no more of each than is needed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Held = Callable[[Sequence[str]], Operation[set[str]]]
 
 
 class Scope:
-    """The documents that exist for a plan; each is checked once.
+    """The documents that exist for a plan, each of which is checked once.
 
     There are two ways to check many documents: read the metadata of each, or, if the filter has an equality
     that few documents satisfy, ask the server's index for these. A document costs about the same in both
@@ -62,7 +62,7 @@ class Scope:
         return self.condition.always
 
     def holds(self, row: DocumentRow) -> bool:
-        """Whether a document that was read is in the scope, now and when it was checked before."""
+        """Say whether a document that was read is in the scope, now and when it was checked before."""
         if self.condition.always:
             return True
         verdict = self._verdicts.get(row.id, True) and self.condition.matches(row.metadata())
@@ -70,24 +70,24 @@ class Scope:
         return verdict
 
     def of(self, ids: Iterable[str], *, sample: bool = False) -> Operation[set[str]]:
-        """The ids of documents in the scope.
+        """Return the ids of documents in the scope.
 
         Args:
             ids: The documents to check.
-            sample: Whether the caller bounds the number of documents; then they do not count to the limit.
+            sample: Whether the caller bounds the number of documents. They do not count to the limit then.
 
         Raises:
             FilterError: If more documents would have to be checked than the limit allows.
         """
         asked = dict.fromkeys(ids)
-        unknown = self._unknown(asked)
-        if at_most := self._worth_listing(unknown):
+        unknown = self._list_unknown(asked)
+        if at_most := self._count_worth_listing(unknown):
             yield from self._list(at_most)
-            unknown = self._unknown(asked)
+            unknown = self._list_unknown(asked)
         if not sample:
             self.charge(len(unknown))
         for start in range(0, len(unknown), _PAGE):
-            yield from self._judge(unknown[start : start + _PAGE])
+            yield from self._check(unknown[start : start + _PAGE])
         return {id for id in asked if self._verdict(id)}
 
     def charge(self, documents: int) -> None:
@@ -104,22 +104,25 @@ class Scope:
                 " scan_limit"
             )
 
-    def _unknown(self, ids: Iterable[str]) -> list[str]:
+    def _list_unknown(self, ids: Iterable[str]) -> list[str]:
         return [] if self._listed is not None else [id for id in ids if id not in self._verdicts]
 
     def _verdict(self, id: str) -> bool:
         known = self._verdicts.get(id)
         return known if known is not None else self._listed is not None and id in self._listed
 
-    def _judge(self, ids: list[str]) -> Operation[None]:
+    def _check(self, ids: list[str]) -> Operation[None]:
         """Check documents by their metadata."""
         statement = cql.read_attributes(self._tables)
         rows = yield from self._fetcher.by_id(statement, ids, "read what filters ask for")
         self._verdicts.update(dict.fromkeys(ids, False))
         self._verdicts.update((id, self._passes(attributes)) for id, attributes in rows)
 
-    def _worth_listing(self, unknown: Sequence[str]) -> int:
-        """How many documents to ask the server's index for; 0 if the unknown ones are checked by id."""
+    def _count_worth_listing(self, unknown: Sequence[str]) -> int:
+        """Return the number of documents to ask the server's index for.
+
+        The number is 0 if the unknown ones are checked by id.
+        """
         if not unknown or not self._equalities:
             return 0
         if self._judged + len(unknown) > self._limit:
@@ -129,7 +132,7 @@ class Scope:
         return to_check if to_check > max(_FEW, _GROWTH * more_than) else 0
 
     def _list(self, at_most: int) -> Operation[None]:
-        """List the documents of the scope by the server's index; if there are more, only some of them."""
+        """List the documents of the scope by the server's index, only some of them if there are more."""
         values = (*(part for pair in self._equalities.items() for part in pair), at_most + 1)
         text = cql.read_equal(self._tables, len(self._equalities))
         statement = Statement(cql=text, values=values)

@@ -24,27 +24,27 @@ class CassandraSettings:
             ALL. Nearest-neighbour search always runs at LOCAL_ONE, as the server requires.
         write_consistency: Level of writes: one of those, or EACH_QUORUM. Default LOCAL_QUORUM.
         timeout: Seconds to wait for the answer to one statement, or to one page of it. Default 10.
-        deadline: Seconds from the first attempt of a statement (or page) until it fails; until then it is
+        deadline: Seconds from the first attempt of a statement (or page) until it fails. Until then it is
             retried after timeouts, overload and lost connections. Default 30.
         schema_timeout: Timeout and deadline of statements that change the schema, in seconds. Default 60.
-        in_flight: Maximum number of concurrent statements of one operation. Default 64. Overload halves it;
-            it recovers within a minute.
+        in_flight: Maximum number of concurrent statements of one operation. Default 64. Overload halves it.
+            It recovers within a minute.
         scan_limit: Maximum number of documents that a search scans if fewer of the 1,000 nearest pass its
             filter than were requested. Default 100,000.
-        buckets: Number of partitions of one side of a link group, and of a word; fixed when the store is
+        buckets: Number of partitions of one side of a link group, and of a word, fixed when the store is
             created. Default 1.
-        lexical: Whether the words of documents are indexed for lexical search; fixed when the store is
+        lexical: Whether the words of documents are indexed for lexical search, fixed when the store is
             created. Default True.
         settle: Seconds after which every write has completed or failed. ``verify`` and ``repair`` ignore
             younger rows, whose documents may not be written yet. A change that takes more than half of this
             time, and more than the deadline, fails. Default 600.
         max_document_bytes: Larger documents (id, text, metadata, links and vector) raise an error before
-            anything is written; default 15,728,640 (15 MiB). With its default configuration, a server accepts
+            anything is written. Default 15,728,640 (15 MiB). With its default configuration, a server accepts
             writes of at most 16 MiB: half of ``commitlog_segment_size``, and
             ``native_transport_max_frame_size``.
         max_clock_skew: Maximum difference in seconds between the clocks of this machine and of a node when a
-            store is opened; default 2. The write with the later timestamp wins, and timestamps come from
-            clients. What was added and is missing was removed by a client whose clock is ahead; then it is
+            store is opened. Default 2. The write with the later timestamp wins, and timestamps come from
+            clients. What was added and is missing was removed by a client whose clock is ahead. Then it is
             written again until it is there, for about twice this time (clients differ by at most that).
         ttl: Seconds until documents written by this client expire, with their links. None, the default:
             never.

@@ -23,11 +23,11 @@ def check_clocks(nodes: int, bound: float) -> Operation[None]:
     """Compare the clock of this machine with those of up to 8 nodes.
 
     Args:
-        nodes: Number of nodes; the driver sends each statement to another one.
+        nodes: Number of nodes. The driver sends each statement to another one.
         bound: Maximum difference in seconds, in addition to the time until the answer.
 
     Raises:
-        ClockSkewError: If the difference is larger; the message has both times.
+        ClockSkewError: If the difference is larger. The message has both times.
     """
     for _ in range(min(max(nodes, 1), MOST_NODES)):
         asked = _now()
@@ -43,7 +43,7 @@ def check_clocks(nodes: int, bound: float) -> Operation[None]:
 
 
 def _now() -> float:
-    """Seconds since 1970."""
+    """Return the seconds since 1970."""
     return time.time()
 
 

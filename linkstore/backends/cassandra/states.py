@@ -17,12 +17,12 @@ BEFORE: Final = 2 * _SIZE.size
 
 
 def packed(*states: bytes) -> bytes:
-    """A set of states in the format of the native protocol."""
+    """Pack a set of states in the format of the native protocol."""
     return _SIZE.pack(len(states)) + sized(states)
 
 
 def unpacked(states: bytes | None) -> list[bytes]:
-    """The states in a set in the format of the native protocol."""
+    """Return the states in a set in the format of the native protocol."""
     if not states:
         return []
     (count,), at = _SIZE.unpack_from(states), _SIZE.size
@@ -36,15 +36,15 @@ def unpacked(states: bytes | None) -> list[bytes]:
 
 
 def packed_list(texts: Sequence[str]) -> bytes:
-    """A list of texts in the format of the native protocol."""
+    """Pack a list of texts in the format of the native protocol."""
     return packed(*map(str.encode, texts))
 
 
 def packed_map(entries: Mapping[str, str]) -> bytes:
-    """A map of texts in the format of the native protocol."""
+    """Pack a map of texts in the format of the native protocol."""
     return _SIZE.pack(len(entries)) + sized([part.encode() for entry in entries.items() for part in entry])
 
 
 def sized(values: Iterable[bytes]) -> bytes:
-    """Values one after the other, each behind its size."""
+    """Join values, each after its size."""
     return b"".join([_SIZE.pack(len(one)) + one for one in values])

@@ -72,7 +72,7 @@ class Names:
         self._remember(new)
 
     def among(self, asked: Vocabulary | None) -> Operation[Vocabulary]:
-        """Those of the requested names that are recorded; with None, all recorded names."""
+        """Return the requested names that are recorded, or all recorded names for None."""
         if asked is None:
             (rows,) = yield from self._read([Statement(cql=cql.read_settings(self._tables))])
             return _names(name for name, _ in rows)
@@ -98,7 +98,7 @@ class Names:
 
 
 def names_of(records: Iterable[Record]) -> Vocabulary:
-    """The names that records use."""
+    """Return the names that records use."""
     fields = dict[str, None]()
     links: list[Link] = []
     for record in records:
@@ -108,12 +108,15 @@ def names_of(records: Iterable[Record]) -> Vocabulary:
 
 
 def names_of_links(links: Iterable[Sequence[Link]]) -> Vocabulary:
-    """The names that documents use once they have these links."""
+    """Return the names that documents use once they have these links."""
     return names_in({}, (link for some in links for link in some))
 
 
 def names_of_documents(tables: Tables) -> Operation[tuple[Vocabulary, list[str]]]:
-    """The names that stored documents use, from all of them, some at a time; and the ids of parts of any."""
+    """Return the names that stored documents use, and the ids of parts of documents.
+
+    All documents are read, some at a time.
+    """
     kinds, fields, link_fields = set[str](), set[str](), set[str]()
     parts: list[str] = []
     rows = yield from documents_after(tables, None)
@@ -134,13 +137,16 @@ def names_of_documents(tables: Tables) -> Operation[tuple[Vocabulary, list[str]]
 
 
 def _is_part(row: Row) -> bool:
-    """Whether a row has some columns of a document and lacks others; links alone may outlive the others."""
+    """Say whether a row has some columns of a document and lacks others.
+
+    Links alone do not count, because they may outlive the other columns.
+    """
     _, written, _, text, attributes, vector, *_ = row
     return not is_whole(row) and any(column is not None for column in (written, text, attributes, vector))
 
 
 def findings(missing: Vocabulary, parts: Sequence[str]) -> Iterator[Finding]:
-    """What ``verify`` says of names that are not recorded, and of parts of documents."""
+    """Yield what ``verify`` says of names that are not recorded, and of parts of documents."""
     problems = {
         "names of link kinds and metadata fields that are not recorded": sorted(_keys(missing)),
         "documents that lack a column and so are not found; add them again, or delete them": sorted(parts),
@@ -151,7 +157,7 @@ def findings(missing: Vocabulary, parts: Sequence[str]) -> Iterator[Finding]:
 
 
 def _keys(names: Vocabulary) -> Iterator[str]:
-    """The settings that record names."""
+    """Yield the settings that record names."""
     yield from (_KIND + name for name in sorted(names.kinds))
     yield from (_FIELD + name for name in sorted(names.fields))
     yield from (_LINK_FIELD + name for name in sorted(names.link_fields))

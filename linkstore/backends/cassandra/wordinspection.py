@@ -49,20 +49,24 @@ class WordInspection:
         while page:
             for state in page:
                 seen[state.id] = state.written
-                sums[state.id] = sum(_hash(key, (found,)) for key, found in self._expected(state).items())
+                sums[state.id] = sum(
+                    _hash(key, (found,)) for key, found in self._list_expected(state).items()
+                )
             page = yield from self._derived.after(page[-1].id)
         rounds = PostingRounds(self._tables)
         while (found := (yield from rounds.next())) is not None:
             for row in found:
                 sums[row.key[-1]] -= _hash(row.key, row.states)
         differing = {id for id, left in sums.items() if left}
-        doubtful = yield from self._postings_of(differing)
+        doubtful = yield from self._read_postings_of(differing)
         return (
-            yield from second_look(self._derived, self._expected, _absent, seen, doubtful, differing, horizon)
+            yield from second_look(
+                self._derived, self._list_expected, _absent, seen, doubtful, differing, horizon
+            )
         )
 
-    def _postings_of(self, ids: Collection[str]) -> Operation[list[Found]]:
-        """All postings of some documents; reads those of all documents."""
+    def _read_postings_of(self, ids: Collection[str]) -> Operation[list[Found]]:
+        """Return all postings of some documents. This reads those of all documents."""
         of_them: list[Found] = []
         rounds = PostingRounds(self._tables)
         while ids and (found := (yield from rounds.next())) is not None:
@@ -74,20 +78,20 @@ class WordInspection:
         yield from differences.mend(self._statements, now, "repair words")
 
     def findings(self, differences: Differences) -> tuple[Finding, ...]:
-        """The differences as findings."""
+        """Return the differences as findings."""
         return differences.findings(*_PROBLEMS)
 
-    def _expected(self, state: State) -> Mapping[PostingKey, bytes]:
+    def _list_expected(self, state: State) -> Mapping[PostingKey, bytes]:
         return dict(state.words.rows(self._buckets)) if state.words else {}
 
 
 def _absent(_id: str, rows: Mapping[PostingKey, bytes], found: Sequence[Found]) -> Iterable[PostingKey]:
-    """The postings that a document must have and that were not found."""
+    """Return the postings that a document must have and that were not found."""
     return rows.keys() - {row.key for row in found}
 
 
 def _hash(key: PostingKey, states: Sequence[bytes]) -> int:
-    """A hash of a posting: different keys or states have different ones."""
+    """Return a hash of a posting. Different keys or states have different hashes."""
     shard, at, word, hashed, id = key
     packed = b"\0".join((b"%d %d" % (shard, at), word.encode(), hashed, id.encode(), *states))
     return xxhash.xxh3_64_intdigest(packed)

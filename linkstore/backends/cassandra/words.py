@@ -15,7 +15,7 @@ from linkstore.plans import Operation
 
 
 class Words:
-    """The words of one store; whether it indexes them is fixed when it is created.
+    """The words of one store, which indexes them or not, as fixed when it is created.
 
     Args:
         tables: The tables of the store.
@@ -33,10 +33,10 @@ class Words:
         self._search = WordSearch(tables, recorded.buckets, corpus)
 
     def look_up(self, words: Sequence[str], scope: Scope) -> Operation[Lookup]:
-        """See :meth:`WordSearch.look_up`.
+        """Look up words, see :meth:`WordSearch.look_up`.
 
         Raises:
-            CapabilityError: If the store has no lexical search; the message says why and what to do.
+            CapabilityError: If the store has no lexical search. The message says why and what to do.
         """
         if not self._indexed:
             raise CapabilityError(

@@ -57,7 +57,10 @@ class WordRows:
         return sum(map(len, self.parts.values()))
 
     def having(self, share: float = 1.0) -> int:
-        """The number of documents with the word; if not all were read, this share of an estimate of it."""
+        """Return the number of documents with the word.
+
+        If not all were read, this is ``share`` of an estimate of the number.
+        """
         low = 0
         for partition, rows in self.parts.items():
             if partition in self.unfinished:
@@ -111,7 +114,9 @@ class WordSearch:
         if not asked:
             return Lookup(taken=(), left=(), totals=Totals())
         everything = scope.everything
-        found, totals = yield from (self._first(asked) if everything else self._first_within(asked, scope))
+        found, totals = yield from (
+            self._read_first(asked) if everything else self._read_first_within(asked, scope)
+        )
         while True:
             having = {word: min(rows.having(_SURELY), POSTINGS + 1) for word, rows in found.items()}
             taken, left = affordable(having)
@@ -120,10 +125,12 @@ class WordSearch:
             ]
             if not unfinished:
                 return Lookup(taken=[found[word] for word in taken], left=left, totals=totals)
-            yield from (self._more(unfinished) if everything else self._more_within(unfinished, scope))
+            yield from (
+                self._read_more(unfinished) if everything else self._read_more_within(unfinished, scope)
+            )
 
-    def _first(self, words: Sequence[str]) -> Operation[tuple[Mapping[str, WordRows], Totals]]:
-        """The first documents of each word, and the count of all."""
+    def _read_first(self, words: Sequence[str]) -> Operation[tuple[Mapping[str, WordRows], Totals]]:
+        """Read the first documents of each word, and the count of all."""
         totals, a_part = self._corpus.known(), rows_a_part(self._buckets)
         limits = dict.fromkeys(words, -(-FIRST // self._buckets))
         if totals is None:
@@ -146,11 +153,11 @@ class WordSearch:
 
     @property
     def _a_part(self) -> int:
-        """How many more documents of a partition are read at once; of all, enough to leave the word out."""
+        """How many more documents of a partition are read at once: of all, enough to leave the word out."""
         return POSTINGS // self._buckets + 1
 
-    def _more(self, words: Sequence[WordRows]) -> Operation[None]:
-        """Read more documents of words: all, or as many as are looked at."""
+    def _read_more(self, words: Sequence[WordRows]) -> Operation[None]:
+        """Read more documents of words: all, or as many as a search reads at most."""
         keys = [(rows, at) for rows in words for at in sorted(rows.unfinished)]
         text, limit = derived_cql.read_next_postings(self._tables), self._a_part
         answers = yield from self._read(
@@ -164,10 +171,10 @@ class WordSearch:
             if len(more) < limit:
                 rows.unfinished.discard(at)
 
-    def _first_within(
+    def _read_first_within(
         self, words: Sequence[str], scope: Scope
     ) -> Operation[tuple[Mapping[str, WordRows], Totals]]:
-        """As :meth:`_first`, for the documents of a scope."""
+        """Read the first documents of each word, and the count of all, within a scope."""
         limit = -(-FIRST // self._buckets)
         readings = [Reading(word, at, limit) for word in words for at in partitions_of(word, self._buckets)]
         yield from read_within(self._tables, readings, scope)
@@ -179,7 +186,7 @@ class WordSearch:
         return found, (yield from self._totals_within(scope))
 
     def _totals_within(self, scope: Scope) -> Operation[Totals]:
-        """The number of documents in a scope, counted unless known."""
+        """Return the number of documents in a scope, counting them unless the number is known."""
         totals = self._corpus.known(scope.condition)
         if totals is None:
             a_part, parts = rows_a_part(self._buckets), partitions_of(EVERY_DOCUMENT, self._buckets)
@@ -189,8 +196,8 @@ class WordSearch:
             self._corpus.learn(totals, scope.condition)
         return totals
 
-    def _more_within(self, words: Sequence[WordRows], scope: Scope) -> Operation[None]:
-        """As :meth:`_more`, for the documents of a scope."""
+    def _read_more_within(self, words: Sequence[WordRows], scope: Scope) -> Operation[None]:
+        """Read more documents of words, as :meth:`_read_more`, within a scope."""
         keys = [(rows, at) for rows in words for at in sorted(rows.unfinished)]
         readings = [Reading(rows.word, at, self._a_part, last=rows.parts[at][-1]) for rows, at in keys]
         yield from read_within(self._tables, readings, scope)

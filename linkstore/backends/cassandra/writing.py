@@ -55,10 +55,10 @@ class Known:
     """What identifies the state of a stored document.
 
     Args:
-        digest: Hash of the document without its links; None if it lacks a column, so that it is written.
+        digest: Hash of the document without its links, None if it lacks a column, so that it is written.
         links: Its links as JSON, as in its metadata.
         written: Latest write time of its columns.
-        lifetime: Seconds until it expires; None: never.
+        lifetime: Seconds until it expires. None: never.
     """
 
     digest: bytes | None
@@ -114,12 +114,12 @@ class ChangeWriter:
         return Written(**counts)
 
     def _put_part(self, prepared: Sequence[Prepared]) -> Operation[Counter[str]]:
-        digests = yield from self._digests([item.record.id for item in prepared])
+        digests = yield from self._read_digests([item.record.id for item in prepared])
         changed = [item for item in prepared if self._differs(item, digests)]
         self._begin(*(known.written for known in digests.values()))
         yield from self._store(changed)
         added = [item for item in changed if item.record.id not in digests]
-        yield from self._until_there(added, self._missing, self._store, "documents")
+        yield from self._until_there(added, self._find_missing, self._store, "documents")
         updated = len(changed) - len(added)
         return Counter(added=len(added), updated=updated, unchanged=len(prepared) - len(changed))
 
@@ -135,7 +135,7 @@ class ChangeWriter:
         write: Callable[[Sequence[Added]], Operation[None]],
         what: str,
     ) -> Operation[None]:
-        """Look up what was added, and write again what is missing, until all of it is there.
+        """Look up what was added, and write again what is missing, until all of it is stored.
 
         Another client removed what is missing, before and with a clock that is ahead, or at this moment.
 
@@ -156,12 +156,12 @@ class ChangeWriter:
             self._begin(self._at)
             yield from write(added)
 
-    def _missing(self, added: Sequence[Prepared]) -> Operation[list[Prepared]]:
+    def _find_missing(self, added: Sequence[Prepared]) -> Operation[list[Prepared]]:
         there = yield from self._fetcher.present([item.record.id for item in added])
         return [item for item in added if item.record.id not in there]
 
     def _remove_part(self, ids: Sequence[str]) -> Operation[Counter[str]]:
-        digests = yield from self._digests(ids)
+        digests = yield from self._read_digests(ids)
         self._begin(*(known.written for known in digests.values()))
         yield from self._finish((yield from self._remove(digests)))
         return Counter(removed=len(digests))
@@ -173,10 +173,10 @@ class ChangeWriter:
 
     def _finish(self, steps: Sequence[Step]) -> Operation[None]:
         yield from sent("finish members and words", self._derived.finish(steps, self._at))
-        self._note(steps)
+        self._update_corpus(steps)
 
-    def _digests(self, ids: Sequence[str]) -> Operation[dict[str, Known]]:
-        """What identifies the states of existing documents, and of those that lack a column."""
+    def _read_digests(self, ids: Sequence[str]) -> Operation[dict[str, Known]]:
+        """Read what identifies the states of existing documents, and of those that lack a column."""
         rows = yield from self._fetcher.by_id(cql.read_digests(self._tables), ids, "read documents")
         return {
             id: Known(
@@ -190,7 +190,10 @@ class ChangeWriter:
         }
 
     def _differs(self, item: Prepared, digests: Mapping[str, Known]) -> bool:
-        """Whether a document must be written; always if it has or had a lifetime, which changes then."""
+        """Say whether a document must be written.
+
+        A document that has or had a lifetime must always be written, because its lifetime changes then.
+        """
         known = digests.get(item.record.id)
         return (
             known is None
@@ -246,29 +249,32 @@ class ChangeWriter:
         removed = [name for name in dict.fromkeys(change.remove_pages) if name not in put]
         known = yield from entries.written(self._tables, (*put, *removed))
         self._begin(*known.values())
-        yield from sent("remove page entries", self._removing(removed))
+        yield from sent("remove page entries", self._make_removals(removed))
         yield from self._put_pages(list(put.values()))
         added = [page for name, page in put.items() if name not in known]
-        yield from self._until_there(added, self._missing_pages, self._put_pages, "page entries")
+        yield from self._until_there(added, self._find_missing_pages, self._put_pages, "page entries")
 
-    def _removing(self, names: Iterable[entries.Name]) -> Iterator[Statement]:
+    def _make_removals(self, names: Iterable[entries.Name]) -> Iterator[Statement]:
         text = cql.delete_page(self._tables)
         return (Statement(cql=text, values=(self._at, *name), level="write") for name in names)
 
     def _put_pages(self, pages: Sequence[PageEntry]) -> Operation[None]:
         text = cql.write_page(self._tables, lifetime=self._lifetime is not None)
-        rows = ((page.source, page.url, page.digest, list(page.ids), *self._stamp()) for page in pages)
+        rows = (
+            (page.source, page.url, page.digest, list(page.ids), *self._make_timestamp_values())
+            for page in pages
+        )
         statements = (Statement(cql=text, values=row, level="write") for row in rows)
         yield from sent("write page entries", statements)
 
-    def _missing_pages(self, added: Sequence[PageEntry]) -> Operation[list[PageEntry]]:
+    def _find_missing_pages(self, added: Sequence[PageEntry]) -> Operation[list[PageEntry]]:
         there = yield from entries.written(self._tables, ((page.source, page.url) for page in added))
         return [page for page in added if (page.source, page.url) not in there]
 
-    def _stamp(self) -> tuple[int, ...]:
+    def _make_timestamp_values(self) -> tuple[int, ...]:
         return (self._at,) if self._lifetime is None else (self._at, self._lifetime)
 
-    def _note(self, steps: Sequence[Step]) -> None:
+    def _update_corpus(self, steps: Sequence[Step]) -> None:
         """Tell the corpus how the numbers of documents and words changed."""
         now = [step.now for step in steps if step.now]
         before = [step.before for step in steps if step.before and step.before.written]

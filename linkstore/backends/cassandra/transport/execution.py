@@ -53,14 +53,17 @@ class Executor:
             time.sleep(requests.wait)
         self._prepare(requests, threading.Event())
         woken = threading.Event()
-        with self._flight(requests, woken.set) as flight:
+        with self._make_flight(requests, woken.set) as flight:
             while not flight.advance():
                 woken.wait(flight.pause())
                 woken.clear()
         return list(flight.answers)
 
     async def arun(self, requests: Requests) -> list[list[tuple[Any, ...]]]:
-        """Like :meth:`run`, without blocking the event loop; stops starting requests when cancelled."""
+        """Run statements like :meth:`run`, without blocking the event loop.
+
+        If this is cancelled, no more requests are started.
+        """
         if requests.wait:
             await asyncio.sleep(requests.wait)
         await self._aprepare(requests)
@@ -70,7 +73,7 @@ class Executor:
             with contextlib.suppress(RuntimeError):  # the loop is closed, so nothing waits
                 loop.call_soon_threadsafe(woken.set)
 
-        with self._flight(requests, wake) as flight:
+        with self._make_flight(requests, wake) as flight:
             while not flight.advance():
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(flight.pause()):
@@ -78,13 +81,13 @@ class Executor:
                 woken.clear()
         return list(flight.answers)
 
-    def _flight(self, requests: Requests, wake: Callable[[], object]) -> Flight:
+    def _make_flight(self, requests: Requests, wake: Callable[[], object]) -> Flight:
         writes = any(statement.level == "write" for statement in requests.statements)
         pace = self._writing if writes else self._reading
-        return Flight(requests, self._sender, pace, self._patience(requests), wake)
+        return Flight(requests, self._sender, pace, self._make_retry_rules(requests), wake)
 
-    def _patience(self, requests: Requests) -> Patience:
-        """The retry rules of an operation, if its session can answer.
+    def _make_retry_rules(self, requests: Requests) -> Patience:
+        """Return the retry rules of an operation, if its session can answer.
 
         A session answers by threads, which end when it is shut down and do not exist in a forked child. There
         the driver waits for ever, for instance while it prepares a statement.
@@ -105,7 +108,7 @@ class Executor:
 
     def _prepare(self, requests: Requests, stop: threading.Event) -> None:
         """Prepare new statements, with the same timeouts and retries as for running statements."""
-        patience = self._patience(requests)
+        patience = self._make_retry_rules(requests)
         for cql in self._sender.unprepared(requests.statements):
             began, tries, done = time.monotonic(), 0, False
             while not done and not stop.is_set():

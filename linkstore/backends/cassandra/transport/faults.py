@@ -96,7 +96,7 @@ class Fault:
 
 @singledispatch
 def diagnose(error: BaseException) -> Fault:
-    """Describe an error of the driver; an unknown error is not retried."""
+    """Describe an error of the driver. An unknown error is not retried."""
     return Fault(cause=_said(error), advice="The server's log may say more.")
 
 
@@ -209,7 +209,7 @@ def _(error: Any) -> Fault:
 def failure(
     fault: Fault, what: str, hosts: Iterable[object], *, tries: int = 1, spent: float = 0
 ) -> BackendError:
-    """The exception to raise for a fault.
+    """Return the exception to raise for a fault.
 
     Args:
         fault: The description of the error.
@@ -225,7 +225,7 @@ def failure(
 
 
 def _names(hosts: Iterable[Any]) -> tuple[str, ...]:
-    """Addresses of nodes, as host:port where the driver knows the port."""
+    """Return addresses of nodes, as host:port where the driver knows the port."""
     return tuple(sorted({str(host.endpoint if isinstance(host, Host) else host) for host in hosts}))
 
 

@@ -43,7 +43,7 @@ class _Pending:
     since: float = 0.0
 
     def missing(self) -> bool:
-        """Whether more rows are requested."""
+        """Say whether more rows are requested."""
         limit = self.statement.page_limit
         return limit is None or len(self.rows) < limit
 
@@ -123,7 +123,7 @@ class Flight:
         return not (self._running or self._waiting or self._ready)
 
     def pause(self) -> float:
-        """Seconds until :meth:`advance` must be called even without a result."""
+        """Return the seconds until :meth:`advance` must be called even without a result."""
         times = [attempt.expires + _GRACE for attempt in self._running.values()]
         times += [due for due, _, _ in self._waiting[:1]]
         return max(0.0, min(times) - time.monotonic())
@@ -145,14 +145,14 @@ class Flight:
             attempt.future = self._sender.send(pending.statement, page=pending.page, timeout=timeout)
         except (TypeError, ValueError) as error:
             raise self._patience.refused(error) from error
-        attempt.future.add_callbacks(partial(self._succeeded, attempt), partial(self._failed, attempt))
+        attempt.future.add_callbacks(partial(self._queue_rows, attempt), partial(self._queue_error, attempt))
 
-    def _succeeded(self, attempt: _Attempt, rows: Any) -> None:
-        """Called in the driver's thread."""
+    def _queue_rows(self, attempt: _Attempt, rows: Any) -> None:
+        """Queue the rows of an attempt. The driver's thread calls this."""
         self._put(_Result(attempt, rows, None))
 
-    def _failed(self, attempt: _Attempt, error: BaseException) -> None:
-        """Called in the driver's thread."""
+    def _queue_error(self, attempt: _Attempt, error: BaseException) -> None:
+        """Queue the error of an attempt. The driver's thread calls this."""
         self._put(_Result(attempt, None, error))
 
     def _put(self, result: _Result) -> None:

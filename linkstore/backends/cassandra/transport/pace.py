@@ -14,7 +14,7 @@ class Pace:
     """The maximum number of concurrent statements: halved by overload, recovers within a minute.
 
     The operations of a store share it, so an overload slows down later operations too. Threads may call it
-    without a lock; at worst, one of two simultaneous halvings is lost.
+    without a lock. At worst, one of two simultaneous halvings is lost.
 
     Args:
         top: The maximum without overload.
@@ -25,7 +25,7 @@ class Pace:
         self._eased = (float(top), 0.0)
 
     def limit(self, now: float) -> int:
-        """Maximum number of concurrent statements at time ``now`` in seconds; at least 1."""
+        """Return the maximum number of concurrent statements at time ``now`` in seconds, at least 1."""
         level, since = self._eased
         return max(1, min(self._top, int(level + self._top * (now - since) / _RECOVERY)))
 
@@ -36,7 +36,7 @@ class Pace:
 
 
 def wait_before(tries: int) -> float:
-    """Seconds to wait after ``tries`` failures: 0.05 doubled each time up to 2, half of it random.
+    """Return the seconds to wait after ``tries`` failures: 0.05 doubled each time up to 2, half of it random.
 
     The random part keeps clients that failed together from coming back together (M. Brooker,
     Exponential Backoff And Jitter, AWS Architecture Blog, 2015: "equal jitter").

@@ -30,9 +30,9 @@ class Patience:
         self._settings = settings
 
     def timeout(self, level: Level, spent: float) -> float:
-        """Timeout of an attempt that starts ``spent`` seconds after the first one."""
+        """Return the timeout of an attempt that starts ``spent`` seconds after the first one."""
         each = self._settings.schema_timeout if level == "schema" else self._settings.timeout
-        return max(_LEAST, min(each, self._deadline(level) - spent))
+        return max(_LEAST, min(each, self._find_deadline(level) - spent))
 
     def wait(
         self,
@@ -44,27 +44,27 @@ class Patience:
         spent: float,
         host: Host | None = None,
     ) -> float:
-        """Seconds until the next attempt.
+        """Return the seconds until the next attempt.
 
         Raises:
-            BackendError: If there is no further attempt; names the nodes, operation, cause and advice.
+            BackendError: If there is no further attempt. It names the nodes, operation, cause and advice.
         """
         if self._session.is_shutdown:
             raise self.ended() from error
         wait = wait_before(tries)
-        if tries >= fault.tries or spent + wait + _LEAST > self._deadline(level):
+        if tries >= fault.tries or spent + wait + _LEAST > self._find_deadline(level):
             raise self.failure(fault, tries=tries, spent=spent, host=host) from error
         return wait
 
     def failure(
         self, fault: Fault, *, tries: int = 1, spent: float = 0.0, host: Host | None = None
     ) -> BackendError:
-        """The exception to raise for a fault."""
+        """Return the exception to raise for a fault."""
         hosts = (host,) if host else self._session.cluster.metadata.all_hosts()
         return failure(fault, self._what, hosts, tries=tries, spent=spent)
 
     def ended(self) -> BackendError:
-        """The exception to raise for a session that cannot answer any more."""
+        """Return the exception to raise for a session that cannot answer any more."""
         if self._session.is_shutdown:
             why = "was shut down; open the store again"
         else:
@@ -75,8 +75,8 @@ class Patience:
         return StoreClosedError(f"could not {self._what}: the session with Cassandra {why}")
 
     def refused(self, error: Exception) -> BackendError:
-        """The exception to raise for a value that the driver cannot send."""
+        """Return the exception to raise for a value that the driver cannot send."""
         return BackendError(f"could not {self._what}: a value does not fit its column in Cassandra: {error}")
 
-    def _deadline(self, level: Level) -> float:
+    def _find_deadline(self, level: Level) -> float:
         return self._settings.schema_timeout if level == "schema" else self._settings.deadline

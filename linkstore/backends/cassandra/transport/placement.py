@@ -19,7 +19,7 @@ class Share:
 
     Args:
         positions: Positions of their keys in the list of keys.
-        routing: A routing key that sends a statement to that node; None for any node.
+        routing: A routing key that sends a statement to that node, None for any node.
     """
 
     positions: list[int]
@@ -41,7 +41,7 @@ class Placement:
 
     @property
     def is_replicated(self) -> bool:
-        """Whether partitions have several replicas; True if this is not known."""
+        """Whether partitions have several replicas, True if this is not known."""
         metadata = self._cluster.metadata
         if self._keyspace not in metadata.keyspaces or not metadata.token_map:
             return True
@@ -58,31 +58,31 @@ class Placement:
             table: The table, spelled as in the schema.
             keys: Values of the partition key columns, in the order of the key.
         """
-        packers = self._packers(table)
+        packers = self._find_packers(table)
         if packers is None or len(keys) < 2 or len(self._cluster.metadata.all_hosts()) < 2:
             return [Share(positions=list(range(len(keys))))] if keys else []
         owner_of: dict[int, Host | None] = {}
         shares: dict[Host | None, Share] = {}
-        for position, (point, routing) in enumerate(self._points(packers, keys)):
+        for position, (point, routing) in enumerate(self._locate_keys(packers, keys)):
             if point not in owner_of:
-                owner_of[point] = self._owner(point)
+                owner_of[point] = self._find_owner(point)
             share = shares.setdefault(owner_of[point], Share(positions=[], routing=routing))
             share.positions.append(position)
         return list(shares.values())
 
-    def _points(
+    def _locate_keys(
         self, packers: Sequence[_Packer], keys: Sequence[tuple[Any, ...]]
     ) -> Iterator[tuple[int, bytes]]:
-        """For each key, the position of its token range in the ring, and its routing key."""
-        tokens, ring = self._cluster.metadata.token_map, self._ring_values()
+        """Yield, for each key, the position of its token range in the ring, and its routing key."""
+        tokens, ring = self._cluster.metadata.token_map, self._list_ring_values()
         hashed = tokens.token_class.hash_fn
         for key in keys:
             routing = routing_key([pack(value) for pack, value in zip(packers, key, strict=True)])
             point = bisect_left(ring, hashed(routing))
             yield point if point < len(ring) else 0, routing
 
-    def _ring_values(self) -> list[Any]:
-        """The tokens of the ring as plain values, cached for the driver's current token map."""
+    def _list_ring_values(self) -> list[Any]:
+        """Return the tokens of the ring as plain values, cached for the driver's current token map."""
         tokens = self._cluster.metadata.token_map
         known, values = self._ring
         if known is not tokens:
@@ -90,8 +90,8 @@ class Placement:
             self._ring = (tokens, values)
         return values
 
-    def _owner(self, point: int) -> Host | None:
-        """The node to ask: the first replica that is up and local, otherwise the first replica."""
+    def _find_owner(self, point: int) -> Host | None:
+        """Return the node to ask: the first replica that is up and local, otherwise the first replica."""
         tokens = self._cluster.metadata.token_map
         replicas = tokens.get_replicas(self._keyspace, tokens.ring[point])
         near = (host for host in replicas if host.is_up and self._is_near(host))
@@ -100,8 +100,8 @@ class Placement:
     def _is_near(self, host: Host) -> bool:
         return bool(self._cluster.profile_manager.distance(host) == HostDistance.LOCAL)
 
-    def _packers(self, table: str) -> list[_Packer] | None:
-        """Functions that serialise the columns of a table's partition key; None if not known."""
+    def _find_packers(self, table: str) -> list[_Packer] | None:
+        """Return functions that serialise the columns of a table's partition key, or None if not known."""
         metadata = self._cluster.metadata
         keyspace = metadata.keyspaces.get(self._keyspace)
         known = keyspace.tables.get(table) if keyspace else None
@@ -112,7 +112,10 @@ class Placement:
 
 
 def routing_key(parts: Sequence[bytes]) -> bytes:
-    """The routing key of a partition: its only part, or each part with its length before and a 0 after it."""
+    """Return the routing key of a partition.
+
+    This is its only part, or each part with its length before and a 0 after it.
+    """
     if len(parts) == 1:
         return parts[0]
     return b"".join(struct.pack(f">H{len(part)}sB", len(part), part, 0) for part in parts)

@@ -30,7 +30,7 @@ class Statement:
     """An idempotent CQL statement.
 
     Args:
-        cql: Its text, with ``?`` for values; prepared once per session. ``schema`` statements have no values.
+        cql: Its text, with ``?`` for values, prepared once per session. ``schema`` statements have no values.
         values: One for each ``?``. Vectors may be float arrays.
         packed: Whether the values are bytes in the format of the native protocol. Saves time for statements
             with hundreds of values, which the driver is slow to serialise.
@@ -50,10 +50,10 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
-    """Statements to run concurrently; answered by a list with the list of rows of each.
+    """Statements to run concurrently, answered by a list with the list of rows of each.
 
     Args:
-        statements: Any number of statements; the number of concurrent ones is bounded.
+        statements: Any number of statements. The number of concurrent ones is bounded.
         what: The operation, as in "could not read link groups".
         wait: Seconds to wait before that.
     """
@@ -64,7 +64,7 @@ class Requests:
 
 
 def sent(what: str, statements: Iterable[Statement]) -> Operation[None]:
-    """Run statements that write, if there are any; ``what`` as in :class:`Requests`."""
+    """Run statements that write, if there are any, with ``what`` as in :class:`Requests`."""
     all_of_them = tuple(statements)
     if all_of_them:
         yield Requests(statements=all_of_them, what=what)

@@ -35,7 +35,7 @@ class Sender:
     """Sends statements over a session, without changing the session.
 
     Args:
-        session: The driver's; configured by execution profiles or, as before them, by its attributes.
+        session: The driver's, configured by execution profiles or, as before them, by its attributes.
         settings: Consistency levels.
     """
 
@@ -57,12 +57,12 @@ class Sender:
         }
 
     def unprepared(self, statements: Sequence[Statement]) -> list[str]:
-        """The texts that are not prepared yet."""
+        """Return the texts that are not prepared yet."""
         texts = {statement.cql: None for statement in statements if statement.level != "schema"}
         return [cql for cql in texts if cql not in self._prepared]
 
     def prepare(self, cql: str) -> None:
-        """Prepare a text unless it is prepared; blocks, and raises the driver's exceptions."""
+        """Prepare a text unless it is prepared. This blocks, and raises the driver's exceptions."""
         with self._lock:
             if cql not in self._prepared:
                 self._prepared[cql] = take_arrays(prepare_within(self.session, cql, self._timeout))
@@ -72,14 +72,14 @@ class Sender:
 
         Args:
             statement: What to send.
-            page: Paging state of the previous page; None for the first page.
+            page: Paging state of the previous page, or None for the first page.
             timeout: Timeout in seconds.
 
         Raises:
             TypeError: If a value cannot be turned into its column's type.
             ValueError: Likewise.
         """
-        query = self._query(statement)
+        query = self._make_query(statement)
         query.consistency_level = self._levels[statement.level]
         query.retry_policy = self._policy
         query.is_idempotent = True
@@ -89,7 +89,7 @@ class Sender:
             options["execution_profile"] = self._profile
         return execute_with_arrays(self.session, query, **options)
 
-    def _query(self, statement: Statement) -> Any:
+    def _make_query(self, statement: Statement) -> Any:
         if statement.level == "schema":
             return SimpleStatement(statement.cql)
         prepared = self._prepared[statement.cql]
@@ -120,7 +120,7 @@ class _Routed(BoundStatement):
 
 
 class _NextHost(RetryPolicy):
-    """Asks the next node if one is lost, joining or cut off from the others; raises all other errors.
+    """Asks the next node if one is lost, joining or cut off from the others, and raises all other errors.
 
     The flight, which knows the deadline, decides on further attempts.
     """
@@ -150,7 +150,7 @@ def release(future: ResponseFuture) -> None:
 
 
 def rows_as_tuples(rows: Any) -> list[Row]:
-    """The rows of an answer as tuples. Sessions of legacy clusters have a row factory of the user's.
+    """Return the rows of an answer as tuples. Sessions of legacy clusters have a row factory of the user's.
 
     Raises:
         BackendError: If rows come in a form that cannot be read.

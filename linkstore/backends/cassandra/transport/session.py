@@ -57,7 +57,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """A session opened for a URL; the caller must close it.
+    """A session opened for a URL. The caller must close it.
 
     Args:
         session: The driver's session, with its own cluster object.
@@ -76,7 +76,7 @@ def resolve_session(session: Session | None, keyspace: str | None) -> tuple[Sess
     """Find the session and the keyspace to use.
 
     Args:
-        session: The driver's; None: the one ``cassio.init`` made.
+        session: The driver's. None: the one ``cassio.init`` made.
         keyspace: None: the session's own, else the one given to ``cassio.init``.
 
     Raises:
@@ -95,7 +95,7 @@ def resolve_session(session: Session | None, keyspace: str | None) -> tuple[Sess
 
 
 def _of_cassio(name: Literal["resolve_session", "resolve_keyspace"]) -> Any:
-    """What ``cassio.init`` was given or made; None if it was not called."""
+    """Return what ``cassio.init`` was given or made, or None if it was not called."""
     try:
         from cassio import config
     except ImportError as error:
@@ -106,7 +106,7 @@ def _of_cassio(name: Literal["resolve_session", "resolve_keyspace"]) -> Any:
 def parse_address(url: str) -> Address:
     """Read a URL of the form ``cassandra://host:port/keyspace/table``.
 
-    Several hosts are parted by commas, and a port left out is 9042. Keyspace and table are named as in
+    Several hosts are separated by commas, and the default port is 9042. Keyspace and table are named as in
     the schema, with ``%`` escapes where needed.
 
     Raises:
@@ -135,7 +135,7 @@ def connect(url: str) -> Connection:
     """Open a session for a URL, see :func:`parse_address`.
 
     User name and password come from LINKSTORE_CASSANDRA_USERNAME and LINKSTORE_CASSANDRA_PASSWORD. A node
-    has 10 seconds to answer; one that was lost is looked for every second.
+    has 10 seconds to answer. The session tries to reconnect to a lost node every second.
 
     Raises:
         BackendError: If the URL has another form, the login fails, or the keyspace does not exist.
@@ -183,10 +183,10 @@ def _login() -> PlainTextAuthProvider | None:
 
 
 def check_keyspace(session: Session, keyspace: str) -> None:
-    """Make sure that a keyspace exists; if it seems not to, the nodes have ten seconds to agree.
+    """Check that a keyspace exists. If it seems not to, the nodes have ten seconds to agree.
 
     Raises:
-        BackendError: If it does not; the message says how to create it.
+        BackendError: If it does not. The message says how to create it.
         StoreUnavailableError: If it seems not to, but the nodes do not agree.
     """
     metadata = session.cluster.metadata
@@ -211,7 +211,7 @@ def check_keyspace(session: Session, keyspace: str) -> None:
 
 
 def _nodes_agree(session: Session) -> bool:
-    """Whether all nodes have the same schema within ten seconds."""
+    """Say whether all nodes have the same schema within ten seconds."""
     try:
         return bool(session.cluster.control_connection.wait_for_schema_agreement(wait_time=_AGREEMENT))
     except DRIVER_ERRORS as error:
@@ -220,7 +220,10 @@ def _nodes_agree(session: Session) -> bool:
 
 
 def _is_in_schema(session: Session, keyspace: str) -> bool:
-    """Whether the server knows a keyspace that the driver does not; it may be new, or not be followed."""
+    """Say whether the server knows a keyspace that the driver does not.
+
+    Such a keyspace may be new, or the driver may not follow the schema.
+    """
     look = Statement(
         cql="SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?",
         values=(keyspace,),

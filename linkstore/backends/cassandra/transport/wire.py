@@ -35,14 +35,14 @@ _CUSTOM: Final = 0
 
 
 def take_arrays(prepared: PreparedStatement) -> PreparedStatement:
-    """Make a prepared statement accept vectors as arrays (d,); returns the statement."""
+    """Make a prepared statement accept vectors as arrays (d,), and return the statement."""
     columns = prepared.column_metadata or ()
     prepared.column_metadata = [column._replace(type=_as_array(column.type)) for column in columns]
     return prepared
 
 
 def execute_with_arrays(session: Session, query: Any, **options: Any) -> ResponseFuture:
-    """``session.execute_async`` with vectors as float32 arrays (d,), and sets and tuples as bytes.
+    """Call ``session.execute_async`` with vectors as float32 arrays (d,), and sets and tuples as bytes.
 
     The driver reads results with the session's protocol handler. So it is called with a proxy of the session
     that has another handler.
@@ -52,7 +52,7 @@ def execute_with_arrays(session: Session, query: Any, **options: Any) -> Respons
 
 
 def prepare_within(session: Session, query: str, timeout: float) -> PreparedStatement:
-    """``session.prepare`` with a timeout in seconds for nodes that do not answer.
+    """Call ``session.prepare`` with a timeout in seconds for nodes that do not answer.
 
     The driver prepares on one node and then on all others, with the default timeout of the session. So it is
     called with a proxy of the session that has another timeout.
@@ -101,12 +101,15 @@ class _ArrayHandler(ProtocolHandler):
 
 @cache
 def _custom_type(name: str) -> Any:
-    """The type of a column by the server's name; cached, because each result repeats it."""
+    """Return the type of a column by the server's name, cached because each result repeats the name."""
     return _as_array(lookup_casstype(name))
 
 
 def _as_array(kind: Any) -> Any:
-    """For a vector of floats, a type that converts to and from arrays; otherwise the type itself."""
+    """Return a type that converts to and from arrays, for a vector of floats.
+
+    For any other type, return the type itself.
+    """
     if not issubclass(kind, VectorType) or kind.subtype is not FloatType:
         return kind
 
