@@ -50,7 +50,7 @@ class _Note:
     file: PageFile
     front: FrontMatter
     body: str
-    decoded: Decoded
+    decoding: Decoded
     digest: str
 
 
@@ -115,7 +115,7 @@ class VaultSource:
                 front = NONE
                 yield BadInput(name=f"{file.url} (front matter)", reason=str(error))
             digest = self._digest(file, found.text, notes)
-            note = _Note(file=file, front=front, body=body, decoded=found._replace(text=""), digest=digest)
+            note = _Note(file=file, front=front, body=body, decoding=found._replace(text=""), digest=digest)
             yield SourcePage(url=file.url, digest=note.digest, read=partial(self._chunks, note))
 
     def _text(self, file: PageFile) -> Decoded | BadInput:
@@ -158,8 +158,8 @@ class VaultSource:
             metadata=metadata,
             disbelieved=tuple(self._site.page_tag(url) or url for url in front.urls if not believed[url]),
             plain=found.plain,
-            replaced=note.decoded.replaced,
-            guessed=note.decoded.guessed,
+            replaced=note.decoding.replaced,
+            guessed=note.decoding.guessed,
         )
         chunks = make_chunks(page, found.blocks, self._settings.limits)
         links = tuple(property_links(dict(front.fields), file.page, notes))
