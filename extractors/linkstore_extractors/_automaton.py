@@ -26,10 +26,10 @@ class Automaton:
         )
 
     def find(self, text: str) -> list[tuple[str, int, int]]:
-        """(name, start, end) in the text's haystack, from left to right, the longest at each place."""
+        """Return (name, start, end) in the text's haystack, from left to right, the longest at each place."""
         matches = self._search.find_matches_as_indexes(haystack(text))
         return [(self._names[number], start, end) for number, start, end in matches]
 
     def occurs(self, text: str) -> bool:
-        """Whether the text contains any of the names."""
+        """Say whether the text contains any of the names."""
         return bool(self._names) and bool(self._search.find_matches_as_indexes(haystack(text)))

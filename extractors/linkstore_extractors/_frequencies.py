@@ -50,11 +50,11 @@ class Frequencies:
             self._prune()
 
     def cohesion(self, words: Sequence[str]) -> float:
-        """How much more often words are found together than apart, from -1 to 1; 1 is always together.
+        """Measure how much more often words occur together than apart, from -1 to 1 (always together).
 
-        Normalised pointwise mutual information over documents (G. Bouma, "Normalized (Pointwise)
-        Mutual Information in Collocation Extraction", GSCL 2009); of a phrase of three words, at the
-        weaker of its two joints.
+        The measure is normalised pointwise mutual information over documents (G. Bouma, "Normalized
+        (Pointwise) Mutual Information in Collocation Extraction", GSCL 2009). A phrase of three words has
+        that of the weaker of its two joints.
         """
         count = self._counts.get
         together = count(" ".join(words), 0)
@@ -70,12 +70,12 @@ class Frequencies:
         return log(together * self.documents / apart) / -log(together / self.documents)
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain dict, ready for JSON."""
+        """Return the frequencies as a plain dict, ready for JSON."""
         return {"version": _VERSION, "documents": self.documents, "frequencies": dict(self._counts)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], limit: int) -> Frequencies:
-        """Read what :meth:`to_dict` wrote.
+        """Read frequencies that :meth:`to_dict` wrote.
 
         Raises:
             ExtractionError: If it is not that.

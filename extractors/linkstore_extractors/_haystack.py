@@ -30,11 +30,11 @@ _JAMO: Final = range(0x1100, 0x1200)
 
 @lru_cache(maxsize=2)
 def haystack(text: str) -> bytes:
-    """The words of ``linkstore.text.tokens``, each between two spaces, as UTF-8; empty if there is none.
+    """Return the words of ``linkstore.text.tokens``, each between two spaces, as UTF-8, empty if none.
 
-    Most texts are folded character by character, several times as fast as ``tokens``; those in which
-    characters change in number or join their neighbours are left to it. The last texts are remembered, so
-    that several extractors may ask one after the other.
+    Most texts are folded character by character, several times as fast as by ``tokens``. Texts in which
+    characters change in number or join their neighbours are left to ``tokens``. The last texts are
+    remembered, so that several extractors may ask one after the other.
     """
     words = _spaced(text)
     found = [word.encode() for word in tokens(text)] if words is None else words.split()
@@ -42,12 +42,12 @@ def haystack(text: str) -> bytes:
 
 
 def needle(words: str) -> bytes:
-    """The bytes to search for in a haystack to find these words, which are joined by single spaces."""
+    """Return the bytes that find these words, which are joined by single spaces, in a haystack."""
     return b" %b " % words.replace(" ", "  ").encode()
 
 
 def as_written(text: str, matches: Sequence[tuple[int, int]]) -> Iterator[str | None]:
-    """How the words found in a text's haystack are written in it.
+    """Yield how the words found in a text's haystack are written in the text.
 
     Args:
         text: As it was given to :func:`haystack`.
@@ -75,7 +75,7 @@ def as_written(text: str, matches: Sequence[tuple[int, int]]) -> Iterator[str | 
 
 @lru_cache(maxsize=2)
 def _spaced(text: str) -> bytes | None:
-    """The text folded, with a space for each character outside of words; None if it takes more than that."""
+    """Fold a text, with a space for each character outside of words, or return None if that is not enough."""
     if not text.isascii():
         for character in set(text):
             if character > "\x7f":
@@ -89,7 +89,7 @@ def _spaced(text: str) -> bytes | None:
 
 @lru_cache(maxsize=1 << 16)
 def _folded(character: str) -> str | None:
-    """The character that another folds to, a space outside of words; None if it folds to several."""
+    """Return the character that another folds to, a space outside of words, None if it folds to several."""
     if character == "\u2019":
         return "'"
     if category(character).startswith("M") or ord(character) in _JAMO:
@@ -103,7 +103,7 @@ def _folded(character: str) -> str | None:
 
 
 def _places(text: str) -> tuple[Sequence[int], Sequence[int], bool]:
-    """The start and end of each word of a text, and whether these are surely the words of its haystack."""
+    """Return the start and end of each word of a text, and whether its haystack surely has the same words."""
     words = _spaced(text)
     if words is None:
         spans = [match.span() for match in written_words(text)]

@@ -45,7 +45,7 @@ class Identifier:
     lead: str = ""
 
     def tag_of(self, value: str) -> str | None:
-        """The tag for a value that is this identifier and nothing else, with or without prefix."""
+        """Return the tag for a value that is this identifier and nothing else, with or without prefix."""
         match = self.pattern.fullmatch(value) or self.pattern.fullmatch(self.prefix + value)
         return self.normalise(match) if match else None
 
@@ -68,7 +68,7 @@ class Mention:
 
 
 def find_identifiers(text: str) -> list[Mention]:
-    """All identifiers in a text, in order; of overlapping ones the first, then the longest."""
+    """Return all identifiers in a text, in order. Of overlapping ones the first counts, then the longest."""
     lowered = in_lower_ascii(text)
     found: list[Mention] = []
     for at in dict.fromkeys([at for hint, at in _HINTS if hint in lowered]):
@@ -82,7 +82,7 @@ def find_identifiers(text: str) -> list[Mention]:
 
 @lru_cache(maxsize=1)
 def in_lower_ascii(text: str) -> str:
-    """A text of the same length in lower case, with question marks for what is not ASCII.
+    """Return a text of the same length in lower case, with question marks for what is not ASCII.
 
     Citations ask for it twice, to look for identifiers and for a reference list.
     """
@@ -90,7 +90,7 @@ def in_lower_ascii(text: str) -> str:
 
 
 def isbn13(digits: str) -> str | None:
-    """The ISBN-13 for an ISBN-10 or ISBN-13 without hyphens, or None if its check digit is wrong."""
+    """Return the ISBN-13 for an ISBN-10 or ISBN-13 without hyphens, or None if its check digit is wrong."""
     if len(digits) == 10:
         total = sum((10 - i) * (10 if digit == "X" else int(digit)) for i, digit in enumerate(digits.upper()))
         if total % 11:
@@ -113,7 +113,7 @@ def _mentions(rule: Identifier, text: str, lowered: str) -> Iterator[Mention]:
 
 
 def _matches(rule: Identifier, text: str, lowered: str) -> Iterator[re.Match[str]]:
-    """The matches of a rule, in order; found by its lead, in much less time than by its pattern."""
+    """Yield the matches of a rule, in order. Its lead finds them in much less time than its pattern."""
     if not rule.lead:
         yield from rule.pattern.finditer(text)
         return
@@ -126,7 +126,7 @@ def _matches(rule: Identifier, text: str, lowered: str) -> Iterator[re.Match[str
 
 
 def _listed(text: str, lowered: str) -> Iterator[Mention]:
-    """The identifiers in a list, such as "RFCs 2616, 7230 and 9110"."""
+    """Yield the identifiers in a list, such as "RFCs 2616, 7230 and 9110"."""
     if "rfcs" not in lowered and "peps" not in lowered:
         return
     for match in _LIST.finditer(text):
@@ -145,7 +145,7 @@ def _apart(mentions: list[Mention]) -> Iterator[Mention]:
 
 
 def _trimmed(written: str) -> str:
-    """Without the punctuation of the sentence around it, and brackets that were opened before it."""
+    """Strip the punctuation of the sentence around an identifier, and brackets that were opened before it."""
     while written:
         last = written[-1]
         opening = {")": "(", "]": "["}.get(last)
@@ -192,7 +192,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _numbered(name: str, separator: str, digits: int, *, exact_case: bool = False) -> Identifier:
-    """A series of numbered documents, such as RFCs; leading zeros count for nothing."""
+    """Make a rule for a series of numbered documents, such as RFCs. Leading zeros count for nothing."""
     pattern = rf"(?<![\w.]){name}{separator}0{{0,6}}(\d{{1,{digits}}})(?![\w])"
     return Identifier(
         name=name.lower(),

@@ -21,7 +21,7 @@ _BRACKET: Final = re.compile(r"\s*\([^()]*\)\s*$")
 
 
 def names_of(document: Document) -> tuple[str, ...]:
-    """The names of a document's page, from ``metadata["title"]`` and the list ``metadata["aliases"]``.
+    """Return the names of a document's page, from ``metadata["title"]`` and the list ``metadata["aliases"]``.
 
     Values that are not strings are passed over: metadata is the user's own.
     """
@@ -34,12 +34,11 @@ def names_of(document: Document) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def name_tag(name: str) -> str | None:
-    """The tag of a name; None for one too trivial to mean anything in a text.
+    """Return the tag of a name, or None for one too trivial to mean anything in a text.
 
     A bracket at the end tells names apart and does not belong to them: "Mercury (planet)" is called
-    "Mercury". The rest is folded into words as ``linkstore.text.tokens`` has them, joined by single
-    spaces. It must have at least 4 letters and at most 8 words, one of which is neither a stop word
-    nor a number.
+    "Mercury". The rest is folded into words as ``linkstore.text.tokens`` has them, joined by single spaces.
+    It must have at least 4 letters and at most 8 words, one of which is neither a stop word nor a number.
     """
     words = tokens(_BRACKET.sub("", name))
     tag = " ".join(words)
@@ -49,10 +48,11 @@ def name_tag(name: str) -> str | None:
 
 
 def bears_names(document: Document) -> bool:
-    """Whether links to its page's names lead to this document.
+    """Say whether links to the names of its page lead to this document.
 
-    Of a page that was divided into chunks only the first does, whose ``metadata["url"]`` is that of the
-    page and whose id is not numbered (``page~2``). Otherwise all chunks of a page would bear its name.
+    Of a page that was divided into chunks, only the first chunk bears the names. Its ``metadata["url"]`` is
+    that of the page, and its id is not numbered (``page~2``). Otherwise all chunks of a page would bear its
+    name.
     """
     page = document.metadata.get("page")
     if not isinstance(page, str):

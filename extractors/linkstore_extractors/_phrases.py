@@ -32,12 +32,12 @@ _SMALL_WORDS: Final = re.compile(rf"(?:{_GAP}(?:{_SMALL})(?={_GAP}))+{_GAP}")
 
 
 def phrases(text: str) -> Iterator[tuple[str, str]]:
-    """The capitalised phrases of at least two words, in order: (tag, as written).
+    """Yield the capitalised phrases of at least two words, in order, as (tag, as written).
 
-    Words follow each other with a single space or line break between; up to two small words ("of the")
-    and years may stand inside. What stands between small words is a phrase too, since only the sense
-    tells "University of the West Indies" from "Home of the Space Needle". Words that open sentences
-    ("The", "After") and numbers are taken off the front.
+    Words follow each other with a single space or line break between. Up to two small words ("of the") and
+    years may stand inside. The words between small words form a phrase too, since only the sense tells
+    "University of the West Indies" from "Home of the Space Needle". Words that open sentences ("The",
+    "After") and numbers are taken off the front.
     """
     for match in _PHRASE.finditer(normalize("NFC", text)):
         whole = match[0]
@@ -57,7 +57,7 @@ def _tagged(phrase: str) -> Iterator[tuple[str, str]]:
 
 
 def _without_openers(phrase: str) -> str | None:
-    """The phrase without stop words and numbers at its front; None if not two words are left."""
+    """Strip stop words and numbers from the front of a phrase, or return None if not two words are left."""
     word, *others = phrase.split(None, 1)
     while others and (word.lower() in STOP_WORDS or word.isdigit()):
         phrase = others[0]

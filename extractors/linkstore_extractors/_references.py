@@ -102,7 +102,7 @@ class ReferenceList:
 
 
 def find_references(text: str) -> ReferenceList:
-    """The last reference list of a text that has entries."""
+    """Find the last reference list of a text that has entries."""
     if not _may_have_a_list(text):
         return ReferenceList(start=len(text), end=len(text))
     headings = list(_HEADING.finditer(text))
@@ -116,7 +116,7 @@ def find_references(text: str) -> ReferenceList:
 
 
 def _may_have_a_list(text: str) -> bool:
-    """Whether a word stands in a text that the heading of a reference list has; told in little time."""
+    """Say whether a text contains a word that headings of reference lists have. The check is quick."""
     lowered = in_lower_ascii(text)
     for name in _NAMED:  # a loop is faster than any()
         if name in lowered:
@@ -125,13 +125,13 @@ def _may_have_a_list(text: str) -> bool:
 
 
 def title_key(title: str) -> str | None:
-    """The spelling under which titles are compared: folded words; None if they say too little."""
+    """Return the spelling under which titles are compared: folded words, or None if they say too little."""
     words = tokens(title)
     return " ".join(words) if len(words) >= FEWEST_TITLE_WORDS else None
 
 
 def cited(references: ReferenceList, text: str) -> Iterator[tuple[int, Reference]]:
-    """Each place of the text, outside the list, that refers to an entry, in order of the text.
+    """Yield each place of the text, outside the list, that refers to an entry, in order of the text.
 
     Yields:
         The place, and the entry.
@@ -157,7 +157,7 @@ def cited(references: ReferenceList, text: str) -> Iterator[tuple[int, Reference
 
 
 def _spelt_out(numbers: str) -> Iterator[int]:
-    """3, 5-7 as 3, 5, 6, 7; a range of more than 50 is taken for its ends only."""
+    """Yield 3, 5, 6, 7 for "3, 5-7". A range of more than 50 is taken for its ends only."""
     for part in re.split(r"[,;]", numbers):
         ends = [int(number) for number in re.split(r"[\u2013-]", part)]
         first, last = ends[0], ends[-1]
@@ -165,7 +165,7 @@ def _spelt_out(numbers: str) -> Iterator[int]:
 
 
 def _entries(text: str) -> Iterator[Reference]:
-    """The entries of a list; it is numbered if it begins with a number."""
+    """Yield the entries of a list. The list is numbered if it begins with a number."""
     text = text.lstrip("=-~ \t\r\n")
     if _NUMBERED.match(text):
         yield from _numbered_entries(text)
@@ -185,7 +185,7 @@ def _numbered_entries(text: str) -> Iterator[Reference]:
 
 
 def _blocks(text: str) -> list[str]:
-    """Unnumbered entries: parted by blank lines if there are any, else one a line.
+    """Split a list into unnumbered entries, at blank lines if there are any, else one a line.
 
     A line that is indented continues the one before.
     """
@@ -209,7 +209,7 @@ def _reference(text: str, number: int | None) -> Reference:
 
 
 def _title(text: str) -> str | None:
-    """The title in quotes, else the sentence after a year near the start, else after the authors."""
+    """Return the title in quotes, else the sentence after a year near the start, else after the authors."""
     text = _URL.sub("", text)
     quoted = _QUOTED.search(text)
     after_year = _AFTER_YEAR.search(text, 0, 400)

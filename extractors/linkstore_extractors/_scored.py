@@ -12,11 +12,11 @@ from linkstore.text import fold
 def scored_links(
     scored: Iterable[tuple[str, float]], text: str, *, kind: str, direction: Direction
 ) -> tuple[Link, ...]:
-    """One link for each keyword, heaviest first, equal ones by tag.
+    """Make one link for each keyword, heaviest first, equal ones by tag.
 
     Args:
-        scored: Keywords, each with a weight; those of no weight are left out.
-        text: Where they come from; a label is the keyword as first written there.
+        scored: Keywords, each with a weight. Those of no weight are left out.
+        text: Where they come from. A label is the keyword as first written there.
         kind: Kind of the links.
         direction: Direction of the links.
     """

@@ -42,7 +42,7 @@ class Sharing:
             self._close_block()
 
     def shared(self, phrases: Sequence[str]) -> list[str]:
-        """Those that few documents share, in the order given."""
+        """Return the phrases that few documents share, in the order given."""
         if self._shared is None:
             self._shared = self._counted()
         known = self._shared

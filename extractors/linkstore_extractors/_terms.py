@@ -38,12 +38,12 @@ class Run:
 
 
 def text_of(source: Document | str) -> str:
-    """The text of a source."""
+    """Return the text of a source."""
     return source if isinstance(source, str) else source.page_content
 
 
 def runs(text: str) -> list[Run]:
-    """The runs of a text, in order. Hyphens join words; other punctuation and blank lines part them."""
+    """Split a text into runs, in order. Hyphens join words, other punctuation and blank lines part them."""
     found: list[Run] = []
     run: Run | None = None
     opens, position = True, 0
@@ -68,17 +68,17 @@ def runs(text: str) -> list[Run]:
 
 @lru_cache(maxsize=256)
 def _token(word: str) -> re.Pattern[str]:
-    """Finds words, blank lines, and punctuation other than hyphens and apostrophes."""
+    """Compile a pattern of words, blank lines, and punctuation other than hyphens and apostrophes."""
     return re.compile(rf"{word}|\n\s*\n|[^\w\s\-'\u2019]")
 
 
 def stands_alone(word: str) -> bool:
-    """Whether a word can be a keyword without others: no number, no single letter."""
+    """Say whether a word can be a keyword without others: no number, no single letter."""
     return len(word) > 1 and (word.isalpha() or not (word.isdecimal() or word.strip("_") == ""))
 
 
 def candidates(found: Iterable[Run]) -> set[str]:
-    """All words and all phrases of two and three words; a phrase does not begin with a number."""
+    """Return all words and all phrases of two and three words. A phrase does not begin with a number."""
     terms: set[str] = set()
     for run in found:
         one = two = ""

@@ -57,7 +57,7 @@ class CitationExtractor:
         self._kind = kind
 
     def extract(self, source: Document | str) -> tuple[Link, ...]:
-        """The work that the document is, then the works that it cites.
+        """Return the work that the document is, then the works that it cites.
 
         A string is a document without metadata.
         """
@@ -70,7 +70,7 @@ class CitationExtractor:
         return (*own.values(), *(link for link in self._outgoing(text) if link.tag not in own))
 
     def extract_query(self, text: str) -> tuple[Link, ...]:
-        """Outgoing links to the works that a question names by identifier, in order."""
+        """Return outgoing links to the works that a question names by identifier, in order."""
         return merge_links(
             Link.outgoing(kind=self._kind, tag=mention.tag, label=mention.written)
             for mention in find_identifiers(text)
@@ -88,7 +88,7 @@ class CitationExtractor:
 
 
 def _citations(text: str, references: ReferenceList) -> Iterator[tuple[int, str, str, int]]:
-    """All citations: place, tag, label, and 1, or 0 for an entry of the list itself."""
+    """Yield all citations: place, tag, label, and 1, or 0 for an entry of the list itself."""
     mentions = find_identifiers(text)
     if not references.entries:
         yield from ((mention.start, mention.tag, mention.written, 1) for mention in mentions)
@@ -104,14 +104,14 @@ def _citations(text: str, references: ReferenceList) -> Iterator[tuple[int, str,
 
 
 def _split(mentions: list[Mention], references: ReferenceList) -> tuple[list[Mention], list[Mention]]:
-    """Mentions outside and inside the reference list."""
+    """Part the mentions outside the reference list from those inside."""
     inside = [mention for mention in mentions if references.start <= mention.start < references.end]
     outside = [mention for mention in mentions if not references.start <= mention.start < references.end]
     return outside, inside
 
 
 def _named(entry: Reference) -> Iterator[tuple[str, str]]:
-    """Tags of an entry of the reference list, each with its label."""
+    """Yield the tags of an entry of the reference list, each with its label."""
     label = _short(entry.title or entry.text)
     tags = dict.fromkeys(mention.tag for mention in find_identifiers(entry.text))
     key = title_key(entry.title) if entry.title else None
@@ -121,7 +121,7 @@ def _named(entry: Reference) -> Iterator[tuple[str, str]]:
 
 
 def _own(metadata: Mapping[str, Any], title: str | None, first_line: str) -> Iterator[str]:
-    """Tags of what a document is."""
+    """Yield the tags of what a document is."""
     yield from _declared(metadata)
     url = str(metadata.get("url") or metadata.get("source") or "")
     if "#" in url:
@@ -134,7 +134,7 @@ def _own(metadata: Mapping[str, Any], title: str | None, first_line: str) -> Ite
 
 
 def _declared(metadata: Mapping[str, Any]) -> Iterator[str]:
-    """Tags of the identifiers that the metadata state."""
+    """Yield the tags of the identifiers that the metadata state."""
     if BY_KEY.keys().isdisjoint(metadata):
         return
     for key, rule in BY_KEY.items():
@@ -148,7 +148,7 @@ def _declared(metadata: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _leading(text: str, *, at_end: bool) -> Iterator[str]:
-    """The identifier a text begins with, if the text ends there or goes on as a title does."""
+    """Yield the identifier a text begins with, if the text ends there or goes on as a title does."""
     for mention in find_identifiers(text)[:1]:
         ends = mention.end == len(text) if at_end else _AFTER_IDENTIFIER.match(text, mention.end)
         if mention.start == 0 and ends:
@@ -156,7 +156,7 @@ def _leading(text: str, *, at_end: bool) -> Iterator[str]:
 
 
 def _title(metadata: Mapping[str, Any], first_line: str) -> str | None:
-    """The title that the metadata state, else the heading on the first line."""
+    """Return the title that the metadata state, else the heading on the first line."""
     stated = metadata.get("title")
     if isinstance(stated, str) and stated.strip():
         return stated.strip()

@@ -78,16 +78,16 @@ class EntityExtractor:
         return frozenset({self._settings.kind})
 
     def keys(self, document: Document) -> frozenset[str]:
-        """The phrases in the document."""
+        """Return the phrases in the document."""
         return frozenset(_entities(document))
 
     def observe(self, sources: Iterable[Document]) -> None:
-        """Count the phrases of these documents; one observed twice counts twice."""
+        """Count the phrases of these documents. A document observed twice counts twice."""
         for source in sources:
             self._sharing.add(list(_entities(source)))
 
     def review(self, before: Mapping[str, int], after: Mapping[str, int]) -> Review:
-        """Find the documents that hold a phrase which came or went somewhere."""
+        """Find the documents that hold a phrase whose number of documents changed."""
         changed = {key for key in {*before, *after} if before.get(key, 0) != after.get(key, 0)}
 
         def may_have_changed(document: Document) -> bool:
@@ -98,7 +98,7 @@ class EntityExtractor:
         return may_have_changed
 
     def extract(self, source: Document) -> tuple[Link, ...]:
-        """The phrases that others share, in order of appearance."""
+        """Return links for the phrases that others share, in order of appearance."""
         found = _entities(source)
         kind, weight = self._settings.kind, self._settings.weight
         return tuple(
@@ -108,7 +108,7 @@ class EntityExtractor:
 
 
 def _entities(document: Document) -> dict[str, str | None]:
-    """The phrases of a text and the names the document bears, as first written, by tag."""
+    """Return the phrases of a text and the names the document bears, as first written, by tag."""
     found: dict[str, str | None] = {}
     for tag, written in phrases(document.page_content):
         found.setdefault(tag, written)

@@ -27,7 +27,7 @@ class GlinerModel(Protocol):
     """The methods of ``gliner.GLiNER`` that are used."""
 
     def predict_entities(self, text: str, labels: list[str], **options: Any) -> list[dict[str, Any]]:
-        """Dicts with ``text``, ``score``, ``start`` and ``end``."""
+        """Return dicts with ``text``, ``score``, ``start`` and ``end``."""
         ...
 
 
@@ -78,11 +78,11 @@ class GlinerExtractor:
         self._scored = scored
 
     def extract(self, source: Document) -> tuple[Link, ...]:
-        """The entities of the document, in order of appearance."""
+        """Return the entities of the document, in order of appearance."""
         return self._links(source.page_content)
 
     def extract_query(self, text: str) -> tuple[Link, ...]:
-        """Links to the entities of a question; whether a document has them is not known."""
+        """Return links to the entities of a question. Whether a document has them is not known."""
         return self._links(text)
 
     def _links(self, text: str) -> tuple[Link, ...]:
@@ -94,7 +94,7 @@ class GlinerExtractor:
         )
 
     def _names(self, window: str) -> list[tuple[str, dict[str, float] | None]]:
-        """The names in a text, each with what its link says of the model's score."""
+        """Return the names in a text, each with the data that its link carries of the model's score."""
         found = self._model.predict_entities(window, self._labels, threshold=self._threshold)
         in_order = sorted(found, key=lambda one: one["start"])
         return [
@@ -104,7 +104,7 @@ class GlinerExtractor:
 
 
 def _windows(text: str) -> Iterator[str]:
-    """The text in pieces that the model can read, cut between lines, else sentences, else words."""
+    """Divide a text into pieces that the model can read, cut between lines, else sentences, else words."""
     start = 0
     while start < len(text):
         end = start + _WINDOW

@@ -26,11 +26,11 @@ class Soup(Protocol):
     """The interface of BeautifulSoup objects; the package itself is not needed."""
 
     def find_all(self, name: str) -> object:
-        """Elements by name."""
+        """Return elements by name."""
         ...
 
     def decode(self) -> str:
-        """The document as HTML."""
+        """Return the document as HTML."""
         ...
 
 
@@ -112,7 +112,7 @@ class HtmlLinkExtractor:
         self._noise = noise
 
     def extract(self, source: HtmlSource | HtmlInputLike) -> tuple[Link, ...]:
-        """The incoming links of the page, then its outgoing ones in order; none to the page itself.
+        """Return the incoming links of the page, then its outgoing ones in order, none to the page itself.
 
         Raises:
             ExtractionError: If the page's URL is not absolute, or its content is not HTML.
@@ -130,11 +130,11 @@ class HtmlLinkExtractor:
         return (*incoming, *merge_links(self._outgoing(tree, base, own)))
 
     def extract_one(self, input: HtmlSource | HtmlInputLike) -> set[Link]:
-        """The links of a page as a set, as in langchain-community: see :meth:`extract`."""
+        """Return the links of a page as a set, as in langchain-community: see :meth:`extract`."""
         return set(self.extract(input))
 
     def extract_many(self, inputs: Iterable[HtmlSource | HtmlInputLike]) -> Iterator[set[Link]]:
-        """The links of each page, in order: see :meth:`extract_one`."""
+        """Yield the links of each page, in order: see :meth:`extract_one`."""
         return map(self.extract_one, inputs)
 
     def _own_tags(self, tree: Tree, url: str, base: str) -> Iterator[str]:
@@ -159,7 +159,7 @@ class HtmlLinkExtractor:
 
 
 def _host(url: str) -> str:
-    """Host and port of a normal URL, whether by http or https."""
+    """Return host and port of a normal URL, whether by http or https."""
     return url.partition("://")[2].partition("/")[0]
 
 

@@ -32,7 +32,7 @@ class HyperlinkExtractor:
         self._kind = kind
 
     def extract(self, source: Chunk) -> tuple[Link, ...]:
-        """The chunk's incoming links, then its outgoing ones in order."""
+        """Return the chunk's incoming links, then its outgoing ones in order."""
         return merge_links((*self._incoming(source), *self._outgoing(source)))
 
     def _incoming(self, chunk: Chunk) -> Iterator[Link]:
@@ -61,5 +61,5 @@ class HyperlinkExtractor:
 
 @lru_cache(maxsize=64)
 def _names(site: Site, url: str, aliases: tuple[str, ...]) -> tuple[str, ...]:
-    """The tags of a page under all its URLs."""
+    """Return the tags of a page under all its URLs."""
     return tuple(dict.fromkeys(tag for one in (url, *aliases) for tag in site.page_tags(one)))

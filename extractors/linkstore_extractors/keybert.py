@@ -60,11 +60,11 @@ class KeyBertExtractor:
         }
 
     def extract(self, source: Document | str) -> tuple[Link, ...]:
-        """The document's keywords, heaviest first, equal ones by tag."""
+        """Return the document's keywords, heaviest first, equal ones by tag."""
         return self._links(text_of(source), "bidir")
 
     def extract_query(self, text: str) -> tuple[Link, ...]:
-        """Outgoing links to the keywords of a question; whether a document has them is not known."""
+        """Return outgoing links to the keywords of a question. Whether a document has them is not known."""
         return self._links(text, "out")
 
     def _links(self, text: str, direction: Direction) -> tuple[Link, ...]:
@@ -83,7 +83,7 @@ def _terms(text: str) -> list[str]:
 
 
 def _backend(embedding: Embeddings) -> Any:
-    """KeyBERT's door for other embeddings."""
+    """Make a KeyBERT backend of other embeddings."""
     base = import_module("keybert.backend").BaseEmbedder
 
     class LangChainBackend(base):  # type: ignore[misc, valid-type]

@@ -112,7 +112,7 @@ class KeywordExtractor:
     def from_statistics(
         cls, statistics: Mapping[str, Any], settings: KeywordSettings = DEFAULTS
     ) -> KeywordExtractor:
-        """An extractor that goes on from what :meth:`statistics` gave.
+        """Make an extractor that goes on from what :meth:`statistics` gave.
 
         Raises:
             ExtractionError: If the statistics are not of this version, or damaged.
@@ -122,16 +122,16 @@ class KeywordExtractor:
         return extractor
 
     def statistics(self) -> dict[str, Any]:
-        """All that was observed, as a plain dict ready for JSON."""
+        """Return all that was observed, as a plain dict ready for JSON."""
         return self._frequencies.to_dict()
 
     def observe(self, sources: Iterable[Document | str]) -> None:
-        """Count the words and phrases of these documents; one observed twice counts twice."""
+        """Count the words and phrases of these documents. A document observed twice counts twice."""
         for source in sources:
             self._frequencies.add(candidates(runs(text_of(source))))
 
     def extract(self, source: Document | str) -> tuple[Link, ...]:
-        """The document's keywords, most salient first, equal ones by tag."""
+        """Return the document's keywords, most salient first, equal ones by tag."""
         salient = [
             (found.count / (found.count + 1) * self._rarity(tag) * found.factor, tag, found.label)
             for tag, found in self._keywords(runs(text_of(source))).items()
@@ -143,9 +143,9 @@ class KeywordExtractor:
         )
 
     def extract_query(self, text: str) -> tuple[Link, ...]:
-        """Outgoing links to the keywords that a question names, in order, weighted by rarity.
+        """Return outgoing links to the keywords that a question names, in order, weighted by rarity.
 
-        Phrases go before the words in them; only what the corpus knows as a keyword is named.
+        Phrases go before the words in them. Only what the corpus knows as a keyword is named.
         """
         return tuple(
             Link.outgoing(kind=self._settings.kind, tag=tag, label=found.label, weight=self._rarity(tag))
@@ -153,7 +153,7 @@ class KeywordExtractor:
         )
 
     def _keywords(self, found: Sequence[Run]) -> dict[str, _Keyword]:
-        """The possible keywords of a text, by tag, in order of appearance."""
+        """Return the possible keywords of a text, by tag, in order of appearance."""
         least, bound = self._settings.min_documents, self._bound()
         keywords: dict[str, _Keyword] = {}
         for run, start, end in self._segments(found):
@@ -170,7 +170,7 @@ class KeywordExtractor:
         return keywords
 
     def _segments(self, found: Sequence[Run]) -> Iterator[tuple[Run, int, int]]:
-        """The runs cut into the longest phrases, from left to right; lone numbers are left out."""
+        """Cut the runs into the longest phrases, from left to right. Lone numbers are left out."""
         for run in found:
             start = 0
             while start < len(run.words):
@@ -180,7 +180,7 @@ class KeywordExtractor:
                 start = end
 
     def _phrase_end(self, words: Sequence[str], start: int) -> int:
-        """The end of the longest phrase that begins at ``start``; after one word if there is none."""
+        """Return the end of the longest phrase that begins at ``start``, after one word if there is none."""
         end = start + 1
         for longer in range(start + 2, min(len(words), start + MAX_WORDS) + 1):
             phrase = words[start:longer]
@@ -195,13 +195,13 @@ class KeywordExtractor:
         return min(self._settings.max_documents, max(SMALLEST_BOUND, share))
 
     def _rarity(self, tag: str) -> float:
-        """The rarity of a keyword: just above 0 if every document has it, 1 for ``min_documents``."""
+        """Return the rarity of a keyword: just above 0 if every document has it, 1 for ``min_documents``."""
         total = self._frequencies.documents + 1
         return min(1.0, log(total / self._frequencies[tag]) / log(total / self._settings.min_documents))
 
 
 def _factor(run: Run, start: int, end: int) -> float:
-    """The value of the place, the case and the length of one occurrence."""
+    """Return the value of the place, the case and the length of one occurrence."""
     place = 1.0 if run.start + start < START else LATE
     length = SINGLE_WORD if end == start + 1 else 1.0
     inside = start + 1 if run.opens and start == 0 else start

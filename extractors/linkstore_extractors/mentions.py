@@ -83,17 +83,17 @@ class MentionExtractor:
         return frozenset({self._settings.kind})
 
     def keys(self, document: Document) -> frozenset[str]:
-        """The names that lead to the document."""
+        """Return the names that lead to the document."""
         return frozenset(names_of(document)) if bears_names(document) else frozenset()
 
     def observe(self, sources: Iterable[Document]) -> None:
-        """Learn the names of these documents; one observed twice bears its names twice."""
+        """Learn the names of these documents. A document observed twice bears its names twice."""
         self._known = None
         for source in sources:
             self._bearers.update(self.keys(source))
 
     def review(self, before: Mapping[str, int], after: Mapping[str, int]) -> Review:
-        """Find the texts that hold a name which came or went, with an automaton of just those."""
+        """Find the texts that hold a name whose count of bearers changed, by an automaton of just those."""
         names = {*before, *after}
         changed = Automaton(sorted(name for name in names if before.get(name, 0) != after.get(name, 0)))
 
@@ -104,7 +104,7 @@ class MentionExtractor:
         return may_have_changed
 
     def extract(self, source: Document) -> tuple[Link, ...]:
-        """The document's names, then the names in its text, each in order of appearance."""
+        """Return the document's names, then the names in its text, each in order of appearance."""
         own = names_of(source)
         links = []
         if bears_names(source):
@@ -118,7 +118,7 @@ class MentionExtractor:
         return tuple(links)
 
     def _mentions(self, text: str) -> dict[str, str]:
-        """The names that a text mentions, with how the first mention is written."""
+        """Return the names that a text mentions, with how the first mention is written."""
         matches = self._automaton().find(text)
         written = as_written(text, [(start, end) for _, start, end in matches])
         mentions: dict[str, str] = {}
@@ -135,5 +135,5 @@ class MentionExtractor:
 
 
 def _is_name(word: str | None) -> bool:
-    """Whether a word is written as a name is: with a capital, or in a script that has none."""
+    """Say whether a word is written as a name is: with a capital, or in a script that has none."""
     return word is not None and (word != word.lower() or word == word.upper())

@@ -44,7 +44,7 @@ class SectionExtractor:
         self._heading_kind = heading_kind
 
     def extract(self, source: Chunk) -> tuple[Link, ...]:
-        """The chunk's own names, then parent, next and previous, as far as there are.
+        """Return the chunk's own names, then parent, next and previous, as far as there are.
 
         Raises:
             ExtractionError: If the page's URL cannot be one.
@@ -76,5 +76,5 @@ class SectionExtractor:
 
 @lru_cache(maxsize=64)
 def _page_tag(site: Site, url: str) -> str | None:
-    """The tag of a page; its chunks ask for it one after the other."""
+    """Return the tag of a page. Its chunks ask for it one after the other."""
     return site.page_tag(url)

@@ -105,7 +105,7 @@ class LinkExtractor(Protocol[SourceT_contra]):
     """Reads a source of one type and says which links it carries."""
 
     def extract(self, source: SourceT_contra) -> tuple[Link, ...]:
-        """The links of ``source``, in order of appearance; the same source gives the same links."""
+        """Return the links of ``source``, in order of appearance. The same source gives the same links."""
         ...
 
 
@@ -123,12 +123,12 @@ class QueryExtractor(Protocol):
     """Says which links a question names, such as identifiers and keywords."""
 
     def extract_query(self, text: str) -> tuple[Link, ...]:
-        """Links to start a search from; empty when the question names none."""
+        """Return links to start a search from, none if the question names none."""
         ...
 
 
 def extractor_names() -> tuple[str, ...]:
-    """The names of all installed extractors, sorted."""
+    """Return the names of all installed extractors, sorted."""
     return tuple(sorted({point.name for point in entry_points(group=ENTRY_POINT_GROUP)}))
 
 
@@ -137,7 +137,7 @@ def load_extractor(name: str, **options: Any) -> LinkExtractor[Any]:
 
     Args:
         name: Its entry-point name, such as ``"hyperlink"``.
-        options: Handed to the factory; what it does not know raises TypeError there.
+        options: Handed to the factory. What it does not know raises TypeError there.
 
     Raises:
         ExtractionError: If the extractor is not installed or has no extract() method.

@@ -33,7 +33,7 @@ class UnboundedPageError(ExtractionError):
 
 
 def bounded(page: str) -> str:
-    """A page that takes time and memory in proportion to its length.
+    """Return a page that takes time and memory in proportion to its length.
 
     Args:
         page: HTML.
@@ -64,7 +64,7 @@ def bounded(page: str) -> str:
 
 
 def _follow(nesting: Nesting, tag: Tag, length: int) -> None:
-    """Take a tag into account."""
+    """Apply a tag to the open elements, and check that the page stays within its bounds."""
     if tag.text:
         nesting.text()
     if tag.closing:

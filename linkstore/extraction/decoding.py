@@ -45,7 +45,7 @@ class Decoded(NamedTuple):
 
 
 def known_encoding(name: str) -> str:
-    """The name that Python has for an encoding of text; that of Latin-1 means windows-1252, as on the web.
+    """Return Python's name for an encoding of text. That of Latin-1 means windows-1252, as on the web.
 
     Raises:
         StrategyError: If pages are not written in it.
@@ -62,8 +62,8 @@ def decode_html(content: bytes, *, declared: str | None = None, encoding: str | 
     """Decode a page by its byte-order mark, else as told, as its server says, or as it says itself.
 
     A page that declares nothing is UTF-8, or windows-1252 if more of it is wrong as UTF-8 than right. A
-    declared encoding that is unknown, or none that pages are written in, counts for nothing; nor does
-    UTF-16 where the declaration can be read as ASCII. A byte that is not in the encoding is replaced.
+    declared encoding that is unknown, or that pages are not written in, counts for nothing. Nor does UTF-16
+    where the declaration can be read as ASCII. A byte that is not in the encoding is replaced.
 
     Args:
         content: The page.
@@ -86,7 +86,7 @@ def decode_html(content: bytes, *, declared: str | None = None, encoding: str | 
 
 
 def declared_encoding(content: bytes, header: str | None = None) -> str | None:
-    """The encoding that a page without byte-order mark is in, by its server or itself; None if unknown."""
+    """Return the encoding of a page without byte-order mark, by its server or itself, None if unknown."""
     by_server, by_itself = http_content_type_encoding(header), html_body_declared_encoding(content)
     for name in (by_server, by_itself):
         if name is None or not _is_of_text(name):
@@ -97,7 +97,7 @@ def declared_encoding(content: bytes, header: str | None = None) -> str | None:
 
 
 def decode_as(content: bytes, encoding: str) -> Decoded:
-    """Decode a page in an encoding; what is not in it is replaced.
+    """Decode a page in an encoding, and replace bytes that are not in it.
 
     Args:
         content: The page, without byte-order mark.

@@ -23,14 +23,14 @@ _UNSEEN: Final = "script, style, iframe"
 
 
 def parse_html(content: str | bytes) -> Tree:
-    """Parse a page; bytes are decoded leniently, as browsers do.
+    """Parse a page. Bytes are decoded leniently, as browsers do.
 
     Args:
         content: HTML, whole or in part. Bytes are read in the encoding that their byte-order mark or
-            ``<meta charset>`` names, else as UTF-8 or windows-1252; what does not decode becomes U+FFFD.
+            ``<meta charset>`` names, else as UTF-8 or windows-1252. What does not decode becomes U+FFFD.
 
     Returns:
-        The page; scripts, styles and frames in it are empty.
+        The page. Scripts, styles and frames in it are empty.
 
     Raises:
         UnboundedPageError: If the page would take far more time or memory to parse than its length says.
@@ -44,29 +44,29 @@ def parse_html(content: str | bytes) -> Tree:
 
 
 def base_href(tree: Tree) -> str | None:
-    """The value of ``<base href>``, or None."""
+    """Return the value of ``<base href>``, or None."""
     return _attribute(tree, "base[href]", "href")
 
 
 def canonical_href(tree: Tree) -> str | None:
-    """The value of ``<link rel=canonical>``, or None."""
+    """Return the value of ``<link rel=canonical>``, or None."""
     return _attribute(tree, "link[rel~=canonical i][href]", "href")
 
 
 def head_title(tree: Tree) -> str:
-    """The text of ``<title>``; empty without one."""
+    """Return the text of ``<title>``, empty without one."""
     found = None if tree.head is None else tree.head.css_first("title")
     return "" if found is None else squeezed(found.text())
 
 
 def page_anchors(tree: Tree) -> Iterator[str]:
-    """The fragments a page owns, in order: every ``id``, and the ``name`` of every ``<a>``."""
+    """Yield the fragments a page owns, in order: every ``id``, and the ``name`` of every ``<a>``."""
     for node in tree.css(_ANCHORS):
         yield from node_anchors(node)
 
 
 def node_anchors(node: Node) -> Iterator[str]:
-    """The fragments that lead to this element: its ``id``, and its ``name`` if it is an ``<a>``."""
+    """Yield the fragments that lead to an element: its ``id``, and its ``name`` if it is an ``<a>``."""
     anchor = node.id
     if anchor:
         yield anchor
@@ -77,9 +77,9 @@ def node_anchors(node: Node) -> Iterator[str]:
 
 
 def page_links(tree: Tree, *, noise: bool = False) -> dict[str, str]:
-    """The hyperlinks of a page in order, each ``href`` once, with the first anchor text it has.
+    """Return the hyperlinks of a page in order, each ``href`` once, with the first anchor text it has.
 
-    Without link noise, unless asked for.
+    Link noise is left out, unless asked for.
     """
     skipped = set() if noise else set(find_noise(tree).kinds)
     if not noise:
@@ -96,12 +96,12 @@ def page_links(tree: Tree, *, noise: bool = False) -> dict[str, str]:
 
 
 def link_target(attributes: dict[str, str | None]) -> str | None:
-    """The target of a link, from its attributes; links of SVG may have ``xlink:href``."""
+    """Return the target of a link, from its attributes. Links of SVG may have ``xlink:href``."""
     return attributes.get("href") or attributes.get("xlink:href")
 
 
 def is_backlink(attributes: dict[str, str | None]) -> bool:
-    """Whether a link leads back to what led here: a heading to the contents, a footnote to its mark."""
+    """Say whether a link leads back to what led here: a heading to the contents, a footnote to its mark."""
     return attributes.get("role") == "doc-backlink" or "toc-backref" in (attributes.get("class") or "")
 
 

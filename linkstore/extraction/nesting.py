@@ -91,7 +91,7 @@ class _Open:
 
     @property
     def weight(self) -> int:
-        """How many attributes it has, and one for itself."""
+        """The number of its attributes, and one for itself."""
         self._weight = self._weight or 1 + len(set(attribute_names(self.attributes)))
         return self._weight
 
@@ -127,11 +127,11 @@ class Nesting:
 
     @property
     def in_foreign(self) -> bool:
-        """Whether this is SVG or MathML, and no place for HTML in it."""
+        """Whether the innermost element is SVG or MathML, and no place for HTML in it."""
         return bool(self._foreign) and " " in self._stack[-1] and self._stack[-1] not in _FOREIGN_SCOPES
 
     def text(self) -> None:
-        """Text opens formatting elements again."""
+        """Open formatting elements again, as text does."""
         formatting = self._formatting
         if not formatting or formatting[-1] is None or formatting[-1].place >= 0:
             return
@@ -144,7 +144,7 @@ class Nesting:
                 self.reopened += entry.weight
 
     def start(self, name: str, attributes: str) -> None:
-        """A start tag."""
+        """Open an element by its start tag, and close what the tag ends."""
         if self._foreign and self.in_foreign:
             if name not in _BREAKS_OUT and not (name == "font" and _breaks(attributes)):
                 self._start_foreign(self._stack[-1].partition(" ")[0], name, attributes)
@@ -167,7 +167,7 @@ class Nesting:
             self._start_other(name, attributes)
 
     def end(self, name: str) -> None:
-        """An end tag."""
+        """Close elements by an end tag."""
         if self._foreign and " " in self._stack[-1] and self._end_foreign(name):
             return
         if name in _PART_OF or name in _TABLES:
@@ -236,7 +236,7 @@ class Nesting:
             self._pop()
 
     def _last(self, name: str) -> int:
-        """The position of the last open element with a name; -1 without one."""
+        """Return the position of the last open element with a name, -1 without one."""
         places = self._places.get(name)
         return places[-1] if places else -1
 
@@ -279,12 +279,12 @@ class Nesting:
                 return
 
     def _end_table(self) -> None:
-        """A table that begins in another one, in none of its cells, ends that."""
+        """End a table in which another one begins outside of its cells."""
         if self._stack[self._tables[-1]] == "table":
             self._pop_to(self._tables[-1])
 
     def _start_part(self, name: str) -> None:
-        """A part of a table; ignored outside of tables."""
+        """Start a part of a table. It is ignored outside of tables."""
         if not self._tables:
             return
         floor = self._tables[-1]
@@ -317,7 +317,7 @@ class Nesting:
         self._counts[-1][name] = self._counts[-1].get(name, 0) + 1
 
     def _forget(self, entry: _Open) -> None:
-        """Open a formatting element no more."""
+        """Take a formatting element off the list of those that are opened again."""
         at = len(self._formatting) - 1
         while self._formatting[at] is not entry:
             at -= 1
@@ -347,7 +347,7 @@ class Nesting:
     # Ends
 
     def _end_foreign(self, name: str) -> bool:
-        """Whether an end tag belongs to SVG or MathML."""
+        """End an element of SVG or MathML, and return False if the end tag belongs to neither."""
         if name in {"p", "br"}:
             while self.in_foreign:
                 self._pop()
@@ -359,7 +359,7 @@ class Nesting:
         return True
 
     def _end_formatting(self, name: str) -> None:
-        """End a formatting element; blocks in it are moved out of it."""
+        """End a formatting element. Blocks in it are moved out of it."""
         if not self._counts[-1].get(name):
             self._end_other(name)
             return
@@ -378,7 +378,7 @@ class Nesting:
         self._forget(entry)
 
     def _end_form(self) -> None:
-        """A form is closed alone; elements in it stay open."""
+        """Close a form alone. Elements in it stay open."""
         place = self._last("form")
         if self._in_scope(place):
             while self._stack[-1] in _IMPLIED_ENDS:

@@ -109,7 +109,7 @@ _HEADING_LIKE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What of a page is noise, by the identities (``mem_id``) of its elements.
+    """The noise of a page, by the identities (``mem_id``) of its elements.
 
     Args:
         kinds: What is noise, and what it is called: ``"navigation"``, ``"sidebars"``.
@@ -123,7 +123,7 @@ class Noise:
     titles: frozenset[int] = frozenset()
 
     def without_contents(self) -> Noise:
-        """The same, with tables of contents for content."""
+        """Return the same noise, with tables of contents for content."""
         kinds = {name: kind for name, kind in self.kinds.items() if kind != CONTENTS}
         return Noise(kinds, self.suspects, self.titles)
 
@@ -147,7 +147,7 @@ def find_noise(tree: LexborHTMLParser, *, certain: bool = False) -> Noise:
 
 
 def is_prose(text: str, linked: int, tag: str = "li") -> bool:
-    """Whether a line is a paragraph rather than a label, an entry of a menu or a notice of rights.
+    """Say whether a line is a paragraph rather than a label, an entry of a menu or a notice of rights.
 
     Args:
         text: The line, without its links.
@@ -163,10 +163,11 @@ def is_prose(text: str, linked: int, tag: str = "li") -> bool:
 
 
 def permalinks(tree: LexborHTMLParser) -> Iterator[tuple[LexborNode, LexborNode | None]]:
-    """The small links that lead to the very place they stand at, each with the heading it stands in, if any.
+    """Yield the links that lead to the very place they stand at, each with the heading it is in, if any.
 
-    They are known by their class, or by a text that is only a sign (``¶``, ``#``, ``§``) and a target that
-    is the heading they stand in or an element around them. A link that is all that its heading says is none.
+    Permalinks are known by their class, or by a text that is only a sign (``¶``, ``#``, ``§``) and a target
+    that is the heading they stand in or an element around them. A link that is the whole text of its heading
+    is none.
     """
     for link in tree.css(_PERMALINKS):
         attributes = link.attributes
@@ -181,12 +182,12 @@ def permalinks(tree: LexborHTMLParser) -> Iterator[tuple[LexborNode, LexborNode 
 
 
 def inside(node: LexborNode, found: set[int], known: dict[int, bool]) -> bool:
-    """Whether an element is one of those found, or lies in one.
+    """Say whether an element is one of those found, or lies in one.
 
     Args:
         node: The element.
         found: Identities of elements.
-        known: What earlier calls found out of the elements around; the same one for all calls.
+        known: What earlier calls found out of the elements around, the same one for all calls.
     """
     path = []
     here: LexborNode | None = node
@@ -266,7 +267,7 @@ class _Finder:
             self.suspects[name] = kind
 
     def _leave_out_menus(self, menu: LexborNode, kind: str) -> None:
-        """Of a menu with paragraphs, leave out the parts without any, and the headings of these."""
+        """Leave out the parts without paragraphs of a menu that has some, and the headings of these parts."""
         parts = [menu]
         while parts:
             headings: list[LexborNode] = []
@@ -286,7 +287,7 @@ class _Finder:
             self.kinds.update((heading.mem_id, kind) for heading in headings)
 
     def _is_led_to(self, node: LexborNode) -> bool:
-        """Whether a link elsewhere on the page leads to a heading in an element, or to its section."""
+        """Say whether a link elsewhere on the page leads to a heading in an element, or to its section."""
         headings = node.css(", ".join(_HEADINGS))
         if not headings:
             return False
@@ -306,7 +307,7 @@ class _Finder:
         return any(outside[anchor] > inside[anchor] for anchor in anchors)
 
     def _is_title(self, node: LexborNode) -> bool:
-        """Whether a header holds the page's main heading: one that its <title>, if any, begins with."""
+        """Say whether a header holds the page's main heading: one that its <title>, if any, begins with."""
         head = None if self._tree.head is None else self._tree.head.css_first("title")
         named = "" if head is None else squeezed(head.text())
         for heading in node.css("h1"):
@@ -316,7 +317,7 @@ class _Finder:
         return False
 
     def _is_most(self, node: LexborNode, text: str) -> bool:
-        """Whether an element holds most of the page's text outside of links."""
+        """Say whether an element holds most of the page's text outside of links."""
         if len(text) * 4 < self._length:
             return False
         if self._weight is None:
@@ -338,7 +339,7 @@ class _Finder:
                     self.kinds[bar.mem_id] = NAVIGATION
 
     def _bar_around(self, link: LexborNode) -> LexborNode | None:
-        """The largest element around a link that is only a bar; it grows by no text but within a table."""
+        """Return the largest element around a link that is only a bar. Its text grows only within a table."""
         best: LexborNode | None = None
         beside = 0
         for here in _ancestors(link):
@@ -360,18 +361,18 @@ class _Finder:
 
 
 def _beside_links(node: LexborNode) -> int:
-    """How many letters of an element are neither in links nor in scripts."""
+    """Count the letters of an element that are neither in links nor in scripts."""
     other = sum(letters(part.text()) for part in node.css("a[href], script, style, noscript, template"))
     return max(0, letters(node.text()) - other)
 
 
 def _in_links(node: LexborNode) -> int:
-    """How many letters of an element are in links."""
+    """Count the letters of an element that are in links."""
     return sum(letters(link.text()) for link in node.css("a[href]"))
 
 
 def _names(node: LexborNode) -> set[str]:
-    """The names by which an element may be suspect: its tag, role, classes and id."""
+    """Return the names by which an element may be suspect: its tag, role, classes and id."""
     attributes = node.attributes
     return {
         node.tag or "",
@@ -382,7 +383,7 @@ def _names(node: LexborNode) -> set[str]:
 
 
 def _begins_with_heading(node: LexborNode) -> bool:
-    """Whether an element without a role is a section, whose id may be its heading's."""
+    """Say whether an element without a role is a section, whose id may be its heading's."""
     first = next(node.iter(), None)
     return first is not None and first.tag in _HEADINGS and "role" not in node.attributes
 
@@ -392,12 +393,12 @@ def _anchors(node: LexborNode) -> list[str]:
 
 
 def _targets(node: LexborNode) -> Counter[str]:
-    """How many links lead to each fragment of their own page."""
+    """Count the links that lead to each fragment of their own page."""
     return Counter(unquote((link.attributes.get("href") or "")[1:]) for link in node.css("a[href^='#']"))
 
 
 def _read_lines(node: LexborNode) -> tuple[bool, int]:
-    """Whether an element has a paragraph; how many letters beside links and notices of rights it has."""
+    """Say whether an element has a paragraph, and count its letters beside links and notices of rights."""
     prose, count = False, 0
     parts: list[str] = []
     linked = 0
@@ -434,7 +435,7 @@ def _read_lines(node: LexborNode) -> tuple[bool, int]:
 
 
 def _ancestors(node: LexborNode) -> Iterator[LexborNode]:
-    """The nearest elements around one, innermost first."""
+    """Yield the nearest elements around one, innermost first."""
     here = node.parent
     for _ in range(_HIGHEST_BAR):
         if here is None:
@@ -458,7 +459,7 @@ def _is_bar(node: LexborNode, size: int, beside: int) -> bool:
 
 
 def _is_sign(link: LexborNode) -> bool:
-    """Whether a link is only a sign of a permalink; a second character may choose its colours."""
+    """Say whether a link is only a sign of a permalink. A second character may choose its colours."""
     return "".join(link.text().split()).rstrip("\ufe0e\ufe0f") in _SIGNS
 
 
@@ -472,7 +473,7 @@ def _heading_of(link: LexborNode) -> LexborNode | None:
 
 
 def _is_around(link: LexborNode, target: str) -> bool:
-    """Whether a target is the link itself, an element around it, or its neighbour."""
+    """Say whether a target is the link itself, an element around it, or its neighbour."""
     if not target:
         return False
     if link.id == target:

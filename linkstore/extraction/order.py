@@ -129,7 +129,7 @@ _CLOSER_LOOK: Final = _starts(
 
 
 def in_order(page: str) -> bool:
-    """Whether the tags of a page nest as they are written, so that parsing it costs what its length says.
+    """Say whether the tags of a page nest as written, so that parsing it costs what its length says.
 
     Args:
         page: HTML.
@@ -147,7 +147,7 @@ def in_order(page: str) -> bool:
 
 
 def _nested(tags: Iterable[str]) -> bool:
-    """Whether each tag stands where a parser opens or closes just that element."""
+    """Say whether each tag stands where a parser opens or closes just that element."""
     opened = [""]
     formatting = 0
     for tag in tags:
@@ -173,7 +173,7 @@ def _nested(tags: Iterable[str]) -> bool:
 
 
 def _may_start(opened: list[str], tag: str) -> bool:
-    """Whether an element may start here; ends what it ends."""
+    """Say whether an element may start here, and close the elements that it ends."""
     if tag in _DIRECTLY_IN.get(opened[-1], ()):
         return True
     if tag in _PARTS:
@@ -203,7 +203,7 @@ def _block_may_start(opened: list[str], tag: str) -> bool:
 
 
 def _is_first(opened: list[str], ends: frozenset[str]) -> bool:
-    """Whether no item is open that the next one would end."""
+    """Say whether no item is open that the next one would end."""
     for name in reversed(opened):
         if name in _LISTS:
             return True
@@ -213,7 +213,7 @@ def _is_first(opened: list[str], ends: frozenset[str]) -> bool:
 
 
 def _part_may_start(opened: list[str], tag: str) -> bool:
-    """A part of a table stands in the part around it; some of those need no tag."""
+    """Say whether a part of a table may start here, and open the parts around it that need no tag."""
     while opened[-1] in _ENDS_BEFORE[tag]:
         opened.pop()
     around = opened[-1]
@@ -229,7 +229,7 @@ def _part_may_start(opened: list[str], tag: str) -> bool:
 
 
 def _ended(opened: list[str], tag: str) -> bool:
-    """Whether an end tag closes an element around the last one, which may go without one of its own."""
+    """Say whether an end tag closes an element around the last one, and close those that need no end tag."""
     if tag in _IGNORED_ENDS:
         return True
     if tag == "/p":

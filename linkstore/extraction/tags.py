@@ -46,7 +46,7 @@ class Tag(NamedTuple):
 
 
 def attribute_names(attributes: str) -> list[str]:
-    """The names of the attributes in what :class:`Tag` has of them, in lower case; repeated ones too."""
+    """Return the names of the attributes that :class:`Tag` holds, in lower case, with repeated ones."""
     return [found[1].lower() for found in _ATTRIBUTES.finditer(attributes)]
 
 
@@ -92,7 +92,7 @@ class Tags:
         self._replace(tag.start, tag.end, "")
 
     def written(self) -> str:
-        """The page as a parser may read it, once all its tags were read."""
+        """Return the page as a parser may read it, once all its tags were read."""
         return "".join((*self._pieces, self._page[self._kept :])) if self._pieces else self._page
 
     def _replace(self, start: int, end: int, text: str) -> None:
@@ -100,7 +100,7 @@ class Tags:
         self._kept = end
 
     def _after_text(self, tag: Tag) -> int:
-        """Behind the content of an element that holds text only."""
+        """Return the position behind the content of an element that holds text only."""
         if tag.closing:
             return tag.end
         closes_itself = tag.attributes.endswith("/")
@@ -115,7 +115,7 @@ class Tags:
         return end
 
     def _end_of(self, tag: Tag) -> int | None:
-        """Where the content of an element that holds text only ends; None if it is never closed."""
+        """Return where the content of an element that holds text only ends, None if it is never closed."""
         if tag.name in self._never_closed:
             return None
         if tag.name == "script":
@@ -128,7 +128,10 @@ class Tags:
         return end
 
     def _script_end(self, at: int) -> int | None:
-        """Within ``<!--`` and ``-->`` a script may hold another one, with its end tag."""
+        """Return where a script ends, None if it never does.
+
+        Within ``<!--`` and ``-->`` a script may hold another one, with its end tag.
+        """
         escaped = nested = False
         while found := _IN_SCRIPT.search(self._page, at):
             at = found.end()
@@ -151,7 +154,7 @@ class Tags:
         return end
 
     def _after_section(self, start: int, inside: int) -> int:
-        """The position after a CDATA section, which is text in SVG and MathML and a comment elsewhere."""
+        """Return the position after a CDATA section: text in SVG and MathML, a comment elsewhere."""
         closing = "]]>" if self.in_foreign else ">"
         end = self._page.find(closing, inside)
         content = self._page[inside : end if end >= 0 else len(self._page)]

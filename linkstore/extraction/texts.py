@@ -29,28 +29,28 @@ _APART: Final = BLOCKS | {"br"}
 
 
 def squeezed(text: str) -> str:
-    """Text with its white space folded to single spaces, as HTML shows it."""
+    """Fold the white space of a text to single spaces, as HTML shows it."""
     return " ".join(text.split())
 
 
 def letters(text: str) -> int:
-    """How many characters of a text are not white space."""
+    """Count the characters of a text that are not white space."""
     return len("".join(text.split()))
 
 
 def lines(text: str) -> str:
-    """A text as HTML shows it: white space folded, a new line at each break."""
+    """Return a text as HTML shows it: white space folded, a new line at each break."""
     if BREAK not in text:
         return squeezed(text)
     return "\n".join(filter(None, map(squeezed, text.split(BREAK))))
 
 
 def unmarked(text: str, marks: int) -> tuple[str, tuple[int, ...]]:
-    """A text without its marks, and how many letters stand before each of them.
+    """Return a text without its marks, and how many letters stand before each of them.
 
     Args:
         text: A text with marks.
-        marks: How many there must be; if there are others, nothing is said of their places.
+        marks: How many there must be. If there are others, nothing is said of their places.
     """
     if MARK not in text:
         return text, ()
@@ -62,7 +62,7 @@ def unmarked(text: str, marks: int) -> tuple[str, tuple[int, ...]]:
 def inner_text(
     node: LexborNode, wanted: Container[int] = frozenset(), silent: frozenset[str] = SILENT
 ) -> tuple[str, dict[int, int]]:
-    """The text in an element, with a break at each end of a block in it.
+    """Return the text in an element, with a break at each end of a block in it.
 
     Args:
         node: The element.
@@ -100,7 +100,7 @@ def inner_text(
 
 
 def link_label(node: LexborNode) -> str:
-    """The label of a link, white space folded: its text, else its ``title``; may be empty."""
+    """Return the label of a link, white space folded: its text, else its ``title``. It may be empty."""
     only = node.first_child
     simple = only is None or only.next is None or not any(child.tag in _APART for child in node.iter())
     text = node.text() if simple else inner_text(node)[0]

@@ -28,18 +28,18 @@ class UpkeepExtractor(CorpusExtractor[Document], Protocol):
 
     @property
     def kinds(self) -> frozenset[str]:
-        """The kinds of the links it makes; they are its own."""
+        """The kinds of the links that the extractor makes, which are its own."""
         ...
 
     def keys(self, document: Document) -> frozenset[str]:
-        """The keys whose counts the document increases by 1."""
+        """Return the keys whose counts the document increases by 1."""
         ...
 
     def review(self, before: Mapping[str, int], after: Mapping[str, int]) -> Review:
         """Begin a pass over the whole corpus, instead of :meth:`observe`, by an extractor that is new.
 
-        Once every document was shown to the review, :meth:`extract` gives the links of those it named, and
-        of those whose keys are in ``after``.
+        Once every document was shown to the review, :meth:`extract` gives the links of the documents that it
+        found, and of those whose keys are in ``after``.
 
         Args:
             before: How many of the documents that were replaced or removed had each key.

@@ -73,7 +73,7 @@ class _Part(NamedTuple):
 
 
 def make_chunks(page: Page, blocks: Sequence[Block], limits: ChunkLimits = DEFAULT_LIMITS) -> list[Chunk]:
-    """The chunks of a page, in order.
+    """Make the chunks of a page, in order.
 
     Args:
         page: What they have in common.
@@ -103,7 +103,7 @@ def make_chunks(page: Page, blocks: Sequence[Block], limits: ChunkLimits = DEFAU
 
 
 def answering(chunks: Sequence[Chunk], names: Mapping[str, Mapping[str, Sequence[str]]]) -> list[Chunk]:
-    """The chunks of a page, each with incoming links for the further names of the anchors in it.
+    """Return the chunks of a page, each with incoming links for the further names of the anchors in it.
 
     Args:
         chunks: In order.
@@ -129,7 +129,7 @@ def answering(chunks: Sequence[Chunk], names: Mapping[str, Mapping[str, Sequence
 
 
 def _without_idle_headings(blocks: Sequence[Block]) -> Sequence[Block]:
-    """The blocks of a page, with headings as lines if there are many of them and next to nothing below each.
+    """Turn headings into lines if there are many of them and next to nothing below each.
 
     Such a page is a list, whatever its entries are written as, and is divided as one.
     """
@@ -160,9 +160,9 @@ def _sections(blocks: Sequence[Block], limits: ChunkLimits) -> list[_Section]:
 
 
 def _runs(blocks: Sequence[Block], limits: ChunkLimits) -> Iterator[tuple[Block | None, list[Block]]]:
-    """Headings with the blocks below each.
+    """Yield headings with the blocks below each.
 
-    A short text before the first one goes below it, and so does what a section has before its heading.
+    A short text before the first heading goes below it, and so does what a section has before its heading.
     """
     heading: Block | None = None
     below: list[Block] = []
@@ -185,9 +185,10 @@ def _level(section: _Section) -> int:
 
 
 def _parts(sections: Sequence[_Section], limits: ChunkLimits) -> Iterator[_Part]:
-    """The parts of all sections.
+    """Yield the parts of all sections.
 
-    What a heading without text owns goes to its first subsection, or to the next section of the same name.
+    The anchors and links of a heading without text go to its first subsection, or to the next section of the
+    same name.
     """
     waiting: list[Block] = []
     for number, section in enumerate(sections):
@@ -215,7 +216,7 @@ def _starting_anchor(blocks: tuple[Block, ...]) -> str | None:
 
 
 def _divided(blocks: tuple[Block, ...], limits: ChunkLimits) -> Iterator[tuple[Block, ...]]:
-    """Runs of blocks of about equal length, none over the limit; ended at anchors where possible."""
+    """Divide blocks into parts of about equal length, none over the limit, cut at anchors where possible."""
     whole = _length(blocks)
     if whole <= limits.longest:
         yield blocks
@@ -235,7 +236,7 @@ def _divided(blocks: tuple[Block, ...], limits: ChunkLimits) -> Iterator[tuple[B
 
 
 def _lead(part: list[Block], block: Block, limits: ChunkLimits) -> list[Block]:
-    """Take from the end of a part what the next block belongs to: the term that it defines, a list's lead."""
+    """Take from the end of a part the lead of the next block: the term that it defines, a list's lead."""
     belongs = block.tight and not part[-1].tight and len(part) > 1
     if not belongs or len(part[-1].text) + len(block.text) > limits.longest:
         return []
@@ -243,7 +244,7 @@ def _lead(part: list[Block], block: Block, limits: ChunkLimits) -> list[Block]:
 
 
 def _cut(block: Block, limits: ChunkLimits) -> Iterator[Block]:
-    """A block in pieces that are short enough; each anchor and hyperlink goes where it stands."""
+    """Cut a block into pieces that are short enough. Each anchor and hyperlink goes where it stands."""
     if len(block.text) <= limits.longest:
         yield block
         return
@@ -268,7 +269,7 @@ def _cut(block: Block, limits: ChunkLimits) -> Iterator[Block]:
 
 
 def _looked_for(block: Block, texts: Sequence[str], begins: Sequence[int]) -> tuple[int, ...]:
-    """Places in a block that has none: anchors at its start, a link at the next occurrence of its label."""
+    """Guess places in a block without any: anchors at its start, a link at the next mention of its label."""
     places = [0 for _ in block.anchors]
     at = 0
     for link in block.links:
@@ -279,7 +280,7 @@ def _looked_for(block: Block, texts: Sequence[str], begins: Sequence[int]) -> tu
 
 
 def _names(parts: Sequence[_Part]) -> list[str]:
-    """A name for each part that no other has: none for the first, then its fragment, numbered if taken."""
+    """Give each part a name of its own: the first has none, others have their fragment, numbered if taken."""
     names: list[str] = []
     taken: dict[str, int] = {}
     for number, part in enumerate(parts):
@@ -289,7 +290,7 @@ def _names(parts: Sequence[_Part]) -> list[str]:
 
 
 def unused(base: str, taken: dict[str, int]) -> str:
-    """``base``, or the first of ``base~2``, ``base~3``, … that is not taken; taken from now on.
+    """Return ``base``, or the first of ``base~2``, ``base~3``, … that is not taken, and mark it as taken.
 
     Args:
         base: A name.

@@ -20,7 +20,7 @@ ClaimPolicy = Literal["own", "any"]
 
 
 def origin(url: str) -> str | None:
-    """Host and port of an absolute URL, whether by http or https; None for anything else."""
+    """Return host and port of an absolute URL, whether by http or https, or None for anything else."""
     normal = normalize_url(url)
     return None if normal is None else normal.partition("://")[2].partition("/")[0]
 
@@ -38,7 +38,7 @@ class Refusals:
         self._count += 1
 
     def report(self) -> Iterator[BadInput]:
-        """What was not believed, in one line."""
+        """Report the refused claims, in one line."""
         if self._count:
             page, url = self._example
             number = "1 page says" if self._count == 1 else f"{self._count:,} pages say"
@@ -68,7 +68,7 @@ class Claims:
         self._refusals = Refusals()
 
     def believed(self, url: str) -> bool:
-        """Whether a page of the source may have this URL; paths within the source are always its own.
+        """Say whether a page of the source may have this URL. Paths within the source are always its own.
 
         Args:
             url: Absolute, or a tag within the site.
@@ -81,12 +81,12 @@ class Claims:
         return claimed in self._own
 
     def accepted(self, url: str, page: str) -> bool:
-        """As :meth:`believed`; takes down, for :meth:`report`, that the page was not."""
+        """Say whether a claim is :meth:`believed`, and count one that is not, for :meth:`report`."""
         believed = self.believed(url)
         if not believed:
             self._refusals.note(page, url)
         return believed
 
     def report(self) -> Iterator[BadInput]:
-        """What was not accepted, in one line."""
+        """Report the refused claims, in one line."""
         yield from self._refusals.report()

@@ -50,7 +50,7 @@ class Linkers:
         return bool(self._of_corpus)
 
     def document(self, chunk: Chunk, id: str) -> Document:
-        """The document stored for a chunk, with all links but those that need the corpus."""
+        """Make the document stored for a chunk, with all links but those that need the corpus."""
         document = self._document(chunk, id)
         links = list(chunk.links)
         for of_chunk in self._of_chunks:
@@ -61,7 +61,7 @@ class Linkers:
         return document
 
     def linked(self, document: Document) -> Document:
-        """A copy of a document that is stored as it is, with the links that are read from documents.
+        """Copy a document that is stored as it is, with the links that are read from documents.
 
         Raises:
             LinkError: If a link it carries is invalid.
@@ -104,7 +104,7 @@ class Linkers:
         )
 
     def _own_fields(self) -> dict[str, str]:
-        """The metadata that distinguish the documents of this site from others in the store."""
+        """Return the metadata that distinguish the documents of this site from others in the store."""
         return {"site": self.site.prefix} if self.site.prefix else {}
 
     def _sort(self, extractor: LinkExtractor[Any]) -> None:
@@ -124,10 +124,10 @@ class Linkers:
 
 
 def page_documents(read: Iterable[Chunk | Document], linkers: Linkers) -> tuple[Document, ...]:
-    """The documents of a page, in order.
+    """Make the documents of a page, in order.
 
     Args:
-        read: What its source read. A chunk's id is its URL, numbered where that is taken; a document has
+        read: What its source read. A chunk's id is its URL, numbered where that is taken. A document has
             one already.
         linkers: Find the links.
 
@@ -151,7 +151,7 @@ def _as_it_is(document: Document, linkers: Linkers) -> Document:
 
 
 def extractor_name(chosen: str | LinkExtractor[Any]) -> str:
-    """The name under which an extractor counts among the options of a run."""
+    """Return the name under which an extractor counts among the options of a run."""
     return chosen if isinstance(chosen, str) else f"{type(chosen).__module__}.{type(chosen).__qualname__}"
 
 

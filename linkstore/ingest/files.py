@@ -86,7 +86,7 @@ class Folder:
         self.path: Final = Path(os.path.realpath(path))
 
     def find(self, is_page: IsPage) -> Found:
-        """All pages below the folder.
+        """Find all pages below the folder.
 
         Hidden files and folders are left out, as are those that site builders keep no pages in (``_static``,
         ``_sources``, …).
@@ -97,14 +97,14 @@ class Folder:
         return _Search(self, is_page).run()
 
     def has(self, name: str) -> bool:
-        """Whether there is a regular file of this name, not reached by a link."""
+        """Say whether there is a regular file of this name, not reached by a link."""
         try:
             return stat.S_ISREG((self.path / name).lstat().st_mode)
         except OSError:
             return False
 
     def read(self, name: str, most: int) -> bytes:
-        """A file's content.
+        """Read the content of a file.
 
         Args:
             name: Its path from the root, with ``/``.
@@ -126,12 +126,12 @@ class Folder:
         return content
 
     def head(self, name: str, size: int) -> bytes:
-        """The first bytes of a file; fails as :meth:`read`."""
+        """Read the first bytes of a file, with the errors of :meth:`read`."""
         with self._opened(name) as file:
             return file.read(size)
 
     def inside(self, path: Path) -> tuple[str, ...] | None:
-        """The parts of a resolved path from the root; None if it lies elsewhere, or is hidden."""
+        """Return the parts of a resolved path from the root, or None if it lies elsewhere, or is hidden."""
         if not path.is_relative_to(self.path):
             return None
         parts = path.relative_to(self.path).parts
@@ -166,7 +166,10 @@ class Folder:
 
 
 def _regular(path: str, folder: int | None) -> int:
-    """Open a regular file; looked at before, so that no device notices, and after, for it may be swapped."""
+    """Open a regular file.
+
+    The file is looked at before, so that no device notices, and after, for it may be swapped.
+    """
     before = os.stat(path, dir_fd=folder, follow_symlinks=False)
     if stat.S_ISLNK(before.st_mode):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
@@ -202,7 +205,7 @@ class _Search:
         )
 
     def _look_into(self, lead: str) -> list[str]:
-        """Take down what a folder holds; the folders in it."""
+        """Note what a folder holds, and return the folders in it."""
         folders: list[str] = []
         empty = bool(lead)
         try:
@@ -219,7 +222,7 @@ class _Search:
         return folders
 
     def _entry(self, entry: os.DirEntry[str], name: str) -> Iterator[str]:
-        """Note a file; return the folder to look into, if it is one."""
+        """Note a file, and yield the folder to look into if it is one."""
         path = PurePosixPath(name)
         if entry.name.startswith(".") or entry.name in _FOR_MACHINES:
             return
@@ -248,7 +251,7 @@ class _Search:
             self.aside.update(f"{suffix_of(name)} in {folder}" for name in pages)
 
     def _link(self, link: str, path: PurePosixPath) -> None:
-        """Take down a symbolic link to a page of the folder; folders are not entered through links."""
+        """Note a symbolic link to a page of the folder. Folders are not entered through links."""
         about_pages = self.is_page(path) or not path.suffix
         try:
             target = Path(os.path.realpath(link, strict=True))
@@ -266,17 +269,17 @@ class _Search:
             self.names.append(str(path))
 
     def _say(self, name: str, reason: str, *, hides: str | None = None) -> None:
-        """Reported by the page's name, so that what is stored of it stays."""
+        """Report a problem by the page's name, so that what is stored of the page stays."""
         lead = None if hides is None else quoted(hides)
         self.problems.append(BadInput(name=quoted(name), reason=reason, hides=lead))
 
     def _say_of_link(self, path: PurePosixPath, reason: str) -> None:
-        """Reported by another name than the page's, so that what was stored of it is removed."""
+        """Report a link by another name than the page's, so that what was stored of the page is removed."""
         self.problems.append(BadInput(name=f"{quoted(str(path))} (link)", reason=reason))
 
 
 def suffix_of(name: str) -> str:
-    """The suffix that says what a file is, in lower case: that of ``page.html.en`` is ``.html``."""
+    """Return the suffix that says what a file is, in lower case: that of ``page.html.en`` is ``.html``."""
     start, suffix = posixpath.splitext(name.lower())
     language, _, region = suffix[1:].replace("_", "-").partition("-")
     before = posixpath.splitext(start)[1] if language in _LANGUAGES and len(region) <= _REGION else ""
@@ -284,8 +287,8 @@ def suffix_of(name: str) -> str:
 
 
 def quoted(path: str) -> str:
-    """A path as a URL in its own letters; what cannot stand in one is percent-encoded.
+    """Return a path as a URL in its own letters, percent-encoding what cannot stand in one.
 
-    So are bytes that are not UTF-8.
+    Bytes that are not UTF-8 are percent-encoded too.
     """
     return readable_url(quote(path, errors="surrogateescape"))

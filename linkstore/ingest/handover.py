@@ -20,7 +20,7 @@ Outcome = tuple[PageDocuments, str | None]
 
 
 def handed_over(store: PageWriter, source: str, pages: Iterator[PageDocuments]) -> Iterator[Outcome]:
-    """Write pages; gives each once the store has acknowledged or refused it.
+    """Write pages, and yield each once the store has acknowledged or refused it.
 
     Embedding and SQLite leave Python free, so one thread reads pages while another embeds a batch and a third
     writes the one before. If the run is interrupted, the batches that were handed over are still written.
@@ -40,7 +40,7 @@ def handed_over(store: PageWriter, source: str, pages: Iterator[PageDocuments]) 
 
 
 def looked_over(store: PageStore, source: str, pages: Iterator[PageDocuments]) -> Iterator[Outcome]:
-    """The result that :func:`handed_over` would have, as far as it is known without writing."""
+    """Yield the results of :func:`handed_over`, as far as they are known without writing."""
     for batch in batches(pages):
         store.check_pages(source, [page.url for page in batch])
         yield from ((page, None) for page in batch)
@@ -49,7 +49,7 @@ def looked_over(store: PageStore, source: str, pages: Iterator[PageDocuments]) -
 def with_corpus(
     store: PageStore, linkers: Linkers, pages: Iterator[PageDocuments]
 ) -> Iterator[PageDocuments]:
-    """The pages with the links that need the corpus: what is stored, and what is new."""
+    """Yield the pages with the links that need the corpus, which is the stored pages and the new ones."""
     read = list(pages)
     if not read:
         return
@@ -68,7 +68,7 @@ def with_corpus(
 
 
 def _embedded(store: PageWriter, source: str, batch: Sequence[PageDocuments]) -> list[Outcome]:
-    """Embed a batch at once; if one of its pages is not fit to be stored, page by page."""
+    """Embed a batch at once, or page by page if one of its pages is not fit to be stored."""
     try:
         return [(page, None) for page in store.embed_pages(source, batch)]
     except DocumentError as error:
@@ -90,7 +90,7 @@ def _written(store: PageWriter, source: str, embedding: Future[list[Outcome]]) -
 
 
 def _put(store: PageWriter, source: str, batch: Sequence[PageDocuments]) -> list[Outcome]:
-    """Write a batch in one change; if one of its pages is not fit to be stored, page by page."""
+    """Write a batch in one change, or page by page if one of its pages is not fit to be stored."""
     try:
         store.put_pages(source, batch)
     except (DocumentError, LinkError) as error:
@@ -101,7 +101,7 @@ def _put(store: PageWriter, source: str, batch: Sequence[PageDocuments]) -> list
 
 
 def batches(pages: Iterator[PageDocuments]) -> Iterator[list[PageDocuments]]:
-    """Pages in batches of about this many documents, or of this many characters."""
+    """Yield pages in batches of about 512 documents, or of about 4 Mi characters."""
     batch: list[PageDocuments] = []
     documents = characters = 0
     for page in pages:

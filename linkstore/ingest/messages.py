@@ -56,10 +56,10 @@ def read_message(pipe: IO[bytes]) -> bytes:
 
 
 def packed(value: object, reader: object = None) -> bytes:
-    """A value as bytes; ``reader`` is not packed, but referred to.
+    """Return a value as bytes, with a reference in the place of ``reader``.
 
     Raises:
-        Exception: Whatever pickling it raises; for a function without a name, say.
+        Exception: Whatever pickling it raises, for a function without a name, say.
     """
     if reader is None:  # without a Python call for each object in it
         return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
@@ -69,7 +69,7 @@ def packed(value: object, reader: object = None) -> bytes:
 
 
 def unpacked(content: bytes, reader: object = None) -> Any:
-    """The value that was packed."""
+    """Return the value that was packed."""
     if reader is None:
         return pickle.loads(content)  # noqa: S301 - from a process of this run, through a pipe of its own
     return _Unpacker(BytesIO(content), reader).load()

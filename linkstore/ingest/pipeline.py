@@ -66,9 +66,9 @@ def index_source(
 ) -> Summary:
     """Bring a store up to date with a source of pages.
 
-    Each page is replaced as a whole or not at all; pages that have not changed since the last run are
-    left alone. What cannot be read or stored is reported by name, and what was stored of it before stays. A
-    run that ends early keeps what was written; the next one goes on from there.
+    Each page is replaced as a whole or not at all. Pages that have not changed since the last run are left
+    alone. What cannot be read or stored is reported by name, and what was stored of it before stays. A run
+    that ends early keeps what was written, and the next one goes on from there.
 
     Pages are removed, with their links, only if they are known to be gone: nothing is removed of a part of
     the source that could not be seen (:attr:`Summary.unseen`), and nothing at all if more than half of the
@@ -77,16 +77,16 @@ def index_source(
     Args:
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
         source: Where they come from.
-        name: Names the source within the store; default the name it has by itself.
+        name: Names the source within the store, default the name it has by itself.
         links: Names of link extractors, or extractors. With one that needs the corpus, such as
-            ``"keyword"``, the documents of the run are held in memory until all are read; those of
+            ``"keyword"``, the documents of the run are held in memory until all are read. Those of
             ``"mention"`` and ``"entity"`` are linked once they are stored, see
             :class:`~linkstore.ingest.relink.Upkeep`.
         progress: Called after each page.
         dry_run: Return what would be done, and write nothing. Pages are read, but nothing is embedded.
         prune: Remove missing pages even if they are more than half of those stored, or if their folder is
             empty now.
-        jobs: How many processes read pages, once reading has shown that there is enough to do;
+        jobs: How many processes read pages, once reading has shown that there is enough to do.
             1 reads in this process, None (default) has one for each core. The result is the same. With
             extractors that are not given by name, pages are read in this process. A page that takes one of
             the processes more than 10 s, or ends it, is reported and skipped.
@@ -98,7 +98,7 @@ def index_source(
         ArgumentError: If an argument has the wrong type, such as a path instead of a store or a source.
         SourceNotFoundError: If there is no such source.
         NothingIndexedError: If there is nothing in it that can be indexed, and nothing of it is stored.
-        RemovalRefusedError: If more than half of its stored pages are gone; all else was done.
+        RemovalRefusedError: If more than half of its stored pages are gone. All else was done.
         SourceConflictError: If another source of the store has a page of the same name.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
@@ -117,14 +117,14 @@ def index_again(
     links: Sequence[str | LinkExtractor[Any]],
     jobs: int | None = None,
 ) -> Summary:
-    """Take up pages that are to be read once more, after :func:`index_source`; removes nothing."""
+    """Read pages once more that are due for it, after :func:`index_source`, and remove nothing."""
     run = _Run.begun(store, source, name_of(source, name), links, dry_run=False, jobs=jobs)
     run.read(None)
     return run.ended([])
 
 
 def _why(summary: Summary) -> str:
-    """Why nothing was indexed, in one line."""
+    """Explain why nothing was indexed, in one line."""
     if not summary.skipped:
         return "it offers no page"
     (name, reason), *others = summary.skipped.items()
@@ -172,7 +172,7 @@ class _Run:
         )
 
     def read(self, progress: Progress | None) -> None:
-        """Read what changed, and store it."""
+        """Read and store the pages that changed."""
         with closing(self._changed(progress)) as changed:
             self._store(changed)
 
@@ -192,7 +192,7 @@ class _Run:
                 self._skip(page.url.removeprefix(self.last.lead), problem)
 
     def concluded(self, *, prune: bool) -> Summary:
-        """Remove what is gone, unless that is most of the source, and say what was done."""
+        """Remove what is gone, unless that is most of the source, and return what was done."""
         gone, stored = self.last.gone(prune=prune), self.last.stored
         refused = not prune and 2 * len(gone) > stored
         summary = self.ended([] if refused else gone)
@@ -208,7 +208,7 @@ class _Run:
         return summary
 
     def ended(self, gone: Sequence[str]) -> Summary:
-        """Remove what is gone, bring the links of the corpus up to date, and say what was done."""
+        """Remove what is gone, bring the links of the corpus up to date, and return what was done."""
         self.tally.skipped.update(self.last.hiding(gone))
         unseen = tuple(sorted(self.last.unseen))
         if self.dry_run:
@@ -221,7 +221,7 @@ class _Run:
         return self.tally.summary(self.store, removed=len(gone), unseen=unseen)
 
     def _changed(self, progress: Progress | None) -> Generator[PageDocuments, None, None]:
-        """The pages that are new or changed, read; counts the others."""
+        """Read and yield the pages that are new or changed, and count the others."""
         source, last = self.source, self.last
         about = len(source)
         offers = self.ahead.pages(source.pages(last.known), last.lacks, about)
@@ -253,7 +253,7 @@ class _Run:
         _LOG.info("skipped %s: %s", name, reason)
 
     def _taken(self, page: SourcePage, found: ReadPage) -> PageDocuments | None:
-        """The page as it is stored; None if it could not be read, which is noted."""
+        """Return the page as it is stored, or None if it could not be read, which is noted."""
         self._note(page.url, found)
         if found.problem is None:
             digest = f"{self.last.salt}{page.digest}"
@@ -267,7 +267,7 @@ class _Run:
         return None
 
     def _note(self, url: str, found: ReadPage) -> None:
-        """Count what of a page is not stored, or not as it was meant."""
+        """Count the parts of a page that are not stored, or not as they were meant."""
         for claimed in found.disbelieved:
             self.refusals.note(url, claimed)
         if found.left_out:
@@ -281,7 +281,7 @@ class _Run:
 
 
 def _salt(source: Source, links: Sequence[str | LinkExtractor[Any]]) -> str:
-    """Prefix of stored digests: a hash of the settings by which pages become documents."""
+    """Return the prefix of stored digests: a hash of the settings by which pages become documents."""
     names = [extractor_name(one) for one in links]
     said = repr((PIPELINE_VERSION, source.site, names))
     return f"{xxhash.xxh3_64(said.encode(errors='replace')).hexdigest()}:"
@@ -324,15 +324,15 @@ class _LastRun:
         return cls(lead=lead, salt=salt, known=known, outdated=outdated, left=set(stored), stored=len(stored))
 
     def lacks(self, page: SourcePage) -> bool:
-        """Whether a page is not stored as it would be now."""
+        """Say whether a page is not stored as it would be now."""
         return self.known.get(page.url) != page.digest
 
     def had(self, page: str) -> bool:
-        """Whether a page was there."""
+        """Say whether a page was there."""
         return page in self.outdated or page.removeprefix(self.lead) in self.known
 
     def gone(self, *, prune: bool) -> list[str]:
-        """The stored pages that are known to be gone, in order.
+        """Return the stored pages that are known to be gone, in order.
 
         A source that asks for each page it knows, such as a crawl, is not told of outdated ones. While
         anything was not seen, those may have been behind it.
@@ -346,7 +346,7 @@ class _LastRun:
         return sorted(page for page in left if not page.startswith(leads))
 
     def hiding(self, gone: Collection[str]) -> dict[str, str]:
-        """The pages that may be gone but stay stored, with the reason to keep them."""
+        """Return the parts whose pages may be gone but stay stored, with the reason to keep them."""
         kept = self.left.difference(gone)
         found = {
             name: reason
@@ -380,7 +380,7 @@ class _Tally:
         self.links.update(map(itemgetter("kind"), links))
 
     def summary(self, store: PageStore | None, *, removed: int, unseen: tuple[str, ...]) -> Summary:
-        """The summary; without a store nothing was written."""
+        """Return the summary. Without a store nothing was written."""
         return Summary(
             pages=PageCounts(
                 added=self.added, updated=self.updated, unchanged=self.unchanged, removed=removed

@@ -55,14 +55,14 @@ class ReadAhead:
     def pages(
         self, offers: Iterator[Offered], is_new: Callable[[SourcePage], bool], about: int = 0
     ) -> Generator[tuple[Offered, ReadPage | None], None, None]:
-        """What a source offers, in its order, each with what was read; None for what is not to be read.
+        """Yield what a source offers, in order, each with what was read, or None for what is not to be read.
 
         If the source raises, what it offered before is given first.
 
         Args:
             offers: Of the source.
             is_new: Whether a page is to be read.
-            about: How many pages there are; 0 if that is not known.
+            about: How many pages there are, 0 if that is not known.
 
         Raises:
             LinkStoreError: As :func:`~linkstore.ingest.readpage.read_page`.
@@ -97,7 +97,7 @@ class ReadAhead:
         return None if self._workers is None else self._workers.submit(offered)
 
     def _is_much(self, about: int) -> bool:
-        """Whether there is enough to read for processes; told by what was read so far."""
+        """Say whether there is enough to read for processes, judged by what was read so far."""
         left = about - self._offered
         return self._spent >= PATIENCE or (
             self._spent >= _GLIMPSE and self._spent * left >= _MUCH * self._offered
@@ -106,7 +106,7 @@ class ReadAhead:
     def _read(
         self, pending: deque[_Pending], is_new: Callable[[SourcePage], bool], waiting: int
     ) -> Iterator[tuple[Offered, ReadPage | None]]:
-        """Give pages until only this many are waiting, and those that are read already."""
+        """Yield pages until only this many are waiting, and those that are read already."""
         while pending and (len(pending) > waiting or pending[0][1] is None or pending[0][1].done()):
             offered, future = pending.popleft()
             if isinstance(offered, BadInput) or not is_new(offered):

@@ -55,8 +55,8 @@ class Relinked:
 def link_corpus(store: PageStore, links: Sequence[str | LinkExtractor[Any]] = CORPUS_LINKS) -> Relinked:
     """Make the links that need the whole corpus, for whatever is in the store.
 
-    Links of the extractors' own kinds are replaced, whoever wrote them; all others stay. Two passes over the
-    stored texts, and a write of each document whose links differ; nothing is embedded.
+    Links of the extractors' own kinds are replaced, whoever wrote them. All others stay. It takes two passes
+    over the stored texts, and a write of each document whose links differ. Nothing is embedded.
 
     Args:
         store: Such as a :class:`~linkstore.store.LinkStore`, however its documents came into it.
@@ -101,7 +101,7 @@ class Upkeep:
         self._unfinished = self._marked
 
     def embed_pages(self, source: str, pages: Sequence[PageDocuments]) -> list[PageDocuments]:
-        """Pages with the vectors of their documents, as the store gives them."""
+        """Return pages with the vectors of their documents, as the store gives them."""
         return self._store.embed_pages(source, pages)
 
     def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> None:
@@ -120,7 +120,7 @@ class Upkeep:
     def settle(self) -> Relinked:
         """Bring the links of the whole store up to date.
 
-        Costs nothing if no page changed; else one pass over the stored texts, or two after many changes.
+        This costs nothing if no page changed, else one pass over the stored texts, or two after many changes.
         """
         if self._unfinished or self._changes > MANY:
             done = link_corpus(self._store, self._extractors)
@@ -134,7 +134,7 @@ class Upkeep:
     def _before_writing(
         self, source: str, urls: Sequence[str], documents: Iterable[Document]
     ) -> list[Document]:
-        """Mark the run as begun; the documents that will be replaced or go."""
+        """Mark the run as begun, and return the documents that will be replaced or removed."""
         if not self._extractors:
             return []
         if not self._marked:
@@ -145,7 +145,7 @@ class Upkeep:
         return self._store.get_by_ids(list(dict.fromkeys([*ids, *(one.id or "" for one in documents)])))
 
     def _note(self, gone: Sequence[Document], documents: Sequence[Document]) -> None:
-        """Take down what went and what came."""
+        """Note the documents that went and those that came."""
         if not self._extractors:
             return
         self._changes += len(gone) + len(documents)
@@ -160,7 +160,7 @@ class Upkeep:
             after.update(key for document in documents for key in extractor.keys(document))
 
     def _followed(self) -> Relinked:
-        """One pass to find whose links may have changed, then those."""
+        """Find in one pass the documents whose links may have changed, and link those."""
         reviews = [
             extractor.review(before, after)
             for extractor, before, after in zip(self._extractors, self._before, self._after, strict=True)
@@ -198,7 +198,7 @@ def _written(
 
 
 def _written_out(links: Iterable[Link]) -> list[tuple[object, ...]]:
-    """All that is stored of links, in one order; comparing links themselves looks at three fields alone."""
+    """Return all that is stored of links, in one order. Links themselves compare three fields alone."""
     return sorted(
         (link.kind, link.tag, link.direction, link.label or "", link.weight, repr(link.data))
         for link in links

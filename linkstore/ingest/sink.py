@@ -21,7 +21,7 @@ class PageWriter(Protocol):
     """Takes pages in."""
 
     def embed_pages(self, source: str, pages: Sequence[PageDocuments]) -> list[PageDocuments]:
-        """Pages with the vectors of their documents, so that ``put_pages`` embeds nothing.
+        """Return pages with the vectors of their documents, so that ``put_pages`` embeds nothing.
 
         It is called by one thread, while another puts pages.
         """
@@ -49,7 +49,7 @@ class PageStore(PageWriter, Protocol):
     """A store that remembers which documents make up a page."""
 
     def pages(self, source: str) -> dict[str, str]:
-        """The pages stored for a source: URL → digest of what was indexed."""
+        """Return the pages stored for a source: URL → digest of what was indexed."""
         ...
 
     def check_pages(self, source: str, urls: Sequence[str]) -> None:
@@ -57,23 +57,23 @@ class PageStore(PageWriter, Protocol):
         ...
 
     def page_ids(self, source: str, urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """The documents made of those of these pages that are there: URL → ids, in order."""
+        """Return the documents of those of these pages that are there: URL → ids, in order."""
         ...
 
     def replace_links(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> object:
-        """Replace the links of these kinds in documents, by id; everything else stays."""
+        """Replace the links of these kinds in documents, by id, and keep everything else."""
         ...
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """The documents with these ids; unknown ids are left out."""
+        """Return the documents with these ids, leaving out unknown ids."""
         ...
 
     def scan(self) -> Iterator[Document]:
-        """All stored documents, by id."""
+        """Yield all stored documents, by id."""
         ...
 
     def most_linked_pages(self, kind: str = ..., take: int = ...) -> Sequence[LinkedPage]:
-        """The pages that most links of a kind lead to, most first."""
+        """Return the pages that most links of a kind lead to, most first."""
         ...
 
     def survey(self) -> Survey:

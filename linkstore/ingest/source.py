@@ -55,24 +55,24 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """Names the source within the store, where nothing else is asked for."""
+        """The name of the source within the store, where nothing else is asked for."""
         ...
 
     @property
     def site(self) -> Site:
-        """How the source names its pages; extractors of hyperlinks and sections are told."""
+        """How the source names its pages, as extractors of hyperlinks and sections are told."""
         ...
 
     def __len__(self) -> int:
-        """About how many pages there are, for progress; 0 if that cannot be said beforehand."""
+        """Return about how many pages there are, for progress, 0 if that is not known beforehand."""
         ...
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
-        """Each page once.
+        """Yield each page once.
 
         A stored page that is not offered is gone, and is removed from the store, unless it is reported as
-        bad, or part of what is reported as not seen. So a source must report whatever it could not look
-        into; one that raises removes nothing.
+        bad, or part of what is reported as not seen. So a source must report whatever it could not look into.
+        A source that raises removes nothing.
 
         Args:
             known: The digest of each page at the last run, by URL. A source that can tell that a page
@@ -90,12 +90,12 @@ class Selective(Protocol):
 
     @property
     def unread(self) -> Mapping[str, int]:
-        """How many of such files there are, by kind, most first: ``{".rst": 3}``."""
+        """The number of such files, by kind, most first: ``{".rst": 3}``."""
         ...
 
 
 def name_of(source: Source, given: str | None) -> str:
-    """The name of a source in a store; a path need not be Unicode, and is spelled out then.
+    """Return the name of a source in a store. A path need not be Unicode, and is spelled out then.
 
     Args:
         source: Whose own name it is by default.

@@ -71,16 +71,16 @@ class PageFile:
 
     @property
     def name(self) -> str:
-        """Its path for people to read: what is not Unicode in it is replaced."""
+        """The path for people to read, in which what is not Unicode is replaced."""
         return without_surrogates(self.page)
 
     @property
     def is_markdown(self) -> bool:
-        """Whether it holds Markdown rather than HTML."""
+        """Whether the file holds Markdown rather than HTML."""
         return splitext(self.page)[1].lower() in NOTE_SUFFIXES  # asked often; a path object takes 5 µs
 
     def read(self, most: int) -> bytes:
-        """Its content, of this many bytes at most: see :meth:`Folder.read`."""
+        """Read the content of the file, of this many bytes at most: see :meth:`Folder.read`."""
         return self.folder.read(self.page, most)
 
 
@@ -104,14 +104,14 @@ def list_pages(
     is_page: IsPage | None = None,
     suffixes: AbstractSet[str] = HTML_SUFFIXES | MARKDOWN_SUFFIXES,
 ) -> Listing:
-    """The pages of a folder, by path.
+    """List the pages of a folder, by path.
 
     Hidden files and folders are left out, as are the folders that site builders keep no pages in
     (``_static``, ``_sources``, …) and, at the root of what Sphinx built, its search form and general index.
 
     Args:
         folder: Where to look.
-        is_page: Whether a file is a page, by its path; default HTML and Markdown.
+        is_page: Whether a file is a page, by its path, default HTML and Markdown.
         suffixes: Which files are pages, for the message where there are none.
     """
     found = folder.find(is_page or partial(_is_page, by_sphinx=any(map(folder.has, _SPHINX))))
@@ -127,7 +127,7 @@ def list_pages(
 
 
 def opened_folder(path: str | Path, wanted: str) -> Folder:
-    """The folder at a path.
+    """Open the folder at a path.
 
     Raises:
         SourceNotFoundError: If there is none.
@@ -140,7 +140,7 @@ def opened_folder(path: str | Path, wanted: str) -> Folder:
 
 
 def instead_of(path: str | Path) -> str:
-    """What to give instead of a file that is no source; empty where that is not known."""
+    """Say what to give instead of a file that is no source, empty where that is not known."""
     file = PurePath(path)
     suffix = suffix_of(file.name)
     if file.name.lower() in _LLMS:
@@ -156,7 +156,7 @@ def instead_of(path: str | Path) -> str:
 
 
 def unread_text(unread: Mapping[str, int]) -> str:
-    """Kinds of files that were not read, for people: ``12 .mdx, 3 .rst; --as vault reads .mdx``."""
+    """Describe kinds of files that were not read, such as ``12 .mdx``, and the option that reads them."""
     counts = ", ".join(f"{count:,} {kind}" for kind, count in unread.items())
     ways: dict[str, list[str]] = {}
     for kind in unread:
@@ -176,17 +176,17 @@ def _without_pages(others: Mapping[str, int], suffixes: AbstractSet[str]) -> Bad
 
 
 def detect_bases(files: Sequence[PageFile]) -> tuple[str, ...]:
-    """Where a site lies in public, by the ``rel=canonical`` of a few of its pages.
+    """Detect where a site lies in public, by the ``rel=canonical`` of a few of its pages.
 
     Returns:
-        The base that most of them agree on; empty if they name none, none that fits their paths, or only a
+        The base that most of them agree on, empty if they name none, none that fits their paths, or only a
         few of them do.
     """
     return _agreed((_base(file, url) for file, url in _canonical_urls(files)), files)
 
 
 def detect_origins(files: Sequence[PageFile]) -> tuple[str, ...]:
-    """The origin of the ``rel=canonical`` of a few pages, if most of them agree on it."""
+    """Return the origin of the ``rel=canonical`` of a few pages, if most of them agree on it."""
     return _agreed((origin(url) for _, url in _canonical_urls(files)), files)
 
 
@@ -207,7 +207,7 @@ def _sample(files: Sequence[PageFile]) -> Sequence[PageFile]:
 
 
 def _agreed(found: Iterable[str | None], files: Sequence[PageFile]) -> tuple[str, ...]:
-    """What most of those that say something say, if they are not just a few that somebody planted."""
+    """Return the most frequent value, if most pages that have one agree and more than a planted few do."""
     said = list(found)
     votes = Counter(filter(None, said)).most_common(1)
     most, count = votes[0] if votes else ("", 0)
@@ -227,7 +227,7 @@ def _is_page(path: PurePosixPath, *, by_sphinx: bool) -> bool:
 
 
 def _in_languages(names: Iterable[str]) -> dict[str, str]:
-    """The file that stands for ``page.html``, of ``page.html.de`` and ``page.html.en``: English."""
+    """Return the file that stands for ``page.html``, of ``page.html.de`` and ``page.html.en``: English."""
     found: dict[str, str] = {}
     for name in names:
         plain, language = splitext(name)
@@ -250,7 +250,7 @@ def _aliases(name: str, known: set[str], in_language: Mapping[str, str]) -> tupl
 
 
 def _base(file: PageFile, url: str) -> str | None:
-    """The URL that, with the page's path, makes its canonical URL."""
+    """Return the URL that, with the page's path, makes its canonical URL."""
     path = (Site().page_tag(file.url) or "").rstrip("/")
     for ending in (path, path.removesuffix(".html")):
         if url.rstrip("/").endswith(ending):

@@ -15,7 +15,7 @@ SEPARATORS: Final = ("\n\n", "\n", " ", "。", "\uff01", "\uff1f", "\uff1b", "\u
 
 
 def split(text: str, longest: int) -> list[str]:
-    """A text in pieces, without the white space around them.
+    """Split a text into pieces, without the white space around them.
 
     Args:
         text: Any text.
@@ -26,7 +26,7 @@ def split(text: str, longest: int) -> list[str]:
 
 
 def _pieces(text: str, start: int, end: int, longest: int, separators: Sequence[str]) -> Iterator[str]:
-    """A part of a text, in pieces; one without a separator may be too long."""
+    """Yield a part of a text, in pieces. A piece without a separator may be too long."""
     occurring = (n for n, one in enumerate(separators) if text.find(one, start, end) >= 0)
     number = next(occurring, len(separators) - 1)
     separator, finer = separators[number], separators[number + 1 :]
@@ -45,7 +45,7 @@ def _pieces(text: str, start: int, end: int, longest: int, separators: Sequence[
 
 
 def _last_end(text: str, separator: str, start: int, end: int) -> int:
-    """Where the last separator within bounds ends, if they are counted from the start."""
+    """Return where the last whole separator before ``end`` ends, if separators are counted from ``start``."""
     found = text.rfind(separator, start, end)
     if len(separator) > 1:
         before = text[start:found]

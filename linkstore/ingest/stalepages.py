@@ -17,7 +17,7 @@ class Digests(Protocol):
     """A store that remembers the digests of indexed pages."""
 
     def pages(self, source: str) -> dict[str, str]:
-        """The pages stored for a source: URL → digest of what was indexed."""
+        """Return the pages stored for a source: URL → digest of what was indexed."""
         ...
 
 
@@ -50,15 +50,15 @@ class Staleness:
 def staleness(store: Digests, source: Source, name: str | None = None) -> Staleness:
     """Compare the digests of a source's pages with those of the last run.
 
-    The settings by which pages become documents are not compared, since the store does not record them;
-    indexing again with others writes all pages anew. Only pages that are not stored are parsed. A source on
-    disk hashes the others; one that has other marks of a change, such as a website, does not load those that
+    The settings by which pages become documents are not compared, since the store does not record them.
+    Indexing again with others writes all pages anew. Only pages that are not stored are parsed. A source on
+    disk hashes the others. One that has other marks of a change, such as a website, does not load those that
     have not changed.
 
     Args:
         store: Where the source was indexed to.
         source: The source, made with the settings that it was indexed with.
-        name: Name of the source in the store; default the name it has by itself.
+        name: Name of the source in the store, default the name it has by itself.
 
     Raises:
         SourceNotFoundError: If there is no such source.
@@ -107,7 +107,7 @@ class _Look:
             self._changed.append(page)
 
     def _at_new(self, page: str, offered: SourcePage) -> None:
-        """A page that is not stored is new, unless indexing would skip it."""
+        """Count a page that is not stored as new, unless indexing would skip it."""
         try:
             if offered.read():
                 self._added.append(page)
@@ -128,7 +128,7 @@ class _Look:
             self._changed.append(page)
 
     def seen(self, name: str) -> Staleness:
-        """The result."""
+        """Return the result."""
         hidden = tuple(self._hidden)
         return Staleness(
             source=name,

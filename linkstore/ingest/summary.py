@@ -20,7 +20,7 @@ class Progress(Protocol):
     """Called after each page."""
 
     def __call__(self, done: int, total: int, page: str) -> None:
-        """``done`` of about ``total`` pages are read; the last one was ``page``.
+        """Report that ``done`` of about ``total`` pages are read, the last of which was ``page``.
 
         ``total`` is 0 where it is not known.
         """
@@ -38,7 +38,7 @@ class PageCounts:
 
     @property
     def total(self) -> int:
-        """How many pages of the source are stored."""
+        """The number of pages of the source that are stored."""
         return self.added + self.updated + self.unchanged
 
 
@@ -75,7 +75,7 @@ class LeftOut:
 
     @classmethod
     def of(cls, found: Mapping[str, Mapping[str, int]]) -> LeftOut:
-        """What there is, by how many letters of each kind each page has of it."""
+        """Sum up how many letters of each kind were left out of each page."""
         pages = Counter({page: sum(kinds.values()) for page, kinds in found.items()})
         kinds: Counter[str] = Counter()
         for of_page in found.values():
@@ -94,7 +94,7 @@ def _most_first(one: tuple[str, int]) -> tuple[int, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encodings:
-    """What was not certain when the bytes of pages became text, on the pages that were read.
+    """The doubtful points in the decoding of the pages that were read.
 
     Args:
         replaced: How many characters stand for bytes that are not in the encoding of their page, as U+FFFD.
@@ -110,7 +110,7 @@ class Encodings:
 
     @classmethod
     def of(cls, found: Mapping[str, int], guessed: int) -> Encodings:
-        """What there is, by how many characters of each page were replaced."""
+        """Sum up how many characters of each page were replaced."""
         most = sorted(found.items(), key=lambda one: (-one[1], one[0]))[:_MOST]
         return cls(replaced=sum(found.values()), pages=len(found), most=dict(most), guessed=guessed)
 
@@ -173,7 +173,7 @@ class RemovalRefusedError(IndexingError):
 
 
 def count_dangling(survey: Survey, kind: str = "hyperlink") -> Dangling:
-    """The dangling links of a kind, by where they lead."""
+    """Count the dangling links of a kind, by where they lead."""
     internal = external = 0
     for found, tag, links in survey.dangling:
         if found == kind:

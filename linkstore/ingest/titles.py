@@ -55,14 +55,14 @@ class Titles:
         self._ambiguous = frozenset(pair for pair, count in names.items() if count > 1)
 
     def shared(self, titles: Iterable[str]) -> bool:
-        """Whether one of these is the title of several pages."""
+        """Say whether one of these is the title of several pages."""
         return not self._shared.isdisjoint(titles)
 
     def telling(self, title: str, url: str) -> str:
-        """A page's title, with its name if the title says too little.
+        """Return a page's title, with its name if the title says too little.
 
         Args:
-            title: As it is written; not empty.
+            title: As it is written, not empty.
             url: Where the page lies, from the root of the source, or an absolute URL.
         """
         if title not in self._shared and not _BARE.fullmatch(title):
@@ -71,7 +71,7 @@ class Titles:
         return title if not name or (title, page_name(url)) in self._ambiguous else f"{title} ({name})"
 
     def told_apart(self, page: PageContent, url: str) -> PageContent:
-        """A page under a title that tells it apart, and its main heading with it."""
+        """Return a page with a title that tells it apart, also as its main heading."""
         title = self.telling(page.title, url) if page.title else ""
         if title == page.title:
             return page
@@ -81,7 +81,7 @@ class Titles:
 
 
 def page_name(url: str, title: str = "") -> str:
-    """The name of a page in its URL: its file without suffix, or its folder; empty if neither helps.
+    """Return the name of a page in its URL: its file without suffix, or its folder, empty if neither helps.
 
     Args:
         url: Its path or absolute URL.
@@ -97,7 +97,7 @@ def page_name(url: str, title: str = "") -> str:
 
 
 def titles_in(head: str, *, markdown: bool = False) -> frozenset[str]:
-    """The possible title of a page, from the beginning of its source.
+    """Return the possible titles of a page, from the beginning of its source.
 
     Args:
         head: HTML or Markdown.

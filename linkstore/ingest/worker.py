@@ -21,7 +21,7 @@ Reply = tuple[ReadPage, list[tuple[str | None, str, dict[str, object]]]]
 
 
 def main() -> None:
-    """Read pages until there are no more: one message in, one out; an empty one where it cannot be said."""
+    """Read pages until there are no more: one message in, one out, which is empty if it cannot be read."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one is told, and ends it
     messages, replies = own_pipes()
     try:
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _job(content: bytes) -> tuple[object, Linkers] | None:
-    """Reader and extractors; None if they cannot be made here, as those of a script cannot."""
+    """Return reader and extractors, or None if they cannot be made here, as those of a script cannot."""
     try:
         task: Task = unpacked(content)
         return task.reader, Linkers(task.links, task.site)
@@ -61,7 +61,7 @@ def _apart(found: ReadPage) -> Reply:
 
 
 def joined(reply: Reply) -> ReadPage:
-    """The result of reading, with its documents."""
+    """Return the result of reading, with its documents."""
     found, fields = reply
     documents = (Document(id=id, page_content=text, metadata=metadata) for id, text, metadata in fields)
     return replace(found, documents=tuple(documents))

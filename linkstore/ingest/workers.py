@@ -58,7 +58,7 @@ class Workers:
 
     @classmethod
     def started(cls, count: int, links: Sequence[str], site: Site, page: SourcePage) -> Self | None:
-        """Processes that can read pages such as this one; None if such pages cannot be sent to others."""
+        """Start processes that read pages such as this one, or return None if such pages cannot be sent."""
         reader = getattr(getattr(page.read, "func", None), "__self__", None)
         try:
             task = packed(Task(links=tuple(links), site=site, reader=reader))
@@ -67,7 +67,7 @@ class Workers:
         return cls(count, task, reader, SECONDS_A_PAGE)
 
     def submit(self, page: SourcePage) -> Future[bytes | str] | None:
-        """Have a page read; None if it cannot be sent to another process."""
+        """Have a page read, or return None if it cannot be sent to another process."""
         try:
             content = packed((page.url, page.read), self._reader)
         except Exception:  # noqa: BLE001 - whatever a source of somebody else consists of
@@ -75,7 +75,7 @@ class Workers:
         return self._threads.submit(self._ask, content)
 
     def close(self) -> None:
-        """End the processes; pages that they still read are dropped."""
+        """End the processes, and drop pages that they still read."""
         self._closed.set()
         self._threads.shutdown(wait=False, cancel_futures=True)
         for process in self._processes:
@@ -92,14 +92,14 @@ class Workers:
 
 
 def found_by(reply: bytes | str) -> ReadPage | None:
-    """What a process replied; None if the page must be read here."""
+    """Return what a process replied, or None if the page must be read here."""
     if isinstance(reply, str):
         return ReadPage(problem=reply)
     return joined(unpacked(reply)) if reply else None
 
 
 def _end_late(processes: Sequence[_Process], every: float, closed: Event) -> None:
-    """One thread looks after all processes: a timer for each page would cost it 5 ms."""
+    """Look after all processes in one thread: a timer for each page would cost it 5 ms."""
     while not closed.wait(every):
         for process in processes:
             process.end_if_late()
@@ -118,7 +118,7 @@ class _Process:
         self._lock = Lock()
 
     def ask(self, content: bytes) -> bytes | str:
-        """The reply to a message, or what happened to the process instead."""
+        """Return the reply to a message, or what happened to the process instead."""
         try:
             process = self._running or self._started()
         except OSError:  # for example, no more processes are allowed
@@ -144,7 +144,7 @@ class _Process:
                 self._running.kill()
 
     def _started(self) -> subprocess.Popen[bytes] | None:
-        """A process that is ready; None if the run has ended, or if processes cannot be started here."""
+        """Start a process that is ready, or return None if the run has ended or no process can be started."""
         with self._lock:
             if self._ended:
                 return None

@@ -33,7 +33,7 @@ class BoundedParser:
         parser.StartDoctypeDeclHandler = _refuse_doctype
 
     def enter(self) -> None:
-        """An element begins.
+        """Count an element that begins.
 
         Raises:
             UnboundedXmlError: If it lies too deep.
@@ -43,7 +43,7 @@ class BoundedParser:
             raise UnboundedXmlError(f"its elements lie more than {DEEPEST} deep")
 
     def leave(self) -> None:
-        """An element ends."""
+        """Count an element that ends."""
         self._depth -= 1
 
     def feed(self, content: bytes) -> None:
@@ -61,7 +61,7 @@ class BoundedParser:
                 raise UnboundedXmlError(f"a tag or comment has more than {LONGEST_TAG:,} bytes")
 
     def finish(self) -> None:
-        """Say that nothing follows.
+        """End the parsing: nothing follows.
 
         Raises:
             ExpatError: If an element is still open.

@@ -38,12 +38,12 @@ class Block(NamedTuple):
     suspect: int = 0
 
     def placed(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The places of its anchors and links; at its start if they are not known."""
+        """Return the places of its anchors and links, the start of the block if they are not known."""
         places = self.places or (0,) * (len(self.anchors) + len(self.links))
         return places[: len(self.anchors)], places[len(self.anchors) :]
 
     def with_at_end(self, anchors: Sequence[str], links: Sequence[Hyperlink] = ()) -> Block:
-        """The block with further anchors and links, which stand behind its text."""
+        """Return the block with further anchors and links, which stand behind its text."""
         end = letters(self.text)
         of_anchors, of_links = self.placed()
         return self._replace(
@@ -54,7 +54,7 @@ class Block(NamedTuple):
 
 
 def joined(cells: Sequence[Block]) -> Block:
-    """The cells of a table row as one line."""
+    """Join the cells of a table row into one line."""
     text = " | ".join([cell.text for cell in cells])
     starts = cells[0].starts
     if not any(cell.anchors or cell.links for cell in cells):

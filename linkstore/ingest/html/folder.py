@@ -131,15 +131,15 @@ class FolderSource:
 
     @property
     def unread(self) -> Mapping[str, int]:
-        """How many files are pages to a reader and not read here, by kind, most first."""
+        """The number of files that are pages to a reader and are not read here, by kind, most first."""
         return self._listing.unread
 
     def __len__(self) -> int:
-        """How many pages there are."""
+        """Return the number of pages."""
         return len(self._files)
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
-        """The pages by path; each file is read, and parsed only if its page is."""
+        """Yield the pages by path. Each file is read, and parsed only if its page is read."""
         yield from (*self._listing.problems, *self._redirects.problems)
         yield from self._read_symbols()
         for file in self._files:
@@ -151,7 +151,7 @@ class FolderSource:
                 yield SourcePage(url=file.url, digest=self._digest(file, content), read=read)
 
     def _look_around(self) -> None:
-        """Learn from a few pages what most begin and end with, and whether links leave out suffixes."""
+        """Learn from a few pages the text that most begin and end with, and whether links omit suffixes."""
         sample = list(self._sample())
         built = {file.url for file in self._files if not file.is_markdown}
         self._chrome = Chrome.find([found for url, found in sample if url in built])
@@ -160,7 +160,7 @@ class FolderSource:
             self._files = [self._also_without_suffix(file) for file in self._files]
 
     def _sample(self) -> Iterator[tuple[str, PageContent]]:
-        """Some pages of the whole folder, and more of them where some are too large."""
+        """Yield some pages of the whole folder, and more of them where some are too large."""
         apart = max(1, len(self._files) // SAMPLE)
         tried = chain.from_iterable(self._files[start::apart] for start in dict.fromkeys((0, apart // 2)))
         for _, (file, content) in zip(range(SAMPLE), self._small(tried), strict=False):
@@ -174,7 +174,7 @@ class FolderSource:
                 yield file, content
 
     def _is_in_chrome(self, file: PageFile) -> bool:
-        """Whether a page is framed by what most share, and not the one that keeps it."""
+        """Say whether a page is framed by what most share, and is not the one that keeps it."""
         return not file.is_markdown and file.url != self._home
 
     def _also_without_suffix(self, file: PageFile) -> PageFile:
@@ -228,25 +228,25 @@ class FolderSource:
         return reader(content, encoding=self._settings.encoding)
 
     def _named(self, file: PageFile) -> dict[str, tuple[str, ...]]:
-        """The names documented on a page, by fragment."""
+        """Return the names documented on a page, by fragment."""
         names: dict[str, tuple[str, ...]] = {}
         for fragment, name in self._symbols.get(file.url, ()):
             names[fragment] = (*names.get(fragment, ()), name)
         return names
 
     def _old_names(self, file: PageFile) -> Mapping[str, tuple[str, ...]]:
-        """The tags that lead to a page by redirects, by fragment."""
+        """Return the tags that lead to a page by redirects, by fragment."""
         return self._redirects.to(self._site.page_tag(file.url) or "")
 
     def _canonical(self, file: PageFile, found: PageContent) -> str | None:
-        """The tag of the page's canonical URL; None for another page of the folder, such as its home page."""
+        """Return the tag of the canonical URL, or None if it is another page, such as the home page."""
         if not found.canonical:
             return None
         tag = self._site.tag(found.canonical, page=file.url, base=found.base)
         return None if tag is None or split_tag(tag)[0] in self._own_tags else tag
 
     def _known_as(self, found: PageContent, tag: str | None) -> tuple[str, ...]:
-        """The canonical URL as it is written, or the tag of one that is relative."""
+        """Return the canonical URL as it is written, or the tag of one that is relative."""
         if tag is None or found.canonical is None:
             return ()
         return (found.canonical if "://" in found.canonical else tag,)
@@ -270,7 +270,7 @@ def index_folder(
     Args:
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
         path: The folder.
-        source: Names the folder within the store; default its absolute path.
+        source: Names the folder within the store, default its absolute path.
         prefix: Path below which the folder is stored, next to other sources, such as ``"3.13"``. The ids
             and tags of its pages begin with it, and ``metadata["site"]`` of its documents is the prefix.
         links: Names of link extractors, or extractors.
@@ -278,7 +278,7 @@ def index_folder(
         progress: Called after each page.
         dry_run: Return what would be done, and write nothing.
         prune: Remove missing pages even if they are more than half of those stored.
-        jobs: How many processes read; see :func:`~linkstore.ingest.index_source`.
+        jobs: How many processes read. See :func:`~linkstore.ingest.index_source`.
 
     Raises:
         SourceNotFoundError: If there is no such folder.
@@ -295,7 +295,7 @@ def index_folder(
 
 
 def heads_of(files: Iterable[PageFile], encoding: str | None) -> Iterator[tuple[str, frozenset[str]]]:
-    """The titles that files may have; none of those that cannot be read, which is reported later."""
+    """Yield the titles that files may have, none of those that cannot be read, which is reported later."""
     for file in files:
         with suppress(UnreadablePageError, OSError):
             head = decode_html(file.folder.head(file.page, HEAD), encoding=encoding).text
@@ -303,7 +303,7 @@ def heads_of(files: Iterable[PageFile], encoding: str | None) -> Iterator[tuple[
 
 
 def content_of(file: PageFile, most: int) -> bytes | BadInput:
-    """The content of a file, or the reason why it cannot be read."""
+    """Return the content of a file, or the reason why it cannot be read."""
     try:
         return file.read(most)
     except UnreadablePageError as error:

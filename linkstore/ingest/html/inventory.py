@@ -33,7 +33,7 @@ class InventoryError(LinkStoreError, ValueError):
 
 
 def read_inventory(content: bytes) -> Mapping[str, tuple[tuple[str, str], ...]]:
-    """The names that a site documents, of programming languages.
+    """Read the names of programming languages that a site documents.
 
     Args:
         content: The file.
@@ -66,7 +66,7 @@ def _unpacked(content: bytes) -> bytes:
 
 
 def _object(line: str) -> Iterator[tuple[str, str, str]]:
-    """Page, fragment and name of an object, if the line has one."""
+    """Yield page, fragment and name of an object, if the line has one."""
     found = _LINE.fullmatch(line.rstrip()) if len(line) <= _LONGEST_LINE else None
     if found is None or found["domain"] in _OTHER_DOMAINS:
         return

@@ -74,7 +74,7 @@ def read_html_page(content: bytes, *, encoding: str | None = None) -> PageConten
 
     Args:
         content: The file.
-        encoding: Whatever the page declares; None (default) believes what it declares.
+        encoding: Whatever the page declares. None (default) believes what it declares.
 
     Raises:
         UnreadablePageError: If the page is binary, mostly not in its encoding, or without text.
@@ -85,7 +85,7 @@ def read_html_page(content: bytes, *, encoding: str | None = None) -> PageConten
 
 
 def parsed(text: str) -> Tree:
-    """A page, parsed.
+    """Parse the text of a page.
 
     Raises:
         UnreadablePageError: If it would take far more time or memory to parse than its length says.
@@ -97,10 +97,10 @@ def parsed(text: str) -> Tree:
 
 
 def page_content(tree: Tree, *, title: str = "", bare: bool = False) -> PageContent:
-    """The content of a parsed page.
+    """Return the content of a parsed page.
 
     Args:
-        tree: The page; changed while it is read.
+        tree: The page, changed while it is read.
         title: If not empty, the page's title, whatever its headings say.
         bare: Whether a heading alone is a page.
 
@@ -123,7 +123,7 @@ def page_content(tree: Tree, *, title: str = "", bare: bool = False) -> PageCont
 
 
 def decoded(content: bytes, encoding: str | None = None, *, declared: str | None = None) -> Decoded:
-    """A page's text: see :func:`~linkstore.extraction.decoding.decode_html`.
+    """Return a page's text: see :func:`~linkstore.extraction.decoding.decode_html`.
 
     Args:
         content: The page.
@@ -149,7 +149,7 @@ def decoded(content: bytes, encoding: str | None = None, *, declared: str | None
 
 
 def _content(tree: Tree, body: Node) -> tuple[list[Block], Mapping[str, int]]:
-    """The blocks of the content, and how many letters are left out, by what they are taken for."""
+    """Return the blocks of the content, and how many letters are left out, by what they are taken for."""
     main = _main(tree)
     noise = find_noise(tree)
     watched = frozenset(main) | noise.titles
@@ -174,7 +174,7 @@ def _content(tree: Tree, body: Node) -> tuple[list[Block], Mapping[str, int]]:
 
 
 def _paragraphs(blocks: list[Block], inside: set[int]) -> set[int]:
-    """Where the paragraphs outside of the main content stand, with their headings.
+    """Find where the paragraphs outside of the main content stand, with their headings.
 
     An element is called an article or a body for other reasons too, so that what stands beside it may belong
     to it.
@@ -193,12 +193,12 @@ def _paragraphs(blocks: list[Block], inside: set[int]) -> set[int]:
 
 
 def _is_bare(blocks: list[Block]) -> bool:
-    """Whether there is nothing but headings, and what may be the frame of the page."""
+    """Say whether there is nothing but headings, and blocks that may be the frame of the page."""
     return all(block.level or block.suspect for block in blocks)
 
 
 def _main(tree: Tree) -> dict[int, float]:
-    """The elements that may be the main content, the most certain first, with their minimum share."""
+    """Return the elements that may be the main content, the most certain first, with their minimum share."""
     found: dict[str, list[Node]] = {"main": [], "role": [], "article": [], "body": [], "document": []}
     for node in tree.css(_MAIN):
         attributes = node.attributes
@@ -214,13 +214,13 @@ def _main(tree: Tree) -> dict[int, float]:
 
 
 def _weight(block: Block) -> int:
-    """How long its text is, links left out."""
+    """Return how long the text of a block is, links left out."""
     length = len(block.text.removeprefix("- "))
     return max(0, length - sum([len(link.label) for link in block.links])) if block.links else length
 
 
 def _title(tree: Tree, blocks: list[Block]) -> str:
-    """The main heading: of several, the one that the page's <title> begins with; not that of a banner."""
+    """Return the main heading, of several the one that <title> begins with, never that of a banner."""
     named = head_title(tree)
     tops = [block for block in blocks if block.level == 1]
     begun = (block.text for block in tops if named.startswith(block.text))

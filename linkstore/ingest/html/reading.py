@@ -73,10 +73,10 @@ class Reading:
 
 
 def read_blocks(tree: Tree, content: Node, noise: Noise, watched: frozenset[int] = frozenset()) -> Reading:
-    """The blocks of a page, in order, without link noise.
+    """Read the blocks of a page, in order, without link noise.
 
     Args:
-        tree: The page; its permalinks (``¶``) are removed.
+        tree: The page. Its permalinks (``¶``) are removed.
         content: The element to read.
         noise: The elements to leave out, and those to mark.
         watched: Identities of elements of which to note where their blocks begin and end.
@@ -87,7 +87,7 @@ def read_blocks(tree: Tree, content: Node, noise: Noise, watched: frozenset[int]
 
 
 def _without_permalinks(tree: Tree) -> dict[int, str]:
-    """Empty permalinks, so that only their anchors stay; returns where they lead, by their heading."""
+    """Empty permalinks, so that only their anchors stay, and return where they lead, by their heading."""
     fragments: dict[int, str] = {}
     for link, heading in list(permalinks(tree)):
         around = heading or link.parent
@@ -129,7 +129,7 @@ class _Reader:
         self.suspects: dict[int, str] = {}
 
     def finished(self) -> list[Block]:
-        """All blocks; what still waits belongs to the last one."""
+        """Return all blocks. Anchors and links that still wait belong to the last one."""
         self._flush()
         waiting = self._waiting
         if self._blocks and (waiting.anchors or waiting.links):
@@ -139,7 +139,7 @@ class _Reader:
         return self._blocks
 
     def walk(self, node: Node, depth: int) -> None:
-        """Read what is in an element."""
+        """Read the children of an element."""
         for child in node.iter(include_text=True):
             tag = child.tag
             if tag == "-text":
@@ -172,13 +172,13 @@ class _Reader:
         self._line.append(text)
 
     def _mark(self) -> int:
-        """A mark in the line for what begins here."""
+        """Put a mark in the line for the element that begins here, and return its number."""
         self._line.append(MARK)
         self._marks += 1
         return self._marks - 1
 
     def _silent(self, node: Node, tag: str, depth: int) -> None:
-        """Keep the links of drawings and the headings in buttons; other unseen elements are left out."""
+        """Keep the links of drawings and the headings in buttons, and leave out other unseen elements."""
         if tag == "svg":
             for link in node.css("a"):
                 self._note(link, "a", self._mark())
@@ -187,7 +187,7 @@ class _Reader:
             self._block(node, "div", depth + 1)
 
     def _leave_out(self, node: Node) -> None:
-        """Count what noise says; anchors on it, and empty ones in it, lead to what follows."""
+        """Count the letters in noise. Anchors on it, and empty ones in it, lead to what follows."""
         self.left_out[self._noise[node.mem_id]] += letters(node.text())
         if node.id:
             self._waiting.anchors.append((node.id, AT_START))
@@ -278,7 +278,7 @@ class _Reader:
             self._emit(lines(text), counts)
 
     def _row(self, node: Node, depth: int) -> None:
-        """A table row: one line, unless a cell holds more than one."""
+        """Read a table row as one line, unless a cell holds more than one."""
         self._note(node, "tr")
         start = len(self._blocks)
         simple, around = True, self._in_columns
@@ -299,9 +299,9 @@ class _Reader:
             self.ranges = {name: found for name, found in self.ranges.items() if found[0] < start}
 
     def _collected(self, node: Node) -> tuple[str, tuple[int, ...]]:
-        """The text of an element without blocks, and the places of its marks.
+        """Return the text of an element without blocks, and the places of its marks.
 
-        Its anchors and links wait for it to be emitted.
+        The anchors and links of the element wait for it to be emitted.
         """
         only = _only_text(node)
         if only is not None:
@@ -380,7 +380,7 @@ class _Reader:
 
 
 def _only_text(node: Node) -> str | None:
-    """The text of an element that holds nothing else; None if it holds elements."""
+    """Return the text of an element that holds nothing else, or None if it holds elements."""
     only = node.first_child
     if only is None:
         return ""
@@ -396,12 +396,12 @@ def _names_a_box(heading: Node) -> bool:
 
 
 def _holds_blocks(node: Node, tag: str) -> bool:
-    """Whether an element that mostly holds a line holds blocks, as ``<summary>`` with a heading in it."""
+    """Say whether an element that mostly holds a line holds blocks, as ``<summary>`` with a heading in it."""
     return tag in _MAY_HOLD_BLOCKS and any(child.tag in BLOCKS for child in node.iter())
 
 
 def _marked(node: Node) -> Iterable[Node]:
-    """The elements that may matter beside their text, from the node itself on."""
+    """Return the elements that may matter beside their text, from the node itself on."""
     if node.tag != "pre":
         return node.traverse()
     # Highlighted code has a <span> for each token, which the parser skips faster.

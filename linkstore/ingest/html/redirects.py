@@ -42,13 +42,13 @@ _LONGEST_WAY: Final = 16
 
 
 def refresh_target(content: bytes) -> str | None:
-    """The target of a page that only redirects.
+    """Return the target of a page that only redirects.
 
     Args:
         content: HTML.
 
     Returns:
-        The URL as written; None if the page stays, only reloads, sends on only browsers without scripts, or
+        The URL as written, None if the page stays, only reloads, sends on only browsers without scripts, or
         has more text or stays longer than a notice.
     """
     if not _REFRESH.search(content[:_LOOKED_AT]):
@@ -70,7 +70,7 @@ def _is_notice(tree: Tree, seconds: int) -> bool:
 
 
 def read_redirects(folder: Folder, problems: list[BadInput]) -> Iterator[tuple[str, str]]:
-    """The redirects that the files at the root of a site name, from and to, as written.
+    """Yield the redirects that the files at the root of a site name, from and to, as written.
 
     Args:
         folder: The site.
@@ -87,7 +87,7 @@ def read_redirects(folder: Folder, problems: list[BadInput]) -> Iterator[tuple[s
 
 
 def _redirect(line: str) -> Iterator[tuple[str, str]]:
-    """The redirect on a line, if it leads from one page to one other."""
+    """Yield the redirect on a line, if it leads from one page to one other."""
     words = line.split()
     words = words[: next((at for at, word in enumerate(words) if word.startswith("#")), None)]
     if len(words) not in {2, 3} or any("*" in word or "/:" in word for word in words[:2]):
@@ -111,12 +111,12 @@ class Redirects:
     problems: tuple[BadInput, ...] = ()
 
     def to(self, tag: str) -> Mapping[str, tuple[str, ...]]:
-        """The tags that lead to a page, by fragment."""
+        """Return the tags that lead to a page, by fragment."""
         return self.starts.get(tag, {})
 
 
 def find_redirects(folder: Folder, files: Sequence[PageFile], site: Site) -> Redirects:
-    """The redirects of a site.
+    """Find the redirects of a site.
 
     A page that sends its reader to no other page of the site, or in a circle, stays a page.
 
@@ -153,7 +153,7 @@ def _add(ways: dict[str, str], start: str | None, end: str | None) -> None:
 
 
 def _end(start: str, ways: Mapping[str, str], stays: AbstractSet[str]) -> str | None:
-    """The end of a chain of redirects; None if it is not a page, or the chain is a circle or too long."""
+    """Follow a chain of redirects to its end, None if that is no page, or the chain is circular or long."""
     if start in stays:
         return None
     here = ways.get(start)
@@ -165,7 +165,7 @@ def _end(start: str, ways: Mapping[str, str], stays: AbstractSet[str]) -> str | 
 
 
 def _sent_on(file: PageFile) -> str | None:
-    """The target of the redirect of a page; None if it has none, or cannot be read."""
+    """Return the target of the redirect of a page, or None if it has none, or cannot be read."""
     if file.is_markdown:
         return None
     try:

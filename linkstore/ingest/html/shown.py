@@ -74,7 +74,7 @@ def show(tree: Tree) -> int:
     """Make the text of a page what a reader gets to see.
 
     Args:
-        tree: The page; changed. Elements keep their ids.
+        tree: The page, changed. Elements keep their ids.
 
     Returns:
         How many letters were hidden.
@@ -103,7 +103,7 @@ class _View:
         self.hidden = 0
 
     def change(self, node: Node) -> _Change | None:
-        """What to do about an element; None to leave it as it is."""
+        """Return the change to make to an element, or None to leave it as it is."""
         tag, attributes = node.tag, node.attributes
         if tag == "math":
             return self._formula(node)
@@ -122,7 +122,7 @@ class _View:
         return node.unwrap if tag == "noscript" and _is_content(node) else None
 
     def _formula(self, math: Node) -> _Change:
-        """A formula as text; of its drawings, which a page may have beside it, nothing stays."""
+        """Turn a formula into text. Of its drawings, which a page may have beside it, nothing stays."""
         text, place = _formula_text(math), math
         while (around := place.parent) is not None and _is_wrapper(around) and _holds_only(around, place):
             place = around
@@ -150,7 +150,7 @@ class _View:
         return lambda: _empty(node)
 
     def _can_be_shown(self, node: Node) -> bool:
-        """Whether something on the page seems to show a hidden element: a tab, a heading, a button."""
+        """Say whether something on the page seems to show a hidden element: a tab, a heading, a button."""
         attributes = node.attributes
         if attributes.get("hidden") == "until-found" or attributes.get("role") in {"tabpanel", "dialog"}:
             return True
@@ -165,7 +165,7 @@ class _View:
         return before is not None and bool(before.css_matches(_CONTROLS) or before.css_first(_CONTROLS))
 
     def _ids_shown(self) -> frozenset[str]:
-        """The ids that links and buttons name."""
+        """Return the ids that links and buttons name."""
         if self._shown_by_click is None:
             found: set[str] = set()
             for node in self._tree.css(_SHOWING):
@@ -178,7 +178,7 @@ class _View:
         return self._shown_by_click
 
     def _repetition(self, node: Node) -> _Change | None:
-        """Within a line, what repeats or adorns other text goes, if there is other text."""
+        """Drop an element that repeats or adorns other text within a line, if there is other text."""
         around = node.parent
         if around is None or node.tag in BLOCKS or node.tag in {"a", "svg", "img"}:
             return None
@@ -191,7 +191,7 @@ class _View:
         return (lambda: _empty(node)) if self._says_more[around.mem_id] else None
 
     def _picture(self, node: Node, written: str) -> _Change | None:
-        """The text of a picture, unless it adorns, names a file, or repeats what stands beside it."""
+        """Insert the text of a picture, unless it adorns, names a file, or repeats what stands beside it."""
         attributes, alt = node.attributes, squeezed(written)
         if not alt or attributes.get("role") in {"presentation", "none"}:
             return None
@@ -215,7 +215,7 @@ class _View:
         return lambda: node.insert_before(said)
 
     def _snippet(self, field: Node) -> _Change | None:
-        """The text that a field to copy from, or to change, is filled with."""
+        """Insert the text that a field to copy from, or to change, is filled with."""
         text = field.text()
         if not text.strip():
             return None
@@ -228,7 +228,7 @@ class _View:
         return change
 
     def _text_of(self, block: Node) -> str:
-        """The text of a block, unless it is long."""
+        """Return the text of a block, empty if it is long."""
         if block.mem_id not in self._texts:
             text = squeezed(inner_text(block)[0])
             self._texts[block.mem_id] = text.casefold() if len(text) <= _LONG else ""
@@ -236,7 +236,7 @@ class _View:
 
 
 def _formula_text(math: Node) -> str:
-    """A formula's TeX, if it has it; else what it says, with signs for how its parts belong together."""
+    """Return a formula's TeX, if it has any, else its text, with signs for how its parts belong together."""
     for annotation in math.css("annotation"):
         if (annotation.attributes.get("encoding") or "").lower() in _TEX:
             return _plain_tex(annotation.text())
@@ -277,7 +277,7 @@ def _bracketed(text: str) -> str:
 
 
 def _is_content(noscript: Node) -> bool:
-    """Whether the text for readers without scripts is more than a request to switch them on."""
+    """Say whether the text for readers without scripts is more than a request to switch them on."""
     text = noscript.text()
     return len(text) > _NO_NOTICE or not re.search("javascript|enable scripts", text, re.IGNORECASE)
 
@@ -287,7 +287,7 @@ def _own_title(svg: Node) -> str:
 
 
 def _holds_only(around: Node, node: Node) -> bool:
-    """Whether an element shows nothing but one of its children."""
+    """Say whether an element shows nothing but one of its children."""
     children = around.iter(include_text=True)
     return all(one.mem_id == node.mem_id or _is_blank(one) for one in children)
 
@@ -303,13 +303,13 @@ def _says_something(node: Node) -> bool:
 
 
 def _is_wrapper(node: Node) -> bool:
-    """Whether an element may stand around a formula and its drawing."""
+    """Say whether an element may stand around a formula and its drawing."""
     tag = node.tag or ""
     return tag in {"span", "nobr"} or tag.startswith("mjx-")
 
 
 def _around(node: Node) -> Iterator[Node]:
-    """The nearest elements around one, innermost first."""
+    """Yield the nearest elements around one, innermost first."""
     here = node.parent
     for _ in range(_NEAR):
         if here is None:

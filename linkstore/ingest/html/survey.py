@@ -46,13 +46,13 @@ class Chrome:
 
     @property
     def said(self) -> str:
-        """The same for the same blocks, in every process."""
+        """A text that is the same for the same blocks, in every process."""
         found = (sorted(self.heads), sorted(self.tails), sorted(self.boxes))
         return repr(found) if any(found) else ""
 
     @classmethod
     def find(cls, pages: Sequence[PageContent]) -> Chrome:
-        """What most pages share; nothing if there are too few pages to tell."""
+        """Find what most pages share, which is nothing if there are too few pages to tell."""
         boxes = _shared([[block for block in page.blocks if block.suspect] for page in pages], _FEWEST_ALIKE)
         if len(pages) < _FEWEST:
             return cls(boxes=boxes)
@@ -61,7 +61,7 @@ class Chrome:
         return cls(heads=heads, tails=tails, boxes=boxes)
 
     def without(self, page: PageContent) -> PageContent:
-        """A page without it; its anchors go to what remains. The page itself, if nothing would remain."""
+        """Return a page without its chrome, whose anchors go to what remains. If nothing would, it stays."""
         blocks = page.blocks
         start, end = self._begin(blocks), self._end(blocks)
         own = {block.suspect for block in blocks if _key(block) not in self.boxes}
@@ -75,7 +75,7 @@ class Chrome:
         return replace(page, blocks=_with_anchors(blocks, kept), left_out=left_out)
 
     def _begin(self, blocks: Sequence[Block]) -> int:
-        """The position where the page itself begins; a heading counts as chrome only if chrome follows it."""
+        """Return the position where the page itself begins. A heading counts as chrome only before chrome."""
         start = plain = 0
         for number, block in enumerate(blocks):
             plain += not block.level and not _is_menu(block)
@@ -86,7 +86,7 @@ class Chrome:
         return start
 
     def _end(self, blocks: Sequence[Block]) -> int:
-        """The end of the page itself: before menus, or before a few blocks below one heading."""
+        """Return the end of the page itself: before menus, or before a few blocks below one heading."""
         end, plain, headed = len(blocks), 0, False
         for number in range(len(blocks) - 1, -1, -1):
             block = blocks[number]
@@ -99,7 +99,7 @@ class Chrome:
 
 
 def _is_menu(block: Block) -> bool:
-    """Whether a block is mostly links."""
+    """Say whether a block is mostly links."""
     return 2 * sum(len(link.label) for link in block.links) >= len(block.text)
 
 
@@ -117,7 +117,7 @@ def _shared(runs: Iterable[Sequence[Block]], least: int = 1) -> frozenset[tuple[
 
 
 def _with_anchors(blocks: Sequence[Block], kept: Sequence[int]) -> tuple[Block, ...]:
-    """The blocks that are kept; the anchors of the others go to the next one, or to the end of the last."""
+    """Return the kept blocks. Anchors of the others go to the next one, or to the end of the last."""
     found: list[Block] = []
     at = 0
     for number in kept:
@@ -136,7 +136,7 @@ def _with_anchors(blocks: Sequence[Block], kept: Sequence[int]) -> tuple[Block, 
 def names_without_suffix(
     pages: Iterable[tuple[str, PageContent]], site: Site, own: frozenset[str], suffixes: Iterable[str]
 ) -> bool:
-    """Whether links leave out the suffix of files, as in ``/guide/setup`` for ``/guide/setup.html``.
+    """Say whether links leave out the suffix of files, as in ``/guide/setup`` for ``/guide/setup.html``.
 
     Args:
         pages: Some pages by URL.

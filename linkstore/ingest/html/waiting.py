@@ -27,7 +27,7 @@ class Waiting:
         self._settled = [0, 0]
 
     def settle(self) -> None:
-        """Move all to the start, as the block they were in has no text."""
+        """Move everything that waits to the start, as the block it was in has no text."""
         for at in range(self._settled[0], len(self.anchors)):
             self.anchors[at] = (self.anchors[at][0], AT_START)
         for at in range(self._settled[1], len(self.links)):
@@ -40,16 +40,16 @@ class Waiting:
         self._settled[1] = 0
 
     def drop_links_to_own_page(self, start: int) -> None:
-        """Forget those of the links from a position on that lead to a place on their own page."""
+        """Forget the links from a position on that lead to a place on their own page."""
         self.links[start:] = [link for link in self.links[start:] if not link[0].href.startswith("#")]
 
     def given_away(
         self, counts: Sequence[int]
     ) -> tuple[tuple[str, ...], tuple[Hyperlink, ...], tuple[int, ...]]:
-        """The anchors, the links and the places of a block; none wait any more.
+        """Return the anchors, the links and the places of a block, and let none wait any more.
 
         Args:
-            counts: How many letters of its text stand before each mark; empty if that is not known.
+            counts: How many letters of its text stand before each mark, empty if that is not known.
         """
         if not self.anchors and not self.links:
             return (), (), ()
@@ -64,7 +64,7 @@ class Waiting:
         return tuple(anchors), links, places
 
     def is_contents(self, text: str) -> bool:
-        """Whether a line is only links, several of them, and all to places on its own page."""
+        """Say whether a line is only links, several of them, and all to places on its own page."""
         links = [link for link, _ in self.links]
         return (
             len(links) > 1
@@ -74,5 +74,5 @@ class Waiting:
 
 
 def _signs(text: str) -> int:
-    """How many letters and digits a text has."""
+    """Count the letters and digits of a text."""
     return sum(map(str.isalnum, text))

@@ -10,7 +10,7 @@ _OPENING: Final = re.compile(r"[ \t>]*%%")
 
 
 def without_comments(text: str) -> str:
-    """Markdown with blank lines for comments: from a line that begins with ``%%`` to the next with ``%%``.
+    """Blank the comments of Markdown: from a line that begins with ``%%`` to the next line with ``%%``.
 
     Comments within a line, and what is in fenced code, stay.
     """
@@ -36,7 +36,7 @@ def without_comments(text: str) -> str:
 
 
 def _next_marks(lines: list[str]) -> list[int]:
-    """The next line with a mark after each line; the number of lines if there is none."""
+    """Return the next line with a mark after each line, or the number of lines if there is none."""
     found = [0] * len(lines)
     following = len(lines)
     for at in range(len(lines) - 1, -1, -1):

@@ -49,7 +49,7 @@ _CONTAINERS: Final = frozenset({"List", "Item", "BlockQuote", "FootnoteDefinitio
 
 
 def without_esm(text: str, parser: Markdown) -> str:
-    """MDX without its imports and exports.
+    """Remove the imports and exports of MDX.
 
     Args:
         text: MDX without front matter.
@@ -70,7 +70,7 @@ def without_esm(text: str, parser: Markdown) -> str:
 
 
 def _paragraphs(text: str, parser: Markdown) -> list[int]:
-    """Where the paragraphs of a page begin that are in nothing else, in bytes."""
+    """Return where the paragraphs of a page begin that are in nothing else, in bytes."""
     found: list[int] = []
     depth = 0
     for event, place in islice(parser.events_with_range(text), _FREE + len(text) // _EACH):
@@ -96,7 +96,7 @@ class _Reader:
         """Whether a statement was never complete, so that none is looked for beyond a blank line."""
 
     def end(self, start: int) -> int:
-        """Behind the statements that begin at a place; the place itself if there are none."""
+        """Return the position behind the statements that begin at a place, the place itself if none does."""
         source = self._source
         if start and source[start - 1 : start] != b"\n":
             return start
@@ -107,7 +107,7 @@ class _Reader:
             start = found.end() if found else self._end_of_export(start)
 
     def _end_of_export(self, start: int) -> int:
-        """Behind the line in which an export is complete; behind the block if it never is."""
+        """Return the position behind the line in which an export is complete, else behind the block."""
         source, depth, line = self._source, 0, start
         block: int | None = None
         for found in _TOKENS.finditer(source, start):

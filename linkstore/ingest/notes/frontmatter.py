@@ -54,7 +54,7 @@ NONE: Final = FrontMatter()
 
 
 def split_front_matter(text: str) -> tuple[str, str]:
-    """A page as its front matter, empty if it has none, and its body."""
+    """Split a page into its front matter, empty if it has none, and its body."""
     found = _BLOCK.match(text)
     return (found[1], text[found.end() :]) if found else ("", text)
 
@@ -63,7 +63,7 @@ def read_front_matter(source: str) -> FrontMatter:
     """Read front matter.
 
     Args:
-        source: What stands between the lines; may be empty.
+        source: What stands between the lines, may be empty.
 
     Raises:
         FrontMatterError: If it is not YAML, not a mapping, too large or too deep.
@@ -108,7 +108,7 @@ def read_front_matter(source: str) -> FrontMatter:
 
 
 def _check_depth(source: str) -> None:
-    """Refuse what a loader, which calls itself for each list in a list, would overflow the stack with."""
+    """Refuse nesting that would overflow the stack of a loader, which calls itself for each inner list."""
     depth = 0
     for event in yaml.parse(source, Loader=_LOADER):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -122,7 +122,7 @@ def _check_depth(source: str) -> None:
 def _names(
     fields: Mapping[str, Any], keys: Iterable[str], apart: re.Pattern[str] | None = None
 ) -> tuple[str, ...]:
-    """The names under these keys: in a list, or alone in a string, or in one string set apart."""
+    """Return the names under these keys: in a list, or alone in a string, or in one string set apart."""
     found: list[str] = []
     for key in keys:
         value = fields.get(key)

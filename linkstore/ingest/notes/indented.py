@@ -15,7 +15,7 @@ _STEP: Final = 4
 
 
 def with_tabs(text: str) -> str:
-    """The text with the content of ``=== "Tab"`` and ``!!! note`` no longer indented, below its title.
+    """Put the content of ``=== "Tab"`` and ``!!! note`` below its title, no longer indented.
 
     Without this, CommonMark takes the content for code, in which there are no links.
     """
@@ -54,6 +54,6 @@ def _lines(lines: list[str]) -> Iterator[str]:
 
 
 def _holds(lines: list[str], at: int, indent: int) -> bool:
-    """Whether what follows a line, but for a blank line, is indented below it."""
+    """Say whether what follows a line, but for a blank line, is indented below it."""
     after = next((line for line in lines[at + 1 : at + 3] if line.strip()), "")
     return len(after) - len(after.lstrip(" ")) >= indent + _STEP

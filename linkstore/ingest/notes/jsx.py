@@ -21,14 +21,14 @@ _TITLES: Final = ("title", "label", "name")
 
 
 def uses_jsx(text: str) -> bool:
-    """Whether Markdown has components in it, by their tags."""
+    """Say whether Markdown has components in it, by their tags."""
     return _USED.search(text) is not None
 
 
 def without_jsx(text: str) -> str:
-    """The Markdown with the components that lead somewhere as links, and only the text of others.
+    """Turn the components that lead somewhere into links of Markdown, and keep only the text of others.
 
-    What lies in fenced code and between back-ticks stays.
+    Fenced code and text between back-ticks stay.
     """
     parts: list[str] = []
     outside: list[str] = []
@@ -78,7 +78,7 @@ def _tag(found: re.Match[str], open_links: list[str]) -> str:
 
 
 def _is_alone(found: re.Match[str]) -> bool:
-    """Whether nothing else stands on the lines of a tag."""
+    """Say whether nothing else stands on the lines of a tag."""
     text = found.string
     before = text[max(0, found.start() - 80) : found.start()].rpartition("\n")[2]
     after = text[found.end() : found.end() + 80].partition("\n")[0]
@@ -86,7 +86,7 @@ def _is_alone(found: re.Match[str]) -> bool:
 
 
 def _literal(value: str) -> str | None:
-    """The text of an attribute; None for an expression that is more than one."""
+    """Return the text of an attribute, or None for an expression that is more than one."""
     if value[0] == "{":
         value = value[1:-1].strip()
         if len(value) < 2 or value[0] not in "\"'`" or value[-1] != value[0] or "${" in value:

@@ -17,7 +17,7 @@ _SAID: Final = frozenset({"text", "literal", "code"})
 
 
 def slug(heading: str) -> str:
-    """The id that GitHub gives a heading: lower case, no punctuation, hyphens for spaces.
+    """Return the id that GitHub gives a heading: lower case, no punctuation, hyphens for spaces.
 
     Marks stay, for words of many scripts have vowel signs: ``हिन्दी`` is all of the id of that heading.
     """
@@ -29,7 +29,7 @@ def _marks_alone(found: re.Match[str]) -> str:
 
 
 def heading_id(run: list[Piece], slugs: Counter[str]) -> str:
-    """The id of a heading: the one it names, which is taken off its pieces, else the one GitHub gives it.
+    """Return the id that a heading names, which is taken off its pieces, else the one GitHub gives it.
 
     Args:
         run: The pieces of the heading.
@@ -46,7 +46,7 @@ def heading_id(run: list[Piece], slugs: Counter[str]) -> str:
 
 
 def line_html(run: Sequence[Piece], dialect: Dialect, source: bytes) -> str:
-    """The HTML of the pieces of a line.
+    """Render the pieces of a line as HTML.
 
     Args:
         run: The pieces.
@@ -97,7 +97,7 @@ def _tags(href: str | None, title: str) -> tuple[str, str]:
 
 
 def _end(run: Sequence[Piece], at: int) -> int:
-    """The end of the link or image that was opened before a place."""
+    """Return the end of the link or image that was opened before a place."""
     depth = 1
     for number in range(at, len(run)):
         depth += {"link": 1, "image": 1, "end": -1}.get(run[number].kind, 0)
@@ -107,7 +107,7 @@ def _end(run: Sequence[Piece], at: int) -> int:
 
 
 def _said(run: Sequence[Piece]) -> list[str]:
-    """The texts of pieces, without those of images."""
+    """Return the texts of pieces, without those of images."""
     found: list[str] = []
     within = 0
     for piece in run:

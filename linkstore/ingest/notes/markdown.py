@@ -17,13 +17,13 @@ _TITLE: Final = re.compile(r"^title:\s*(.+?)\s*$", re.MULTILINE)
 
 
 def read_markdown_page(content: bytes, *, encoding: str | None = None) -> PageContent:
-    """Read a page of Markdown (CommonMark with tables; YAML front matter names the title).
+    """Read a page of Markdown (CommonMark with tables, title named by YAML front matter).
 
     Headings get the ids that GitHub gives them, unless they name one: ``## Heading {#id}``.
 
     Args:
         content: The file.
-        encoding: Of the file; None (default) takes UTF-8, else windows-1252.
+        encoding: Of the file. None (default) takes UTF-8, else windows-1252.
 
     Raises:
         UnreadablePageError: If the page is binary, mostly not in its encoding, or without text.
@@ -36,7 +36,7 @@ def read_markdown_page(content: bytes, *, encoding: str | None = None) -> PageCo
 
 
 def markdown_content(page: Rendered, *, title: str, bare: bool = False) -> PageContent:
-    """The content of a page of Markdown.
+    """Return the content of a page of Markdown.
 
     Args:
         page: As HTML.
@@ -51,12 +51,12 @@ def markdown_content(page: Rendered, *, title: str, bare: bool = False) -> PageC
 
 
 def to_html(text: str, dialect: Dialect = COMMONMARK, *, mdx: bool = False) -> Rendered:
-    """Markdown as HTML whose headings have ids.
+    """Render Markdown as HTML whose headings have ids.
 
     Args:
         text: Markdown.
         dialect: What may be in it.
-        mdx: Whether it is MDX; its components may also be in other Markdown.
+        mdx: Whether it is MDX. Its components may also be in other Markdown.
     """
     text = with_tabs(text)
     if not mdx and not uses_jsx(text):

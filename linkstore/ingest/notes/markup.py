@@ -44,7 +44,7 @@ _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 
 
 def note_html(text: str, path: str, notes: Notes) -> Rendered:
-    """The body of a note as HTML.
+    """Render the body of a note as HTML.
 
     Args:
         text: Its Markdown, without front matter.
@@ -58,7 +58,7 @@ def note_html(text: str, path: str, notes: Notes) -> Rendered:
 
 
 def property_links(value: object, path: str, notes: Notes) -> Iterator[Hyperlink]:
-    """The wikilinks in the properties of a note, its front matter.
+    """Yield the wikilinks in the properties of a note, its front matter.
 
     Args:
         value: Plain JSON.
@@ -80,7 +80,7 @@ def property_links(value: object, path: str, notes: Notes) -> Iterator[Hyperlink
 
 
 def targets(text: str) -> set[str]:
-    """Possible links in the Markdown of a note, including code: a cheap search, not a parse."""
+    """Return possible links in the Markdown of a note, including code, by a cheap search, not a parse."""
     return {next(filter(None, found.groups()), "") for found in _TARGETS.finditer(text)}
 
 
@@ -105,7 +105,7 @@ class _NoteDialect(Dialect):
         self._led: dict[tuple[str, str], str | None] = {}
 
     def line(self, run: list[Piece]) -> list[Piece]:
-        """Without comments, and with the title of a callout."""
+        """Return a line without comments, and with the title of a callout."""
         if any(piece.kind == "text" and "%%" in piece.value for piece in run):
             run = list(_without_comments(run))
         found = _CALLOUT.match(run[0].value) if run and run[0].kind == "text" else None
@@ -117,7 +117,7 @@ class _NoteDialect(Dialect):
         return [title._replace(value=said), *others]
 
     def block_id(self, run: list[Piece]) -> str | None:
-        """``^id`` at the end of a block; nothing else stays of a line that is only that."""
+        """Take ``^id`` off the end of a block and return it. A line that is only that becomes empty."""
         last = run[-1] if run else None
         found = _BLOCK_ID.search(last.value) if last is not None and last.kind == "text" else None
         if found is None or last is None:
@@ -131,17 +131,17 @@ class _NoteDialect(Dialect):
         return f"^{found[1]}"
 
     def text(self, piece: Piece, source: bytes, *, first: bool) -> str:
-        """The text with links for its tags."""
+        """Return the text with links for its tags."""
         if "#" not in piece.value:
             return super().text(piece, source, first=first)
         return "".join(_with_tags(piece, source, first=first))
 
     def links_in(self, text: str) -> int:
-        """One for each tag."""
+        """Count the tags in a text, each of which becomes a link."""
         return len(_tags(text)) if "#" in text else 0
 
     def href(self, piece: Piece) -> str | None:
-        """The file of the note that a link means; None for a file that is not a note."""
+        """Return the file of the note that a link means, or None for a file that is not a note."""
         written = (piece.type, piece.value)
         if written not in self._led:
             self._led[written] = self._found(piece)
@@ -156,7 +156,7 @@ class _NoteDialect(Dialect):
         return _mended(encoded(piece.value), self._path, self._notes)
 
     def label(self, piece: Piece) -> str | None:
-        """The visible text of a wikilink without label; brackets without a target stay as they are."""
+        """Return the visible text of a wikilink without label. Brackets without a target stay as they are."""
         if not piece.type:
             return None
         target = _target(piece)
@@ -166,7 +166,7 @@ class _NoteDialect(Dialect):
 
 
 def _without_comments(run: Sequence[Piece]) -> Iterator[Piece]:
-    """The pieces without ``%% what nobody is shown %%``; a mark that no other follows is text."""
+    """Yield the pieces without ``%% what nobody is shown %%``. A mark that no other follows is text."""
     marks = sum(piece.value.count("%%") for piece in run if piece.kind == "text")
     hidden = False
     for piece in run:
@@ -187,7 +187,7 @@ def _without_comments(run: Sequence[Piece]) -> Iterator[Piece]:
 
 
 def _with_tags(piece: Piece, source: bytes, *, first: bool) -> Iterator[str]:
-    """The HTML of a text; ``#tag`` at the start of a word is a link, unless it is escaped."""
+    """Yield the HTML of a text. ``#tag`` at the start of a word is a link, unless it is escaped."""
     text, written = piece.value, source[piece.start : piece.end].decode(errors="replace")
     begins = first and source[max(0, piece.start - 1) : piece.start] not in _CLINGING
     meant = None if written == text else {found[0] for found in _tags(written)}
@@ -202,7 +202,7 @@ def _with_tags(piece: Piece, source: bytes, *, first: bool) -> Iterator[str]:
 
 
 def _tags(text: str) -> list[re.Match[str]]:
-    """Each ``#tag`` at the start of a word: letters with marks, digits, ``_``, ``-``, ``/``; no number."""
+    """Find each ``#tag`` at the start of a word: letters with marks, digits, ``_-/``, but not a number."""
     return list(_tag_pattern(joining(text)).finditer(text))
 
 
@@ -212,7 +212,7 @@ def _tag_pattern(marks: str) -> re.Pattern[str]:
 
 
 def _target(piece: Piece) -> str:
-    """What a wikilink names; in a table, a backslash stands before what divides it from its label."""
+    """Return what a wikilink names. In a table, a backslash stands before what divides it from its label."""
     return piece.value.removesuffix("\\") if piece.type == "labelled" else piece.value
 
 
@@ -221,12 +221,12 @@ def _is_target(target: str) -> bool:
 
 
 def _shown(target: str) -> str:
-    """The visible text of a wikilink without label."""
+    """Return the visible text of a wikilink without label."""
     return " > ".join(filter(None, (part.strip() for part in target.split("#")))) or target.strip()
 
 
 def _href(target: str, page: str, notes: Notes) -> str | None:
-    """The URL that a wikilink leads to, relative to its page; None for a file that is not a note."""
+    """Return the URL of a wikilink, relative to its page, or None for a file that is not a note."""
     name, _, place = target.partition("#")
     found = notes.named(name, page)
     suffix = posixpath.splitext(name.strip())[1]
@@ -248,7 +248,7 @@ def _url(path: str, fragment: str, page: str) -> str:
 
 
 def _mended(href: str, page: str, notes: Notes) -> str:
-    """Links between notes as authors write them, without suffix or by name, lead to the notes' files."""
+    """Lead a link between notes as authors write it, without suffix or by name, to the note's file."""
     address, _, fragment = href.partition("#")
     fragment = unquote(fragment)
     if fragment != fragment.lower() or " " in fragment:

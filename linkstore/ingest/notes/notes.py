@@ -44,10 +44,10 @@ class Notes:
         }
 
     def named(self, name: str, page: str) -> str | None:
-        """The note that ``[[name]]`` means; None if there is none.
+        """Return the note that ``[[name]]`` means, or None if there is none.
 
         Args:
-            name: As written, without heading and label; empty for the page itself.
+            name: As written, without heading and label, empty for the page itself.
             page: The path of the note it is written in.
         """
         name = name.strip()
@@ -63,7 +63,7 @@ class Notes:
         )
 
     def linked(self, path: str, page: str) -> str | None:
-        """The note that a Markdown link means: relative to its page, else as ``[[path]]``.
+        """Return the note that a Markdown link means: relative to its page, else as ``[[path]]``.
 
         Args:
             path: As written, without fragment.
@@ -75,16 +75,16 @@ class Notes:
         return self._at(posixpath.join(posixpath.dirname(page), path)) or self.named(path, page)
 
     def _file(self, path: str) -> str | None:
-        """The note at a path from the root."""
+        """Return the note at a path from the root."""
         return self._exact.get(_folded(posixpath.normpath(path.lstrip("/"))))
 
     def _at(self, path: str) -> str | None:
-        """The note at a path from the root: a file, or the index of a folder."""
+        """Return the note at a path from the root: a file, or the index of a folder."""
         tried = (path, *(posixpath.join(path, name) for name in _INDEX_NAMES))
         return next((found for one in tried if (found := self._file(one))), None)
 
     def _nearest(self, name: str, page: str) -> str | None:
-        """The note whose path ends so: in the folder of the page, else the one with the shortest path."""
+        """Return the note whose path ends so: in the page's folder, else the one with the shortest path."""
         wanted = _folded(name)
         beside = f"{_folded(posixpath.dirname(page))}/{posixpath.basename(wanted)}".lstrip("/")
         own = self._exact.get(beside) if f"/{beside}".endswith(f"/{wanted}") else None
@@ -92,12 +92,12 @@ class Notes:
 
 
 def _endings(path: str) -> Iterator[str]:
-    """A path, and the same without its first, its first two, … folders."""
+    """Yield a path, and the same without its first, its first two, … folders."""
     parts = path.split("/")
     for first in range(max(0, len(parts) - _MOST_FOLDERS), len(parts)):
         yield "/".join(parts[first:])
 
 
 def _folded(name: str) -> str:
-    """One spelling: macOS takes accents apart in the names of files."""
+    """Fold a name to one spelling: macOS takes accents apart in the names of files."""
     return unicodedata.normalize("NFC", name.strip()).casefold()

@@ -12,7 +12,7 @@ _NOT_IN_URLS: Final = re.compile(r"""[\x00-\x20\x7f"<>\\^`{|}]""")
 
 
 class Piece(NamedTuple):
-    """Something within a line."""
+    """An inline element of a line of Markdown."""
 
     kind: str
     """``text``; ``literal``, a text without markup in it; ``code``, ``html``, ``break``; ``link`` and
@@ -35,7 +35,7 @@ class Dialect:
     parser: Markdown = Markdown(options=Options.ENABLE_TABLES | Options.ENABLE_STRIKETHROUGH)
 
     def line(self, run: list[Piece]) -> list[Piece]:
-        """The pieces of a line that are shown.
+        """Return the pieces of a line that are shown.
 
         Args:
             run: The pieces of a paragraph, heading, table cell or item.
@@ -43,12 +43,12 @@ class Dialect:
         return run
 
     def block_id(self, run: list[Piece]) -> str | None:
-        """The id that a block gives itself at its end, which is taken off the pieces; None if it does not."""
+        """Take the id that a block gives itself off its end and return it, None if there is none."""
         del run
         return None
 
     def text(self, piece: Piece, source: bytes, *, first: bool) -> str:
-        """The HTML of a text.
+        """Render a text as HTML.
 
         Args:
             piece: The text.
@@ -59,16 +59,16 @@ class Dialect:
         return escape(piece.value, quote=False)
 
     def links_in(self, text: str) -> int:
-        """How many links a text may become, at most."""
+        """Return how many links a text may become, at most."""
         del text
         return 0
 
     def href(self, piece: Piece) -> str | None:
-        """The target of a link; None if it has none."""
+        """Return the target of a link, or None if it has none."""
         return encoded(piece.value)
 
     def label(self, piece: Piece) -> str | None:
-        """The text that replaces the label of a link; None to keep the label."""
+        """Return the text that replaces the label of a link, or None to keep the label."""
         del piece
         return None
 
@@ -77,5 +77,5 @@ COMMONMARK: Final = Dialect()
 
 
 def encoded(url: str) -> str:
-    """A URL without the characters that must not be in one."""
+    """Percent-encode the characters that must not be in a URL."""
     return _NOT_IN_URLS.sub(lambda found: f"%{ord(found[0]):02X}", url)

@@ -22,9 +22,9 @@ class NotPlainError(LinkStoreError, ValueError):
 
 
 def plain(values: Mapping[Any, Any]) -> dict[str, Any]:
-    """A mapping as plain JSON.
+    """Convert a mapping to plain JSON.
 
-    Keys become strings, tuples and sets lists, dates ISO 8601; numbers that JSON cannot hold and all else
+    Keys become strings, tuples and sets lists, dates ISO 8601. Numbers that JSON cannot hold and all else
     become what ``str`` says. The result shares nothing with the values.
 
     Raises:

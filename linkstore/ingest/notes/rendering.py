@@ -64,7 +64,7 @@ class Rendered(NamedTuple):
 
 
 def rendered(text: str, dialect: Dialect, *, mdx: bool = False) -> Rendered:
-    """Markdown as HTML.
+    """Render Markdown as HTML.
 
     Args:
         text: Markdown.
@@ -109,7 +109,7 @@ class _Writer:
         self.plain = 0
 
     def write(self, text: str, depth: int = 0) -> None:
-        """Write a text, as it is from where there are too many elements."""
+        """Write a text as HTML, and as plain text from where there are too many elements."""
         outer, self._source = self._source, text.encode()
         for event, place in self._dialect.parser.events_with_range(text, merge_text=True):
             name, value = _parts(event)
@@ -131,7 +131,7 @@ class _Writer:
         self._source = outer
 
     def _text_cost(self, text: str) -> int:
-        """The cost of a text, up to the store."""
+        """Return the cost of a text, up to the store."""
         return 1 + _COSTS["Link"] * self._dialect.links_in(text)
 
     def _write_plain(self, rest: str) -> None:
@@ -241,7 +241,7 @@ class _Writer:
 
 
 def _parts(event: Any) -> tuple[str, Any]:
-    """The name of an event or element, and what is known of it; empties the event."""
+    """Return the name of an event or element, and its details, emptying the event."""
     if isinstance(event, str):
         return event, ""
     name, value = event.popitem()

@@ -50,7 +50,7 @@ class _Note:
     file: PageFile
     front: FrontMatter
     body: str
-    decoded: Decoded
+    decoding: Decoded
     digest: str
 
 
@@ -92,15 +92,15 @@ class VaultSource:
 
     @property
     def unread(self) -> Mapping[str, int]:
-        """How many files are pages to a reader and not read here, by kind, most first."""
+        """The number of files that are pages to a reader and are not read here, by kind, most first."""
         return self._listing.unread
 
     def __len__(self) -> int:
-        """How many notes there are."""
+        """Return the number of notes."""
         return len(self._files)
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
-        """The notes by path. A note whose front matter is broken is offered without it, and reported."""
+        """Yield the notes by path. A note with broken front matter is offered without it, and reported."""
         yield from self._listing.problems
         self._notes = notes = Notes((file.page for file in self._files), self._aliases())
         for file in self._files:
@@ -115,7 +115,7 @@ class VaultSource:
                 front = NONE
                 yield BadInput(name=f"{file.url} (front matter)", reason=str(error))
             digest = self._digest(file, found.text, notes)
-            note = _Note(file=file, front=front, body=body, decoded=found._replace(text=""), digest=digest)
+            note = _Note(file=file, front=front, body=body, decoding=found._replace(text=""), digest=digest)
             yield SourcePage(url=file.url, digest=note.digest, read=partial(self._chunks, note))
 
     def _text(self, file: PageFile) -> Decoded | BadInput:
@@ -128,7 +128,7 @@ class VaultSource:
             return BadInput(name=file.url, reason=str(error))
 
     def _aliases(self) -> dict[str, list[str]]:
-        """The aliases of all notes, with the notes that say they are theirs."""
+        """Return the aliases of all notes, with the notes that claim them."""
         found: dict[str, list[str]] = {}
         for file in self._files:
             for alias in _front_of(file, self._settings.encoding).aliases:
@@ -136,7 +136,7 @@ class VaultSource:
         return found
 
     def _digest(self, file: PageFile, text: str, notes: Notes) -> str:
-        """The digest of the note and of the targets of its links, which change as other notes come and go."""
+        """Return the digest of a note and its links' targets, which change as other notes come and go."""
         found = ((one, notes.named(one, file.page), notes.linked(one, file.page)) for one in targets(text))
         leads = sorted(map(str, found))
         shared = self._titles.shared(titles_in(text[:HEAD], markdown=True))
@@ -158,8 +158,8 @@ class VaultSource:
             metadata=metadata,
             disbelieved=tuple(self._site.page_tag(url) or url for url in front.urls if not believed[url]),
             plain=found.plain,
-            replaced=note.decoded.replaced,
-            guessed=note.decoded.guessed,
+            replaced=note.decoding.replaced,
+            guessed=note.decoding.guessed,
         )
         chunks = make_chunks(page, found.blocks, self._settings.limits)
         links = tuple(property_links(dict(front.fields), file.page, notes))
@@ -183,20 +183,20 @@ def index_vault(
     """Index a vault of Markdown notes: see :func:`index_source`.
 
     ``[[wikilinks]]``, embeds and links between notes are of kind ``hyperlink``. Tags, in the text and in the
-    front matter, are of kind ``tag``; categories of kind ``category``; those of the front matter lie on the
+    front matter, are of kind ``tag``, categories of kind ``category``. Those of the front matter lie on the
     first document of their note. Front matter becomes metadata.
 
     Args:
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
         path: The vault's folder.
-        source: Names the vault within the store; default its absolute path.
-        prefix: Path below which the vault is stored, next to other sources; see :func:`index_folder`.
+        source: Names the vault within the store, default its absolute path.
+        prefix: Path below which the vault is stored, next to other sources. See :func:`index_folder`.
         links: Names of link extractors, or extractors.
         settings: How pages are read.
         progress: Called after each note.
         dry_run: Return what would be done, and write nothing.
         prune: Remove missing pages even if they are more than half of those stored.
-        jobs: How many processes read; see :func:`~linkstore.ingest.index_source`.
+        jobs: How many processes read. See :func:`~linkstore.ingest.index_source`.
 
     Raises:
         SourceNotFoundError: If there is no such folder.
@@ -217,7 +217,7 @@ def _is_note(path: PurePosixPath) -> bool:
 
 
 def _front_of(file: PageFile, encoding: str | None) -> FrontMatter:
-    """The front matter of a note, for its aliases; none where it cannot be read, which is reported later."""
+    """Return the front matter of a note, for its aliases, none if it cannot be read, as is reported later."""
     try:
         head = decode_html(file.folder.head(file.page, _HEAD), encoding=encoding).text
         return read_front_matter(split_front_matter(head.replace("\r\n", "\n"))[0])
@@ -226,7 +226,7 @@ def _front_of(file: PageFile, encoding: str | None) -> FrontMatter:
 
 
 def _with_tags(chunk: Chunk, front: FrontMatter) -> Chunk:
-    """A chunk with the tags that are in it, and those of the front matter, as links."""
+    """Add the tags of a chunk, and those of the front matter, as links."""
     written = (unquote(link.href.removeprefix(TAG_SCHEME)) for link in chunk.hyperlinks if _is_tag(link))
     tags = dict.fromkeys(tag.casefold().strip("/") for tag in (*front.tags, *written))
     links = [Link.bidir(kind="tag", tag=tag, label=f"#{tag}") for tag in tags if _is_usable(tag)]

@@ -85,13 +85,13 @@ class JsonlSource:
         return self._site
 
     def __len__(self) -> int:
-        """About how many lines there are, by the length of the first ones."""
+        """Estimate how many lines there are, by the length of the first ones."""
         with self._path.open("rb") as file:
             sample = file.read(_SAMPLE)
         return round(self._path.stat().st_size * sample.count(b"\n") / len(sample)) if sample else 0
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
-        """The documents in the order of their lines. Bad lines are named by their number."""
+        """Yield the documents in the order of their lines. Bad lines are named by their number."""
         seen: set[bytes] = set()
         claims = Claims(self._policy, None)
         with self._path.open("rb") as file:
@@ -161,17 +161,17 @@ def index_jsonl(
     Args:
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
         path: The file.
-        source: Names the file within the store; default its absolute path.
-        prefix: Path below which the documents are stored, next to other sources; see :func:`index_folder`.
-        links: Names of link extractors, or extractors; of these, those that read documents are asked.
+        source: Names the file within the store, default its absolute path.
+        prefix: Path below which the documents are stored, next to other sources. See :func:`index_folder`.
+        links: Names of link extractors, or extractors. Of these, those that read documents are asked.
         claims: ``"any"`` also accepts documents with URLs of another site than that of the first document
             with a URL: see :mod:`linkstore.ingest.claims`.
-        encoding: Of the file; None (default) takes what its byte-order mark says, else UTF-8. A byte that is
+        encoding: Of the file. None (default) takes what its byte-order mark says, else UTF-8. A byte that is
             not in it is replaced by U+FFFD, and reported with its line.
         progress: Called after each line.
         dry_run: Return what would be done, and write nothing.
         prune: Remove missing pages even if they are more than half of those stored.
-        jobs: How many processes read; see :func:`~linkstore.ingest.index_source`.
+        jobs: How many processes read. See :func:`~linkstore.ingest.index_source`.
 
     Raises:
         SourceNotFoundError: If there is no such file.
@@ -188,7 +188,7 @@ def index_jsonl(
 
 
 def _lines(file: BufferedReader, encoding: str | None) -> Iterator[tuple[int, Decoded | None]]:
-    """The lines with their numbers; None for one that is too long, of which no more than that is held."""
+    """Yield the lines with their numbers, None for one that is too long, most of which is not held."""
     marked, _ = read_bom(file.peek(_LONGEST_MARK))
     encoding = marked or encoding or UTF_8
     read: Callable[[int], bytes] = file.readline
@@ -207,7 +207,7 @@ def _lines(file: BufferedReader, encoding: str | None) -> Iterator[tuple[int, De
 
 
 def _claimed(fields: Mapping[str, Any], site: Site) -> Iterator[str]:
-    """The absolute URLs that a line says are its document's own: its ``url``, and links that lead in."""
+    """Yield the absolute URLs that a line claims for its document: its ``url``, and links that lead in."""
     metadata = fields.get("metadata")
     given = (fields.get("links"), metadata.get(LINKS_KEY) if isinstance(metadata, dict) else None)
     tags = [
@@ -222,7 +222,7 @@ def _claimed(fields: Mapping[str, Any], site: Site) -> Iterator[str]:
 
 
 def _document(id: str, fields: Mapping[str, Any], site: Site, refused: Collection[str]) -> Document:
-    """The document of a line.
+    """Make the document of a line.
 
     Raises:
         ValueError: If a field is not what it should be.
@@ -258,7 +258,7 @@ def _field(fields: Mapping[str, Any], key: str, kind: type, default: Any) -> Any
 
 
 def _link(value: Any, url: str, site: Site) -> Link | None:
-    """A link as a line says it; None if it leads to no page, such as ``mailto:``."""
+    """Make a link of its value in a line, or return None if it leads to no page, such as ``mailto:``."""
     if isinstance(value, dict) and "kind" in value:
         return Link.from_dict(value)
     if isinstance(value, str):

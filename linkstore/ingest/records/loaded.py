@@ -68,11 +68,11 @@ class DocumentsSource:
         return self._site
 
     def __len__(self) -> int:
-        """How many there are, where that is known beforehand."""
+        """Return how many documents there are, 0 where that is not known beforehand."""
         return len(self._documents) if isinstance(self._documents, Sequence) else 0
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
-        """The documents in order. Those that come twice are reported."""
+        """Yield the documents in order. Those that come twice are reported."""
         seen: set[bytes] = set()
         claims = Claims(self._policy, None)
         before = None
@@ -120,22 +120,22 @@ def index_documents(
 ) -> Summary:
     """Index LangChain documents, such as ``loader.lazy_load()``: see :func:`index_source`.
 
-    Documents are stored as they are, with the links they carry; split them first where they are long.
-    Documents of the source's last run that do not come again are removed; if those are more than half, only
-    with ``prune``.
+    Documents are stored as they are, with the links they carry. Split them first where they are long.
+    Documents of the source's last run that do not come again are removed. If those are more than half, they
+    are removed only with ``prune``.
 
     Args:
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
-        documents: Any iterable; read once, and not held in memory.
-        source: Name of these documents in the store; a later run with the same name replaces them.
-        prefix: Path below which the documents are stored, next to other sources; see :func:`index_folder`.
-        links: Names of link extractors, or extractors; of these, those that read documents are asked.
+        documents: Any iterable, read once, and not held in memory.
+        source: Name of these documents in the store. A later run with the same name replaces them.
+        prefix: Path below which the documents are stored, next to other sources. See :func:`index_folder`.
+        links: Names of link extractors, or extractors. Of these, those that read documents are asked.
         claims: ``"any"`` also accepts documents with URLs of another site than that of the first document
             with a URL: see :mod:`linkstore.ingest.claims`.
         progress: Called after each document.
         dry_run: Return what would be done, and write nothing.
         prune: Remove missing documents even if they are more than half of those stored.
-        jobs: How many processes read; see :func:`~linkstore.ingest.index_source`.
+        jobs: How many processes read. See :func:`~linkstore.ingest.index_source`.
 
     Raises:
         DocumentError: If one is not a Document.
@@ -150,13 +150,13 @@ def index_documents(
 
 
 def _is_own(link: Mapping[str, Any], id: str, claims: Claims) -> bool:
-    """Whether a link may be the document's; a hyperlink that leads in claims a URL."""
+    """Say whether a link may be the document's. A hyperlink that leads in claims a URL."""
     leads_in = link["kind"] == HYPERLINK and link["direction"] != "out"
     return not leads_in or claims.accepted(link["tag"], id)
 
 
 def _origin(document: Document) -> str:
-    """The origin of a document; empty if it is not known."""
+    """Return the origin of a document, empty if it is not known."""
     found = (document.metadata.get(key) for key in _ORIGINS)
     return next((str(one) for one in found if one), "")
 

@@ -13,15 +13,15 @@ HYPERLINK: Final = "hyperlink"
 
 
 def id_tag(id: str) -> str:
-    """The URL, relative to the root of a site, of a document without one: its id."""
+    """Return the URL, relative to the root of a site, of a document without one: its id."""
     return id if "://" in id else f"./{quote(id.lstrip('/'), safe='/:@!$&()*+,;=~')}"
 
 
 def incoming(url: str, site: Site) -> list[Link]:
-    """The hyperlinks that lead to a document: those to its URL.
+    """Return the hyperlinks that lead to a document: those to its URL.
 
     Args:
-        url: Absolute, or relative to the root of the site; may have a fragment.
+        url: Absolute, or relative to the root of the site, may have a fragment.
         site: How documents are named.
     """
     tag = site.tag(url)

@@ -66,7 +66,7 @@ _ISATAP: Final = (0x0000_5EFE, 0x0200_5EFE)
 
 
 def check_addresses(host: str, addresses: Iterable[str], *, allow_private: bool) -> list[str]:
-    """The addresses of a host, all of them such as may be connected to.
+    """Return the addresses of a host, provided that it may be connected to at all of them.
 
     Args:
         host: As the URL names it, for the message.
@@ -89,11 +89,11 @@ def check_addresses(host: str, addresses: Iterable[str], *, allow_private: bool)
 
 
 def refusal(address: str, *, allow_private: bool = False) -> str | None:
-    """Why an address must not be connected to; None if it may.
+    """Explain why an address must not be connected to, or return None if it may.
 
     Args:
         address: An IPv4 or IPv6 address.
-        allow_private: Whether loopback and private addresses are allowed; link-local ones, where clouds
+        allow_private: Whether loopback and private addresses are allowed. Link-local ones, where clouds
             keep their credentials, never are.
     """
     try:

@@ -19,12 +19,12 @@ _CODINGS: Final = frozenset({"gzip", "x-gzip", "deflate"})
 
 
 def read_body(chunks: Iterable[bytes], *, coding: str, max_bytes: int) -> bytes:
-    """A body, decoded.
+    """Read and decode a body.
 
     Args:
         chunks: As they arrive.
         coding: The value of ``Content-Encoding``: gzip, deflate or nothing. Anything else was not asked
-            for; several one over the other are refused.
+            for. Several one over the other are refused.
         max_bytes: A body that is longer, before or after decoding, is refused, as is one that unpacks
             to more than 200 times its size (once beyond 1 MiB): both without unpacking the rest.
 
@@ -40,7 +40,7 @@ def read_body(chunks: Iterable[bytes], *, coding: str, max_bytes: int) -> bytes:
 
 
 def inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """What gzip (of one member or several), zlib or bare deflate data unpack to, in pieces of 256 KiB.
+    """Unpack gzip (of one member or several), zlib or bare deflate data, in pieces of 256 KiB.
 
     Raises:
         FetchError: If the data are damaged, end early, or unpack to more than 200 times their size.
@@ -75,7 +75,7 @@ def inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _window_bits(head: bytes) -> int:
-    """How zlib is to read data that begin like this: as gzip, zlib (RFC 1950) or bare deflate."""
+    """Return how zlib is to read data that begin like this: as gzip, zlib (RFC 1950) or bare deflate."""
     if head.startswith(GZIP):
         return zlib.MAX_WBITS | 16
     is_zlib = head[0] & 0x0F == zlib.DEFLATED and int.from_bytes(head[:2], "big") % 31 == 0

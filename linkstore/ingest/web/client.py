@@ -65,7 +65,7 @@ class Client:
         wanted: Callable[[Mapping[str, str]], bool] | None = None,
         max_bytes: int | None = None,
     ) -> Response:
-        """Ask for a URL, see :meth:`Fetcher.fetch`; wait for its turn, and ask again if need be.
+        """Ask for a URL, see :meth:`Fetcher.fetch`, after waiting for its turn, and ask again if need be.
 
         Raises:
             ForbiddenUrlError: If it must not be asked.
@@ -103,7 +103,7 @@ class Client:
         self._last = turn
 
     def _waited(self, attempt: int, retry_after: str | None) -> bool:
-        """Wait before the next try; False if there is to be none."""
+        """Wait before the next try, or return False if there is to be none."""
         if attempt >= self._retries:
             return False
         seconds = min(_FIRST_WAIT * 2**attempt, _LONGEST_WAIT)
@@ -126,7 +126,7 @@ class Client:
 
 
 def _tried(ask: Callable[[], Response]) -> tuple[Response | None, FetchError | None]:
-    """The answer, if there is one, and why to ask again, if there is a reason."""
+    """Return the answer, if there is one, and why to ask again, if there is a reason."""
     try:
         found = ask()
     except FetchError as error:
@@ -139,7 +139,7 @@ def _tried(ask: Callable[[], Response]) -> tuple[Response | None, FetchError | N
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """How long a ``Retry-After`` (RFC 9110, section 10.2.3) asks to wait; None if it does not say."""
+    """Return how long a ``Retry-After`` (RFC 9110, section 10.2.3) asks to wait, None if it does not say."""
     written = (retry_after or "").strip()
     if written.isdecimal():
         return float(written)

@@ -52,7 +52,7 @@ class Visitor:
 
     @property
     def how(self) -> str:
-        """Hash of the settings that a page's documents and the course of the crawl depend on."""
+        """The hash of the settings that a page's documents and the course of the crawl depend on."""
         one = self.settings
         said = repr((_VERSION, one.allow, one.deny, one.max_depth, one.encoding, one.limits))
         return xxhash.xxh3_64_hexdigest(said.encode(errors="replace"))
@@ -101,7 +101,7 @@ class Crawl:
         self._requests = 0
 
     def run(self) -> Iterator[Offer]:
-        """Each page once, and what could not be read.
+        """Yield each page once, and what could not be read.
 
         Raises:
             SiteUnavailableError: If the site stops answering.
@@ -124,7 +124,7 @@ class Crawl:
         yield from self._left_out()
 
     def late(self) -> dict[str, Memory]:
-        """The pages of which other URLs came to light after they were offered, by URL, with all of them."""
+        """Return the offered pages of which other URLs came to light later, by URL, with all those URLs."""
         return {
             one.url: replace(one.memory, moved=moved)
             for key, one in self._offered.items()
@@ -137,7 +137,7 @@ class Crawl:
             yield from self._answered(Candidate(url=start.url, key=key, depth=0), start)
 
     def _visit(self, one: Candidate) -> Iterator[Offer]:
-        """Ask for a URL; if there is no page, for the same one in other spellings."""
+        """Ask for a URL and, if there is no page, for the same one in other spellings."""
         other: Candidate | None = one
         while other is not None:
             self._requests += 1
@@ -173,7 +173,7 @@ class Crawl:
         )
 
     def _follows(self, one: Candidate, location: str) -> bool:
-        """Whether to follow a redirect: not to a page that is visited anyway."""
+        """Say whether to follow a redirect, which must not lead to a page that is visited anyway."""
         key = self._visitor.scope.key(location)
         if key is None or key in self._pending:
             return False
@@ -232,10 +232,10 @@ class Crawl:
     def _original(
         self, key: str, url: str, one: Candidate, found: PageContent
     ) -> Generator[Offer, None, str]:
-        """The key of the page that this one says it is a copy of, if it is; else its own.
+        """Return the key of the page that this one says it is a copy of, if it is, else its own.
 
-        A site's word is not enough, for some name their home page everywhere: the text must be the same,
-        or nothing but the query differ.
+        A site's word is not enough, for some name their home page everywhere: the text must be the same, or
+        nothing but the query differ.
         """
         named = canonical_url(url, found)
         other = self._frontier.add(named, depth=one.depth, via=url) if named else None
@@ -253,7 +253,7 @@ class Crawl:
         return final if same_path or self._offered[final].memory.text == text_hash(found) else key
 
     def _read(self, key: str, depth: int, found: Response, page: WebPage, content: PageContent) -> SourcePage:
-        """The page, with the digest of the last run if it still says the same."""
+        """Return the page, with the digest of the last run if it still says the same."""
         url, old = self._memories.get(key, (found.url, None))
         children = () if old is None else (one for one in old.children if not self._is_gone(one))
         moved, aliases = self._moved(key, old.moved if old else ()), self._aliases(found.url, content)
@@ -279,13 +279,13 @@ class Crawl:
         return SourcePage(url=url, digest=self._digests[url], read=unread)
 
     def _aliases(self, url: str, found: PageContent) -> tuple[str, ...]:
-        """The page's canonical URL, where the site has nothing else."""
+        """Return the page's canonical URL, where the site has nothing else."""
         named = canonical_url(url, found)
         key = self._visitor.scope.key(named) if named else None
         return (named,) if named and key is not None and self._ends.is_nothing(key) else ()
 
     def _moved(self, key: str, before: Iterable[str]) -> tuple[str, ...]:
-        """The URLs that lead to a page: those of this run, and earlier ones that were not visited yet."""
+        """Return the URLs that lead to a page: those of this run, and earlier ones not visited yet."""
         found = self._ends.moved_to(key)
         for url in before:
             name = self._visitor.scope.key(url)
@@ -304,7 +304,7 @@ class Crawl:
         return key is None or self._ends.is_nothing(key)
 
     def _bad(self, one: Candidate, reason: str, *, failed: bool = False) -> BadInput:
-        """Under the name of the stored page, if there is one: what is stored of it stays.
+        """Report bad input by the name of the stored page, if there is one, so that what is stored stays.
 
         Args:
             one: What was asked.

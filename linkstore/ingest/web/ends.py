@@ -14,28 +14,28 @@ class Ends:
         return key in self._ends
 
     def is_nothing(self, key: str) -> bool:
-        """Whether nothing to index was found there."""
+        """Say whether nothing to index was found there."""
         return key in self._ends and self._ends[key] is None
 
     def is_page(self, key: str) -> bool:
-        """Whether a page was found there."""
+        """Say whether a page was found there."""
         return self._ends.get(key) == key
 
     def add_page(self, key: str) -> None:
-        """A page is there."""
+        """Record that a page is there."""
         self._ends[key] = key
 
     def add_nothing(self, key: str) -> None:
-        """Nothing to index is there."""
+        """Record that nothing to index is there."""
         self._ends.setdefault(key, None)
 
     def add_move(self, key: str, url: str, target: str) -> None:
-        """A URL leads to another one, of which more may be known later.
+        """Record that a URL leads to another one, of which more may be known later.
 
         Args:
             key: Of the URL.
             url: The URL, as it is asked.
-            target: The key of what it leads to; not one that leads back here.
+            target: The key of what it leads to, not one that leads back here.
         """
         final = self.final(target)
         names = {**self._moved.pop(key, {}), key: url}
@@ -44,11 +44,11 @@ class Ends:
         self._moved.setdefault(final, {}).update(names)
 
     def final(self, key: str) -> str:
-        """The last URL that a URL is known to lead to; itself if it leads to no other."""
+        """Return the last URL that a URL is known to lead to, itself if it leads to no other."""
         while (following := self._ends.get(key)) is not None and following != key:
             key = following
         return key
 
     def moved_to(self, key: str) -> dict[str, str]:
-        """The URLs that lead to a page, by key."""
+        """Return the URLs that lead to a page, by key."""
         return dict(self._moved.get(key, {}))

@@ -66,12 +66,12 @@ class Response:
 
     @property
     def media_type(self) -> str:
-        """The media type without parameters, in lower case; empty if none is declared."""
+        """The media type without parameters, in lower case, empty if none is declared."""
         return media_type(self.headers)
 
 
 def media_type(headers: Mapping[str, str]) -> str:
-    """The media type that headers declare, without parameters, in lower case; empty if none."""
+    """Return the media type that headers declare, without parameters, in lower case, empty if none."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
@@ -135,10 +135,10 @@ class Fetcher:
         """Ask for a URL, and for those it redirects to: each is checked as the first one.
 
         Args:
-            url: An absolute URL; see :func:`~linkstore.ingest.web.targets.read_target` for the rules.
+            url: An absolute URL. See :func:`~linkstore.ingest.web.targets.read_target` for the rules.
             headers: Sent to this URL, but not to those it redirects to.
-            follow: Whether to go where a redirect leads; default always.
-            wanted: Whether to read a body, by its headers; default always. Only bodies of status 200 are
+            follow: Whether to go where a redirect leads, default always.
+            wanted: Whether to read a body, by its headers, default always. Only bodies of status 200 are
                 read.
             max_bytes: Instead of the fetcher's own limit.
 
@@ -206,7 +206,7 @@ class Fetcher:
 
 @contextmanager
 def _named_errors() -> Iterator[None]:
-    """Errors of the library below as ours."""
+    """Raise errors of the library below as linkstore's own."""
     try:
         yield
     except TimeoutException as error:

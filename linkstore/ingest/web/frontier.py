@@ -54,12 +54,12 @@ class Frontier:
         self._remember(known)
 
     def waiting(self) -> Iterator[Candidate]:
-        """The URLs that were not taken."""
+        """Yield the URLs that were not taken."""
         yield from self._fresh
         yield from self._recheck
 
     def add(self, url: str, *, depth: int = 0, via: str = "") -> str | None:
-        """Take up a URL, if it belongs to the crawl; its key if it does."""
+        """Add a URL, if it belongs to the crawl, and return its key if it does."""
         key = self._scope.key(url)
         if key is None or self._too_deep(depth):
             return None
@@ -75,7 +75,7 @@ class Frontier:
         return key
 
     def take(self, room: int) -> Candidate | None:
-        """The next URL; None if there is none, or no room for more pages.
+        """Return the next URL, or None if there is none, or no room for more pages.
 
         Args:
             room: How many pages may still be indexed. Those that are stored come first in that, though
@@ -88,7 +88,7 @@ class Frontier:
         return None
 
     def other_spelling(self, candidate: Candidate) -> Candidate | None:
-        """The same page by the next URL that was seen for it, such as ``/a/`` for ``/a``."""
+        """Return the same page by the next URL that was seen for it, such as ``/a/`` for ``/a``."""
         written = self._spellings.get(candidate.key, ())
         after = written[written.index(candidate.url) + 1 :] if candidate.url in written else ()
         if not after:
@@ -96,7 +96,7 @@ class Frontier:
         return Candidate(url=after[0], key=candidate.key, depth=candidate.depth, via=candidate.via)
 
     def claim(self, page: str, urls: Iterable[str]) -> tuple[str, ...]:
-        """Those of the URLs found on a page that no other page has claimed.
+        """Return those of the URLs found on a page that no other page has claimed.
 
         Args:
             page: The key of the page.

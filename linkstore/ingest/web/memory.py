@@ -53,12 +53,12 @@ class Memory:
         return {name: value for name, value in headers.items() if value}
 
     def digest(self) -> str:
-        """As the store keeps it."""
+        """Return the record as the store keeps it."""
         return orjson.dumps(asdict(self)).decode()
 
 
 def recalled(digest: str) -> Memory | None:
-    """The record in a digest; None if it was not written by this version."""
+    """Return the record in a digest, or None if it was not written by this version."""
     try:
         found: Any = orjson.loads(digest)
         return Memory(**{**found, **{name: tuple(found[name]) for name in _LISTS}})
@@ -76,7 +76,7 @@ def remembered(
     aliases: tuple[str, ...] = (),
     children: tuple[str, ...] = (),
 ) -> Memory:
-    """The record of a page.
+    """Make the record of a page.
 
     Args:
         how: Hash of what else its documents depend on.
@@ -102,11 +102,11 @@ def remembered(
 
 
 def text_hash(found: PageContent) -> str:
-    """Hash of a page's text."""
+    """Return the hash of a page's text."""
     return xxhash.xxh3_64_hexdigest("\n".join(block.text for block in found.blocks).encode(errors="replace"))
 
 
 def _header(headers: Mapping[str, str], name: str) -> str:
-    """A validator that can be sent back; empty if there is none."""
+    """Return a validator that can be sent back, empty if there is none."""
     value = headers.get(name, "")
     return value if len(value) <= _LONGEST and value.isascii() and value.isprintable() else ""

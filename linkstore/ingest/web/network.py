@@ -23,7 +23,7 @@ from linkstore.ingest.web.libraries import (
 
 
 def resolve(host: str, port: int) -> Sequence[str]:
-    """The addresses of a host, in the order of preference of the system's resolver.
+    """Return the addresses of a host, in the order of preference of the system's resolver.
 
     Raises:
         FetchError: If the name cannot be resolved.
@@ -74,11 +74,11 @@ class Guard(NetworkBackend):
         self._until = 0.0
 
     def start(self, seconds: float) -> None:
-        """Give the request that begins now so much time in all."""
+        """Give the request that begins now this many seconds in all."""
         self._until = self._network.clock() + seconds
 
     def left(self) -> float:
-        """Seconds until the time of the request is up.
+        """Return the seconds until the time of the request is up.
 
         Raises:
             ReadTimeout: If it is up.
@@ -96,7 +96,7 @@ class Guard(NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[SOCKET_OPTION] | None = None,
     ) -> NetworkStream:
-        """A connection to the first address of the host that answers.
+        """Connect to the first address of the host that answers.
 
         Raises:
             ForbiddenUrlError: If one of its addresses must not be asked.

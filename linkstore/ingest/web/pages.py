@@ -40,12 +40,12 @@ class WebPage:
 
 
 def is_html(headers: Mapping[str, str]) -> bool:
-    """Whether headers declare HTML, or nothing."""
+    """Say whether headers declare HTML, or nothing."""
     return media_type(headers) in _HTML
 
 
 def read_web_page(response: Response, *, encoding: str | None) -> WebPage:
-    """The content of a response. Its links are read even if its text cannot be.
+    """Read the content of a response. Its links are read even if its text cannot be.
 
     Args:
         response: Holds HTML. A byte-order mark wins over the charset of its header, and that over what
@@ -75,7 +75,7 @@ def _read(response: Response, encoding: str | None) -> WebPage:
 
 
 def web_chunks(url: str, found: PageContent, aliases: tuple[str, ...], limits: ChunkLimits) -> list[Chunk]:
-    """The chunks of a page.
+    """Make the chunks of a page.
 
     Args:
         url: Its absolute URL.
@@ -98,7 +98,7 @@ def web_chunks(url: str, found: PageContent, aliases: tuple[str, ...], limits: C
 
 
 def unread() -> list[Chunk]:
-    """Stands in for reading a page that was offered as unchanged, unasked.
+    """Stand in for reading a page that was offered as unchanged, unasked.
 
     Raises:
         UnreadablePageError: Always.
@@ -107,7 +107,7 @@ def unread() -> list[Chunk]:
 
 
 def canonical_url(url: str, found: PageContent) -> str | None:
-    """The absolute URL that a page names as its canonical one, if any."""
+    """Return the absolute URL that a page names as its canonical one, if any."""
     if not found.canonical:
         return None
     try:

@@ -34,7 +34,7 @@ class Robots:
         self._read: dict[str, Protego | str] = {}
 
     def allows(self, url: str) -> bool:
-        """Whether a URL may be asked.
+        """Say whether a URL may be asked.
 
         Raises:
             ForbiddenUrlError: If the URL must not be requested.
@@ -44,7 +44,7 @@ class Robots:
         return self._rules(target.origin).can_fetch(target.url, self._user_agent)
 
     def sitemaps(self, url: str) -> tuple[str, ...]:
-        """The sitemaps that the robots.txt of a URL's host names.
+        """Return the sitemaps that the robots.txt of a URL's host names.
 
         Raises:
             ForbiddenUrlError: If the URL must not be requested.
@@ -78,7 +78,7 @@ def _parsed(found: Response) -> Protego:
 
 
 def _delay(rules: Protego, user_agent: str) -> float:
-    """Seconds between requests, by ``Crawl-delay`` or ``Request-rate``."""
+    """Return the seconds between requests, by ``Crawl-delay`` or ``Request-rate``."""
     rate = rules.request_rate(user_agent)
     by_rate = rate.seconds / rate.requests if rate is not None and rate.requests else 0.0
     return max(rules.crawl_delay(user_agent) or 0.0, by_rate)

@@ -46,7 +46,7 @@ class Scope:
         self._allow = _any_of(settings.allow) if settings.allow else None
 
     def key(self, url: str) -> str | None:
-        """The key of a page within the site: its tag, without fragment; None if it is not crawled.
+        """Return the key of a page within the site: its tag without fragment, or None if it is not crawled.
 
         Args:
             url: As it would be asked.
@@ -75,7 +75,7 @@ class Scope:
 
 
 def site_root(start: str, answered: str) -> tuple[str, ...]:
-    """The folders that a site consists of, by its start page: the folder that this lies in.
+    """Return the folders that a site consists of, by its start page, whose folder is one of them.
 
     Args:
         start: The URL that was given. It counts as a folder itself if it redirects to below.
@@ -99,7 +99,7 @@ def _may_be_page(path: str, below: str) -> bool:
 
 
 def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
-    """Matches what one of the patterns matches; nothing if there is none."""
+    """Compile a pattern that matches what one of the patterns matches, and nothing if there is none."""
     return re.compile("|".join(map(_expression, patterns)) or r"(?!)")
 
 

@@ -50,7 +50,7 @@ class Sitemap:
 
 
 def is_sitemap(body: bytes) -> bool:
-    """Whether a body is a sitemap in XML, gzipped or not, by how it begins."""
+    """Say whether a body is a sitemap in XML, gzipped or not, by how it begins."""
     if body.startswith(GZIP):
         try:
             body = _unpacked(body)
@@ -61,7 +61,7 @@ def is_sitemap(body: bytes) -> bool:
 
 
 def read_sitemap(body: bytes) -> Sitemap:
-    """The entries of a sitemap.
+    """Read the entries of a sitemap.
 
     A document type, by which entities could be defined, is refused: no sitemap has one.
 
@@ -82,7 +82,7 @@ def read_sitemap(body: bytes) -> Sitemap:
 def listed(
     client: Client, urls: Iterable[str], *, allowed: Callable[[str], bool], given: Response | None = None
 ) -> Iterator[str | BadInput]:
-    """The URLs of pages that sitemaps list, and those they refer to.
+    """Yield the URLs of pages that sitemaps list, and those of the sitemaps they refer to.
 
     Args:
         client: Asks for them.
@@ -122,7 +122,7 @@ def listed(
 
 
 def resolved(hrefs: Iterable[str], base: str) -> Iterator[str | BadInput]:
-    """The absolute URLs that a sitemap or robots.txt names.
+    """Yield the absolute URLs that a sitemap or robots.txt names.
 
     Args:
         hrefs: As they are written.
@@ -136,7 +136,7 @@ def resolved(hrefs: Iterable[str], base: str) -> Iterator[str | BadInput]:
 
 
 def _fetched(client: Client, url: str, allowed: Callable[[str], bool]) -> Response | None:
-    """The sitemap; None if there is none, or it may not be asked."""
+    """Fetch a sitemap, or return None if there is none, or it may not be asked."""
     if not allowed(url):
         return None
     found = client.get(url, follow=allowed, max_bytes=MAX_BYTES)

@@ -49,11 +49,11 @@ class WebSource:
         return self._site
 
     def __len__(self) -> int:
-        """Nobody knows beforehand."""
+        """Return 0, since nobody knows beforehand."""
         return 0
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
-        """Each page once; stored pages are asked for only if they have changed.
+        """Yield each page once. Stored pages are asked for only if they have changed.
 
         Raises:
             SiteUnavailableError: If the site stops answering.
@@ -68,11 +68,11 @@ class WebSource:
         self._late = crawl.late()
 
     def late(self) -> LatePages | None:
-        """A source that mends what the last run could not know yet; None if there is nothing to mend."""
+        """Return a source that mends what the last run could not know yet, None if nothing is to mend."""
         return LatePages(self, self._visitor, self._late, self._bad) if self._late else None
 
     def _seeds(self) -> Iterator[str | BadInput]:
-        """The entries of sitemaps: the one that was given; else those in robots.txt, or /sitemap.xml."""
+        """Yield the entries of sitemaps: the given one, else those in robots.txt, or /sitemap.xml."""
         client, robots, url = self._visitor.client, self._visitor.robots, self._start.url
         if self._is_sitemap:
             yield from listed(client, (), allowed=robots.allows, given=self._start)
@@ -123,20 +123,20 @@ class LatePages:
 
     @property
     def name(self) -> str:
-        """That of the website."""
+        """The name of the website."""
         return self._source.name
 
     @property
     def site(self) -> Site:
-        """That of the website."""
+        """The site of the website."""
         return self._source.site
 
     def __len__(self) -> int:
-        """About how many pages are read again."""
+        """Return about how many pages are read again."""
         return len(self._late)
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
-        """Each stored page once.
+        """Yield each stored page once.
 
         Raises:
             SiteUnavailableError: If the site stops answering.
@@ -175,12 +175,12 @@ class LatePages:
 
 
 def _asked(name: str) -> str:
-    """The URL to ask for, percent-encoded, of a page that is named in its own letters."""
+    """Return the URL to ask for, percent-encoded, of a page that is named in its own letters."""
     return name if name.isascii() else absolute_url(name, "")
 
 
 def _in_letters(offered: SourcePage | BadInput) -> SourcePage | BadInput:
-    """The offered page, named in its own letters, like the pages of folders."""
+    """Name an offered page in its own letters, like the pages of folders."""
     if isinstance(offered, SourcePage):
         return replace(offered, url=readable_url(offered.url))
     hidden = offered.hides and readable_url(offered.hides)

@@ -57,15 +57,15 @@ class Target:
 
 
 def read_target(url: str, ports: frozenset[int] = frozenset()) -> Target:
-    """The target of a request for an absolute URL.
+    """Return the target of a request for an absolute URL.
 
-    The rules: http and https only; no user name; the host is a name of letters, digits, hyphens,
+    The scheme must be http or https, without a user name. The host is a name of letters, digits, hyphens,
     underscores and dots, an IPv4 address of four decimal numbers (other spellings, such as ``127.1`` or
-    ``0x7f000001``, are for hiding), or an IPv6 address without zone; the port is 80 or 443, or one of
-    ``ports``; the rest is printable ASCII; at most 8 KiB.
+    ``0x7f000001``, are for hiding), or an IPv6 address without zone. The port is 80 or 443, or one of
+    ``ports``. The rest is printable ASCII. The URL has at most 8 KiB.
 
     Raises:
-        ForbiddenUrlError: If a rule is broken; the message says which.
+        ForbiddenUrlError: If a rule is broken. The message says which.
     """
     shown = url if len(url) <= _SHOWN else f"{url[:_SHOWN]}…"
     found = _URL.fullmatch(url) if len(url) <= _LONGEST else None
@@ -92,7 +92,7 @@ def read_target(url: str, ports: frozenset[int] = frozenset()) -> Target:
 
 
 def absolute_url(href: str, base: str) -> str:
-    """The absolute URL that a link leads to, fit to be asked: without fragment and default port, encoded.
+    """Return the absolute URL of a link, fit to be asked: without fragment and default port, encoded.
 
     Backslashes count as slashes and the white space around is ignored, as in browsers.
 

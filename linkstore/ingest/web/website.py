@@ -32,12 +32,12 @@ from linkstore.urls import Site
 def open_website(
     url: str, settings: WebSettings | None = None, *, network: Network | None = None
 ) -> Iterator[WebSource]:
-    """A website as a source, as long as the context lasts. Its start page is fetched at once.
+    """Open a website as a source, as long as the context lasts. Its start page is fetched at once.
 
     Args:
         url: Where to start: an absolute URL of a page or of a sitemap.
         settings: How it is crawled.
-        network: How to resolve names and connect; default the machine's.
+        network: How to resolve names and connect, default the machine's.
 
     Raises:
         SourceNotFoundError: If there is no page and no sitemap, or robots.txt does not allow to ask.
@@ -86,20 +86,20 @@ def index_website(
     Args:
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
         url: Where to start: an absolute URL of a page or of a sitemap.
-        source: Names the website within the store; default the URL.
+        source: Names the website within the store, default the URL.
         links: Names of link extractors, or extractors.
         settings: How it is crawled.
         progress: Called after each page.
         dry_run: Return what would be done, and write nothing. The pages are fetched.
         prune: Remove missing pages even if they are more than half of those stored.
-        jobs: How many processes read; see :func:`~linkstore.ingest.index_source`.
-        network: How to resolve names and connect; default the machine's.
+        jobs: How many processes read. See :func:`~linkstore.ingest.index_source`.
+        network: How to resolve names and connect, default the machine's.
 
     Raises:
         SourceNotFoundError: If there is no page and no sitemap, or robots.txt does not allow to ask.
         ForbiddenUrlError: If the URL must not be asked, as it leads to a private address.
         FetchError: If it does not answer.
-        SiteUnavailableError: If it stops answering; what was stored stays.
+        SiteUnavailableError: If it stops answering. What was stored stays.
         NothingIndexedError: If none of its pages can be indexed, and none are stored.
         RemovalRefusedError: If more than half of the stored pages are gone.
         ExtractionError: If an extractor is not installed, or cannot be used here.
@@ -128,12 +128,12 @@ def _fetcher(settings: WebSettings, ports: frozenset[int], network: Network | No
 
 
 def _start_url(url: str) -> str:
-    """The start URL in one spelling, by which the source is named."""
+    """Return the start URL in one spelling, by which the source is named."""
     return read_target(absolute_url(url, ""), frozenset(range(1, 2**16))).url
 
 
 def _port(url: str) -> int:
-    """The port that a URL or a pattern names; 0 if none."""
+    """Return the port that a URL or a pattern names, 0 if none."""
     port = url.partition("://")[2].partition("/")[0].rpartition(":")[2]
     return int(port) if port.isdecimal() else 0
 

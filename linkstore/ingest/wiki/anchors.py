@@ -15,12 +15,12 @@ _PLAIN: Final = re.compile(r"[\w.:-]*", re.ASCII)
 
 
 def anchor(text: str) -> str:
-    """The anchor of a heading with this text."""
+    """Return the anchor of a heading with this text."""
     return "_".join(text.replace("_", " ").split())
 
 
 def old_anchor(new: str) -> str:
-    """The older encoding of an anchor; the same where it has plain letters only."""
+    """Return the older encoding of an anchor, which is the same if it has plain letters only."""
     if _PLAIN.fullmatch(new):
         return new
     return quote(new, safe=":").replace("~", "%7E").replace("%", ".")
@@ -34,7 +34,7 @@ class Anchors:
         self._counts: dict[str, int] = {}
 
     def of_heading(self, text: str) -> tuple[str, ...]:
-        """The anchors of the next heading, the one in use first."""
+        """Return the anchors of the next heading, the one in use first."""
         base = anchor(text)
         if not base:
             return ()

@@ -32,7 +32,7 @@ class Article:
 
 
 def read_article(text: str, *, title: str, resolve: Resolve) -> Article:
-    """Read the wikitext of a page; any text is some.
+    """Read the wikitext of a page. Any text is valid wikitext.
 
     Args:
         text: The wikitext.

@@ -40,17 +40,17 @@ _KEYS: Final = frozenset({"doi", "pmid", "pmc", "arxiv"})
 
 
 def may_cite(name: str, content: str) -> bool:
-    """Whether it is worth reading a template's parameters, by its name (lower case) and its content."""
+    """Say whether a template's parameters are worth reading, by its name (lower case) and its content."""
     return bool(_NAMES.match(name)) or any(key in content for key in _KEYS)
 
 
 def is_citation(name: str, fields: Mapping[str, str]) -> bool:
-    """Whether a template cites a work: by its name (lower case), or since it states an identifier."""
+    """Say whether a template cites a work: by its name (lower case), or since it states an identifier."""
     return bool(_NAMES.match(name)) or not _KEYS.isdisjoint(fields)
 
 
 def citation(fields: Mapping[str, str]) -> str:
-    """A work as reference lists show it; empty if the template states neither title nor identifier.
+    """Write a work as reference lists show it, empty if the template states neither title nor identifier.
 
     Args:
         fields: The template's named parameters, names in lower case.
@@ -62,12 +62,12 @@ def citation(fields: Mapping[str, str]) -> str:
 
 
 def title_of(fields: Mapping[str, str]) -> str:
-    """The work's title; empty if the template states none."""
+    """Return the work's title, empty if the template states none."""
     return _first(fields, _TITLE).strip(".\"' ")
 
 
 def identifier(name: str, value: str) -> str | None:
-    """What a template of its own, such as ``{{doi|…}}``, shows; None if its name is not an identifier."""
+    """Write what a template of its own, such as ``{{doi|…}}``, shows, or None if it is no identifier."""
     before = _STANDALONE.get(name)
     return None if before is None or not value else _with(before, value)
 

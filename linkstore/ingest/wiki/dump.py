@@ -60,7 +60,7 @@ class DumpPage:
 
 
 def read_siteinfo(path: Path) -> SiteInfo:
-    """The information about the wiki in the first lines of a dump.
+    """Read the information about the wiki in the first lines of a dump.
 
     Raises:
         SourceNotFoundError: If there is no such file, or it is not a dump.
@@ -79,11 +79,11 @@ def read_siteinfo(path: Path) -> SiteInfo:
 
 
 def read_pages(path: Path, *, limit: int, only_redirects: bool = False) -> Iterator[DumpPage]:
-    """The pages of a dump, in order.
+    """Yield the pages of a dump, in order.
 
     Args:
         path: An ``.xml`` file, or one compressed with bzip2 (also in many streams).
-        limit: The longest text, in characters; a longer one is cut.
+        limit: The longest text, in characters. A longer one is cut.
         only_redirects: Whether to read no more of texts than where redirects lead.
 
     Raises:
@@ -96,7 +96,7 @@ def read_pages(path: Path, *, limit: int, only_redirects: bool = False) -> Itera
 
 
 def _events(path: Path, reader: _Reader) -> Iterator[None]:
-    """Feed a reader piece by piece; pages that are complete can be taken after each."""
+    """Feed a reader piece by piece, and yield after each, when pages that are complete can be taken."""
     with _file(path) as raw, closing(_unpacking(raw, path)) as file:
         taken = 0
         try:
@@ -202,12 +202,12 @@ class _Reader:
         self._bounded.finish()
 
     def take(self) -> list[DumpPage]:
-        """The pages completed since the last time."""
+        """Return the pages completed since the last time."""
         pages, self._pages = self._pages, []
         return pages
 
     def siteinfo(self) -> SiteInfo:
-        """The information about the wiki that was read."""
+        """Return the information about the wiki that was read."""
         said = self._site.said
         return SiteInfo(
             name=said.get("sitename", ""),

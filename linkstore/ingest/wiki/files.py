@@ -25,7 +25,7 @@ _SETTING: Final = re.compile(
 
 
 def caption(parts: list[str]) -> str:
-    """The caption that readers see; empty if there is none.
+    """Return the caption that readers see, empty if there is none.
 
     Args:
         parts: What stands in the brackets behind the file's name, divided at each ``|``.
@@ -42,7 +42,7 @@ def caption(parts: list[str]) -> str:
 
 
 def gallery_captions(text: str) -> list[str]:
-    """The captions of a gallery, which has a file on each line; none for those without."""
+    """Return the captions of a gallery, which has a file on each line, none for those without."""
     captions = []
     for line in text.split("\n"):
         _, _, rest = line.partition("|")

@@ -9,7 +9,7 @@ from linkstore.extraction import Hyperlink
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cited(Hyperlink):
-    """Stands among the hyperlinks of a block where it refers to a work.
+    """A stand-in among the hyperlinks of a block, where the block refers to a work.
 
     Args:
         key: Names the reference on its page.
@@ -39,7 +39,7 @@ class Scanned:
 
 
 def hyperlink(href: str, label: str) -> Hyperlink:
-    """A hyperlink; a frozen dataclass makes itself six times more slowly, and articles are full of them."""
+    """Make a hyperlink six times as fast as the frozen dataclass itself does: articles are full of them."""
     made = _new(Hyperlink)
     _set_href(made, href)
     _set_label(made, label)
@@ -47,7 +47,7 @@ def hyperlink(href: str, label: str) -> Hyperlink:
 
 
 def cited(key: str) -> Cited:
-    """A place that refers to a work, made as quickly."""
+    """Make a place that refers to a work, as fast as :func:`hyperlink`."""
     made = _new(Cited)
     _set_href(made, "")
     _set_label(made, "")

@@ -16,7 +16,7 @@ OPEN_LINK, OPEN_TEMPLATE, OPEN_EXTERNAL = "[[", "{{", "["
 
 @dataclass(slots=True)
 class Frame:
-    """Something open.
+    """A construct of wikitext that is open.
 
     Args:
         kind: OPEN_LINK, OPEN_TEMPLATE, OPEN_EXTERNAL or the name of a tag.
@@ -56,14 +56,14 @@ class Output:
         self.open: list[Frame] = []
 
     def push(self, frame: Frame, written: str) -> None:
-        """Open something; with too much open, all of that is text."""
+        """Open a frame. With too many open, all of them become text."""
         if len(self.open) >= MOST_OPEN:
             self.open.clear()
         self.open.append(frame)
         self.pieces.append(written)
 
     def can_close(self, kind: str) -> bool:
-        """Whether an element of this kind can close here; open markup within it then becomes text."""
+        """Say whether an element of this kind can close here, and turn open markup within it into text."""
         weaker, depth = _WEAKER[kind], len(self.open)
         while depth and self.open[depth - 1].kind in weaker:
             depth -= 1
@@ -73,18 +73,18 @@ class Output:
         return True
 
     def is_within(self, kind: str) -> bool:
-        """Whether something of this kind is open."""
+        """Say whether a frame of this kind is open."""
         return any(frame.kind == kind for frame in self.open)
 
     def parts(self, frame: Frame) -> list[str]:
-        """The content of an open link or template, divided at each ``|``."""
+        """Return the content of an open link or template, divided at each ``|``."""
         bounds = [frame.start, *frame.bars, len(self.pieces)]
         return ["".join(self.pieces[begin + 1 : end]) for begin, end in pairwise(bounds)]
 
     def content(self, frame: Frame) -> str:
-        """The content of an open frame."""
+        """Return the content of an open frame."""
         return "".join(self.pieces[frame.start + 1 :])
 
     def replace(self, frame: Frame, *pieces: str) -> None:
-        """Put what a frame shows in its place."""
+        """Replace a frame by what it shows."""
         self.pieces[frame.start :] = pieces

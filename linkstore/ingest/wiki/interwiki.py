@@ -91,14 +91,14 @@ class InterwikiMap:
         self._known |= {prefix.casefold(): Interwiki(url) for prefix, url in further.items()}
 
     def get(self, prefix: str) -> Interwiki | None:
-        """The target of a folded prefix; None if it is not a prefix."""
+        """Return the target of a folded prefix, or None if it is not a prefix."""
         known = self._known.get(prefix)
         if known is None and self._project and prefix in _LANGUAGES:
             return Interwiki(f"https://{prefix}.{self._project}.org/wiki/{PLACE}", is_language=True)
         return known
 
     def is_own(self, prefix: str) -> bool:
-        """Whether a prefix names the wiki itself by its language."""
+        """Say whether a prefix names the wiki itself by its language."""
         return bool(self._project) and prefix == self._own
 
     def _wikimedia(self, site: SiteInfo) -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ _BULLETS: Final = "*#:; \t"
 
 
 def lay_out(scanned: Scanned) -> list[Block]:
-    """The blocks of a scanned page, in order, each with its links and anchors."""
+    """Make the blocks of a scanned page, in order, each with its links and anchors."""
     text = scanned.text
     return _Layout(scanned).read(_SWITCH.sub("", text) if "__" in text else text)
 
@@ -114,7 +114,7 @@ class _Layout:
             self._continue(line)
 
     def _start_row(self, line: str) -> None:
-        """Attributes show nothing, but rows and tables may have ids."""
+        """Start a row or table. Its attributes show nothing, but may have an id."""
         if element := element_id(line):
             self._waiting_anchors.append(element.replace(" ", "_"))
         self._continue(marks_in(line))
@@ -124,7 +124,7 @@ class _Layout:
         self._cells += ([_content(cell)] for cell in text.split("||"))
 
     def _continue(self, line: str) -> None:
-        """More of the cell before; outside of tables, of a paragraph."""
+        """Continue the cell before or, outside of tables, a paragraph."""
         if not line:
             return
         if not self._tables:
@@ -153,7 +153,7 @@ class _Layout:
             self._emit(text)
 
     def _emit(self, marked: str, *, level: int = 0, lead: str = "", tight: bool = False) -> None:
-        """Add a block; links and anchors of one without words go to the next."""
+        """Add a block. Links and anchors of one without words go to the next."""
         text = self._without_marks(marked)
         text = shown(tidy(text))
         if not text.strip(" |"):
@@ -185,7 +185,7 @@ class _Layout:
         return text
 
     def _finished(self) -> list[Block]:
-        """All blocks; what still waits belongs to the last one."""
+        """Return all blocks. Links and anchors that still wait belong to the last one."""
         if self._blocks and (self._waiting_links or self._waiting_anchors):
             last = self._blocks[-1]
             self._blocks[-1] = last._replace(
@@ -196,6 +196,6 @@ class _Layout:
 
 
 def _content(cell: str) -> str:
-    """A table cell without its attributes."""
+    """Return a table cell without its attributes."""
     attributes, bar, content = cell.partition("|")
     return marks_in(attributes) + content.strip() if bar else cell.strip()

@@ -50,22 +50,22 @@ _SHORT: Final = 100
 
 
 def cleared(text: str) -> str:
-    """Text without characters that are marks."""
+    """Remove characters that are marks from a text."""
     return text.translate(_LEFT_OUT) if any(mark in text for mark in ALL + _SEPARATORS) else text
 
 
 def literal(text: str, *, lines: bool = False, code: bool = False) -> str:
-    """Text in which nothing is markup; its lines are kept, or its entities too, if so asked."""
+    """Return text in which nothing is markup. Its lines are kept, or its entities too, if so asked."""
     return SHIELD + text.translate(_CODE if code else _LINES if lines else _WORDS)
 
 
 def marks_in(text: str) -> str:
-    """The links and anchors of a text that is dropped."""
+    """Return the marks of links and anchors of a text that is dropped."""
     return _NEITHER.sub("", text) if LINK in text or ANCHOR in text else ""
 
 
 def shown(text: str) -> str:
-    """Text as people read it, links and anchors gone; only :data:`BREAK` ends a line."""
+    """Return text as people read it, links and anchors gone. Only :data:`BREAK` ends a line."""
     quotes, entities = "''" in text, "&" in text
     if not quotes and not entities and len(text) < _SHORT and text.isprintable() and "  " not in text:
         return text.strip(" ")
@@ -86,5 +86,5 @@ def shown(text: str) -> str:
 
 
 def tidy(text: str) -> str:
-    """Marked text without the brackets and spaces that dropped templates leave."""
+    """Remove the brackets and spaces that dropped templates leave in marked text."""
     return _NO_WORDS.sub("", text.replace(GONE, "")) if GONE in text else text

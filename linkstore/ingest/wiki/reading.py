@@ -52,7 +52,7 @@ class ArticleReader:
         return partial(ArticleReader, cite=self._cite), (self._site, self._titles, self._limits)
 
     def chunks(self, url: str, page: DumpPage, aliases: tuple[Alias, ...]) -> list[Chunk]:
-        """The chunks of an article.
+        """Make the chunks of an article.
 
         Args:
             url: Names it within the source.
@@ -81,20 +81,20 @@ class ArticleReader:
         return answering(chunks, {HYPERLINK: self._sections(aliases)})
 
     def _categories(self, page: DumpPage, article: Article) -> Iterator[Link]:
-        """A page is in its categories; the page of a category is in the category itself."""
+        """Yield the links of a page to its categories, and of a category's page to the category itself."""
         if page.namespace == CATEGORY:
             yield Link.bidir(kind=CATEGORY_KIND, tag=page.title.partition(":")[2])
         for name in article.categories:
             yield Link.bidir(kind=CATEGORY_KIND, tag=name)
 
     def _incoming(self, titles: Iterable[str]) -> Iterator[Link]:
-        """Of redirects to the page alone."""
+        """Yield the incoming links of redirects to the page alone."""
         for title in titles:
             for tag in self._tags(title):
                 yield Link.incoming(kind=HYPERLINK, tag=tag)
 
     def _sections(self, aliases: Iterable[Alias]) -> dict[str, list[str]]:
-        """The tags of redirects that lead to a section, by its fragment."""
+        """Return the tags of redirects that lead to a section, by its fragment."""
         found: dict[str, list[str]] = {}
         for alias in aliases:
             if alias.section:

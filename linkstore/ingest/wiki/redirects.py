@@ -73,7 +73,7 @@ class Redirects:
         return count
 
     def aliases(self, title: str) -> tuple[Alias, ...]:
-        """The redirects that end at a page, through others too, by title."""
+        """Return the redirects that end at a page, through others too, by title."""
         return tuple(Alias(*row) for row in self._table.execute(_ALIASES, (title,)))
 
     def close(self) -> None:
@@ -82,13 +82,13 @@ class Redirects:
 
 
 def is_redirect(text: str) -> bool:
-    """Whether a page's text makes it a redirect; newer dumps say so beside the text."""
+    """Say whether a page's text makes it a redirect. Newer dumps say so beside the text."""
     word = _WORD.match(text)
     return word is not None and word[1].casefold() in _WORDS
 
 
 def target_of(text: str) -> tuple[str, str]:
-    """The title that a redirect's text names, as written, and the anchor of the section; empty for none."""
+    """Return the title that a redirect's text names, as written, and the section's anchor, empty for none."""
     place = _PLACE.search(text)
     title, _, section = place[1].partition("#") if place else ("", "", "")
     return " ".join(title.replace("_", " ").split()).removeprefix(":"), anchor(section)

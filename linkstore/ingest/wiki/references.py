@@ -34,7 +34,7 @@ class References:
         self._extractor: LinkExtractor[Document] | None = load_extractor(EXTRACTOR) if cite else None
 
     def resolved(self, chunks: list[Chunk], article: Article) -> list[Chunk]:
-        """The chunks with the links and works of their references in place of :class:`Cited`."""
+        """Return the chunks with the links and works of their references in place of :class:`Cited`."""
         read: dict[str, Reference] = {}
 
         def reference(key: str) -> Reference:

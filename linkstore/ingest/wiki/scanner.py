@@ -80,7 +80,7 @@ class Scanner:
         }
 
     def scan(self, text: str) -> Scanned:
-        """Read a text; a scanner reads one."""
+        """Read a text. A scanner reads only one."""
         text = cleared(text)
         handlers, append = self._handlers, self._add
         at = 0
@@ -97,7 +97,7 @@ class Scanner:
     # Links
 
     def _plain_link(self, token: re.Match[str]) -> int:
-        """A link without markup in it, as most are."""
+        """Write a link without markup in it, as most are."""
         written, label, trail = token.group(2, 3, 4)
         target = self._resolve(written)
         if (
@@ -147,7 +147,7 @@ class Scanner:
         self._add_link(hyperlink(unescape(frame.name), shown(label)))
 
     def _shown_link(self, written: str, labels: Sequence[str], trail: str) -> str:
-        """The visible text of ``[[…]]``; records its target."""
+        """Return the visible text of ``[[…]]``, and record its target."""
         target = self._resolve(written.replace(GONE, ""))
         if target is None and _ADDRESS.match(written):
             return self._in_brackets("|".join((written, *labels)))
@@ -169,7 +169,7 @@ class Scanner:
         return dropped
 
     def _in_brackets(self, written: str) -> str:
-        """An external link in one pair of brackets too many."""
+        """Write an external link in one pair of brackets too many."""
         url, _, label = written.partition(" ")
         self._add_link(hyperlink(unescape(url), shown(label)))
         return f"[{LINK}{label or url}]"
@@ -251,7 +251,7 @@ class Scanner:
     # Tags
 
     def _plain_reference(self, token: re.Match[str]) -> int:
-        """A reference without tags and links in it, as most are; it is read when somebody asks for it."""
+        """Keep a reference without tags and links in it, as most are. It is read on demand."""
         attributes, content = token.group(_PLAIN_REFERENCE + 1, _PLAIN_REFERENCE + 2)
         self._define(tags.reference_name(attributes) if attributes else "", content)
         return token.end()
@@ -277,7 +277,7 @@ class Scanner:
         return token.end()
 
     def _raw(self, token: re.Match[str], name: str, attributes: str) -> int:
-        """An element whose content is not wikitext; without an end tag, it is text."""
+        """Write an element whose content is not wikitext. Without an end tag, it is text."""
         end = None if name in self._never_closed else tags.end_tag(name).search(token.string, token.end())
         if end is None:
             self._never_closed.add(name)
@@ -318,7 +318,7 @@ class Scanner:
         return token.end()
 
     def _define(self, name: str, content: str) -> None:
-        """Keep a reference; outside of a list of references, it is cited here."""
+        """Keep a reference, and cite it here unless this is a list of references."""
         references = self._found.references
         key = name or f"\x00{len(references)}"
         if content.strip():

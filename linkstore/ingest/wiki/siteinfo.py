@@ -105,7 +105,7 @@ class SiteInfo:
 
     @property
     def host(self) -> str:
-        """The wiki's host name; empty if it does not say."""
+        """The wiki's host name, empty if the dump does not say."""
         return self.base.partition("://")[2].partition("/")[0].lower()
 
     @property
@@ -115,7 +115,7 @@ class SiteInfo:
 
     @property
     def folder(self) -> str | None:
-        """The URL that a page's title is put behind; None if the dump names no main page."""
+        """The URL that a page's title is put behind, None if the dump names no main page."""
         address, query, _ = self.base.partition("?")
         if "://" not in address:
             return None
@@ -124,7 +124,7 @@ class SiteInfo:
         return f"{address.rpartition('/')[0]}/" if self.host != address.partition("://")[2] else f"{address}/"
 
     def named_namespaces(self) -> dict[int, Namespace]:
-        """All namespaces by number: those of the dump, and those that every wiki has."""
+        """Return all namespaces by number: those of the dump, and those that every wiki has."""
         known = {
             number: Namespace(number=number, name=name, first_letter=self.first_letter)
             for number, name in {MAIN: "", **_CANONICAL}.items()
@@ -132,7 +132,7 @@ class SiteInfo:
         return {**known, **self.namespaces}
 
     def prefixes(self) -> dict[str, int]:
-        """The numbers of namespaces by all names that links may use, folded."""
+        """Return the numbers of namespaces by all names that links may use, folded."""
         known = {name.casefold(): number for number, name in _CANONICAL.items()} | _EVERYWHERE
         known |= _ALIASES.get(self.language.partition("-")[0], {})
         if ".wikipedia." in f".{self.host}":

@@ -105,12 +105,12 @@ class WikiSource:
         return self._site
 
     def __len__(self) -> int:
-        """How many pages there are; takes the first reading of the dump."""
+        """Return the number of pages, which takes the first reading of the dump."""
         self._surveyed()
         return self._count
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
-        """The pages in the order of the dump; wikitext is parsed only when a page is read."""
+        """Yield the pages in the order of the dump. Wikitext is parsed only when a page is read."""
         redirects = self._surveyed()
         try:
             for page in read_pages(self._path, limit=self._settings.longest):
@@ -123,7 +123,7 @@ class WikiSource:
             self._redirects = None
 
     def _surveyed(self) -> Redirects:
-        """The redirects, read at most once for each run."""
+        """Return the redirects, read at most once for each run."""
         if self._redirects is None:
             self._count = 0
             self._redirects = Redirects(self._found_redirects())
@@ -176,16 +176,16 @@ def index_wiki(
     Args:
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
         path: The dump, ``.xml`` or ``.xml.bz2``.
-        source: Names the wiki within the store; default the dump's absolute path. Give the same name to
+        source: Names the wiki within the store, default the dump's absolute path. Give the same name to
             the next dump of the wiki, and only what changed is indexed.
         prefix: Path below which the wiki is stored, next to other sources, such as ``"en"``.
-        links: Names of link extractors, or extractors; with ``"citation"`` also footnotes are read.
+        links: Names of link extractors, or extractors. With ``"citation"`` also footnotes are read.
         settings: How the dump is read.
         namespaces: Numbers of the namespaces to index, in place of those of the settings.
         progress: Called after each page.
         dry_run: Return what would be done, and write nothing.
         prune: Remove missing pages even if they are more than half of those stored.
-        jobs: How many processes read; see :func:`~linkstore.ingest.index_source`.
+        jobs: How many processes read. See :func:`~linkstore.ingest.index_source`.
 
     Raises:
         SourceNotFoundError: If there is no such dump.

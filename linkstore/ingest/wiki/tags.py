@@ -50,18 +50,18 @@ _NAME: Final = re.compile(r"\bname\s*=\s*(?:\"([^\"<>]*)\"|'([^'<>]*)'|([^\s\"'/
 
 
 def element_id(attributes: str) -> str:
-    """The ``id`` among attributes; empty without one."""
+    """Return the ``id`` among attributes, empty without one."""
     return _value(_ID.search(attributes)) if "id" in attributes else ""
 
 
 def reference_name(attributes: str) -> str:
-    """The ``name`` among the attributes of ``<ref>``; empty without one."""
+    """Return the ``name`` among the attributes of ``<ref>``, empty without one."""
     return _value(_NAME.search(attributes)) if "name" in attributes else ""
 
 
 @cache
 def end_tag(name: str) -> re.Pattern[str]:
-    """Finds the end tag of an element."""
+    """Compile a pattern that finds the end tag of an element."""
     return re.compile(rf"</{name}\s*>", re.IGNORECASE)
 
 

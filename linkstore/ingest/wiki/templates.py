@@ -55,18 +55,18 @@ class Call:
     fields: Mapping[str, str]
 
     def value(self, number: int) -> str:
-        """A positional argument, from 1; empty if it is not there."""
+        """Return a positional argument, from 1, empty if it is not there."""
         if number <= len(self.values):
             return self.values[number - 1].strip()
         return self.fields.get(str(number), "")
 
     def texts(self) -> Iterator[str]:
-        """The positional arguments as plain text, but empty ones."""
+        """Yield the positional arguments as plain text, leaving out empty ones."""
         return (text for value in self.values if (text := shown(value)))
 
     @classmethod
     def read(cls, parts: list[str]) -> Call:
-        """Read what stands between the braces, divided at each ``|``."""
+        """Read the text between the braces, divided at each ``|``."""
         values: list[str] = []
         fields: dict[str, str] = {}
         for part in parts[1:]:
@@ -79,12 +79,12 @@ class Call:
 
 
 def called(written: str) -> str:
-    """A template's name as the tables have it."""
+    """Return a template's name as the tables have it."""
     return " ".join(written.replace("_", " ").lower().split())
 
 
 def render(parts: list[str], page: str) -> Rendered:
-    """The visible content of a template.
+    """Return the visible content of a template.
 
     Args:
         parts: What stands between its braces, divided at each ``|``.
@@ -102,7 +102,7 @@ def render(parts: list[str], page: str) -> Rendered:
 
 
 def kept(text: str, parts: list[str]) -> str:
-    """The visible content of a template, with all links and anchors of its arguments."""
+    """Return the visible content of a template, with all links and anchors of its arguments."""
     marks = marks_in("".join(parts))
     if not marks:
         return text
@@ -125,7 +125,7 @@ def _by_name(name: str, parts: list[str]) -> Rendered:
 
 
 def _function(parts: list[str]) -> str:
-    """Parser functions: of a few their text is known."""
+    """Return the text of a parser function, which is known for a few of them."""
     name, _, value = parts[0].partition(":")
     return value.strip() if name.strip().lower() in _TEXT_FUNCTIONS else GONE
 

@@ -83,18 +83,18 @@ class Titles:
         """The page that the target of a link (before ``|``) names; None if it cannot name one."""
 
     def __reduce__(self) -> tuple[type[Titles], tuple[Any, ...]]:
-        """The state for pickling, without cached results, as it goes to the processes that read pages."""
+        """Return the state for pickling, without caches, as it goes to the processes that read pages."""
         return type(self), self._given
 
     def path(self, title: str) -> str:
-        """The URL path of a page from the wiki's root, in its own letters.
+        """Return the URL path of a page from the wiki's root, in its own letters.
 
-        Without a colon, so that it has no scheme.
+        The path has no colon, so that it has no scheme.
         """
         return readable_url(_quoted(title).replace(":", "%3A"))
 
     def at(self, page: str, namespace: int) -> Callable[[str], Target | None]:
-        """What targets name on a page: where there are subpages, ``[[/Sub]]`` is one of its own."""
+        """Return a resolver of targets on a page. With subpages, ``[[/Sub]]`` names one of its own."""
         if namespace not in _SUBPAGES:
             return self.resolve
 
@@ -150,7 +150,7 @@ class Titles:
 
 
 def _above(page: str, written: str) -> str:
-    """What ``../`` at the start of a link on a subpage names; once for each page above it."""
+    """Resolve ``../`` at the start of a link on a subpage, once for each page above the subpage."""
     while written.startswith("../") and "/" in page:
         page, written = page.rpartition("/")[0], written[3:]
     return f":{page}/{written.strip('/ ')}".rstrip("/")
@@ -169,7 +169,7 @@ def _spaced(text: str) -> str:
 
 
 def _capitalised(name: str) -> str:
-    """A name with a capital first letter; a letter whose capital is two letters, such as ß, stays."""
+    """Capitalise the first letter of a name. One whose capital is two letters, such as ß, stays."""
     first = name[0].upper()
     return first + name[1:] if len(first) == 1 else name
 

@@ -69,11 +69,11 @@ class ZimSource:
         return self._site
 
     def __len__(self) -> int:
-        """How many entries there are, redirects and pictures included."""
+        """Return the number of entries, redirects and pictures included."""
         return int(self._archive.entry_count)
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
-        """The pages; each is unpacked, and parsed only if it is read."""
+        """Yield the pages. Each is unpacked, and parsed only if it is read."""
         redirects = self._redirects()
         for entry in self._entries():
             if entry.is_redirect:
@@ -98,7 +98,7 @@ class ZimSource:
             yield self._archive._get_entry_by_id(number)  # noqa: SLF001 (there is no other way to see all)
 
     def _redirects(self) -> dict[str, list[str]]:
-        """Path → the URLs that redirect to it; libzim refuses to write circles and loose ends."""
+        """Map paths to the URLs that redirect to them. libzim refuses to write circles and loose ends."""
         found: dict[str, list[str]] = {}
         for entry in self._entries():
             if entry.is_redirect:
@@ -122,7 +122,7 @@ def _chunks(
 
 
 def _title(title: str, url: str, heading: str) -> str:
-    """The article's title: that of its entry, which may name the site after the page's own heading."""
+    """Return the title of the article's entry, which may name the site after the page's own heading."""
     if not title or quoted(title) == url or _SITE.match(title.removeprefix(heading) if heading else ""):
         return heading or title
     return title
@@ -146,14 +146,14 @@ def index_zim(
     Args:
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
         path: The file.
-        source: Names the file within the store; default its absolute path.
-        prefix: Path below which the pages are stored, next to other sources; see :func:`index_folder`.
+        source: Names the file within the store, default its absolute path.
+        prefix: Path below which the pages are stored, next to other sources. See :func:`index_folder`.
         links: Names of link extractors, or extractors.
         settings: How pages are read.
         progress: Called after each page.
         dry_run: Return what would be done, and write nothing.
         prune: Remove missing pages even if they are more than half of those stored.
-        jobs: How many processes read; see :func:`~linkstore.ingest.index_source`.
+        jobs: How many processes read. See :func:`~linkstore.ingest.index_source`.
 
     Raises:
         MissingLibzimError: If libzim is not installed.
