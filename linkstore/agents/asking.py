@@ -39,11 +39,11 @@ class Spent:
     began: float = field(default_factory=time.monotonic)
 
     def seconds(self, state: Reading) -> float:
-        """How long the reading has worked until now."""
+        """Return how many seconds the reading has worked until now."""
         return state["seconds"] + time.monotonic() - self.began
 
     def added(self, state: Reading) -> dict[str, Any]:
-        """The change of the state."""
+        """Return the change of the state."""
         return {
             "steps": state["steps"] + self.steps,
             "tokens": state["tokens"] + self.tokens,
@@ -71,7 +71,7 @@ class Asker:
         messages: Sequence[BaseMessage],
         closing: Sequence[BaseMessage] | None,
     ) -> str:
-        """The budget that one more call would exceed; empty if none.
+        """Return the budget that one more call would exceed, or an empty string if none.
 
         Args:
             state: Of the reading.
@@ -99,7 +99,7 @@ class Asker:
         *,
         last: bool,
     ) -> Operation[Output | Malformed | None]:
-        """One call; None if it was not done in time.
+        """Call the model once. Return None if the call was not done in time.
 
         Args:
             state: Of the reading.
@@ -137,5 +137,5 @@ class Asker:
 
 
 def corrected(messages: Sequence[BaseMessage], problem: str) -> list[BaseMessage]:
-    """The same request after output that could not be used."""
+    """Return the same request with a message on output that could not be used."""
     return [*messages, HumanMessage(f"Your last output could not be used: {problem}\nOutput it again.")]

@@ -124,7 +124,7 @@ class Indexing:
         return of_backend(self._store, self._store.backend.scan(after, _SCANNED))
 
     def _changed(self, run: _Run, chunks: Iterator[Document], known: dict[str, str]) -> list[Document]:
-        """The chunks that are new, or not as they were."""
+        """Return the chunks that are new or have changed, and count all of them."""
         found = []
         for chunk in chunks:
             run.chunks += 1
@@ -150,9 +150,9 @@ class Indexing:
         run.facts += yield Twin(self._put, self._aput, (chunks, found))
 
     def _put(self, chunks: Sequence[Document], found: Sequence[Extracted]) -> int:
-        """Write facts: how many.
+        """Write facts, and return how many.
 
-        If their vectors are computed in this process, the collector is held off: otherwise it looks at all of
+        If their vectors are computed in this process, garbage collection is paused: it would visit all of
         them after each step, for a tenth of the time.
         """
 
@@ -167,7 +167,7 @@ class Indexing:
         return await in_thread(self._put, chunks, found)
 
     def _pages(self, chunks: Sequence[Document], found: Sequence[Extracted]) -> list[PageDocuments]:
-        """The facts of chunks as they are written, without those that failed."""
+        """Return the pages to write: the facts of chunks, without those that failed."""
         return [
             fact_page(chunk, digest(chunk, self._extractor.name), facts, self._names)
             for chunk, facts in zip(chunks, found, strict=True)
@@ -175,7 +175,7 @@ class Indexing:
         ]
 
     def _summary(self, run: _Run, gone: int) -> Operation[FactSummary]:
-        """Settle the key elements, also if no fact changed: another run may have been killed."""
+        """Settle the key elements and sum up the run, also after a run that was killed."""
         added, removed = yield from settled(self._facts, count_only=self._dry_run)
         return FactSummary(
             chunks=run.chunks,

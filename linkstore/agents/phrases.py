@@ -34,7 +34,7 @@ _FURTHER: Final = re.compile("[cs]{0,2}N")
 
 
 def key_elements(sentence: str) -> list[str]:
-    """The most telling names and phrases, each once: names, phrases of several words, words."""
+    """Return the most telling names and phrases, each once: names, phrases of several words, words."""
     words = _TOKEN.findall(sentence)
     sorts = "".join(map(_sort, words))
     names: dict[str, None] = {}
@@ -56,7 +56,7 @@ def key_elements(sentence: str) -> list[str]:
 
 
 def _cut(sorts: str, start: int) -> int:
-    """Where a name ends that would be too long: where it has eight words or more."""
+    """Return where to end a name that would be too long: where it has eight words or more."""
     head = _NAME.match(sorts, start, start + _LONG - 1)
     last = _FURTHER.match(sorts, start if head is None else head.end())
     return start + _LONG if last is None else last.end()
@@ -64,7 +64,7 @@ def _cut(sorts: str, start: int) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def _sort(word: str) -> str:
-    """The sort of a word, or of a sign.
+    """Return the sort of a word, or of a sign.
 
     ``N`` is part of a name, ``c`` and ``s`` may stand inside one, ``T`` is a key element alone; ``T``, ``C``
     and ``c`` are parts of phrases; other words, and signs, are a full stop.
@@ -84,7 +84,7 @@ def _sort(word: str) -> str:
 
 
 def _tells(word: str) -> bool:
-    """Whether a word can be a key element alone: no verb in the past or progressive, no number but a year."""
+    """Say whether a word can be a key element alone: no past or progressive verb, no number but a year."""
     if word.isdecimal():
         return len(word) == 4
     return len(word) > 3 and not word.endswith(("ed", "ing", "ly"))

@@ -28,7 +28,7 @@ _LONGEST: Final = 80
 
 
 def subject_of(metadata: Mapping[str, Any]) -> str | None:
-    """The subject of a chunk: the title of its page, else its innermost heading; None without either."""
+    """Return the subject of a chunk: the title of its page, else its innermost heading, else None."""
     title = metadata.get("title")
     name = title if isinstance(title, str) and title.strip() else name_of(metadata)
     short = " ".join(_BRACKET.sub("", name).split())
@@ -36,16 +36,16 @@ def subject_of(metadata: Mapping[str, Any]) -> str | None:
 
 
 def pronouns_of(text: str) -> frozenset[str]:
-    """The pronouns that mean what a text is about: those of the gender and number that it uses most."""
+    """Return the pronouns that mean what a text is about: those of the gender and number it uses most."""
     counts = Counter(_ANY.findall(text.lower()))
     return frozenset(max(_FAMILIES, key=lambda family: sum(counts[one] for one in family)))
 
 
 def with_subject(sentence: str, subject: str | None, pronouns: frozenset[str]) -> str:
-    """The sentence with a pronoun at its opening replaced; unchanged if it names the subject itself.
+    """Replace a pronoun that opens a sentence by the subject, unless the sentence names the subject itself.
 
-    Only the first pronoun, at the start or after an opening such as "In 1962,", most often means what the
-    section is about. Those further on are left, since they more often mean something in the sentence.
+    The first pronoun, at the start or after an opening such as "In 1962,", most often means what the section
+    is about. Those further on are left, since they more often mean something in the sentence.
     """
     found = _OPENING.match(sentence)
     if found is None or subject is None or subject in sentence:
@@ -62,5 +62,5 @@ def with_subject(sentence: str, subject: str | None, pronouns: frozenset[str]) -
 
 
 def _owns(rest: str) -> bool:
-    """Whether a noun follows, so that "her" is a possessive."""
+    """Say whether a noun follows, so that "her" is a possessive."""
     return re.match(r"\s+[A-Za-z]", rest) is not None

@@ -97,7 +97,7 @@ class GraphReader(Runnable[str | None, Answer]):
     async def astream(
         self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[Answer]:
-        """The async form of :meth:`stream`."""
+        """Yield answers without blocking the event loop: see :meth:`stream`."""
         with _explained(config):
             options = _of_states(kwargs)
             async for state in self.graph.astream(_begin(input), self._config(config), **options):
@@ -112,7 +112,7 @@ class GraphReader(Runnable[str | None, Answer]):
         return draw_reading(self.answer(config))
 
     def answer(self, config: RunnableConfig) -> Answer:
-        """The reading in the thread of ``config`` so far, with its answer if it is complete.
+        """Return the reading in the thread of ``config`` so far, with its answer if it is complete.
 
         Raises:
             AgentError: If there is no checkpointer, or no such thread.
@@ -147,7 +147,7 @@ class GraphReader(Runnable[str | None, Answer]):
 
 
 def _begin(question: str | None) -> Reading | None:
-    """The initial state of a reading; None if there is no question, to continue a recorded one."""
+    """Return the initial state of a reading, or None without a question, to continue a recorded one."""
     if question is None:
         return None
     if not isinstance(question, str):
@@ -158,7 +158,7 @@ def _begin(question: str | None) -> Reading | None:
 
 
 def _of_states(options: dict[str, Any]) -> dict[str, Any]:
-    """Options of the graph with which it gives whole states."""
+    """Return options with which the graph yields whole states."""
     mode = options.get("stream_mode", "values")
     if mode != "values":
         raise AgentError(
@@ -169,7 +169,7 @@ def _of_states(options: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _explained(config: RunnableConfig | None) -> Iterator[None]:
-    """Say what is missing where a reading is to go on that was not begun."""
+    """Raise an error that says what is missing if a reading is to go on that was not begun."""
     from langgraph.errors import EmptyInputError
 
     try:
@@ -190,7 +190,7 @@ def graph_reader(
     budget: Budget | None = None,
     checkpointer: Checkpointer = None,
 ) -> GraphReader:
-    """An agent that reads a store to answer a question: GraphReader, as a LangGraph graph.
+    """Make an agent that reads a store to answer a question: GraphReader, as a LangGraph graph.
 
     It makes a plan, chooses key elements to start from, reads their facts, then the passages that they come
     from, their neighbours on the page, and what is linked with them, and keeps a notebook; then it answers
@@ -229,7 +229,7 @@ def graph_reader(
 
 
 def _facts_of(store: LinkStore) -> LinkStore | None:
-    """The store of facts of a store; None if it has none."""
+    """Open the store of facts of a store, or return None if it has none."""
     try:
         return fact_store(store)
     except (StoreNotFoundError, CapabilityError):

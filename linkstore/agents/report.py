@@ -27,7 +27,7 @@ _DIGITS: Final = re.compile(r"\d+")
 
 
 def element_report(facts: LinkStore, aliases: Mapping[str, Iterable[str]] | None = None) -> VariantReport:
-    """Which spellings of key elements are one name, and which key elements may be and are not joined.
+    """Report which spellings of key elements are one name, and which key elements may be and are not joined.
 
     Spellings are joined by the rule of :class:`~linkstore.variants.Variants` and by aliases; each name lists
     its spellings by frequency. Near misses look alike, or mean alike: their reason is then ``meaning``.
@@ -51,7 +51,7 @@ def element_report(facts: LinkStore, aliases: Mapping[str, Iterable[str]] | None
 
 
 def _counted(documents: Iterable[Document], counts: Counter[str]) -> Iterator[Document]:
-    """The facts, counting those of each key element on the way."""
+    """Yield the facts, counting those of each key element on the way."""
     for document in documents:
         if document.metadata.get("type") == "fact":
             counts.update(link.tag for link in get_links(document) if link.kind == KEY_ELEMENT)
@@ -59,7 +59,7 @@ def _counted(documents: Iterable[Document], counts: Counter[str]) -> Iterator[Do
 
 
 def _alike(facts: LinkStore, names: Sequence[str]) -> list[tuple[str, str]]:
-    """Pairs that mean alike; a different number means something else."""
+    """Return pairs of key elements that mean alike. A different number means something else."""
     there, vectors = wait(answered_by(facts, _vectors(names)))
     above = np.triu(vectors @ vectors.T, 1) >= ALIKE
     pairs = ((there[one], there[other]) for one, other in np.argwhere(above).tolist())

@@ -35,24 +35,24 @@ class RuleExtractor:
 
     @property
     def calls_model(self) -> bool:
-        """No."""
+        """False: no model is called."""
         return False
 
     def prompt_tokens(self, chunks: Sequence[Document]) -> int:
-        """None: no model is called."""
+        """Return 0: no model is called."""
         return 0
 
     def extract(self, chunks: Sequence[Document]) -> list[Extracted]:
-        """The facts of each chunk."""
+        """Return the facts of each chunk."""
         return collection_paused(lambda: [facts_of(chunk) for chunk in chunks])
 
     async def aextract(self, chunks: Sequence[Document]) -> list[Extracted]:
-        """The facts of each chunk."""
+        """Return the facts of each chunk."""
         return await in_thread(self.extract, chunks)
 
 
 def facts_of(chunk: Document) -> tuple[Fact, ...]:
-    """The facts of a chunk, in order."""
+    """Return the facts of a chunk, in order."""
     subject = subject_of(chunk.metadata)
     headings, pronouns = _heading_words(chunk), pronouns_of(chunk.page_content)
     found = dict.fromkeys(
@@ -65,7 +65,7 @@ def facts_of(chunk: Document) -> tuple[Fact, ...]:
 
 
 def _is_heading(words: Sequence[str], headings: frozenset[str]) -> bool:
-    """Whether a sentence has words of title and headings only; most have another among the first ones."""
+    """Say whether a sentence has words of title and headings only, checking its first words first."""
     return all(map(headings.issuperset, map(_folded, words)))
 
 
@@ -75,7 +75,7 @@ def _folded(word: str) -> tuple[str, ...]:
 
 
 def _heading_words(chunk: Document) -> frozenset[str]:
-    """The words of title and headings; a sentence of nothing else is a heading."""
+    """Return the words of title and headings. A sentence of nothing else is a heading."""
     title, headings = chunk.metadata.get("title"), chunk.metadata.get("headings")
     names = [title, *(headings if isinstance(headings, list) else ())]
     return frozenset(word for name in names if isinstance(name, str) for word in tokens(name))

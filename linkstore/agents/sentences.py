@@ -22,7 +22,7 @@ _MARK: Final = re.compile(r"^(?:[-*\u2022#|]+|\d+[.)])\s+")
 
 
 def sentences(text: str) -> Iterator[str]:
-    """The sentences of a text in order, white space folded; lines of a list are sentences of their own."""
+    """Yield the sentences of a text in order, white space folded. Lines of a list are sentences."""
     for block in _BLOCK.split(text):
         folded = _MARK.sub("", " ".join(block.split()))
         for sentence in _of_block(folded):
@@ -41,7 +41,7 @@ def _of_block(text: str) -> Iterator[str]:
 
 
 def _cut(sentence: str) -> Iterator[str]:
-    """The sentence, in parts of at most :data:`LONGEST` characters."""
+    """Yield the sentence in parts of at most :data:`LONGEST` characters."""
     while len(sentence) > LONGEST:
         at = sentence.rfind(" ", 1, LONGEST)
         at = at if at > 0 else LONGEST

@@ -64,7 +64,7 @@ class Assembly:
         self._follows = _follows(pages, entries.overlaps)
 
     def compiled(self) -> Compiled:
-        """The context.
+        """Make the context.
 
         Raises:
             BudgetError: If what is pinned exceeds the budget.
@@ -88,7 +88,7 @@ class Assembly:
         )
 
     def _fitting(self) -> _Draft:
-        """The best draft that fits: selected by the parts' costs, then counted as a whole."""
+        """Return the best draft that fits: selected by the costs of its parts, then counted as a whole."""
         settings = self._settings
         none = Selection(ids=frozenset(), value=0.0, by="rank")
         alone = self._draft(none)
@@ -112,7 +112,7 @@ class Assembly:
         return alone
 
     def _spent(self, candidates: Sequence[Candidate], capacity: int, draft: _Draft) -> _Draft:
-        """A draft that spends what joining saved, if that makes it better."""
+        """Spend the tokens that joining saved, if that makes the draft better."""
         for _ in range(_AGAIN):
             free = self._settings.budget - draft.tokens
             rest = [one.cost for one in candidates if one.id not in draft.selection.ids]
@@ -126,7 +126,7 @@ class Assembly:
         return draft
 
     def _extended(self, candidates: Sequence[Candidate], draft: _Draft) -> _Draft:
-        """A draft with neighbours of what is taken that fit because they are joined to it."""
+        """Add neighbours of what is taken that fit because they are joined to it."""
         beside = self._follows.keys() | {name for others in self._follows.values() for name in others}
         waiting = [
             one
@@ -148,7 +148,7 @@ class Assembly:
             draft = other
 
     def _least_cost(self, one: Candidate, chosen: Collection[str]) -> int:
-        """The cost of a candidate if it is joined to a neighbour that is taken."""
+        """Return the cost of a candidate if it is joined to a neighbour that is taken."""
         before = self._follows.get(one.id, frozenset()) & set(chosen)
         pairs = [(name, one.id) for name in sorted(before)]
         pairs += [(one.id, name) for name in sorted(chosen) if one.id in self._follows.get(name, ())]
@@ -169,7 +169,7 @@ class Assembly:
         return selected(candidates, capacity, rules)
 
     def _candidates(self) -> Sequence[Candidate]:
-        """The candidates that are not pinned, best ranked first, then those that are only required."""
+        """Return the candidates that are not pinned, best ranked first, then those that are only required."""
         entries = self._entries
         return [
             Candidate(
@@ -198,7 +198,7 @@ class Assembly:
         return _Draft(selection, tuple(pieces), text, self._tokens(text) if text else 0)
 
     def _tokens(self, text: str) -> int:
-        """How many tokens are sent for a text."""
+        """Count the tokens that are sent for a text."""
         return self._settings.counter.count([self._settings.frame(text)])[0]
 
     def _ordered(self, chosen: Collection[str]) -> list[str]:
@@ -222,7 +222,7 @@ class Assembly:
                 return topological([*first, *rest], self._before(chosen), continued)
 
     def _by_page(self, names: Sequence[str]) -> list[str]:
-        """Pages by their best document, the documents of each as they stand on it."""
+        """Order pages by their best document, and the documents of each as they stand on it."""
         pages: dict[str, list[str]] = {}
         for name in names:
             pages.setdefault(page_of(self._entries.by_id[name].document), []).append(name)
@@ -234,7 +234,7 @@ class Assembly:
         ]
 
     def _before(self, chosen: Collection[str]) -> Mapping[str, frozenset[str]]:
-        """The documents that must come before each document, by the links among them."""
+        """Return the documents that must come before each document, by the links among them."""
         before: dict[str, set[str]] = {}
         for edge in self._around.links.among(chosen):
             first = self._settings.precedence.get(edge.kind)
@@ -272,7 +272,7 @@ class Assembly:
         ]
 
     def _why(self, entry: Entry, draft: _Draft) -> str:
-        """Why a candidate was left out."""
+        """Say why a candidate was left out."""
         entries = self._entries
         if entry.id in entries.same:
             return f"says the same as {entries.same[entry.id]}"
@@ -318,7 +318,7 @@ def _with_required(names: Sequence[str], entries: Entries) -> frozenset[str]:
 
 
 def _follows(pages: Sequence[PageEntry], overlaps: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """The documents that each document continues: the previous one on its page, or one that it overlaps."""
+    """Return what each document continues: the previous one on its page, or one that it overlaps."""
     follows = {name: {before} for name, before in overlaps.items()}
     for page in pages:
         for before, name in zip(page.ids, page.ids[1:], strict=False):

@@ -87,7 +87,7 @@ def classified_by_rules(document: Document) -> Classified:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Asks for the classes of documents."""
+    """A request for the classes of documents."""
 
     documents: Sequence[Document]
 
@@ -126,7 +126,7 @@ class Ingestor:
         self._pinning = pinning
 
     def classify(self, documents: Iterable[Document]) -> list[Document]:
-        """Copies of the documents with kind of memory, half-life and relations.
+        """Return copies of the documents with kind of memory, half-life and relations.
 
         Raises:
             ExtractionError: If the model fails, or does not return what it was asked for.
@@ -189,7 +189,7 @@ def _prompt(document: Document, others: Sequence[Document]) -> list[Any]:
 
 
 def _checked(document: Document, given: object) -> Classified:
-    """The output of the model.
+    """Return the output of the model as a classification.
 
     Raises:
         ExtractionError: If it is not what it was asked for; the message names the document.
@@ -206,7 +206,7 @@ def _checked(document: Document, given: object) -> Classified:
 
 @contextmanager
 def _naming() -> Iterator[None]:
-    """Failures of a model under their name here."""
+    """Raise ExtractionError where a model fails."""
     try:
         yield
     except Exception as error:

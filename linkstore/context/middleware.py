@@ -76,7 +76,7 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
 
 
 def last_question(messages: Sequence[AnyMessage]) -> str:
-    """Return the text of the user's last message; empty if there is none."""
+    """Return the text of the user's last message, or an empty string if there is none."""
     for message in reversed(messages):
         if isinstance(message, HumanMessage) and is_users(message):
             return str(message.text).strip()
@@ -84,12 +84,12 @@ def last_question(messages: Sequence[AnyMessage]) -> str:
 
 
 def is_users(message: HumanMessage) -> bool:
-    """Tell whether a message is the user's own, and not one that middleware wrote, such as a summary."""
+    """Say whether a message is the user's own, and not one that middleware wrote, such as a summary."""
     return "lc_source" not in message.additional_kwargs
 
 
 def extended(message: SystemMessage | None, text: str) -> SystemMessage:
-    """The system message with a text at its end; its other parts, such as cache marks, stay."""
+    """Append a text to the system message. Its other parts, such as cache marks, stay."""
     if message is None:
         return SystemMessage(text)
     if isinstance(message.content, str):

@@ -225,7 +225,7 @@ class ConversationMemory(Keeping):
     def middleware(
         self, session: Session, *, k: int = 5, everywhere: bool = False, budget: int | None = None
     ) -> MemoryMiddleware:
-        """Middleware for LangChain's ``create_agent``: recalls before model calls, and stores the turn.
+        """Make middleware for LangChain's ``create_agent``: it recalls before model calls and stores turns.
 
         Args:
             session: The conversation, or a function of LangGraph's runtime that gives it.
@@ -242,7 +242,7 @@ class ConversationMemory(Keeping):
         return MemoryMiddleware(self, session, k=k, everywhere=everywhere, budget=budget)
 
     def tools(self, session: SessionKey | str, *, everywhere: bool = False) -> list[BaseTool]:
-        """The tools ``recall`` and ``remember``, with which a model uses this memory.
+        """Make the tools ``recall`` and ``remember``, with which a model uses this memory.
 
         Args:
             session: The conversation.
@@ -277,7 +277,7 @@ class ConversationMemory(Keeping):
         time: datetime | None,
         key: str | None,
     ) -> Said:
-        """The values that a caller gave, with entities and time filled in."""
+        """Return the values that a caller gave, with entities and time filled in."""
         require(str, "a string", query=query, **given(response=response, key=key))
         require_list("names", **given(entities=entities))
         require_list("ids of chunks", sources=sources)

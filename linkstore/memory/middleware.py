@@ -171,7 +171,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         return None
 
     def _recalled(self, session: SessionKey, exchange: Exchange, *, again: bool = False) -> Recall | None:
-        """What is recalled for a message, once, or again when its run begins; None if it has no words."""
+        """Recall for a message once, or again when its run begins. Return None if it has no words."""
         if not has_words(exchange.query):
             return None
         recall = None if again else self._recalls.get(session, exchange)
@@ -218,7 +218,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
 
 def _room_below(introduction: str, budget: int) -> int:
-    """How many tokens of a budget an introduction leaves.
+    """Return how many tokens of a budget an introduction leaves.
 
     Raises:
         BudgetError: If there are none.
@@ -247,12 +247,12 @@ class Exchange:
     response: str | None = None
 
     def to_state(self) -> dict[str, str]:
-        """The message as the state of an agent keeps it."""
+        """Return the message as the state of an agent keeps it."""
         return {"key": self.key, "query": self.query}
 
 
 def exchange_of(state: AgentState[Any]) -> Exchange | None:
-    """The last exchange of an agent that is done; None if the user said nothing.
+    """Return the last exchange of an agent that is done, or None if the user said nothing.
 
     Its answer may also be a structured response, stored as JSON, or what a tool returned directly.
     """
@@ -268,7 +268,7 @@ def exchange_of(state: AgentState[Any]) -> Exchange | None:
 
 
 def exchange_in(messages: Sequence[AnyMessage], state: Mapping[str, Any]) -> Exchange | None:
-    """The last exchange in the messages of an agent; None if the user said nothing.
+    """Return the last exchange in the messages of an agent, or None if the user said nothing.
 
     Where the user's message is no longer among them, because it was summarised, it is the one of the state.
     """
@@ -282,7 +282,7 @@ def exchange_in(messages: Sequence[AnyMessage], state: Mapping[str, Any]) -> Exc
 
 
 def exchanges_in(messages: Sequence[AnyMessage]) -> list[Exchange]:
-    """All exchanges in the messages of an agent, in order; answers before the first message have no query."""
+    """Return all exchanges in an agent's messages, in order. Answers before any message have no query."""
     exchanges: list[Exchange] = []
     for message in messages:
         if isinstance(message, HumanMessage):
@@ -296,13 +296,13 @@ def exchanges_in(messages: Sequence[AnyMessage]) -> list[Exchange]:
 
 
 def newly_said(messages: Sequence[AnyMessage]) -> list[Exchange]:
-    """The messages of the user after the last message of the model: those that a run is to answer."""
+    """Return the user's messages after the last message of the model: those that a run is to answer."""
     new = takewhile(lambda message: not isinstance(message, AIMessage), reversed(messages))
     return exchanges_in(list(new)[::-1])
 
 
 def recalled_text(recall: Recall, messages: Sequence[AnyMessage]) -> str:
-    """The text of a recall for a model, without the turns that are among its messages.
+    """Return the text of a recall for a model, without the turns that are among its messages.
 
     Those are the turns of its messages, and exchanges with the same query and answer: a question that is
     asked again gets its earlier answer. Key entities alone are not worth telling.
@@ -343,7 +343,7 @@ class _Recalls:
                 self._kept.popitem(last=False)
 
     def sources(self, session: SessionKey, exchange: Exchange) -> list[str]:
-        """The ids of the chunks recalled for a message that is answered, whose recall is then dropped."""
+        """Return the ids of the chunks recalled for a message that is answered, and drop its recall."""
         if exchange.response is None:
             return []
         with self._lock:

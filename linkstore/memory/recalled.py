@@ -81,7 +81,7 @@ class Recall:
         return self.prompt_with(self.knowledge)
 
     def prompt_with(self, knowledge: str) -> str:
-        """The prompt with this as the part on what was retrieved."""
+        """Return the prompt with this as the part on what was retrieved."""
         return framed(
             [
                 ("conversation", self.conversation),
@@ -92,7 +92,7 @@ class Recall:
 
 
 def shown_turn(turn: Turn) -> str:
-    """A turn as a prompt shows it: date, query and response, long ones cut."""
+    """Format a turn for a prompt: date, query and response, long ones cut."""
     line = f"[{turn.time:%Y-%m-%d %H:%M}] User: {_excerpt(turn.query)}"
     return line if turn.response is None else f"{line}\nAssistant: {_excerpt(turn.response)}"
 

@@ -26,7 +26,7 @@ _CAP: Final = 1_000
 def turns_mentioning(
     session: SessionKey, last_segment: int, names: Sequence[str], vector: Floats
 ) -> Plan[list[Turn]]:
-    """The turns of a session's latest segments that mention one of some entities, latest first.
+    """Return the turns of a session's latest segments that mention one of some entities, latest first.
 
     A segment has an entity of its own for each name, so that an entity that is mentioned ten thousand times
     costs as much as one that is mentioned a few times.
@@ -50,7 +50,7 @@ def turns_mentioning(
 
 
 def by_sense(turns: Sequence[Turn], names: Sequence[str], around: Sequence[str]) -> list[Turn]:
-    """Turns that mention a name in the sense meant first: those that share most neighbours with it.
+    """Put turns first that mention a name in the sense meant: those that share most neighbours with it.
 
     "Apple" beside "iPhone" and "Apple" beside "pie" are told apart by what else the turns mention, as in
     M. Lesk, "Automatic Sense Disambiguation Using Machine Readable Dictionaries", SIGDOC 1986.
@@ -65,5 +65,5 @@ def by_sense(turns: Sequence[Turn], names: Sequence[str], around: Sequence[str])
 
 
 def served(turns: Sequence[Turn], most: int) -> tuple[str, ...]:
-    """The ids of the chunks that turns came from, those of the first turns first, each once."""
+    """Return the ids of the chunks that turns came from, those of the first turns first, each once."""
     return tuple(dict.fromkeys(id for turn in turns for id in turn.sources))[:most]

@@ -65,7 +65,7 @@ class StoreServer:
         self._about = about
 
     def server(self) -> Server[Any]:
-        """The SDK's server with this one's answers."""
+        """Make the SDK's server with this one's answers."""
         return Server(
             "linkstore",
             version=__version__,
@@ -184,6 +184,6 @@ def _failed(text: str) -> CallToolResult:
 
 
 def _internal(error: LinkStoreError) -> MCPError:
-    """An error that a client can do nothing about; its details are for the log."""
+    """Make an error that a client can do nothing about. Its details are for the log."""
     _LOG.error("a request failed", exc_info=error)
     return MCPError(INTERNAL_ERROR, told(error) or FAILED)
