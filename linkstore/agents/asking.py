@@ -85,7 +85,7 @@ class Asker:
         if spent.seconds(state) >= budget.seconds_for(last=last):
             return "seconds"
         if budget.tokens is not None:
-            needed = self._tokens(messages) + self._tokens(closing or ())
+            needed = self._count_tokens(messages) + self._count_tokens(closing or ())
             if state["tokens"] + spent.tokens + needed > budget.tokens:
                 return "tokens"
         return ""
@@ -120,7 +120,7 @@ class Asker:
         except LinkStoreError:
             raise
         except OutOfTimeError:
-            spent.tokens += self._tokens(messages)
+            spent.tokens += self._count_tokens(messages)
             return None
         except Exception as error:
             raise AgentError(
@@ -128,11 +128,11 @@ class Asker:
                 " with a checkpointer, invoke the reader with None and the same thread_id to go on"
             ) from error
         reply: Reply[Output] = reply_of(given, schema)
-        spent.tokens += reply.tokens or self._tokens(messages) + sum(self._counter.count([reply.text]))
+        spent.tokens += reply.tokens or self._count_tokens(messages) + sum(self._counter.count([reply.text]))
         spent.malformed += isinstance(reply.output, Malformed)
         return reply.output
 
-    def _tokens(self, messages: Sequence[BaseMessage]) -> int:
+    def _count_tokens(self, messages: Sequence[BaseMessage]) -> int:
         return sum(self._counter.count([str(message.text) for message in messages]))
 
 

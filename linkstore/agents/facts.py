@@ -166,7 +166,7 @@ class ElementNames:
 
     def __init__(self, variants: Variants) -> None:
         self._variants = variants
-        self._known = lru_cache(maxsize=_REMEMBERED)(self._named)
+        self._known = lru_cache(maxsize=_REMEMBERED)(self._normalize)
 
     def links(self, fact: Fact) -> list[dict[str, Any]]:
         """Return the links of a fact, one for each name. The first spelling is the label, if it differs.
@@ -175,12 +175,12 @@ class ElementNames:
         """
         spellings: dict[str, str] = {}
         for one in fact.key_elements:
-            found = self._known(one) if len(one) <= LONGEST_ELEMENT else self._named(one)
+            found = self._known(one) if len(one) <= LONGEST_ELEMENT else self._normalize(one)
             if found is not None:
                 spellings.setdefault(*found)
         return [_link(name, spelling) for name, spelling in islice(spellings.items(), MOST_ELEMENTS)]
 
-    def _named(self, written: str) -> tuple[str, str] | None:
+    def _normalize(self, written: str) -> tuple[str, str] | None:
         """Return the name and the spelling of a key element, or None if it is not kept.
 
         An article before it and a possessive after it are removed, so that "the Rhine's" meets "Rhine".

@@ -109,21 +109,21 @@ class Indexing:
         most = _BATCH_OF_CALLS if self._extractor.calls_model else _BATCH
         while records := (yield self._scan(after)):
             after = records[-1].id
-            waiting += self._changed(run, map(as_document, records), known)
+            waiting += self._select_changed(run, map(as_document, records), known)
             while len(waiting) >= most:
-                yield from self._written(run, waiting[:most])
+                yield from self._write(run, waiting[:most])
                 waiting = waiting[most:]
         if waiting:
-            yield from self._written(run, waiting)
+            yield from self._write(run, waiting)
         gone = sorted(known.keys() - run.seen)
         if gone and not self._dry_run:
             yield Twin(facts.remove_pages, facts.aremove_pages, (FACTS, gone))
-        return (yield from self._summary(run, len(gone)))
+        return (yield from self._summarize(run, len(gone)))
 
     def _scan(self, after: str | None) -> Twin:
         return of_backend(self._store, self._store.backend.scan(after, _SCANNED))
 
-    def _changed(self, run: _Run, chunks: Iterator[Document], known: dict[str, str]) -> list[Document]:
+    def _select_changed(self, run: _Run, chunks: Iterator[Document], known: dict[str, str]) -> list[Document]:
         """Return the chunks that are new or have changed, and count all of them."""
         found = []
         for chunk in chunks:
@@ -134,7 +134,7 @@ class Indexing:
                 found.append(chunk)
         return found
 
-    def _written(self, run: _Run, chunks: Sequence[Document]) -> Operation[None]:
+    def _write(self, run: _Run, chunks: Sequence[Document]) -> Operation[None]:
         """Extract and write the facts of some chunks."""
         extractor = self._extractor
         run.prompt_tokens += extractor.prompt_tokens(chunks)
@@ -157,7 +157,7 @@ class Indexing:
         """
 
         def put() -> int:
-            pages = self._pages(chunks, found)
+            pages = self._make_pages(chunks, found)
             self._facts.put_pages(FACTS, pages)
             return sum(len(page.documents) for page in pages)
 
@@ -166,7 +166,7 @@ class Indexing:
     async def _aput(self, chunks: Sequence[Document], found: Sequence[Extracted]) -> int:
         return await in_thread(self._put, chunks, found)
 
-    def _pages(self, chunks: Sequence[Document], found: Sequence[Extracted]) -> list[PageDocuments]:
+    def _make_pages(self, chunks: Sequence[Document], found: Sequence[Extracted]) -> list[PageDocuments]:
         """Return the pages to write: the facts of chunks, without those that failed."""
         return [
             fact_page(chunk, digest(chunk, self._extractor.name), facts, self._names)
@@ -174,7 +174,7 @@ class Indexing:
             if not isinstance(facts, Failed)
         ]
 
-    def _summary(self, run: _Run, gone: int) -> Operation[FactSummary]:
+    def _summarize(self, run: _Run, gone: int) -> Operation[FactSummary]:
         """Settle the key elements and sum up the run, also after a run that was killed."""
         added, removed = yield from settled(self._facts, count_only=self._dry_run)
         return FactSummary(

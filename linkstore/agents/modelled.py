@@ -98,22 +98,24 @@ class ModelExtractor:
 
     def extract(self, chunks: Sequence[Document]) -> list[Extracted]:
         """Return the facts of each chunk, or the reason why there are none."""
-        return run(self._extracted(chunks), wait)
+        return run(self._extract_all(chunks), wait)
 
     async def aextract(self, chunks: Sequence[Document]) -> list[Extracted]:
         """Return the facts of each chunk, or the reason why there are none."""
-        return await arun(self._extracted(chunks), awaited)
+        return await arun(self._extract_all(chunks), awaited)
 
-    def _extracted(self, chunks: Sequence[Document]) -> Operation[list[Extracted]]:
-        found = yield from self._replies(chunks)
+    def _extract_all(self, chunks: Sequence[Document]) -> Operation[list[Extracted]]:
+        found = yield from self._request_replies(chunks)
         again = [at for at, one in enumerate(found) if isinstance(one, Malformed)]
         if again:
-            second = yield from self._replies([chunks[at] for at in again])
+            second = yield from self._request_replies([chunks[at] for at in again])
             for at, one in zip(again, second, strict=True):
                 found[at] = one
         return [_facts(chunk, one) for chunk, one in zip(chunks, found, strict=True)]
 
-    def _replies(self, chunks: Sequence[Document]) -> Operation[list[ExtractedFacts | Malformed | Exception]]:
+    def _request_replies(
+        self, chunks: Sequence[Document]
+    ) -> Operation[list[ExtractedFacts | Malformed | Exception]]:
         asked = self._asked
         arguments = ([_prompt(chunk) for chunk in chunks], self._config)
         replies: list[Any] = yield Twin(

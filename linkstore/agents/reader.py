@@ -72,13 +72,15 @@ class GraphReader(Runnable[str | None, Answer]):
             BackendError: If a storage engine fails; with a checkpointer, the reading can go on later.
         """
         with _explained(config):
-            state = self.graph.invoke(_begin(input), self._config(config), **_of_states(kwargs))
+            state = self.graph.invoke(_begin(input), self._complete_config(config), **_of_states(kwargs))
         return answer_of(cast("Reading", state))
 
     async def ainvoke(self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any) -> Answer:
         """Answer a question: see :meth:`invoke`."""
         with _explained(config):
-            state = await self.graph.ainvoke(_begin(input), self._config(config), **_of_states(kwargs))
+            state = await self.graph.ainvoke(
+                _begin(input), self._complete_config(config), **_of_states(kwargs)
+            )
         return answer_of(cast("Reading", state))
 
     def stream(
@@ -91,7 +93,7 @@ class GraphReader(Runnable[str | None, Answer]):
         """
         with _explained(config):
             options = _of_states(kwargs)
-            for state in self.graph.stream(_begin(input), self._config(config), **options):
+            for state in self.graph.stream(_begin(input), self._complete_config(config), **options):
                 yield answer_of(cast("Reading", state))
 
     async def astream(
@@ -100,7 +102,7 @@ class GraphReader(Runnable[str | None, Answer]):
         """Yield answers without blocking the event loop: see :meth:`stream`."""
         with _explained(config):
             options = _of_states(kwargs)
-            async for state in self.graph.astream(_begin(input), self._config(config), **options):
+            async for state in self.graph.astream(_begin(input), self._complete_config(config), **options):
                 yield answer_of(cast("Reading", state))
 
     def explain(self, config: RunnableConfig) -> Drawing:
@@ -139,7 +141,7 @@ class GraphReader(Runnable[str | None, Answer]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _config(self, config: RunnableConfig | None) -> RunnableConfig:
+    def _complete_config(self, config: RunnableConfig | None) -> RunnableConfig:
         given = ensure_config(config)
         if config is None or "recursion_limit" not in config:
             given["recursion_limit"] = self._limit

@@ -151,7 +151,7 @@ class Compiled:
 
     def explain(self) -> str:
         """Return the bill: what was taken at what cost, what was left out, and why."""
-        lines = [self._summary()]
+        lines = [self._summarize()]
         if self.reason:
             lines.append(f"empty: {self.reason}")
         for item in self.items:
@@ -188,7 +188,7 @@ class Compiled:
             "reason": self.reason,
         }
 
-    def _summary(self) -> str:
+    def _summarize(self) -> str:
         gap = f", at most {in_percent(self.gap)} below the best" if self.gap else ""
         documents = amount(len(self.items), "document")
         return (
@@ -200,7 +200,7 @@ class Compiled:
         return self.text
 
     def __repr__(self) -> str:
-        return f"<Compiled {self._summary()}>"
+        return f"<Compiled {self._summarize()}>"
 
     def _repr_html_(self) -> str:
         """Return the bill for a notebook."""

@@ -167,11 +167,11 @@ class ContextCompiler(Runnable[str, Compiled]):
             EmbeddingError: If the question cannot be embedded.
             BackendError: If the storage engine fails.
         """
-        return run(self._compiling(question, now), self._wait)
+        return run(self._gather(question, now), self._wait)
 
     async def acompile(self, question: str, *, now: datetime | None = None) -> Compiled:
         """Compile without blocking the event loop: see :meth:`compile`."""
-        return await arun(self._compiling(question, now), self._await)
+        return await arun(self._gather(question, now), self._await)
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Compiled:
         """Compile the context for a question, traced by LangChain's callbacks."""
@@ -217,7 +217,7 @@ class ContextCompiler(Runnable[str, Compiled]):
     def __repr__(self) -> str:
         return f"ContextCompiler({self.store!r}, budget={self.settings.budget})"
 
-    def _compiling(self, question: str, now: datetime | None) -> Operation[Compiled]:
+    def _gather(self, question: str, now: datetime | None) -> Operation[Compiled]:
         """Search, look around, and assemble."""
         settings, backend = self.settings, self.store.backend
         require(datetime, "a datetime", **given(now=now))
@@ -249,7 +249,7 @@ class ContextCompiler(Runnable[str, Compiled]):
         gathered = _Gathered(question, hits, pinned, around, pages, accessed, now or datetime.now(UTC))
         return (yield gathered)  # type: ignore[no-any-return]
 
-    def _assembled(self, given: _Gathered) -> Compiled:
+    def _assemble(self, given: _Gathered) -> Compiled:
         settings = replace(self.settings, last_access=_either(self.settings.last_access, given.accessed))
         entries = entries_of(settings, given.hits, given.pinned, given.around, given.now)
         return Assembly(
@@ -268,7 +268,7 @@ class ContextCompiler(Runnable[str, Compiled]):
             case Engine(operation):
                 return self.store.backend.run(operation)
             case _Gathered():
-                return self._assembled(request)
+                return self._assemble(request)
         raise TypeError(f"no way to answer {request!r}")
 
     async def _await(self, request: object) -> Any:
@@ -283,7 +283,7 @@ class ContextCompiler(Runnable[str, Compiled]):
             case Engine(operation):
                 return await self.store.backend.arun(operation)
             case _Gathered():
-                return await in_thread(self._assembled, request)
+                return await in_thread(self._assemble, request)
         raise TypeError(f"no way to answer {request!r}")
 
 

@@ -131,21 +131,21 @@ class Ingestor:
         Raises:
             ExtractionError: If the model fails, or does not return what it was asked for.
         """
-        return run(self._classified(list(documents)), self._wait)
+        return run(self._classify(list(documents)), self._wait)
 
     async def aclassify(self, documents: Iterable[Document]) -> list[Document]:
         """Classify without blocking the event loop: see :meth:`classify`."""
-        return await arun(self._classified(list(documents)), self._await)
+        return await arun(self._classify(list(documents)), self._await)
 
-    def _classified(self, documents: Sequence[Document]) -> Operation[list[Document]]:
+    def _classify(self, documents: Sequence[Document]) -> Operation[list[Document]]:
         known = {str(one.id) for one in documents if one.id}
         found: list[Any] = yield _Asked(documents)
         return [
-            self._marked(document, _checked(document, given), known)
+            self._add_classification(document, _checked(document, given), known)
             for document, given in zip(documents, found, strict=True)
         ]
 
-    def _marked(self, document: Document, given: Classified, known: Collection[str]) -> Document:
+    def _add_classification(self, document: Document, given: Classified, known: Collection[str]) -> Document:
         memory = given.memory
         if memory == "procedural" and not self._pinning:
             memory = "semantic"

@@ -55,7 +55,7 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
         question = last_question(request.messages)
         if not question:
             return handler(request)
-        return handler(self._with_context(request, self.compiler.invoke(question).text))
+        return handler(self._add_context(request, self.compiler.invoke(question).text))
 
     async def awrap_model_call(
         self,
@@ -67,9 +67,9 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
         if not question:
             return await handler(request)
         compiled = await self.compiler.ainvoke(question)
-        return await handler(self._with_context(request, compiled.text))
+        return await handler(self._add_context(request, compiled.text))
 
-    def _with_context(self, request: ModelRequest[Any], text: str) -> ModelRequest[Any]:
+    def _add_context(self, request: ModelRequest[Any], text: str) -> ModelRequest[Any]:
         if not text:
             return request
         return request.override(system_message=extended(request.system_message, self._framed(text)))

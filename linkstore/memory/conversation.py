@@ -127,7 +127,7 @@ class ConversationMemory(Keeping):
             DocumentError: If the session, a text, an id or the time cannot be stored.
             BackendError: If the storage engine fails; the turn is then not stored.
         """
-        said = self._said(session, query, response, entities, sources, time, key)
+        said = self._make_input(session, query, response, entities, sources, time, key)
         return drive(self._settled(said.session, recorded(self._parts, said)))
 
     async def aadd(
@@ -142,7 +142,7 @@ class ConversationMemory(Keeping):
         key: str | None = None,
     ) -> Turn:
         """Write a turn: see :meth:`add`."""
-        said = self._said(session, query, response, entities, sources, time, key)
+        said = self._make_input(session, query, response, entities, sources, time, key)
         return await adrive(self._settled(said.session, recorded(self._parts, said)))
 
     def add_later(
@@ -161,7 +161,7 @@ class ConversationMemory(Keeping):
         Every method of this memory that reads or writes the session waits for the turn first. If the write
         failed, that method raises its error, unless the future's result was asked for before.
         """
-        said = self._said(session, query, response, entities, sources, time, key)
+        said = self._make_input(session, query, response, entities, sources, time, key)
         operation = self._after_looking(recorded(self._parts, said))
         return self._background.submit(said.session.path, lambda: drive(operation))
 
@@ -196,7 +196,7 @@ class ConversationMemory(Keeping):
             DocumentError: If ``now`` has no time zone.
             BackendError: If a storage engine fails.
         """
-        asked = self._asked(session, question, k, everywhere, now, budget, key)
+        asked = self._make_request(session, question, k, everywhere, now, budget, key)
         return drive(self._settled(asked.session, recalled(self._parts, asked)))
 
     async def arecall(
@@ -211,7 +211,7 @@ class ConversationMemory(Keeping):
         key: str | None = None,
     ) -> Recall:
         """Recall: see :meth:`recall`."""
-        asked = self._asked(session, question, k, everywhere, now, budget, key)
+        asked = self._make_request(session, question, k, everywhere, now, budget, key)
         return await adrive(self._settled(asked.session, recalled(self._parts, asked)))
 
     def close(self) -> None:
@@ -267,7 +267,7 @@ class ConversationMemory(Keeping):
     def __repr__(self) -> str:
         return f"ConversationMemory({self.store!r}, knowledge={self.knowledge!r})"
 
-    def _said(
+    def _make_input(
         self,
         session: SessionKey | str,
         query: str,
@@ -293,7 +293,7 @@ class ConversationMemory(Keeping):
             key=key,
         )
 
-    def _asked(
+    def _make_request(
         self,
         session: SessionKey | str,
         question: str,

@@ -106,7 +106,7 @@ class Keeping:
         Raises:
             DocumentError: If nothing is given, or ``before`` has no time zone.
         """
-        return drive(self._forgetting(session, user_id, agent_id, entity, before))
+        return drive(self._forget(session, user_id, agent_id, entity, before))
 
     async def aforget(
         self,
@@ -118,7 +118,7 @@ class Keeping:
         before: datetime | None = None,
     ) -> int:
         """Forget turns: see :meth:`forget`."""
-        return await adrive(self._forgetting(session, user_id, agent_id, entity, before))
+        return await adrive(self._forget(session, user_id, agent_id, entity, before))
 
     def forget_expired(self) -> int:
         """Forget the turns that are older than ``ttl``, and return how many: none without ``ttl``."""
@@ -138,7 +138,7 @@ class Keeping:
         """Wait for the writes in the background: see :meth:`flush`."""
         await adrive(self._settled(None, _nothing()))
 
-    def _forgetting(
+    def _forget(
         self,
         session: SessionKey | str | None,
         user_id: str | None,

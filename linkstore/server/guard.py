@@ -78,14 +78,14 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            await self._guarded(scope, receive, _Answering(send))
+            await self._guard(scope, receive, _Answering(send))
         else:
             await send({"type": "websocket.close", "code": 1008})
 
-    async def _guarded(self, scope: Message, receive: Receive, answering: _Answering) -> None:
+    async def _guard(self, scope: Message, receive: Receive, answering: _Answering) -> None:
         try:
             self._check(scope)
-            body = await self._body(scope, receive)
+            body = await self._read_body(scope, receive)
             async with asyncio.timeout(self._limits.answer):
                 await self._app(scope, _replayed(body, receive), answering.send)
         except Refused as refused:
@@ -114,11 +114,11 @@ class Guard:
         if scope["method"] != "POST":
             raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "only POST is answered", (b"allow", b"POST"))
 
-    async def _body(self, scope: Message, receive: Receive) -> bytes:
+    async def _read_body(self, scope: Message, receive: Receive) -> bytes:
         """Return the whole body, within its limits of size and time."""
         length = _single(scope, b"content-length")
         if length is not None and (not length.isdigit() or int(length) > self._limits.body):
-            raise self._too_large()
+            raise self._make_too_large()
         body = bytearray()
         try:
             async with asyncio.timeout(self._limits.upload):
@@ -130,12 +130,12 @@ class Guard:
                     body += message.get("body", b"")
                     more = message.get("more_body", False)
                     if len(body) > self._limits.body:
-                        raise self._too_large()
+                        raise self._make_too_large()
         except TimeoutError as error:
             raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the body took too long") from error
         return bytes(body)
 
-    def _too_large(self) -> Refused:
+    def _make_too_large(self) -> Refused:
         return Refused(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has more than {self._limits.body} bytes"
         )
