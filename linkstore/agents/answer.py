@@ -94,7 +94,7 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The answer in words, without its citations; what is missing, if there is none."""
+        """The answer in words, without its citations, or what is missing if there is none."""
         said = " ".join(one.text for one in self.statements)
         return said or _NO_ANSWER.get(self.outcome, self.outcome)
 

@@ -86,7 +86,7 @@ class GraphReader(Runnable[str | None, Answer]):
     def stream(
         self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Answer]:
-        """Yield the state of the answer after each step; the last one is the final answer.
+        """Yield the state of the answer after each step, the final answer last.
 
         Raises:
             AgentError: As :meth:`invoke`; if ``stream_mode`` is not ``values``: use ``graph`` for others.
@@ -106,7 +106,7 @@ class GraphReader(Runnable[str | None, Answer]):
                 yield answer_of(cast("Reading", state))
 
     def explain(self, config: RunnableConfig) -> Drawing:
-        """Draw what the thread of ``config`` has explored so far; :func:`draw_reading` draws an answer.
+        """Draw what the thread of ``config`` has explored so far. :func:`draw_reading` draws an answer.
 
         Raises:
             AgentError: If there is no checkpointer, or no such thread.

@@ -56,7 +56,7 @@ class Packing:
 
     @property
     def gap(self) -> float:
-        """How far the value may lie below the best, as a share of the upper bound; 0 if exact."""
+        """How far the value may lie below the best, as a share of the upper bound, 0 if exact."""
         return 0.0 if self.exact or self.bound <= 0 else max(0.0, 1 - self.value / self.bound)
 
 

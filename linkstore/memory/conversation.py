@@ -106,7 +106,7 @@ class ConversationMemory(Keeping):
         time: datetime | None = None,
         key: str | None = None,
     ) -> Turn:
-        """Write a turn at the end of a session; the first turn makes the session.
+        """Write a turn at the end of a session. The first turn makes the session.
 
         The turn is one document. It is stored whole or not at all, also if the process is killed. A turn that
         begins a new topic is written together with the summary of the segment that it closes, for which the
@@ -215,7 +215,7 @@ class ConversationMemory(Keeping):
         return await adrive(self._settled(asked.session, recalled(self._parts, asked)))
 
     def close(self) -> None:
-        """Wait for the writes in the background, and end them; the stores stay open."""
+        """Wait for the writes in the background, and end them. The stores stay open."""
         self._background.close()
 
     async def aclose(self) -> None:

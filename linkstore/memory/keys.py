@@ -107,7 +107,7 @@ def group_of(user_id: str | None, agent_id: str | None) -> str:
 
 
 def check_owner(user_id: object, agent_id: object) -> None:
-    """Raise unless a user and an agent can be stored; None is no user, or no agent.
+    """Raise unless a user and an agent can be stored. None is no user, or no agent.
 
     Raises:
         DocumentError: Naming the one.

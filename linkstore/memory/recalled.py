@@ -77,7 +77,7 @@ class Recall:
 
     @property
     def prompt(self) -> str:
-        """All parts, each in a frame that no text can end; those that are empty left out."""
+        """All parts, each in a frame that no text can end, without those that are empty."""
         return self.prompt_with(self.knowledge)
 
     def prompt_with(self, knowledge: str) -> str:
