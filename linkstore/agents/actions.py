@@ -30,7 +30,7 @@ class Action(BaseModel):
 
     @field_validator("*")
     @classmethod
-    def _usable(cls, value: object) -> object:
+    def _check_text(cls, value: object) -> object:
         if isinstance(value, str) and len(value) > LONGEST:
             raise ValueError(f"a text has {len(value):,} characters; write at most {LONGEST:,}")
         if isinstance(value, str) and not is_text(value):

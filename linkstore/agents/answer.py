@@ -94,7 +94,7 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The answer in words, without its citations; what is missing, if there is none."""
+        """The answer in words, without its citations, or what is missing if there is none."""
         said = " ".join(one.text for one in self.statements)
         return said or _NO_ANSWER.get(self.outcome, self.outcome)
 
@@ -104,7 +104,7 @@ class Answer:
         return tuple({one.id: one for statement in self.statements for one in statement.citations}.values())
 
     def explain(self) -> str:
-        """A readable report: the plan, each action, the notes, and the answer with what it cites."""
+        """Return a readable report: the plan, each action, the notes, and the answer with its citations."""
         lines = [f"question: {self.question}", f"plan: {self.plan or 'none'}"]
         lines += [f"{number:>3}. {one['step']}: {one['said']}" for number, one in enumerate(self.actions, 1)]
         lines += [f"note: {note}" for note in self.notebook]
@@ -125,7 +125,7 @@ class Answer:
 
 
 def answer_of(state: Reading) -> Answer:
-    """The answer in a state, also one that is not at its end."""
+    """Make the answer from the state of a reading, which may not be at its end."""
     citable = state["citable"]
     return Answer(
         question=state["question"],

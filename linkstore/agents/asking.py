@@ -39,11 +39,11 @@ class Spent:
     began: float = field(default_factory=time.monotonic)
 
     def seconds(self, state: Reading) -> float:
-        """How long the reading has worked until now."""
+        """Return how many seconds the reading has worked until now."""
         return state["seconds"] + time.monotonic() - self.began
 
     def added(self, state: Reading) -> dict[str, Any]:
-        """The change of the state."""
+        """Return the change of the state."""
         return {
             "steps": state["steps"] + self.steps,
             "tokens": state["tokens"] + self.tokens,
@@ -71,7 +71,7 @@ class Asker:
         messages: Sequence[BaseMessage],
         closing: Sequence[BaseMessage] | None,
     ) -> str:
-        """The budget that one more call would exceed; empty if none.
+        """Return the budget that one more call would exceed, or an empty string if none.
 
         Args:
             state: Of the reading.
@@ -85,7 +85,7 @@ class Asker:
         if spent.seconds(state) >= budget.seconds_for(last=last):
             return "seconds"
         if budget.tokens is not None:
-            needed = self._tokens(messages) + self._tokens(closing or ())
+            needed = self._count_tokens(messages) + self._count_tokens(closing or ())
             if state["tokens"] + spent.tokens + needed > budget.tokens:
                 return "tokens"
         return ""
@@ -99,7 +99,7 @@ class Asker:
         *,
         last: bool,
     ) -> Operation[Output | Malformed | None]:
-        """One call; None if it was not done in time.
+        """Call the model once. Return None if the call was not done in time.
 
         Args:
             state: Of the reading.
@@ -120,7 +120,7 @@ class Asker:
         except LinkStoreError:
             raise
         except OutOfTimeError:
-            spent.tokens += self._tokens(messages)
+            spent.tokens += self._count_tokens(messages)
             return None
         except Exception as error:
             raise AgentError(
@@ -128,14 +128,14 @@ class Asker:
                 " with a checkpointer, invoke the reader with None and the same thread_id to go on"
             ) from error
         reply: Reply[Output] = reply_of(given, schema)
-        spent.tokens += reply.tokens or self._tokens(messages) + sum(self._counter.count([reply.text]))
+        spent.tokens += reply.tokens or self._count_tokens(messages) + sum(self._counter.count([reply.text]))
         spent.malformed += isinstance(reply.output, Malformed)
         return reply.output
 
-    def _tokens(self, messages: Sequence[BaseMessage]) -> int:
+    def _count_tokens(self, messages: Sequence[BaseMessage]) -> int:
         return sum(self._counter.count([str(message.text) for message in messages]))
 
 
 def corrected(messages: Sequence[BaseMessage], problem: str) -> list[BaseMessage]:
-    """The same request after output that could not be used."""
+    """Return the same request with a message on output that could not be used."""
     return [*messages, HumanMessage(f"Your last output could not be used: {problem}\nOutput it again.")]

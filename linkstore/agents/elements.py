@@ -24,7 +24,7 @@ _NONE: Final = np.empty(0, dtype=np.int64)
 
 
 def settled(facts: LinkStore, *, count_only: bool = False) -> Operation[tuple[int, int]]:
-    """Add the key elements that several facts name and that are missing, remove those that too few name.
+    """Add the missing key elements that several facts mention, and remove those that too few mention.
 
     Args:
         facts: Holds the facts.
@@ -53,7 +53,7 @@ def _pages(names: Sequence[str]) -> list[PageDocuments]:
 
 
 def _single(facts: LinkStore, names: Sequence[str]) -> Operation[list[str]]:
-    """Those of the key elements that too few facts name."""
+    """Return the key elements that too few facts mention."""
     vector = yield from any_vector(facts)
     if vector is None:
         return list(names)
@@ -62,7 +62,7 @@ def _single(facts: LinkStore, names: Sequence[str]) -> Operation[list[str]]:
 
 
 def _sizes(names: Sequence[str], vector: Floats) -> Plan[Ints]:
-    """How many facts name each key element, counted to :data:`SHARED`."""
+    """Count the facts that mention each key element, up to :data:`SHARED`."""
     groups: Ints = yield Resolve(tags=tuple((KEY_ELEMENT, name) for name in names))
     sizes = np.zeros(len(names), dtype=np.int64)
     there = np.flatnonzero(groups >= 0)

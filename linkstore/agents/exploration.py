@@ -43,7 +43,7 @@ def draw_reading(answer: Answer) -> Drawing:
 
 
 def _came_from(answer: Answer, visited: set[str]) -> dict[str, str]:
-    """For each element explored and chunk read, in order, what led to it."""
+    """Return what led to each explored element and each chunk read, in order."""
     came: dict[str, str] = {}
     for done in answer.actions:
         for one in done["to"] if done["step"] != "answer" else ():
@@ -54,7 +54,7 @@ def _came_from(answer: Answer, visited: set[str]) -> dict[str, str]:
 
 
 def _ways(came: dict[str, str], cited: Iterable[str]) -> set[str]:
-    """The cited chunks that were read, and all on the ways to them."""
+    """Return the cited chunks that were read, and everything on the ways to them."""
     marked: set[str] = set()
     for one in cited:
         at = one

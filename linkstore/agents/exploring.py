@@ -83,7 +83,7 @@ class Linked:
 
 
 def likely_elements(vector: Floats, words: tuple[str, ...], most: int) -> Plan[list[str]]:
-    """Key elements by similarity to the question and by its words, and of facts found in these ways."""
+    """Find key elements by similarity to the question, by its words, and by facts found in these ways."""
     near: Candidates = yield Nearest(vector=vector, k=most, filter=_ELEMENTS)
     worded = yield from _by_words(words, most, _ELEMENTS)
     facts: Candidates = yield Nearest(vector=vector, k=most, filter=_FACTS)
@@ -97,7 +97,7 @@ def likely_elements(vector: Floats, words: tuple[str, ...], most: int) -> Plan[l
 
 
 def _by_words(words: tuple[str, ...], most: int, filter: Condition) -> Plan[Ints]:
-    """Documents with words of the question; none where the backend cannot search by words."""
+    """Find documents with words of the question, none where the backend cannot search by words."""
     if not words:
         return _NONE
     try:
@@ -113,7 +113,7 @@ def _taken_in_turn(lists: Iterable[Sequence[str]], most: int) -> list[str]:
 
 
 def _named_by(refs: Ints) -> Plan[list[str]]:
-    """The key elements of facts, in the order of the facts."""
+    """Return the key elements of facts, in the order of the facts."""
     own: Memberships = yield Groups(refs=refs, side="out", kinds=frozenset({KEY_ELEMENT}))
     groups, place = np.unique(own.group, return_inverse=True)
     tags: list[tuple[str, str]] = yield Tags(groups=groups)
@@ -123,7 +123,7 @@ def _named_by(refs: Ints) -> Plan[list[str]]:
 
 
 def facts_of(name: str, vector: Floats, most: int) -> Plan[FactsOf]:
-    """The ``most`` facts of a key element that are most similar to the question, however many it has."""
+    """Find the ``most`` facts of a key element that are most similar to the question, however many it has."""
     groups: Ints = yield Resolve(tags=((KEY_ELEMENT, name),))
     if groups[0] < 0:
         return FactsOf(metadata={})
@@ -141,13 +141,13 @@ def facts_of(name: str, vector: Floats, most: int) -> Plan[FactsOf]:
 
 
 def elements_of(facts: tuple[str, ...]) -> Plan[list[str]]:
-    """The key elements that these facts name."""
+    """Return the key elements that these facts mention."""
     found: Candidates = yield Find(ids=facts)
     return (yield from _named_by(found.refs))
 
 
 def elements_beside(names: Sequence[str], vector: Floats, most: int) -> Plan[list[str]]:
-    """Those of the key elements that are most similar to the question."""
+    """Return the given key elements that are most similar to the question, best first."""
     ids = tuple(f"{ELEMENT_ID}{name}" for name in names)
     found: Candidates = yield Find(ids=ids, vector=vector)
     best = found.refs[np.argsort(-found.similarity, kind="stable")[:most]]
@@ -156,14 +156,14 @@ def elements_beside(names: Sequence[str], vector: Floats, most: int) -> Plan[lis
 
 
 def stored_among(ids: Sequence[str]) -> Plan[list[str]]:
-    """Those of the chunks that are in the store."""
+    """Return the given chunks that are in the store."""
     found: Candidates = yield Find(ids=tuple(ids))
     there: list[str] = yield Ids(refs=found.refs)
     return there
 
 
 def beside_on_page(id: str, label: str, vector: Floats) -> Plan[str | None]:
-    """The chunk before or after one on its page, as the label of its section link says; None without."""
+    """Return the chunk before or after one on its page, by the label of its section link, or None."""
     found: Candidates = yield Find(ids=(id,))
     stored: list[Stored] = yield Documents(refs=found.refs)
     own = links_in({LINKS_KEY: stored[0].metadata.get(LINKS_KEY)}, id) if stored else ()
@@ -181,7 +181,7 @@ def beside_on_page(id: str, label: str, vector: Floats) -> Plan[str | None]:
 
 
 def linked_with(ids: Sequence[str], vector: Floats, left_out: Sequence[str], most: int) -> Plan[list[Linked]]:
-    """The chunks that are linked with some, in either direction, the most similar to the question first."""
+    """Find the chunks linked with given ones, in either direction, the most similar to the question first."""
     found: Candidates = yield Find(ids=tuple(ids))
     excluded: Candidates = yield Find(ids=tuple(dict.fromkeys((*left_out, *ids))))
     ways: dict[int, tuple[float, int, tuple[str, str]]] = {}
@@ -210,9 +210,9 @@ def _followed(
     excluded: Ints,
     ways: dict[int, tuple[float, int, tuple[str, str]]],
 ) -> Plan[None]:
-    """Follow the links of documents on one side; note how similar each document reached is, and by what.
+    """Follow the links of documents on one side. Note how similar each document reached is, and by what.
 
-    Links between the sections of a page are left out: a reader goes along them by actions of their own.
+    Links between the sections of a page are left out: the reader follows them by separate actions.
     """
     own: Memberships = yield Groups(refs=refs, side=leave)
     wanted = np.array([kind != SEQUENCE for kind in own.kinds], dtype=np.bool_)
@@ -231,7 +231,7 @@ def _followed(
 
 
 def _how(owner: Stored, tag: tuple[str, str]) -> str:
-    """The kind of a link, and its label where its owner gave it one."""
+    """Return the kind of a link, and its label where its owner gave it one."""
     own = links_in({LINKS_KEY: owner.metadata.get(LINKS_KEY)}, owner.id)
     label = next((one.label for one in own if (one.kind, one.tag) == tag and one.label), None)
     return f'{tag[0]} "{label}"' if label else tag[0]

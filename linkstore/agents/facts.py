@@ -94,39 +94,39 @@ class FactExtractor(Protocol):
         ...
 
     def prompt_tokens(self, chunks: Sequence[Document]) -> int:
-        """How many tokens would be sent to a model for these chunks."""
+        """Count the tokens that would be sent to a model for these chunks."""
         ...
 
     def extract(self, chunks: Sequence[Document]) -> list[Extracted]:
-        """The facts of each chunk, or the reason why there are none."""
+        """Return the facts of each chunk, or the reason why there are none."""
         ...
 
     async def aextract(self, chunks: Sequence[Document]) -> list[Extracted]:
-        """The facts of each chunk, or the reason why there are none."""
+        """Return the facts of each chunk, or the reason why there are none."""
         ...
 
 
 def place_of(metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    """Title and innermost heading of a chunk, as far as it has them; once if they are the same."""
+    """Return title and innermost heading of a chunk, as far as it has them, once if they are the same."""
     title = metadata.get("title")
     names = (title if isinstance(title, str) else "", name_of(metadata))
     return tuple(dict.fromkeys(short for name in names if (short := " ".join(name.split()))))
 
 
 def digest(chunk: Document, extractor: str) -> str:
-    """A hash of all that the facts of a chunk depend on."""
+    """Return a hash of all that the facts of a chunk depend on."""
     parts = (extractor, chunk.page_content, *place_of(chunk.metadata))
     hashed = xxhash.xxh3_128(b"\0".join(part.encode("utf-8", "surrogatepass") for part in parts))
     return hashed.hexdigest()
 
 
 def page_of_chunk(id: str) -> str:
-    """The page entry that stands for a chunk."""
+    """Return the URL of the page entry that stands for a chunk."""
     return f"chunk:{id}"
 
 
 def fact_page(chunk: Document, digest: str, facts: Sequence[Fact], names: ElementNames) -> PageDocuments:
-    """The facts of a chunk as the documents of a page."""
+    """Make the page whose documents are the facts of a chunk."""
     id = chunk.id or ""
     kept = {key: chunk.metadata[key] for key in ("title", "headings", "url") if key in chunk.metadata}
     common = {**kept, "type": "fact", "page": page_of_chunk(id), CHUNK_KEY: id}
@@ -144,7 +144,7 @@ def fact_page(chunk: Document, digest: str, facts: Sequence[Fact], names: Elemen
 
 
 def element_page(name: str) -> PageDocuments:
-    """A key element as the document of a page."""
+    """Make the page whose document is a key element."""
     id = f"{ELEMENT_ID}{name}"
     link = {"kind": KEY_ELEMENT, "tag": name, "direction": "in"}
     metadata = {"type": "key element", "page": id, LINKS_KEY: [link]}
@@ -153,7 +153,7 @@ def element_page(name: str) -> PageDocuments:
 
 
 def element_of_page(url: str) -> str:
-    """The key element that a page entry stands for."""
+    """Return the key element that a page entry stands for."""
     return url.removeprefix(ELEMENT_ID)
 
 
@@ -166,24 +166,24 @@ class ElementNames:
 
     def __init__(self, variants: Variants) -> None:
         self._variants = variants
-        self._known = lru_cache(maxsize=_REMEMBERED)(self._named)
+        self._known = lru_cache(maxsize=_REMEMBERED)(self._normalize)
 
     def links(self, fact: Fact) -> list[dict[str, Any]]:
-        """The links of a fact, one for each name; the first spelling is the label, if it differs.
+        """Return the links of a fact, one for each name. The first spelling is the label, if it differs.
 
         Key elements are kept that are short and have a visible character.
         """
         spellings: dict[str, str] = {}
         for one in fact.key_elements:
-            found = self._known(one) if len(one) <= LONGEST_ELEMENT else self._named(one)
+            found = self._known(one) if len(one) <= LONGEST_ELEMENT else self._normalize(one)
             if found is not None:
                 spellings.setdefault(*found)
         return [_link(name, spelling) for name, spelling in islice(spellings.items(), MOST_ELEMENTS)]
 
-    def _named(self, written: str) -> tuple[str, str] | None:
-        """The name and the spelling of a key element; None if it is not kept.
+    def _normalize(self, written: str) -> tuple[str, str] | None:
+        """Return the name and the spelling of a key element, or None if it is not kept.
 
-        Without an article before and a possessive after, so that "the Rhine's" meets "Rhine".
+        An article before it and a possessive after it are removed, so that "the Rhine's" meets "Rhine".
         """
         spelling = " ".join(written.split())
         if article := _ARTICLE.match(spelling):
@@ -204,12 +204,12 @@ def _link(name: str, spelling: str) -> dict[str, Any]:
 
 
 def is_text(text: str) -> bool:
-    """Whether a text has neither NUL characters nor lone surrogates."""
+    """Say whether a text has neither NUL characters nor lone surrogates."""
     return "\0" not in text and is_unicode(text)
 
 
 def _with_place(text: str, said: str, place: Mapping[str, str]) -> str:
-    """A fact after the title and the heading of its chunk, as far as it does not name them.
+    """Put the title and the heading of a chunk before a fact, as far as the fact does not name them.
 
     Args:
         text: Of the fact.

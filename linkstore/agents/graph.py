@@ -38,7 +38,7 @@ Graph = CompiledStateGraph[Reading, None, Reading, Reading]
 
 
 def compiled(sources: Sources, checkpointer: Checkpointer) -> Graph:
-    """The graph: each step says which follows, and the answer ends it."""
+    """Compile the graph: each step says which one follows, and the answer ends it."""
     builder = StateGraph(Reading)
     for name, step in STEPS.items():
         builder.add_node(name, _node(sources, step))
@@ -56,7 +56,7 @@ def _next(state: Reading) -> str:
 
 
 def _node(sources: Sources, step: Step) -> RunnableLambda[Reading, dict[str, Any]]:
-    """A step as a node, which adds the time it took."""
+    """Wrap a step as a node that adds the time it took."""
 
     def node(state: Reading) -> dict[str, Any]:
         began = time.monotonic()

@@ -19,7 +19,7 @@ from linkstore.variants import Variants
 
 
 def fact_store(store: LinkStore, *, create: bool = False) -> LinkStore:
-    """The store that holds the facts of a store: the folder ``facts`` within its folder, or further tables.
+    """Open the store that holds the facts of a store: the folder ``facts`` in its folder, or further tables.
 
     Args:
         store: Holds the chunks.
@@ -106,7 +106,7 @@ def _indexing(
     aliases: Mapping[str, Iterable[str]] | None,
     dry_run: bool,
 ) -> Iterator[Indexing]:
-    """A run, with the store of facts closed in the end if it was opened here."""
+    """Yield a run, then close the store of facts if it was opened here."""
     require_store(store=store, **given(facts=facts))
     require_having("aextract", "a FactExtractor, such as ModelExtractor(model)", extractor=extractor)
     variants = Variants([KEY_ELEMENT], aliases)
@@ -121,7 +121,7 @@ def _indexing(
 
 
 def _to_look_at(store: LinkStore) -> LinkStore:
-    """The store of facts, or an empty one where there is none."""
+    """Open the store of facts, or an empty one where there is none."""
     try:
         return fact_store(store)
     except StoreNotFoundError:

@@ -109,22 +109,22 @@ class Indexing:
         most = _BATCH_OF_CALLS if self._extractor.calls_model else _BATCH
         while records := (yield self._scan(after)):
             after = records[-1].id
-            waiting += self._changed(run, map(as_document, records), known)
+            waiting += self._select_changed(run, map(as_document, records), known)
             while len(waiting) >= most:
-                yield from self._written(run, waiting[:most])
+                yield from self._write(run, waiting[:most])
                 waiting = waiting[most:]
         if waiting:
-            yield from self._written(run, waiting)
+            yield from self._write(run, waiting)
         gone = sorted(known.keys() - run.seen)
         if gone and not self._dry_run:
             yield Twin(facts.remove_pages, facts.aremove_pages, (FACTS, gone))
-        return (yield from self._summary(run, len(gone)))
+        return (yield from self._summarize(run, len(gone)))
 
     def _scan(self, after: str | None) -> Twin:
         return of_backend(self._store, self._store.backend.scan(after, _SCANNED))
 
-    def _changed(self, run: _Run, chunks: Iterator[Document], known: dict[str, str]) -> list[Document]:
-        """The chunks that are new, or not as they were."""
+    def _select_changed(self, run: _Run, chunks: Iterator[Document], known: dict[str, str]) -> list[Document]:
+        """Return the chunks that are new or have changed, and count all of them."""
         found = []
         for chunk in chunks:
             run.chunks += 1
@@ -134,7 +134,7 @@ class Indexing:
                 found.append(chunk)
         return found
 
-    def _written(self, run: _Run, chunks: Sequence[Document]) -> Operation[None]:
+    def _write(self, run: _Run, chunks: Sequence[Document]) -> Operation[None]:
         """Extract and write the facts of some chunks."""
         extractor = self._extractor
         run.prompt_tokens += extractor.prompt_tokens(chunks)
@@ -150,14 +150,14 @@ class Indexing:
         run.facts += yield Twin(self._put, self._aput, (chunks, found))
 
     def _put(self, chunks: Sequence[Document], found: Sequence[Extracted]) -> int:
-        """Write facts: how many.
+        """Write facts, and return how many.
 
-        If their vectors are computed in this process, the collector is held off: otherwise it looks at all of
+        If their vectors are computed in this process, garbage collection is paused: it would visit all of
         them after each step, for a tenth of the time.
         """
 
         def put() -> int:
-            pages = self._pages(chunks, found)
+            pages = self._make_pages(chunks, found)
             self._facts.put_pages(FACTS, pages)
             return sum(len(page.documents) for page in pages)
 
@@ -166,16 +166,16 @@ class Indexing:
     async def _aput(self, chunks: Sequence[Document], found: Sequence[Extracted]) -> int:
         return await in_thread(self._put, chunks, found)
 
-    def _pages(self, chunks: Sequence[Document], found: Sequence[Extracted]) -> list[PageDocuments]:
-        """The facts of chunks as they are written, without those that failed."""
+    def _make_pages(self, chunks: Sequence[Document], found: Sequence[Extracted]) -> list[PageDocuments]:
+        """Return the pages to write: the facts of chunks, without those that failed."""
         return [
             fact_page(chunk, digest(chunk, self._extractor.name), facts, self._names)
             for chunk, facts in zip(chunks, found, strict=True)
             if not isinstance(facts, Failed)
         ]
 
-    def _summary(self, run: _Run, gone: int) -> Operation[FactSummary]:
-        """Settle the key elements, also if no fact changed: another run may have been killed."""
+    def _summarize(self, run: _Run, gone: int) -> Operation[FactSummary]:
+        """Settle the key elements and sum up the run, also after a run that was killed."""
         added, removed = yield from settled(self._facts, count_only=self._dry_run)
         return FactSummary(
             chunks=run.chunks,

@@ -10,7 +10,7 @@ from linkstore.errors import ExtractionError, MissingExtraError
 
 
 def chat_model(name: str, *, rate: float | None = None) -> BaseChatModel:
-    """A chat model of any provider that LangChain knows.
+    """Make a chat model of any provider that LangChain knows.
 
     Args:
         name: Provider and model, such as ``openai:gpt-4.1-mini``.

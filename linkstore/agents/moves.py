@@ -46,7 +46,7 @@ class Move:
     def asked(
         self, schema: type[Output], messages: Sequence[BaseMessage], *, last: bool = False
     ) -> Operation[Output | None]:
-        """The decision of the model; None if the budget is used up, or the output was malformed twice.
+        """Return the model's decision, or None if the budget is used up or its output was malformed twice.
 
         Args:
             schema: What it may say.
@@ -74,11 +74,11 @@ class Move:
         return None
 
     def fits(self, messages: Sequence[BaseMessage]) -> bool:
-        """Whether these fit into the budget of tokens as the last call."""
+        """Say whether these messages fit into the budget of tokens as the last call."""
         return self._sources.asker.exceeded(self._state, self._spent, messages, None) != "tokens"
 
     def now(self, key: str) -> Any:
-        """A value of the state, as this step has changed it."""
+        """Return a value of the state, as this step has changed it."""
         return self._change.get(key, self._state.get(key))
 
     def set(self, **values: Any) -> None:
@@ -91,7 +91,7 @@ class Move:
             self.set(notebook=[*self.now("notebook"), text.strip()])
 
     def known(self, sort: str, wanted: Iterable[str], shown: Mapping[str, str]) -> list[str]:
-        """Those of the names that were shown to the model; the others are refused and counted.
+        """Return the names that were shown to the model, and count the others as refused.
 
         Args:
             sort: ``elements`` or ``chunks``.
@@ -112,11 +112,11 @@ class Move:
         return list(found)
 
     def queue_elements(self, names: Sequence[str], *, first: bool = False) -> list[str]:
-        """Queue key elements that were never queued; gives those."""
+        """Queue key elements that were never queued, and return them."""
         return self._queue("elements", "element", names, first)
 
     def queue_chunks(self, ids: Sequence[str], *, first: bool = False) -> list[str]:
-        """Queue chunks that were never queued; gives those."""
+        """Queue chunks that were never queued, and return them."""
         return self._queue("chunks", "chunk", ids, first)
 
     def _queue(self, queue: str, sort: str, names: Sequence[str], first: bool) -> list[str]:
@@ -129,7 +129,7 @@ class Move:
         return fresh
 
     def cite(self, chunks: Mapping[str, Mapping[str, Any]]) -> None:
-        """Chunks that may be cited from now on, with their metadata."""
+        """Add chunks that may be cited from now on, with their metadata."""
         found = {id: _source(metadata) for id, metadata in chunks.items()}
         self.set(citable={**self.now("citable"), **found})
 
@@ -141,27 +141,27 @@ class Move:
         self.set(actions=[*self.now("actions"), done])
 
     def to(self, step: str) -> dict[str, Any]:
-        """The change of the state, with the step that follows.
+        """Return the change of the state, with the step that follows.
 
-        It is the answer if the budget is used up, or the model gives nothing that can be used.
+        The answer follows if the budget is used up, or the model gives nothing that can be used.
         """
         if self.stopped or self.now("failed") >= _FAILED:
             return self.answer()
         return {**self._change, **self._spent.added(self._state), "next": step}
 
     def answer(self) -> dict[str, Any]:
-        """The change of the state that leads to the answer."""
+        """Return the change of the state that leads to the answer."""
         change = {**self._change, **self._spent.added(self._state), "next": "answer"}
         return {**change, "stopped": self.stopped} if self.stopped else change
 
     def ended(self) -> dict[str, Any]:
-        """The change of the state that ends the reading."""
+        """Return the change of the state that ends the reading."""
         change = {**self._change, **self._spent.added(self._state), "next": ""}
         return {**change, "stopped": self.stopped} if self.stopped else change
 
 
 def after_chunks(move: Move) -> dict[str, Any]:
-    """The next step if the current passages do not help: the queue, or the answer."""
+    """Choose the next step if the current passages do not help: the queue, or the answer."""
     if move.now("chunks"):
         return move.to("chunk")
     return move.to("facts") if move.now("elements") else move.answer()

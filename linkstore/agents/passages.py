@@ -66,7 +66,7 @@ def _queue(left: list[str]) -> str:
 
 
 def _onwards(sources: Sources, move: Move, id: str, made: ChunkAction | None) -> Operation[dict[str, Any]]:
-    """Go where the model wants to."""
+    """Take the action that the model wants."""
     action = "search_more" if made is None else made.action
     if action in _BESIDE:
         vector = yield from sources.vector(move.now("question"))
@@ -87,7 +87,7 @@ def _onwards(sources: Sources, move: Move, id: str, made: ChunkAction | None) ->
 
 
 def _more(move: Move) -> dict[str, Any]:
-    """The next passage in the queue; if there is none, a search."""
+    """Go on to the next passage in the queue, or to a search if there is none."""
     return move.to("chunk" if move.now("chunks") else "search")
 
 
@@ -145,10 +145,10 @@ def _chosen(
 
 
 def _elements_beside(sources: Sources, state: Reading) -> Operation[list[str]]:
-    """Key elements that were not queued, the most similar to the question first.
+    """Return key elements that were not queued, the most similar to the question first.
 
-    Those that facts of the last one explored name, and those of the last passage read, which may have been
-    found by a link or a search.
+    They come from facts of the last one explored, and from those of the last passage read, which may have
+    been found by a link or a search.
     """
     facts = sources.facts
     if facts is None:
@@ -169,7 +169,7 @@ def _elements_beside(sources: Sources, state: Reading) -> Operation[list[str]]:
 
 
 def _linked(sources: Sources, state: Reading) -> Operation[list[Linked]]:
-    """Passages linked with those read, the most similar to the question first."""
+    """Return passages linked with those read, the most similar to the question first."""
     if not state["read"]:
         return []
     vector = yield from sources.vector(state["question"])
@@ -180,14 +180,14 @@ def _linked(sources: Sources, state: Reading) -> Operation[list[Linked]]:
 
 
 def closing(state: Reading) -> list[BaseMessage]:
-    """The prompt of the answer."""
+    """Return the prompt of the answer."""
     lines = [f"[{id}] {one['title']}".rstrip() for id, one in state["citable"].items()]
     seen = listed("Passages that were read:", lines) if lines else "Nothing was read."
     return prompt(ANSWER, state, seen)
 
 
 def _shorter(state: Reading) -> Iterator[list[BaseMessage]]:
-    """The prompt of the answer, then with less and less: without actions and plan, then the oldest notes."""
+    """Yield the prompt of the answer, then shorter ones: without actions and plan, then the oldest notes."""
     yield closing(state)
     notes = state["notebook"]
     for start in range(len(notes) + 1):

@@ -44,7 +44,7 @@ ANSWER: Final = (
 
 
 def prompt(task: str, state: Reading, *shown: str) -> list[BaseMessage]:
-    """A task with what the model has to know of the reading, and what is shown to it.
+    """Make the prompt of a task: what the model has to know of the reading, and what is shown to it.
 
     The next actions depend on the question, plan and notebook, not on earlier messages, so a prompt does not
     grow with the number of steps beyond the notebook.
@@ -61,11 +61,11 @@ def prompt(task: str, state: Reading, *shown: str) -> list[BaseMessage]:
 
 
 def listed(heading: str, lines: Iterable[str]) -> str:
-    """A list with a heading."""
+    """Format lines as a list with a heading."""
     return "\n".join([heading, *(f"- {line}" for line in lines)])
 
 
 def entry(id: str, metadata: Mapping[str, Any], text: str) -> str:
-    """A passage, or a part of one, with its id and its place."""
+    """Format a passage, or a part of one, with its id and its place."""
     place = ", ".join(place_of(metadata))
     return f"[{id}] {place}: {text}" if place else f"[{id}] {text}"

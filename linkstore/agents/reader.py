@@ -72,39 +72,41 @@ class GraphReader(Runnable[str | None, Answer]):
             BackendError: If a storage engine fails; with a checkpointer, the reading can go on later.
         """
         with _explained(config):
-            state = self.graph.invoke(_begin(input), self._config(config), **_of_states(kwargs))
+            state = self.graph.invoke(_begin(input), self._complete_config(config), **_of_states(kwargs))
         return answer_of(cast("Reading", state))
 
     async def ainvoke(self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any) -> Answer:
         """Answer a question: see :meth:`invoke`."""
         with _explained(config):
-            state = await self.graph.ainvoke(_begin(input), self._config(config), **_of_states(kwargs))
+            state = await self.graph.ainvoke(
+                _begin(input), self._complete_config(config), **_of_states(kwargs)
+            )
         return answer_of(cast("Reading", state))
 
     def stream(
         self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Answer]:
-        """Yield the state of the answer after each step; the last one is the final answer.
+        """Yield the state of the answer after each step, the final answer last.
 
         Raises:
             AgentError: As :meth:`invoke`; if ``stream_mode`` is not ``values``: use ``graph`` for others.
         """
         with _explained(config):
             options = _of_states(kwargs)
-            for state in self.graph.stream(_begin(input), self._config(config), **options):
+            for state in self.graph.stream(_begin(input), self._complete_config(config), **options):
                 yield answer_of(cast("Reading", state))
 
     async def astream(
         self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[Answer]:
-        """The async form of :meth:`stream`."""
+        """Yield answers without blocking the event loop: see :meth:`stream`."""
         with _explained(config):
             options = _of_states(kwargs)
-            async for state in self.graph.astream(_begin(input), self._config(config), **options):
+            async for state in self.graph.astream(_begin(input), self._complete_config(config), **options):
                 yield answer_of(cast("Reading", state))
 
     def explain(self, config: RunnableConfig) -> Drawing:
-        """Draw what the thread of ``config`` has explored so far; :func:`draw_reading` draws an answer.
+        """Draw what the thread of ``config`` has explored so far. :func:`draw_reading` draws an answer.
 
         Raises:
             AgentError: If there is no checkpointer, or no such thread.
@@ -112,7 +114,7 @@ class GraphReader(Runnable[str | None, Answer]):
         return draw_reading(self.answer(config))
 
     def answer(self, config: RunnableConfig) -> Answer:
-        """The reading in the thread of ``config`` so far, with its answer if it is complete.
+        """Return the reading in the thread of ``config`` so far, with its answer if it is complete.
 
         Raises:
             AgentError: If there is no checkpointer, or no such thread.
@@ -139,7 +141,7 @@ class GraphReader(Runnable[str | None, Answer]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _config(self, config: RunnableConfig | None) -> RunnableConfig:
+    def _complete_config(self, config: RunnableConfig | None) -> RunnableConfig:
         given = ensure_config(config)
         if config is None or "recursion_limit" not in config:
             given["recursion_limit"] = self._limit
@@ -147,7 +149,7 @@ class GraphReader(Runnable[str | None, Answer]):
 
 
 def _begin(question: str | None) -> Reading | None:
-    """The initial state of a reading; None if there is no question, to continue a recorded one."""
+    """Return the initial state of a reading, or None without a question, to continue a recorded one."""
     if question is None:
         return None
     if not isinstance(question, str):
@@ -158,7 +160,7 @@ def _begin(question: str | None) -> Reading | None:
 
 
 def _of_states(options: dict[str, Any]) -> dict[str, Any]:
-    """Options of the graph with which it gives whole states."""
+    """Return options with which the graph yields whole states."""
     mode = options.get("stream_mode", "values")
     if mode != "values":
         raise AgentError(
@@ -169,7 +171,7 @@ def _of_states(options: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _explained(config: RunnableConfig | None) -> Iterator[None]:
-    """Say what is missing where a reading is to go on that was not begun."""
+    """Raise an error that says what is missing if a reading is to go on that was not begun."""
     from langgraph.errors import EmptyInputError
 
     try:
@@ -190,7 +192,7 @@ def graph_reader(
     budget: Budget | None = None,
     checkpointer: Checkpointer = None,
 ) -> GraphReader:
-    """An agent that reads a store to answer a question: GraphReader, as a LangGraph graph.
+    """Make an agent that reads a store to answer a question: GraphReader, as a LangGraph graph.
 
     It makes a plan, chooses key elements to start from, reads their facts, then the passages that they come
     from, their neighbours on the page, and what is linked with them, and keeps a notebook; then it answers
@@ -229,7 +231,7 @@ def graph_reader(
 
 
 def _facts_of(store: LinkStore) -> LinkStore | None:
-    """The store of facts of a store; None if it has none."""
+    """Open the store of facts of a store, or return None if it has none."""
     try:
         return fact_store(store)
     except (StoreNotFoundError, CapabilityError):

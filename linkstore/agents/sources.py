@@ -32,13 +32,13 @@ class Sources:
     closing: Callable[[Reading], Sequence[BaseMessage]]
 
     def vector(self, text: str) -> Operation[Floats]:
-        """The unit vector of a text."""
+        """Compute the unit vector of a text."""
         embedding = self.store.embeddings
         given = yield Twin(embedding.embed_query, embedding.aembed_query, (text,))
         return unit_vector(given)
 
     def search(self, query: str, k: int) -> Twin:
-        """Asks for the hits of the default strategy."""
+        """Request the hits of the default strategy."""
         return Twin(
             lambda: self.store.search(query, k=k),
             lambda: self.store.asearch(query, k=k),

@@ -75,7 +75,7 @@ class Reading(TypedDict):
 
 
 def begun(question: str) -> Reading:
-    """The state in which a reading begins."""
+    """Return the state in which a reading begins."""
     return Reading(
         question=question,
         plan="",
@@ -124,7 +124,7 @@ class Budget:
     seconds: float | None = None
 
     def seconds_for(self, *, last: bool) -> float:
-        """After how many seconds calls end: the answer's, or all others."""
+        """Return after how many seconds calls end: the answer's, or all others."""
         whole = math.inf if self.seconds is None else self.seconds
         return whole if last else whole * (1 - FOR_ANSWER)
 

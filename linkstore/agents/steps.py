@@ -34,7 +34,7 @@ SNIPPET: Final = 300
 
 
 def plan(sources: Sources, state: Reading) -> Operation[dict[str, Any]]:
-    """Plan how to answer; forget what an earlier question on the same thread has left."""
+    """Plan how to answer, and forget what an earlier question on the same thread has left."""
     state = begun(state["question"])
     yield from sources.vector(state["question"])  # refuses a blank question before the model is paid
     move = Move(sources, state, "plan", "")
@@ -93,7 +93,7 @@ def facts(sources: Sources, state: Reading) -> Operation[dict[str, Any]]:
 
 
 def counted(shown: int, size: int) -> str:
-    """How many facts are shown, of how many."""
+    """Say how many facts are shown, of how many."""
     if size > MOST_FACTS:
         return f"which has more than {MOST_FACTS:,}, too many to rank"
     if shown < size:

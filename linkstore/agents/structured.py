@@ -46,7 +46,7 @@ class Reply(Generic[Output]):
 
 
 def structured(model: BaseChatModel, schema: type[BaseModel]) -> Runnable[LanguageModelInput, Any]:
-    """A runnable that returns what :func:`reply_of` reads.
+    """Return a runnable whose output :func:`reply_of` reads.
 
     Raises:
         AgentError: If the model has no structured output.

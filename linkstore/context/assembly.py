@@ -60,16 +60,16 @@ class Assembly:
             [name for name, entry in entries.by_id.items() if entry.role == "pinned"], entries
         )
         self._place = {name: at for page in pages for at, name in enumerate(page.ids)}
-        self._room = settings.budget - (self._tokens("") if settings.frame is not str else 0)
+        self._room = settings.budget - (self._count_tokens("") if settings.frame is not str else 0)
         self._follows = _follows(pages, entries.overlaps)
 
     def compiled(self) -> Compiled:
-        """The context.
+        """Make the context.
 
         Raises:
             BudgetError: If what is pinned exceeds the budget.
         """
-        draft = self._fitting()
+        draft = self._fit()
         taken = {piece.id for piece in draft.pieces}
         return Compiled(
             question=self._question,
@@ -77,56 +77,56 @@ class Assembly:
             tokens=draft.tokens,
             budget=self._settings.budget,
             tokenizer=self._settings.counter.name,
-            items=tuple(self._item(piece) for piece in draft.pieces),
-            left_out=tuple(self._left_out(taken, draft)),
+            items=tuple(self._make_item(piece) for piece in draft.pieces),
+            left_out=tuple(self._list_left_out(taken, draft)),
             value=draft.selection.value,
             gap=draft.selection.gap,
             method=draft.selection.by,
             order=self._settings.order,
-            notes=tuple(self._notes(taken)),
-            reason=None if taken else self._empty(),
+            notes=tuple(self._collect_notes(taken)),
+            reason=None if taken else self._explain_empty(),
         )
 
-    def _fitting(self) -> _Draft:
-        """The best draft that fits: selected by the parts' costs, then counted as a whole."""
+    def _fit(self) -> _Draft:
+        """Return the best draft that fits: selected by the costs of its parts, then counted as a whole."""
         settings = self._settings
         none = Selection(ids=frozenset(), value=0.0, by="rank")
-        alone = self._draft(none)
+        alone = self._make_draft(none)
         if alone.tokens > settings.budget:
             over = alone.tokens - settings.budget
             raise BudgetError(
                 f"the {len(alone.pieces)} pinned documents, with those they require, need {alone.tokens}"
                 f" tokens, {over} more than the budget of {settings.budget}; raise the budget, or pin fewer"
             )
-        candidates = list(self._candidates())
+        candidates = list(self._list_candidates())
         capacity = settings.budget - alone.tokens if self._always else self._room
         if not self._always:
             capacity += settings.separator_cost  # the first text needs no separator
         draft, step = alone, 1
         while capacity > 0:
-            draft = self._draft(self._selected(candidates, capacity))
+            draft = self._make_draft(self._select(candidates, capacity))
             if draft.tokens <= settings.budget:
-                return self._extended(candidates, self._spent(candidates, capacity, draft))
+                return self._extend(candidates, self._spend_saved(candidates, capacity, draft))
             capacity -= step * (draft.tokens - settings.budget)
             step *= 2
         return alone
 
-    def _spent(self, candidates: Sequence[Candidate], capacity: int, draft: _Draft) -> _Draft:
-        """A draft that spends what joining saved, if that makes it better."""
+    def _spend_saved(self, candidates: Sequence[Candidate], capacity: int, draft: _Draft) -> _Draft:
+        """Spend the tokens that joining saved, if that makes the draft better."""
         for _ in range(_AGAIN):
             free = self._settings.budget - draft.tokens
             rest = [one.cost for one in candidates if one.id not in draft.selection.ids]
             if not rest or min(rest) > free:
                 return draft
             used = sum(self._entries.by_id[name].cost for name in draft.selection.ids)
-            other = self._draft(self._selected(candidates, max(capacity, used + free)))
+            other = self._make_draft(self._select(candidates, max(capacity, used + free)))
             if other.tokens > self._settings.budget or other.selection.value <= draft.selection.value:
                 return draft
             draft = other
         return draft
 
-    def _extended(self, candidates: Sequence[Candidate], draft: _Draft) -> _Draft:
-        """A draft with neighbours of what is taken that fit because they are joined to it."""
+    def _extend(self, candidates: Sequence[Candidate], draft: _Draft) -> _Draft:
+        """Add neighbours of what is taken that fit because they are joined to it."""
         beside = self._follows.keys() | {name for others in self._follows.values() for name in others}
         waiting = [
             one
@@ -137,9 +137,9 @@ class Assembly:
             chosen = draft.selection.ids
             free = self._settings.budget - draft.tokens
             for one in waiting:
-                if one.requires <= chosen and self._least_cost(one, chosen) <= free:
+                if one.requires <= chosen and self._find_least_cost(one, chosen) <= free:
                     worth = draft.selection.value + one.value
-                    other = self._draft(replace(draft.selection, ids=chosen | {one.id}, value=worth))
+                    other = self._make_draft(replace(draft.selection, ids=chosen | {one.id}, value=worth))
                     if other.tokens <= self._settings.budget:
                         break
             else:
@@ -147,8 +147,8 @@ class Assembly:
             waiting.remove(one)
             draft = other
 
-    def _least_cost(self, one: Candidate, chosen: Collection[str]) -> int:
-        """The cost of a candidate if it is joined to a neighbour that is taken."""
+    def _find_least_cost(self, one: Candidate, chosen: Collection[str]) -> int:
+        """Return the cost of a candidate if it is joined to a neighbour that is taken."""
         before = self._follows.get(one.id, frozenset()) & set(chosen)
         pairs = [(name, one.id) for name in sorted(before)]
         pairs += [(one.id, name) for name in sorted(chosen) if one.id in self._follows.get(name, ())]
@@ -159,7 +159,7 @@ class Assembly:
             costs.append(one.cost - by_id[second].cost + self._settings.counter.count([text])[0])
         return min(costs)
 
-    def _selected(self, candidates: Sequence[Candidate], capacity: int) -> Selection:
+    def _select(self, candidates: Sequence[Candidate], capacity: int) -> Selection:
         value = self._settings.value
         rules = Rules(
             least_gain=value.least_gain,
@@ -168,8 +168,8 @@ class Assembly:
         )
         return selected(candidates, capacity, rules)
 
-    def _candidates(self) -> Sequence[Candidate]:
-        """The candidates that are not pinned, best ranked first, then those that are only required."""
+    def _list_candidates(self) -> Sequence[Candidate]:
+        """Return the candidates that are not pinned, best ranked first, then those that are only required."""
         entries = self._entries
         return [
             Candidate(
@@ -182,8 +182,8 @@ class Assembly:
             if name not in entries.same and name not in entries.refused and name not in self._always
         ]
 
-    def _draft(self, selection: Selection) -> _Draft:
-        ordered = self._ordered({*self._always, *selection.ids})
+    def _make_draft(self, selection: Selection) -> _Draft:
+        ordered = self._put_in_order({*self._always, *selection.ids})
         documents = {name: self._entries.by_id[name].document for name in ordered}
         texts = {name: document.page_content for name, document in documents.items()}
         pieces = [
@@ -195,13 +195,13 @@ class Assembly:
         text = ""
         for at, piece in enumerate(pieces):
             text += piece.text if piece.joined or not at else self._settings.separator + piece.text
-        return _Draft(selection, tuple(pieces), text, self._tokens(text) if text else 0)
+        return _Draft(selection, tuple(pieces), text, self._count_tokens(text) if text else 0)
 
-    def _tokens(self, text: str) -> int:
-        """How many tokens are sent for a text."""
+    def _count_tokens(self, text: str) -> int:
+        """Count the tokens that are sent for a text."""
         return self._settings.counter.count([self._settings.frame(text)])[0]
 
-    def _ordered(self, chosen: Collection[str]) -> list[str]:
+    def _put_in_order(self, chosen: Collection[str]) -> list[str]:
         by_id = self._entries.by_id
         first = [name for name in by_id if name in self._always and name in chosen]
         rest = [name for name in by_id if name in chosen and name not in self._always]
@@ -212,17 +212,17 @@ class Assembly:
             case "edges":
                 return [*first, *best_at_edges(rest)]
             case "document":
-                return [*first, *self._by_page(rest)]
+                return [*first, *self._order_by_page(rest)]
             case "precedence":
                 continued = {
                     name: min(before & set(chosen))
                     for name, before in self._follows.items()
                     if name in chosen and before & set(chosen)
                 }
-                return topological([*first, *rest], self._before(chosen), continued)
+                return topological([*first, *rest], self._find_predecessors(chosen), continued)
 
-    def _by_page(self, names: Sequence[str]) -> list[str]:
-        """Pages by their best document, the documents of each as they stand on it."""
+    def _order_by_page(self, names: Sequence[str]) -> list[str]:
+        """Order pages by their best document, and the documents of each as they stand on it."""
         pages: dict[str, list[str]] = {}
         for name in names:
             pages.setdefault(page_of(self._entries.by_id[name].document), []).append(name)
@@ -233,8 +233,8 @@ class Assembly:
             for name in sorted(page, key=lambda one: self._place.get(one, last))
         ]
 
-    def _before(self, chosen: Collection[str]) -> Mapping[str, frozenset[str]]:
-        """The documents that must come before each document, by the links among them."""
+    def _find_predecessors(self, chosen: Collection[str]) -> Mapping[str, frozenset[str]]:
+        """Return the documents that must come before each document, by the links among them."""
         before: dict[str, set[str]] = {}
         for edge in self._around.links.among(chosen):
             first = self._settings.precedence.get(edge.kind)
@@ -244,7 +244,7 @@ class Assembly:
                 before.setdefault(edge.source, set()).add(edge.target)
         return {name: frozenset(others) for name, others in before.items()}
 
-    def _item(self, piece: Piece) -> Item:
+    def _make_item(self, piece: Piece) -> Item:
         entry = self._entries.by_id[piece.id]
         hit = entry.hit
         return Item(
@@ -262,17 +262,21 @@ class Assembly:
             repeats=self._entries.repeats_of(piece.id),
         )
 
-    def _left_out(self, taken: Collection[str], draft: _Draft) -> Sequence[LeftOut]:
+    def _list_left_out(self, taken: Collection[str], draft: _Draft) -> Sequence[LeftOut]:
         return [
             LeftOut(
-                id=name, cost=entry.cost, value=entry.value, rank=entry.rank, reason=self._why(entry, draft)
+                id=name,
+                cost=entry.cost,
+                value=entry.value,
+                rank=entry.rank,
+                reason=self._explain_left_out(entry, draft),
             )
             for name, entry in self._entries.by_id.items()
             if name not in taken and entry.rank is not None
         ]
 
-    def _why(self, entry: Entry, draft: _Draft) -> str:
-        """Why a candidate was left out."""
+    def _explain_left_out(self, entry: Entry, draft: _Draft) -> str:
+        """Say why a candidate was left out."""
         entries = self._entries
         if entry.id in entries.same:
             return f"says the same as {entries.same[entry.id]}"
@@ -291,7 +295,7 @@ class Assembly:
             )
         return "what was taken is worth more"
 
-    def _notes(self, taken: Collection[str]) -> Sequence[str]:
+    def _collect_notes(self, taken: Collection[str]) -> Sequence[str]:
         unresolved = [
             f"{name}: {text}"
             for name, texts in sorted(self._around.unresolved.items())
@@ -301,10 +305,10 @@ class Assembly:
         unreadable = [why for name, why in self._entries.unreadable.items() if name in taken]
         return [*unresolved, *unreadable, *(str(cut) for cut in self._hits.cuts)]
 
-    def _empty(self) -> str:
+    def _explain_empty(self) -> str:
         if not self._hits:
             return self._hits.reason or "nothing was found"
-        if all(one.value <= 0 for one in self._candidates()):
+        if all(one.value <= 0 for one in self._list_candidates()):
             return "no candidate has a value above 0"
         framed = self._settings.budget - self._room
         least = min(one.cost for one in self._entries.by_id.values()) + framed
@@ -318,7 +322,7 @@ def _with_required(names: Sequence[str], entries: Entries) -> frozenset[str]:
 
 
 def _follows(pages: Sequence[PageEntry], overlaps: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """The documents that each document continues: the previous one on its page, or one that it overlaps."""
+    """Return what each document continues: the previous one on its page, or one that it overlaps."""
     follows = {name: {before} for name, before in overlaps.items()}
     for page in pages:
         for before, name in zip(page.ids, page.ids[1:], strict=False):

@@ -63,7 +63,7 @@ class Item:
         return str(self.document.id)
 
     def to_dict(self) -> dict[str, Any]:
-        """The item as plain JSON."""
+        """Return the item as plain JSON."""
         return {
             "id": self.id,
             "source": self.source,
@@ -141,7 +141,7 @@ class Compiled:
         return [_with_item(item) for item in self.items]
 
     def messages(self) -> list[BaseMessage]:
-        """The context as a system message, if there is any, and the question as the user's.
+        """Return the context as a system message, if there is any, and the question as the user's.
 
         The system message has the context in a frame, which no text in it can end, below the sentence that it
         is data. ``budget`` is for ``text``, without these.
@@ -150,8 +150,8 @@ class Compiled:
         return [SystemMessage(as_data(self.text)), *asked] if self.text else asked
 
     def explain(self) -> str:
-        """The bill: what was taken at what cost, what was left out, and why."""
-        lines = [self._summary()]
+        """Return the bill: what was taken at what cost, what was left out, and why."""
+        lines = [self._summarize()]
         if self.reason:
             lines.append(f"empty: {self.reason}")
         for item in self.items:
@@ -171,7 +171,7 @@ class Compiled:
         return "\n".join([*lines, *(f"note: {printable(note)}" for note in self.notes)])
 
     def to_dict(self) -> dict[str, Any]:
-        """The context as plain JSON."""
+        """Return the context as plain JSON."""
         return {
             "question": self.question,
             "text": self.text,
@@ -188,7 +188,7 @@ class Compiled:
             "reason": self.reason,
         }
 
-    def _summary(self) -> str:
+    def _summarize(self) -> str:
         gap = f", at most {in_percent(self.gap)} below the best" if self.gap else ""
         documents = amount(len(self.items), "document")
         return (
@@ -200,10 +200,10 @@ class Compiled:
         return self.text
 
     def __repr__(self) -> str:
-        return f"<Compiled {self._summary()}>"
+        return f"<Compiled {self._summarize()}>"
 
     def _repr_html_(self) -> str:
-        """The bill for a notebook."""
+        """Return the bill for a notebook."""
         return f"<pre>{'<br>'.join(as_html(line) for line in self.explain().splitlines())}</pre>"
 
 

@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Asks for the hits of a question."""
+    """A request for the hits of a question."""
 
     question: str
     strategy: Strategy
@@ -52,14 +52,14 @@ class _Search:
 
 @dataclass(frozen=True, slots=True)
 class _Wider:
-    """Asks for a strategy to search again with, if the budget holds more than the search started from."""
+    """A request for a strategy to search again with, if the budget holds more than a search started from."""
 
     hits: Hits
 
 
 @dataclass(frozen=True, slots=True)
 class _Gathered:
-    """All that a context is made from; asks for the context, which may take some time to compute."""
+    """A request for the context made from all that was gathered, which may take some time to compute."""
 
     question: str
     hits: Hits
@@ -167,11 +167,11 @@ class ContextCompiler(Runnable[str, Compiled]):
             EmbeddingError: If the question cannot be embedded.
             BackendError: If the storage engine fails.
         """
-        return run(self._compiling(question, now), self._wait)
+        return run(self._gather(question, now), self._wait)
 
     async def acompile(self, question: str, *, now: datetime | None = None) -> Compiled:
         """Compile without blocking the event loop: see :meth:`compile`."""
-        return await arun(self._compiling(question, now), self._await)
+        return await arun(self._gather(question, now), self._await)
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Compiled:
         """Compile the context for a question, traced by LangChain's callbacks."""
@@ -186,7 +186,7 @@ class ContextCompiler(Runnable[str, Compiled]):
         return await self._acall_with_config(compiled, input, config)
 
     def as_retriever(self, **kwargs: Any) -> ContextRetriever:
-        """A LangChain retriever that returns the documents of the context, in their order.
+        """Return a LangChain retriever that yields the documents of the context, in their order.
 
         Args:
             kwargs: Fields of LangChain's retrievers, such as ``tags``.
@@ -196,15 +196,15 @@ class ContextCompiler(Runnable[str, Compiled]):
         return ContextRetriever(compiler=self, **kwargs)
 
     def framed_by(self, frame: Frame) -> ContextCompiler:
-        """This compiler, with a budget that is for what ``frame`` makes of the text of a context."""
+        """Return this compiler with a budget that is for what ``frame`` makes of the text of a context."""
         other = copy(self)
         other.settings = replace(self.settings, frame=frame)
         return other
 
     def as_middleware(self) -> ContextMiddleware:
-        """Middleware for LangChain's ``create_agent``: adds the context to the system message of model calls.
+        """Make middleware for LangChain's ``create_agent``: it adds the context to each system message.
 
-        The budget is for all that it adds.
+        The context is that of the user's last message. The budget is for all that is added.
 
         Raises:
             BudgetError: If the budget is too small for the sentence above the context.
@@ -217,7 +217,7 @@ class ContextCompiler(Runnable[str, Compiled]):
     def __repr__(self) -> str:
         return f"ContextCompiler({self.store!r}, budget={self.settings.budget})"
 
-    def _compiling(self, question: str, now: datetime | None) -> Operation[Compiled]:
+    def _gather(self, question: str, now: datetime | None) -> Operation[Compiled]:
         """Search, look around, and assemble."""
         settings, backend = self.settings, self.store.backend
         require(datetime, "a datetime", **given(now=now))
@@ -249,7 +249,7 @@ class ContextCompiler(Runnable[str, Compiled]):
         gathered = _Gathered(question, hits, pinned, around, pages, accessed, now or datetime.now(UTC))
         return (yield gathered)  # type: ignore[no-any-return]
 
-    def _assembled(self, given: _Gathered) -> Compiled:
+    def _assemble(self, given: _Gathered) -> Compiled:
         settings = replace(self.settings, last_access=_either(self.settings.last_access, given.accessed))
         entries = entries_of(settings, given.hits, given.pinned, given.around, given.now)
         return Assembly(
@@ -268,7 +268,7 @@ class ContextCompiler(Runnable[str, Compiled]):
             case Engine(operation):
                 return self.store.backend.run(operation)
             case _Gathered():
-                return self._assembled(request)
+                return self._assemble(request)
         raise TypeError(f"no way to answer {request!r}")
 
     async def _await(self, request: object) -> Any:
@@ -283,12 +283,12 @@ class ContextCompiler(Runnable[str, Compiled]):
             case Engine(operation):
                 return await self.store.backend.arun(operation)
             case _Gathered():
-                return await in_thread(self._assembled, request)
+                return await in_thread(self._assemble, request)
         raise TypeError(f"no way to answer {request!r}")
 
 
 def _either(first: LastAccess | None, second: Mapping[str, datetime]) -> LastAccess:
-    """Times of access from the first, else from the second."""
+    """Return times of access from the first source, else from the second."""
     if first is None:
         return second
     return lambda name: accessed_at(name, first) or second.get(name)

@@ -56,14 +56,14 @@ class Decay:
 
     @classmethod
     def published(cls) -> Self:
-        """The retention factors of ContextOS (Thakur, 2025): 0.9995 an hour for facts, 0.90 for events.
+        """Return the decay of ContextOS (Thakur, 2025): facts retain 0.9995 an hour, events 0.90.
 
         As half-lives: 57.8 days and 6.6 hours.
         """
         return cls(half_life={"semantic": timedelta(days=57.8), "episodic": timedelta(hours=6.58)})
 
     def may_fade(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether a document with this metadata has a half-life."""
+        """Say whether a document with this metadata has a half-life."""
         memory = metadata.get(MEMORY_KEY)
         known = isinstance(memory, str) and memory in self.half_life
         return known or metadata.get(HALF_LIFE_KEY) is not None
@@ -75,7 +75,7 @@ class Decay:
         centrality: float = 0.0,
         half_life: timedelta | None = None,
     ) -> float:
-        """The strength of one document.
+        """Return the strength of one document.
 
         Args:
             memory: Its kind of memory, if known.
@@ -96,7 +96,7 @@ class Decay:
         centrality: float = 0.0,
         last_access: LastAccess | None = None,
     ) -> float:
-        """The strength of a stored document.
+        """Return the strength of a stored document.
 
         Args:
             name: Its id.
@@ -120,7 +120,7 @@ class Decay:
 
 
 def accessed_at(name: str, last_access: LastAccess | None) -> datetime | None:
-    """When a document was last accessed, if that is given."""
+    """Return when a document was last accessed, if that is given, else None."""
     if last_access is None:
         return None
     return last_access.get(name) if isinstance(last_access, Mapping) else last_access(name)

@@ -45,7 +45,7 @@ class Likeness:
 
 
 def likeness(texts: Sequence[str]) -> Likeness:
-    """Find texts that say the same, and overlaps of the others.
+    """Find texts that say the same, and overlaps among the others.
 
     Args:
         texts: The first of several that say the same is kept.
@@ -66,12 +66,12 @@ def likeness(texts: Sequence[str]) -> Likeness:
 
 
 def _letters(text: str) -> str:
-    """A text without what two texts that say the same may differ in."""
+    """Normalise case and white space, in which two texts that say the same may differ."""
     return " ".join(text.split()).casefold()
 
 
 def overlap(first: str, second: str) -> int:
-    """How many characters end the first text and begin the second; 0 for fewer than 40."""
+    """Count the characters that end the first text and begin the second, 0 for fewer than 40."""
     least, most = _OVERLAP
     if len(second) < least:
         return 0
@@ -84,7 +84,7 @@ def overlap(first: str, second: str) -> int:
 
 
 def _pairs(sketches: Sequence[Hashes]) -> list[tuple[int, int]]:
-    """Pairs that share a hash, in order; where many share one, each with the first and with the next."""
+    """Return pairs that share a hash, in order. Where many do, pair each with the first and with the next."""
     owners = np.repeat(np.arange(len(sketches)), [len(sketch) for sketch in sketches])
     values = np.concatenate(sketches) if sketches else np.empty(0, dtype=np.uint64)
     order = np.lexsort((owners, values))

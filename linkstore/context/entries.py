@@ -68,7 +68,7 @@ class Entries:
     unreadable: Mapping[str, str] = field(default_factory=dict)
 
     def repeats_of(self, name: str) -> tuple[str, ...]:
-        """The entries that say the same, which an entry stands for."""
+        """Return the entries that an entry stands for, because they say the same."""
         return tuple(other for other, kept in self.same.items() if kept == name)
 
 
@@ -136,7 +136,7 @@ def _as_document(stored: Stored) -> Document:
 def _strengths(
     settings: Settings, documents: Sequence[Document], around: Surroundings, now: datetime
 ) -> tuple[list[float], dict[str, str]]:
-    """How strong each document is; 1 where its fields cannot be read, with what is wrong with them."""
+    """Return the strength of each document, 1 where its fields cannot be read, with what is wrong."""
     centrality = around.links.centrality()
     strengths: list[float] = []
     unreadable: dict[str, str] = {}
@@ -181,7 +181,7 @@ def _values(
 
 
 def _alike(by_id: Mapping[str, Entry]) -> tuple[dict[str, str], dict[str, str]]:
-    """What says the same, and overlaps; what is pinned is never left out for another."""
+    """Find what says the same, and what overlaps. What is pinned is never left out for another."""
     names = list(by_id)
     found = likeness([entry.document.page_content for entry in by_id.values()])
     same = {
@@ -195,7 +195,7 @@ def _alike(by_id: Mapping[str, Entry]) -> tuple[dict[str, str], dict[str, str]]:
 def _closed(
     by_id: Mapping[str, Entry], same: Mapping[str, str], around: Surroundings
 ) -> tuple[dict[str, frozenset[str]], dict[str, str]]:
-    """All requirements of each entry, direct or not; and entries whose requirements have no end."""
+    """Return all requirements of each entry, direct or not, and entries whose requirements have no end."""
     direct: dict[str, set[str]] = {}
     for name, others in around.requires.items():
         kept = same.get(name, name)

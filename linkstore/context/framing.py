@@ -34,7 +34,7 @@ def framed(parts: Sequence[tuple[str, str]]) -> str:
 
 
 def as_data(text: str, introduction: str = INTRODUCTION) -> str:
-    """A context as a system message has it: the sentence that it is data, and its frame."""
+    """Format a context for a system message: the sentence that it is data, and its frame."""
     return "\n\n".join(filter(None, (introduction, _between_tags([(CONTEXT, text)]))))
 
 
@@ -44,7 +44,7 @@ def _between_tags(parts: Sequence[tuple[str, str]]) -> str:
 
 
 def _mark(names: Sequence[str], texts: Sequence[str]) -> str:
-    """What makes tags of these names differ from all that the texts have: nothing, else the first number."""
+    """Return what tells tags of these names from all that the texts have: nothing, or a free number."""
     tags = re.compile(rf"<[\s/]*(?:{'|'.join(map(re.escape, names))})(?:-(\d+))?", re.IGNORECASE)
     found = [match for text in texts for match in tags.finditer(text)] if names else []
     if not found:

@@ -87,7 +87,7 @@ def classified_by_rules(document: Document) -> Classified:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Asks for the classes of documents."""
+    """A request for the classes of documents."""
 
     documents: Sequence[Document]
 
@@ -126,26 +126,26 @@ class Ingestor:
         self._pinning = pinning
 
     def classify(self, documents: Iterable[Document]) -> list[Document]:
-        """Copies of the documents with kind of memory, half-life and relations.
+        """Return copies of the documents with kind of memory, half-life and relations.
 
         Raises:
             ExtractionError: If the model fails, or does not return what it was asked for.
         """
-        return run(self._classified(list(documents)), self._wait)
+        return run(self._classify(list(documents)), self._wait)
 
     async def aclassify(self, documents: Iterable[Document]) -> list[Document]:
         """Classify without blocking the event loop: see :meth:`classify`."""
-        return await arun(self._classified(list(documents)), self._await)
+        return await arun(self._classify(list(documents)), self._await)
 
-    def _classified(self, documents: Sequence[Document]) -> Operation[list[Document]]:
+    def _classify(self, documents: Sequence[Document]) -> Operation[list[Document]]:
         known = {str(one.id) for one in documents if one.id}
         found: list[Any] = yield _Asked(documents)
         return [
-            self._marked(document, _checked(document, given), known)
+            self._add_classification(document, _checked(document, given), known)
             for document, given in zip(documents, found, strict=True)
         ]
 
-    def _marked(self, document: Document, given: Classified, known: Collection[str]) -> Document:
+    def _add_classification(self, document: Document, given: Classified, known: Collection[str]) -> Document:
         memory = given.memory
         if memory == "procedural" and not self._pinning:
             memory = "semantic"
@@ -189,7 +189,7 @@ def _prompt(document: Document, others: Sequence[Document]) -> list[Any]:
 
 
 def _checked(document: Document, given: object) -> Classified:
-    """The output of the model.
+    """Return the output of the model as a classification.
 
     Raises:
         ExtractionError: If it is not what it was asked for; the message names the document.
@@ -206,7 +206,7 @@ def _checked(document: Document, given: object) -> Classified:
 
 @contextmanager
 def _naming() -> Iterator[None]:
-    """Failures of a model under their name here."""
+    """Raise ExtractionError where a model fails."""
     try:
         yield
     except Exception as error:

@@ -28,7 +28,7 @@ class Piece:
 def joined(
     ordered: Sequence[str], texts: Mapping[str, str], follows: Mapping[str, frozenset[str]]
 ) -> list[Piece]:
-    """Documents in their order as pieces.
+    """Turn documents in their order into pieces.
 
     A document that follows the one before it on its page continues it: an overlap is written once, and so is
     the heading that both begin with.
@@ -49,7 +49,7 @@ def joined(
 
 
 def continued(before: str, text: str) -> str:
-    """The second of two texts without what the first ends with, or without a heading that both begin with."""
+    """Return the second text without what the first ends with, or without a heading that both begin with."""
     size = overlap(before, text)
     if size:
         return text[size:]

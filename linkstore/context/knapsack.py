@@ -56,7 +56,7 @@ class Packing:
 
     @property
     def gap(self) -> float:
-        """How far the value may lie below the best, as a share of the upper bound; 0 if exact."""
+        """How far the value may lie below the best, as a share of the upper bound, 0 if exact."""
         return 0.0 if self.exact or self.bound <= 0 else max(0.0, 1 - self.value / self.bound)
 
 
@@ -73,7 +73,7 @@ class _Steps:
     value: Doubles
 
     def bound(self, among: npt.NDArray[np.bool_] | slice, capacities: Ints) -> Doubles:
-        """The maximum value that the classes ``among`` add, for each capacity."""
+        """Return the maximum value that the classes ``among`` add, for each capacity."""
         weight = np.concatenate(([0], np.cumsum(self.weight[among])))
         value = np.concatenate(([0.0], np.cumsum(self.value[among])))
         # A step without weight makes two equal abscissae; the last of them counts.
@@ -119,7 +119,7 @@ def _steps(classes: Sequence[Sequence[Option]], capacity: int) -> _Steps:
 
 
 def _hull(options: Sequence[tuple[int, Option]]) -> list[tuple[int, int, float]]:
-    """The steps (option, added weight, added value) along the upper hull of a class, from taking nothing."""
+    """Return the steps (option, added weight, added value) on the upper hull of a class, from taking none."""
     hull: list[tuple[int, int, float]] = [(-1, 0, 0.0)]
     for at, one in sorted(options, key=lambda pair: (pair[1].weight, -pair[1].value, pair[0])):
         if one.value <= hull[-1][2]:
@@ -133,14 +133,14 @@ def _hull(options: Sequence[tuple[int, Option]]) -> list[tuple[int, int, float]]
 
 
 def _is_below(first: tuple[int, int, float], middle: tuple[int, int, float], last: Option) -> bool:
-    """Whether the middle point lies on or below the line from the first to the last."""
+    """Say whether the middle point lies on or below the line from the first to the last."""
     return (middle[2] - first[2]) * (last.weight - first[1]) <= (last.value - first[2]) * (
         middle[1] - first[1]
     )
 
 
 def _greedy(classes: Sequence[Sequence[Option]], steps: _Steps, capacity: int) -> list[int | None]:
-    """The better of two: steps by value for weight as long as they fit; the single best option."""
+    """Return the better packing: steps by value for weight as long as they fit, or the best option alone."""
     chosen: list[int | None] = [None] * len(classes)
     free = capacity
     for owner, option in zip(steps.owner.tolist(), steps.option.tolist(), strict=True):
@@ -172,7 +172,7 @@ def _value(classes: Sequence[Sequence[Option]], chosen: Sequence[int | None]) ->
 def _exact(
     classes: Sequence[Sequence[Option]], steps: _Steps, capacity: int, least: float
 ) -> list[int | None] | None:
-    """The best packing; None if none is better than one with the value ``least``."""
+    """Return the best packing, or None if none is better than one with the value ``least``."""
     weight, value = np.zeros(1, dtype=np.int64), np.zeros(1)
     trace: list[tuple[int, Ints, Ints]] = []
     remaining = np.ones(len(steps.owner), dtype=np.bool_)
@@ -195,7 +195,7 @@ def _exact(
 
 
 def _undominated(weights: Ints, values: Doubles, rows: Ints) -> Ints:
-    """Those of the rows that no other row of at most their weight equals in value; by weight."""
+    """Return the rows, by weight, that no other row of at most their weight equals in value."""
     rows = rows[np.lexsort((-values[rows], weights[rows]))]
     best = np.maximum.accumulate(values[rows]) if len(rows) else values[rows]
     better = np.ones(len(rows), dtype=np.bool_)
@@ -204,7 +204,7 @@ def _undominated(weights: Ints, values: Doubles, rows: Ints) -> Ints:
 
 
 def _followed(trace: Sequence[tuple[int, Ints, Ints]], state: int, classes: int) -> list[int | None]:
-    """The options on the way to a state."""
+    """Return the options on the way to a state."""
     chosen: list[int | None] = [None] * classes
     for owner, parents, taken in reversed(trace):
         if taken[state] >= 0:

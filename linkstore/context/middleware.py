@@ -55,7 +55,7 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
         question = last_question(request.messages)
         if not question:
             return handler(request)
-        return handler(self._with_context(request, self.compiler.invoke(question).text))
+        return handler(self._add_context(request, self.compiler.invoke(question).text))
 
     async def awrap_model_call(
         self,
@@ -67,16 +67,16 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
         if not question:
             return await handler(request)
         compiled = await self.compiler.ainvoke(question)
-        return await handler(self._with_context(request, compiled.text))
+        return await handler(self._add_context(request, compiled.text))
 
-    def _with_context(self, request: ModelRequest[Any], text: str) -> ModelRequest[Any]:
+    def _add_context(self, request: ModelRequest[Any], text: str) -> ModelRequest[Any]:
         if not text:
             return request
         return request.override(system_message=extended(request.system_message, self._framed(text)))
 
 
 def last_question(messages: Sequence[AnyMessage]) -> str:
-    """Return the text of the user's last message; empty if there is none."""
+    """Return the text of the user's last message, or an empty string if there is none."""
     for message in reversed(messages):
         if isinstance(message, HumanMessage) and is_users(message):
             return str(message.text).strip()
@@ -84,12 +84,12 @@ def last_question(messages: Sequence[AnyMessage]) -> str:
 
 
 def is_users(message: HumanMessage) -> bool:
-    """Tell whether a message is the user's own, and not one that middleware wrote, such as a summary."""
+    """Say whether a message is the user's own, and not one that middleware wrote, such as a summary."""
     return "lc_source" not in message.additional_kwargs
 
 
 def extended(message: SystemMessage | None, text: str) -> SystemMessage:
-    """The system message with a text at its end; its other parts, such as cache marks, stay."""
+    """Append a text to the system message. Its other parts, such as cache marks, stay."""
     if message is None:
         return SystemMessage(text)
     if isinstance(message.content, str):

@@ -67,7 +67,7 @@ def topological(
 
 
 class _Ready:
-    """Groups that may come next.
+    """The groups that may come next.
 
     Args:
         place: The smaller, the earlier a group comes.
@@ -83,13 +83,13 @@ class _Ready:
         self._last: int | None = None
 
     def add(self, numbers: Iterable[int]) -> None:
-        """Groups that nothing has to come before any more."""
+        """Add groups that nothing has to come before any more."""
         for number in numbers:
             self._open.add(number)
             heapq.heappush(self._heap, (self._place[number], number))
 
     def next(self) -> int:
-        """Take what continues the last one, else the first; but what that continues goes before it."""
+        """Take the group that continues the last one, else the first one, or what that continues."""
         number = self._continued.get(-1 if self._last is None else self._last)
         if number not in self._open:
             while self._heap[0][1] not in self._open:
@@ -105,7 +105,7 @@ class _Ready:
 
 
 def _chained(nodes: Sequence[T], follows: Mapping[T, T]) -> list[T]:
-    """Nodes by worth, but for those that continue another, which come right after it."""
+    """Order nodes by worth, except those that continue another, which come right after it."""
     among = set(nodes)
     after: dict[T, list[T]] = {}
     for node in nodes:
@@ -126,7 +126,7 @@ def _chained(nodes: Sequence[T], follows: Mapping[T, T]) -> list[T]:
 
 
 def condensed(nodes: Sequence[T], needs: Mapping[T, Sequence[T]]) -> dict[T, int]:
-    """The number of each node's strongly connected component.
+    """Assign each node the number of its strongly connected component.
 
     R. Tarjan, "Depth-first search and linear graph algorithms", SIAM J. Comput. 1, 1972; without recursion.
     """
@@ -169,7 +169,7 @@ def _close(root: T, path: list[T], component: dict[T, int], number: int) -> None
 
 
 def best_at_edges(nodes: Sequence[T]) -> list[T]:
-    """The best first, the second best last, the third second, and so on: the worst stand in the middle.
+    """Put the best first, the second best last, the third second, and so on: the worst in the middle.
 
     N. Liu et al., "Lost in the Middle: How Language Models Use Long Contexts", TACL 2024.
 

@@ -27,12 +27,12 @@ class ContextRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
-        return self._given(self.compiler.compile(query).documents)
+        return self._prepare(self.compiler.compile(query).documents)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
     ) -> list[Document]:
-        return self._given((await self.compiler.acompile(query)).documents)
+        return self._prepare((await self.compiler.acompile(query)).documents)
 
-    def _given(self, documents: list[Document]) -> list[Document]:
+    def _prepare(self, documents: list[Document]) -> list[Document]:
         return documents if self.with_links else [without_links(one) for one in documents]

@@ -50,7 +50,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """When a knapsack is preferred to filling by rank.
+    """The conditions for preferring a knapsack to filling by rank.
 
     Args:
         least_gain: Minimum gain in value for which the knapsack is preferred.
@@ -110,7 +110,7 @@ def _members(packing: Packing, members: Sequence[Sequence[frozenset[str]]]) -> f
 
 
 def _components(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
-    """Candidates that requirements join, best ranked first."""
+    """Return the groups of candidates that requirements join, best ranked first."""
     leader: dict[str, str] = {one.id: one.id for one in candidates}
 
     def find(name: str) -> str:
@@ -131,7 +131,7 @@ def _components(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
 def _options(
     component: Sequence[Candidate], by_id: Mapping[str, Candidate]
 ) -> tuple[list[Option], list[frozenset[str]], bool]:
-    """The combinations of a component that are whole, none dominated; and whether these are all there are."""
+    """Return a component's whole combinations, none of them dominated, and whether all were tried."""
     if len(component) == 1:
         only = component[0]
         return [Option(only.cost, only.value)], [frozenset((only.id,))], True
@@ -162,7 +162,7 @@ def _unions(wholes: Sequence[frozenset[str]]) -> Collection[frozenset[str]]:
 def _some_unions(
     wholes: Sequence[frozenset[str]], by_id: Mapping[str, Candidate]
 ) -> Collection[frozenset[str]]:
-    """Each whole alone, and one after another joined, those of the highest value for their weight first."""
+    """Return each whole alone, and unions that add one at a time, the highest value for weight first."""
 
     def ratio(names: frozenset[str]) -> tuple[float, list[str]]:
         option = _weighed(names, by_id)

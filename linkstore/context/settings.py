@@ -35,7 +35,7 @@ Frame = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How contexts are compiled; see :class:`~linkstore.context.ContextCompiler`."""
+    """The settings of a compilation: see :class:`~linkstore.context.ContextCompiler`."""
 
     budget: int
     counter: TokenCounter
@@ -83,7 +83,7 @@ class Settings:
         return frozenset(self.precedence) | self.requires
 
     def wider(self, hits: Hits) -> Strategy | None:
-        """The default strategy with more starts if the budget holds more hits than it starts from, else None.
+        """Return the default strategy with more starts if the budget holds more hits than it has, else None.
 
         A walk reaches the surroundings of its starts, so that a large context of short documents needs more.
         """
@@ -99,7 +99,7 @@ class Settings:
         return replace(default, start_k=min(STARTS_PER_DOCUMENT * held, MOST_STARTS))
 
     def head_of(self, document: Document) -> str:
-        """The header above a document's text, with its line break; empty without headers."""
+        """Return the header above a document's text, with its line break, or an empty string."""
         head = self.header(document) if self.header is not None else ""
         return f"{head}\n" if head else ""
 
@@ -111,14 +111,14 @@ class Settings:
 
 
 def source_header(document: Document) -> str:
-    """A header that names the source of a document: its title, and its URL, page or id in angle brackets."""
+    """Format a header with the source of a document: its title, and its URL, page or id in angle brackets."""
     title = document.metadata.get("title")
     named = f"{title} " if isinstance(title, str) and title else ""
     return f"[{named}<{source_of(document)}>]"
 
 
 def source_of(document: Document) -> str:
-    """The URL of a document, else its page, else its id."""
+    """Return the URL of a document, else its page, else its id."""
     for name in ("url", "page"):
         value = document.metadata.get(name)
         if isinstance(value, str) and value:

@@ -87,7 +87,7 @@ class Links:
     arriving: tuple[Ints, Ints, Ints] = (_NONE, _NONE, _NONE)
 
     def among(self, chosen: Collection[str]) -> list[Edge]:
-        """The links between some of the documents, without those of a document to itself."""
+        """Return the links between some of the documents, without those of a document to itself."""
         wanted = np.array([name in chosen for name in self.names], dtype=np.bool_)
         source, left, kind = _rows(self.leaving, wanted)
         target, arrived, _ = _rows(self.arriving, wanted)
@@ -101,7 +101,7 @@ class Links:
         ]
 
     def centrality(self) -> dict[str, float]:
-        """How many links among the documents lead to each, as a share of the most that lead to one."""
+        """Return how many links among the documents lead to each, as a share of the highest such number."""
         _, groups, _ = self.leaving
         documents, arrived, _ = self.arriving
         if not len(groups) or not len(arrived):
@@ -120,7 +120,7 @@ def _rows(side: tuple[Ints, Ints, Ints], wanted: np.ndarray[tuple[int], np.dtype
 
 
 def pinned_documents(condition: Condition, vector: Floats) -> Plan[list[Stored]]:
-    """All documents that pass a condition, by id; at most :data:`PINNED` and one more.
+    """Return all documents that pass a condition, by id, at most :data:`PINNED` and one more.
 
     Args:
         condition: What pinned documents have in common.
@@ -163,7 +163,7 @@ def surroundings(
 
 @dataclass(slots=True)
 class _Followed:
-    """Requirements, by refs."""
+    """The requirements that were followed, by refs."""
 
     refs: set[int] = field(default_factory=set)
     needs: dict[int, set[int]] = field(default_factory=dict)
@@ -171,7 +171,7 @@ class _Followed:
     unfinished: set[int] = field(default_factory=set)
 
     def ended(self) -> Plan[_Followed]:
-        """Itself, as a plan that asks for nothing."""
+        """Return itself, as a plan that asks for nothing."""
         yield from ()
         return self
 

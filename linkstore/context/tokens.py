@@ -31,7 +31,7 @@ class TokenCounter:
         self._known: dict[bytes, int] = {}
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """The number of tokens of each text."""
+        """Return the number of tokens of each text."""
         known = self._known
         keys = [_key(text) for text in texts]
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
@@ -48,7 +48,7 @@ class TokenCounter:
 
 
 def counter_of(tokenizer: Tokenizer | None) -> TokenCounter:
-    """A counter over a tokenizer.
+    """Make a counter over a tokenizer.
 
     Args:
         tokenizer: None: the tokenizer of the default embedding (Llama 2's), which needs no network. Otherwise
@@ -80,7 +80,7 @@ def counter_of(tokenizer: Tokenizer | None) -> TokenCounter:
 
 @cache
 def _default_counter() -> TokenCounter:
-    """One for the process, so that compilers share what is counted."""
+    """Return the one counter of the process, so that compilers share what is counted."""
     from linkstore.embeddings.wordllama import wordllama_tokenizer
 
     return TokenCounter("llama-2", lambda texts: _batch_counts(wordllama_tokenizer(), texts))

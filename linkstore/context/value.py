@@ -55,7 +55,7 @@ class Evidence:
     strength: Doubles
 
     def features(self) -> Doubles:
-        """(n, 5) the columns of :data:`FEATURES`."""
+        """Return the columns of :data:`FEATURES`, (n, 5)."""
         top = float(self.score.max(initial=0.0))
         share = np.clip(self.score / top, 0.0, 1.0) if top > 0 else np.ones(len(self.score))
         columns = (
@@ -69,7 +69,7 @@ class Evidence:
 
 
 class Value(ABC):
-    """How candidates are valued. Values are added up, and what has a value of 0 or less is left out."""
+    """The valuation of candidates. Values are added up, and what has a value of 0 or less is left out."""
 
     __slots__ = ()
 
@@ -80,7 +80,7 @@ class Value(ABC):
 
     @abstractmethod
     def of(self, evidence: Evidence) -> Doubles:
-        """(n,) the values of candidates."""
+        """Return the values of candidates, (n,)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ class Calibrated(Value):
             )
 
     def of(self, evidence: Evidence) -> Doubles:
-        """(n,) from 0 to 1."""
+        """Return probabilities times strength, (n,), from 0 to 1."""
         given = OPEN_SETS if self.coefficients is None else self.coefficients
         weights = np.array([given[name] for name in FEATURES])
         logits = np.clip(evidence.features() @ weights, -500, 500)
@@ -145,11 +145,11 @@ class WeightedSum(Value):
         require_within(-math.inf, math.inf, alpha=self.alpha, beta=self.beta)
 
     def of(self, evidence: Evidence) -> Doubles:
-        """(n,) of any size."""
+        """Return sums of any size, (n,)."""
         values: Doubles = self.alpha * evidence.similarity + self.beta * evidence.walk * evidence.strength
         return values
 
 
 def _check_selection(value: Value) -> None:
-    """Raise StrategyError unless the numbers of a selection are numbers."""
+    """Raise StrategyError unless ``least_gain`` and ``rank_bonus`` are finite numbers."""
     require_within(-math.inf, math.inf, least_gain=value.least_gain, rank_bonus=value.rank_bonus)

@@ -31,7 +31,7 @@ _OPENING: Final = ".!?:;\n\"'\u201c\u201e\u00ab(-*\u2022"
 
 
 def answered_name(turn: Turn) -> str | None:
-    """What the answer of a turn may be the name of; None if nothing was asked for, or this names nothing.
+    """Return the name that the answer of a turn may be, or None if nothing was asked for or it names nothing.
 
     A query asks by a word like "which", or by key words that are no sentence ("capital of australia").
     """
@@ -45,7 +45,7 @@ def answered_name(turn: Turn) -> str | None:
 
 
 def has_name(texts: Iterable[str], name: str) -> bool:
-    """Whether a text has this name: in its spelling, and not only where every word has a capital."""
+    """Say whether a text has this name: in its spelling, and not only where every word has a capital."""
     pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
     return any(
         text[: found.start()].rstrip(" ")[-1:] not in ("", *_OPENING)
@@ -55,17 +55,17 @@ def has_name(texts: Iterable[str], name: str) -> bool:
 
 
 def asks_for_person(query: str) -> bool:
-    """Whether the answer to a query is a person."""
+    """Say whether the answer to a query is a person."""
     return _WHO.search(query) is not None
 
 
 def asks_for_place(query: str) -> bool:
-    """Whether the answer to a query is a place."""
+    """Say whether the answer to a query is a place."""
     return _PLACE.search(query) is not None
 
 
 def says_little(answer: str) -> bool:
-    """Whether an answer is too short to say what it is about, as "Got it.", "Sure!" and "Yes, in 1912."."""
+    """Say whether an answer is too short to say what it is about, as "Got it." and "Yes, in 1912." are."""
     return len(answer.split()) <= SHORT
 
 

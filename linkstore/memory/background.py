@@ -34,7 +34,7 @@ class Background:
         return future
 
     def pending(self, owner: str | None = None) -> tuple[Future[Any], ...]:
-        """The writes that are not known to have succeeded, of one owner or of all."""
+        """Return the writes that are not known to have succeeded, of one owner or of all."""
         with self._lock:
             owners = list(self._pending) if owner is None else [owner]
             return tuple(future for one in owners for future in self._pending.get(one, ()))

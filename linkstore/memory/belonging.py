@@ -14,13 +14,13 @@ from linkstore.vectors import Floats, Ints
 
 
 def sessions_of(user_id: str | None, agent_id: str | None, vector: Floats) -> Plan[list[Stored]]:
-    """The documents of the sessions of a user, with an agent, both, or all."""
+    """Return the documents of the sessions of a user, with an agent, both, or all."""
     refs = yield from linked_at([(HAS_SESSION, group_of(user_id, agent_id))], vector)
     return (yield Documents(refs=refs))  # type: ignore[no-any-return]
 
 
 def with_turns(sessions: Sequence[Stored], vector: Floats) -> Plan[list[SessionKey]]:
-    """Those of some sessions that have a turn.
+    """Return the keys of the sessions that have a turn.
 
     A session's document names its last segment. Only where that has no turn, as after a write that was
     interrupted, the segments before it are looked at.
@@ -35,7 +35,7 @@ def with_turns(sessions: Sequence[Stored], vector: Floats) -> Plan[list[SessionK
 
 
 def belonging(sessions: Sequence[SessionKey], vector: Floats) -> Plan[list[Stored]]:
-    """All documents of sessions: their own, and those of segments, turns, entities and summaries."""
+    """Return all documents of sessions: their own, and those of segments, turns, entities and summaries."""
     found: Candidates = yield Find(ids=tuple(key.path for key in sessions))
     own: list[Stored] = yield Documents(refs=found.refs)
     recorded = {one.id: int(one.metadata["segment"]) for one in own}
@@ -52,13 +52,13 @@ def belonging(sessions: Sequence[SessionKey], vector: Floats) -> Plan[list[Store
 
 
 def _segments(session: Stored) -> list[str]:
-    """The ids of the segments that a session has had, in order."""
+    """Return the ids of the segments that a session has had, in order."""
     key = SessionKey.from_path(session.id)
     return [key.segment(number) for number in range(1, int(session.metadata["segment"]) + 1)]
 
 
 def _filled(segments: Sequence[Sequence[str]], vector: Floats) -> Plan[Iterator[bool]]:
-    """For each list of segments, whether one has a turn."""
+    """Say for each list of segments whether one has a turn."""
     tags = [(HAS_TURN, id) for ids in segments for id in ids]
     groups: Ints = yield Resolve(tags=tuple(tags))
     there = np.flatnonzero(groups >= 0)

@@ -26,7 +26,7 @@ class Given(Strategy):
     found: tuple[Hit, ...]
 
     def plan(self, question: Question) -> Plan[Hits]:
-        """No fetch."""
+        """Return the hits without a fetch."""
         yield from ()
         return Hits(hits=self.found[: self.k], strategy="given")
 
@@ -34,7 +34,7 @@ class Given(Strategy):
 def within_budget(
     recall: Recall, budget: int, knowledge: LinkStore | None, pool: tuple[Hit, ...]
 ) -> Operation[Recall]:
-    """A recall whose prompt fits a budget: turns are left out, and a compiler chooses among the chunks.
+    """Fit a recall's prompt into a budget: leave out turns, and let a compiler choose among the chunks.
 
     Args:
         recall: All that was found.
@@ -70,7 +70,7 @@ def within_budget(
 
 
 def _shorter(recall: Recall) -> Iterator[Recall]:
-    """The recall, then with less and less: recalled turns from the last, summaries, then the oldest turns."""
+    """Yield the recall with ever less: without recalled turns from the last, summaries, the oldest turns."""
     yield recall
     turns, scores = recall.turns, recall.scores
     for end in range(len(turns) - 1, -1, -1):

@@ -106,7 +106,7 @@ class ConversationMemory(Keeping):
         time: datetime | None = None,
         key: str | None = None,
     ) -> Turn:
-        """Write a turn at the end of a session; the first turn makes the session.
+        """Write a turn at the end of a session. The first turn makes the session.
 
         The turn is one document. It is stored whole or not at all, also if the process is killed. A turn that
         begins a new topic is written together with the summary of the segment that it closes, for which the
@@ -127,7 +127,7 @@ class ConversationMemory(Keeping):
             DocumentError: If the session, a text, an id or the time cannot be stored.
             BackendError: If the storage engine fails; the turn is then not stored.
         """
-        said = self._said(session, query, response, entities, sources, time, key)
+        said = self._make_input(session, query, response, entities, sources, time, key)
         return drive(self._settled(said.session, recorded(self._parts, said)))
 
     async def aadd(
@@ -142,7 +142,7 @@ class ConversationMemory(Keeping):
         key: str | None = None,
     ) -> Turn:
         """Write a turn: see :meth:`add`."""
-        said = self._said(session, query, response, entities, sources, time, key)
+        said = self._make_input(session, query, response, entities, sources, time, key)
         return await adrive(self._settled(said.session, recorded(self._parts, said)))
 
     def add_later(
@@ -161,7 +161,7 @@ class ConversationMemory(Keeping):
         Every method of this memory that reads or writes the session waits for the turn first. If the write
         failed, that method raises its error, unless the future's result was asked for before.
         """
-        said = self._said(session, query, response, entities, sources, time, key)
+        said = self._make_input(session, query, response, entities, sources, time, key)
         operation = self._after_looking(recorded(self._parts, said))
         return self._background.submit(said.session.path, lambda: drive(operation))
 
@@ -196,7 +196,7 @@ class ConversationMemory(Keeping):
             DocumentError: If ``now`` has no time zone.
             BackendError: If a storage engine fails.
         """
-        asked = self._asked(session, question, k, everywhere, now, budget, key)
+        asked = self._make_request(session, question, k, everywhere, now, budget, key)
         return drive(self._settled(asked.session, recalled(self._parts, asked)))
 
     async def arecall(
@@ -211,11 +211,11 @@ class ConversationMemory(Keeping):
         key: str | None = None,
     ) -> Recall:
         """Recall: see :meth:`recall`."""
-        asked = self._asked(session, question, k, everywhere, now, budget, key)
+        asked = self._make_request(session, question, k, everywhere, now, budget, key)
         return await adrive(self._settled(asked.session, recalled(self._parts, asked)))
 
     def close(self) -> None:
-        """Wait for the writes in the background, and end them; the stores stay open."""
+        """Wait for the writes in the background, and end them. The stores stay open."""
         self._background.close()
 
     async def aclose(self) -> None:
@@ -225,7 +225,7 @@ class ConversationMemory(Keeping):
     def middleware(
         self, session: Session, *, k: int = 5, everywhere: bool = False, budget: int | None = None
     ) -> MemoryMiddleware:
-        """Middleware for LangChain's ``create_agent``: recalls before model calls, and stores the turn.
+        """Make middleware for LangChain's ``create_agent``: it recalls before model calls and stores turns.
 
         Args:
             session: The conversation, or a function of LangGraph's runtime that gives it.
@@ -242,7 +242,7 @@ class ConversationMemory(Keeping):
         return MemoryMiddleware(self, session, k=k, everywhere=everywhere, budget=budget)
 
     def tools(self, session: SessionKey | str, *, everywhere: bool = False) -> list[BaseTool]:
-        """The tools ``recall`` and ``remember``, with which a model uses this memory.
+        """Make the tools ``recall`` and ``remember``, with which a model uses this memory.
 
         Args:
             session: The conversation.
@@ -267,7 +267,7 @@ class ConversationMemory(Keeping):
     def __repr__(self) -> str:
         return f"ConversationMemory({self.store!r}, knowledge={self.knowledge!r})"
 
-    def _said(
+    def _make_input(
         self,
         session: SessionKey | str,
         query: str,
@@ -277,7 +277,7 @@ class ConversationMemory(Keeping):
         time: datetime | None,
         key: str | None,
     ) -> Said:
-        """The values that a caller gave, with entities and time filled in."""
+        """Return the values that a caller gave, with entities and time filled in."""
         require(str, "a string", query=query, **given(response=response, key=key))
         require_list("names", **given(entities=entities))
         require_list("ids of chunks", sources=sources)
@@ -293,7 +293,7 @@ class ConversationMemory(Keeping):
             key=key,
         )
 
-    def _asked(
+    def _make_request(
         self,
         session: SessionKey | str,
         question: str,

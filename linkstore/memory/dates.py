@@ -43,7 +43,7 @@ _FORMS: Final = tuple(
 
 
 def dates_in(text: str, today: datetime) -> tuple[Span, ...]:
-    """The day, month or year that a text in lower case names; several where it can be read in two ways.
+    """Return the day, month or year that a text in lower case names, several if it can be read in two ways.
 
     Without a year it is the latest that has begun. The most exact date counts, and of those the first.
 
@@ -65,7 +65,7 @@ def dates_in(text: str, today: datetime) -> tuple[Span, ...]:
 
 
 def _readings(one: str, sign: str, other: str, year: str) -> list[dict[str, str | None]]:
-    """A date in numbers with the day first, or with the month first, or both."""
+    """Read a date in numbers with the day first, or with the month first, or both."""
     day_first: dict[str, str | None] = {"day": one, "month": other, "year": year}
     month_first: dict[str, str | None] = {"day": other, "month": one, "year": year}
     if sign == "." or int(one) > len(MONTHS):

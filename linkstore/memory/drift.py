@@ -21,7 +21,7 @@ depend on the history raises this to 30 %, and leaves 16 % of the turns.
 
 
 def is_new_topic(query: str, entities: Sequence[str], before: Sequence[Turn], similarity: float) -> bool:
-    """Whether a turn begins a new subject: it says what it is about, and nothing of it was said lately.
+    """Say whether a turn begins a new subject: it says what it is about, and nothing of it was said lately.
 
     Args:
         query: What the user said.

@@ -59,7 +59,7 @@ class _Word:
 
 
 def entities_in(text: str) -> tuple[str, ...]:
-    """The entities that a text mentions, in order, each once.
+    """Find the entities that a text mentions, in order, each once.
 
     An entity is a run of up to four words that are neither function words nor among the most general verbs
     and nouns. It needs no capital; a run of capitalised words inside a longer run is an entity of its own.
@@ -80,7 +80,7 @@ def entities_in(text: str) -> tuple[str, ...]:
 
 
 def _words(text: str) -> Iterator[_Word]:
-    """The words of a text; those with a full stop and nothing else between them are one."""
+    """Yield the words of a text. Those with a full stop and nothing else between them are one."""
     start = end = -1
     for match in written_words(text):
         if end >= 0 and text[end : match.start()] != ".":
@@ -94,7 +94,7 @@ def _words(text: str) -> Iterator[_Word]:
 
 
 def _adjacent(text: str, word: _Word, following: _Word) -> bool:
-    """Whether a name can go on with the following word."""
+    """Say whether a name can go on with the following word."""
     between = text[word.end : following.start].strip(" -")
     return not between or (between == "." and following.is_proper and _is_initial(word.text))
 
@@ -104,7 +104,7 @@ def _is_initial(word: str) -> bool:
 
 
 def _names(word: str) -> bool:
-    """Whether a word may be part of a name."""
+    """Say whether a word may be part of a name."""
     folded = fold(word).removesuffix("'s")
     if folded in STOP_WORDS or folded in _GENERIC or not any(map(str.isalnum, folded)):
         return False
@@ -112,7 +112,7 @@ def _names(word: str) -> bool:
 
 
 def _names_of(run: Sequence[_Word], text: str) -> list[str]:
-    """The names in a run of words: its parts with and without capitals, none longer than four words."""
+    """Return the names in a run of words: its parts with and without capitals, at most four words each."""
     names = []
     for _, part in groupby(run, key=lambda word: word.is_proper):
         shown = list(part)

@@ -62,7 +62,7 @@ class Forgettable:
             written_time(self.before)
 
     def sessions(self, vector: Floats) -> Plan[list[SessionKey]]:
-        """The sessions that turns may be forgotten of."""
+        """Return the sessions that turns may be forgotten of."""
         if self.session is None:
             found = yield from sessions_of(self.user_id, self.agent_id, vector)
             return [SessionKey.from_path(one.id) for one in found]
@@ -72,7 +72,7 @@ class Forgettable:
         return [] if others else [self.session]
 
     def chooses(self) -> Callable[[Turn], bool]:
-        """Whether a turn of such a session is to be forgotten."""
+        """Return a function that says whether a turn of such a session is to be forgotten."""
         moment = None if self.before is None else written_time(self.before)
         words = tokens(self.entity) if self.entity is not None else ()
         name = None if self.entity is None else fold(self.entity)
@@ -86,7 +86,7 @@ class Forgettable:
 
 
 def forgotten(parts: Parts, what: Forgettable) -> Operation[int]:
-    """Remove turns and what was made from them, and erase them from the store's files; how many turns.
+    """Remove turns and what was made from them, erase them from the store's files, and return how many.
 
     All that is to be removed is written down first, so that :func:`finished`, or the next call, finishes a
     call that was interrupted.
@@ -121,7 +121,7 @@ def finished(parts: Parts, among: Collection[str] | None = None) -> Operation[fr
 
 
 def _begun(parts: Parts, what: Forgettable, vector: Floats) -> Operation[list[Unfinished]]:
-    """What is to be removed, written down."""
+    """Write down what is to be removed, and return it."""
     sessions: list[SessionKey] = yield answered_by(parts.store, what.sessions(vector))
     begun: list[Unfinished] = []
     chosen = what.chooses()
@@ -176,7 +176,7 @@ def _turns(documents: Sequence[Stored]) -> list[Turn]:
 def _consequences(
     documents: Iterable[Stored], kept: list[Turn], gone: set[str]
 ) -> tuple[set[str], list[Document]]:
-    """The documents that go with turns, and those that stay but say something else."""
+    """Return the documents that go with turns, and those that stay but say something else."""
     kept = sorted(kept, key=lambda turn: turn.order)
     last = {turn.session.path: turn for turn in sorted(kept, key=lambda turn: turn.segment)}
     first = {turn.session.segment(turn.segment): turn for turn in reversed(kept)}
@@ -206,13 +206,13 @@ def _consequences(
 
 
 def _naming_its_last_segment(one: Stored, last: Turn) -> Iterator[Document]:
-    """A session whose document names a segment without turns; nothing if it names none such."""
+    """Yield a session's document anew if it names a segment without turns."""
     if one.metadata["segment"] > last.segment:
         yield session_document(last)
 
 
 def _without_relations(one: Stored, named: set[str]) -> Iterator[Document]:
-    """An entity without relations to entities that are gone; nothing if it has none."""
+    """Yield an entity without relations to entities that are gone, if it has any."""
     links = [
         link
         for link in one.metadata[LINKS_KEY]
@@ -228,7 +228,7 @@ def _segment_of(one: Stored) -> str:
 
 
 def _has(text: str, words: tuple[str, ...]) -> bool:
-    """Whether a text has these words next to each other."""
+    """Say whether a text has these words next to each other."""
     if not words:
         return False
     said = tokens(text)

@@ -29,7 +29,7 @@ class Keeping:
     def turns(
         self, session: SessionKey | str, last: int | None = None, *, segment: int | None = None
     ) -> list[Turn]:
-        """The turns of a session in order; none for an unknown session.
+        """Return the turns of a session in order, none for an unknown session.
 
         Args:
             session: The conversation.
@@ -42,12 +42,12 @@ class Keeping:
     async def aturns(
         self, session: SessionKey | str, last: int | None = None, *, segment: int | None = None
     ) -> list[Turn]:
-        """The turns of a session: see :meth:`turns`."""
+        """Return the turns of a session: see :meth:`turns`."""
         key = SessionKey.of(session)
         return await adrive(self._settled(key, listed_turns(self._parts, key, last, segment)))
 
     def sessions(self, *, user_id: str | None = None, agent_id: str | None = None) -> list[SessionKey]:
-        """The sessions that have turns, sorted; the cost follows how many there are.
+        """Return the sessions that have turns, sorted. The cost follows how many there are.
 
         Args:
             user_id: Only those of this user; default those of all.
@@ -57,17 +57,17 @@ class Keeping:
         return drive(self._settled(None, listed_sessions(self._parts, user_id, agent_id)))
 
     async def asessions(self, *, user_id: str | None = None, agent_id: str | None = None) -> list[SessionKey]:
-        """The sessions that have turns: see :meth:`sessions`."""
+        """Return the sessions that have turns: see :meth:`sessions`."""
         check_owner(user_id, agent_id)
         return await adrive(self._settled(None, listed_sessions(self._parts, user_id, agent_id)))
 
     def export(self, session: SessionKey | str) -> dict[str, Any]:
-        """All that is stored of a session, as plain JSON: its key, turns in order, and summaries."""
+        """Return all that is stored of a session as plain JSON: its key, turns in order, and summaries."""
         key = SessionKey.of(session)
         return drive(self._settled(key, exported(self._parts, key)))
 
     async def aexport(self, session: SessionKey | str) -> dict[str, Any]:
-        """All that is stored of a session: see :meth:`export`."""
+        """Return all that is stored of a session: see :meth:`export`."""
         key = SessionKey.of(session)
         return await adrive(self._settled(key, exported(self._parts, key)))
 
@@ -106,7 +106,7 @@ class Keeping:
         Raises:
             DocumentError: If nothing is given, or ``before`` has no time zone.
         """
-        return drive(self._forgetting(session, user_id, agent_id, entity, before))
+        return drive(self._forget(session, user_id, agent_id, entity, before))
 
     async def aforget(
         self,
@@ -118,10 +118,10 @@ class Keeping:
         before: datetime | None = None,
     ) -> int:
         """Forget turns: see :meth:`forget`."""
-        return await adrive(self._forgetting(session, user_id, agent_id, entity, before))
+        return await adrive(self._forget(session, user_id, agent_id, entity, before))
 
     def forget_expired(self) -> int:
-        """Forget the turns that are older than ``ttl``; how many. Without ``ttl`` there are none."""
+        """Forget the turns that are older than ``ttl``, and return how many: none without ``ttl``."""
         ttl = self._parts.ttl
         return 0 if ttl is None else self.forget(before=datetime.now(UTC) - ttl)
 
@@ -131,14 +131,14 @@ class Keeping:
         return 0 if ttl is None else await self.aforget(before=datetime.now(UTC) - ttl)
 
     def flush(self) -> None:
-        """Wait for the writes in the background; raise the error of one that failed."""
+        """Wait for the writes in the background, and raise the error of one that failed."""
         drive(self._settled(None, _nothing()))
 
     async def aflush(self) -> None:
         """Wait for the writes in the background: see :meth:`flush`."""
         await adrive(self._settled(None, _nothing()))
 
-    def _forgetting(
+    def _forget(
         self,
         session: SessionKey | str | None,
         user_id: str | None,
@@ -156,12 +156,12 @@ class Keeping:
         return self._settled(None, forgotten(self._parts, what))
 
     def _after_looking(self, operation: Operation[T]) -> Operation[T]:
-        """An operation that does not wait for the writes in the background, being one of them."""
+        """Carry out an operation without waiting for the writes in the background, being one of them."""
         yield from self._finisher.look()
         return (yield from operation)
 
     def _settled(self, session: SessionKey | None, operation: Operation[T]) -> Operation[T]:
-        """An operation after the writes in the background, of one session or of all."""
+        """Carry out an operation after the writes in the background, of one session or of all."""
         yield from self._finisher.look()
         waited_for = self._background.pending(session.path if session else None)
         if waited_for:

@@ -70,29 +70,29 @@ class SessionKey:
         )
 
     def segment(self, number: int) -> str:
-        """The id of a segment of this session."""
+        """Return the id of a segment of this session."""
         return f"{self.path}/{number:05d}"
 
     def turn(self, ordinal: int, writing: str) -> str:
-        """The id of a turn. ``writing`` differs from write to write, so that two writers never collide."""
+        """Return the id of a turn. ``writing`` differs for each write, so that two writers never collide."""
         return f"{self.path}/{ordinal:07d}-{writing}"
 
     def entity(self, segment: int, name: str) -> str:
-        """The id of an entity as a segment of this session mentions it."""
+        """Return the id of an entity as a segment of this session mentions it."""
         return f"{self.segment(segment)}#{_quoted(fold(name)[:LONGEST])}"
 
     def summary(self, segment: int) -> str:
-        """The id of the summary of a segment."""
+        """Return the id of the summary of a segment."""
         return f"{self.segment(segment)}/summary"
 
     @classmethod
     def of(cls, session: SessionKey | str) -> SessionKey:
-        """A key; a string names a conversation without user and agent."""
+        """Return a key. A string names a conversation without user and agent."""
         return session if isinstance(session, SessionKey) else cls(run_id=session)
 
     @classmethod
     def from_path(cls, path: str) -> SessionKey:
-        """The key that has this path."""
+        """Return the key that has this path."""
         user, agent, run = (unquote(part) or None for part in path.split("/"))
         return cls(run_id=str(run), user_id=user, agent_id=agent)
 
@@ -101,13 +101,13 @@ class SessionKey:
 
 
 def group_of(user_id: str | None, agent_id: str | None) -> str:
-    """The tag of the sessions of a user, with an agent; None is any, also none."""
+    """Return the tag of the sessions of a user, with an agent. None is any, also none."""
     user, agent = (ANY if part is None else _quoted(part) for part in (user_id, agent_id))
     return f"{user}/{agent}"
 
 
 def check_owner(user_id: object, agent_id: object) -> None:
-    """Raise unless a user and an agent can be stored; None is no user, or no agent.
+    """Raise unless a user and an agent can be stored. None is no user, or no agent.
 
     Raises:
         DocumentError: Naming the one.

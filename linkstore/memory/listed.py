@@ -31,7 +31,7 @@ _LONGEST: Final = 60
 
 
 def item_meant(question: str, answer: str) -> tuple[str, str] | None:
-    """The phrase of a question that names an item of an answer by its position, and the item.
+    """Return the phrase of a question that names an item of an answer by its position, and the item.
 
     None if there is no such phrase, or the answer is not one list that has the position.
     """
@@ -48,9 +48,9 @@ def item_meant(question: str, answer: str) -> tuple[str, str] | None:
 
 
 def items_of(text: str) -> list[str]:
-    """The items of the list in a text: numbered from one, with bullets, or names alone ("A, B and C").
+    """Return the items of the list in a text: numbered from one, with bullets, or names ("A, B and C").
 
-    None if there are several lists. Of an item, what stands before a dash, a colon, a comma and the like.
+    There are none if there are several lists. An item ends before a dash, a colon, a comma and the like.
     """
     numbered = _NUMBERED.findall(text)
     bullets = _BULLET.findall(text)

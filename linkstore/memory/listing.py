@@ -20,7 +20,7 @@ from linkstore.vectors import Floats
 def listed_turns(
     parts: Parts, session: SessionKey, last: int | None = None, segment: int | None = None
 ) -> Operation[list[Turn]]:
-    """The turns of a session or of one of its segments, in order.
+    """Return the turns of a session or of one of its segments, in order.
 
     Raises:
         StrategyError: If ``last`` or ``segment`` is not an integer of at least 0.
@@ -40,14 +40,14 @@ def listed_turns(
 
 
 def segments_of(session: SessionKey, vector: Floats) -> Plan[list[int]]:
-    """The numbers of a session's segments, ascending."""
+    """Return the numbers of a session's segments, ascending."""
     refs = yield from linked_at([(HAS_SEGMENT, session.path)], vector)
     ids: list[str] = yield Ids(refs=refs)
     return sorted(int(id.rpartition("/")[2]) for id in ids)
 
 
 def listed_sessions(parts: Parts, user_id: str | None, agent_id: str | None) -> Operation[list[SessionKey]]:
-    """The sessions of a user, of an agent, of both, or of all, that have turns."""
+    """Return the sessions of a user, of an agent, of both, or of all, that have turns."""
     vector = yield from any_vector(parts.store)
     if vector is None:
         return []
@@ -56,7 +56,7 @@ def listed_sessions(parts: Parts, user_id: str | None, agent_id: str | None) -> 
 
 
 def exported(parts: Parts, session: SessionKey) -> Operation[dict[str, Any]]:
-    """All that is stored of a session, as plain JSON."""
+    """Return all that is stored of a session, as plain JSON."""
     turns = yield from listed_turns(parts, session)
     summaries: list[Summary] = []
     if turns:

@@ -110,26 +110,26 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def before_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Store what the user said, and recall for the last message."""
-        session, said = self._session(runtime), newly_said(state["messages"])
+        session, said = self._find_session(runtime), newly_said(state["messages"])
         for one in said[:-1]:
             self._store(session, one)
         if not said:
             return None
         try:
-            self._recalled(session, said[-1], again=True)
+            self._recall(session, said[-1], again=True)
         finally:
             self._store(session, said[-1])
         return {"remembered": said[-1].to_state()}
 
     async def abefore_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Store what the user said, and recall: see :meth:`before_agent`."""
-        session, said = self._session(runtime), newly_said(state["messages"])
+        session, said = self._find_session(runtime), newly_said(state["messages"])
         for one in said[:-1]:
             await self._astore(session, one)
         if not said:
             return None
         try:
-            await self._arecalled(session, said[-1], again=True)
+            await self._arecall(session, said[-1], again=True)
         finally:
             await self._astore(session, said[-1])
         return {"remembered": said[-1].to_state()}
@@ -141,8 +141,8 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         exchange = exchange_in(request.messages, request.state)
         if exchange is None:
             return handler(request)
-        recall = self._recalled(self._session(request.runtime), exchange)
-        return handler(self._with(request, recall))
+        recall = self._recall(self._find_session(request.runtime), exchange)
+        return handler(self._add_recall(request, recall))
 
     async def awrap_model_call(
         self,
@@ -153,45 +153,45 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         exchange = exchange_in(request.messages, request.state)
         if exchange is None:
             return await handler(request)
-        recall = await self._arecalled(self._session(request.runtime), exchange)
-        return await handler(self._with(request, recall))
+        recall = await self._arecall(self._find_session(request.runtime), exchange)
+        return await handler(self._add_recall(request, recall))
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Store the answer."""
         exchange = exchange_of(state)
         if exchange is not None:
-            self._store(self._session(runtime), exchange)
+            self._store(self._find_session(runtime), exchange)
         return None
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Store the answer: see :meth:`after_agent`."""
         exchange = exchange_of(state)
         if exchange is not None:
-            await self._astore(self._session(runtime), exchange)
+            await self._astore(self._find_session(runtime), exchange)
         return None
 
-    def _recalled(self, session: SessionKey, exchange: Exchange, *, again: bool = False) -> Recall | None:
-        """What is recalled for a message, once, or again when its run begins; None if it has no words."""
+    def _recall(self, session: SessionKey, exchange: Exchange, *, again: bool = False) -> Recall | None:
+        """Recall for a message once, or again when its run begins. Return None if it has no words."""
         if not has_words(exchange.query):
             return None
         recall = None if again else self._recalls.get(session, exchange)
         if recall is None:
-            recall = self.memory.recall(session, exchange.query, **self._options(exchange))
+            recall = self.memory.recall(session, exchange.query, **self._make_options(exchange))
             self._recalls.put(session, exchange, recall)
         return recall
 
-    async def _arecalled(
+    async def _arecall(
         self, session: SessionKey, exchange: Exchange, *, again: bool = False
     ) -> Recall | None:
         if not has_words(exchange.query):
             return None
         recall = None if again else self._recalls.get(session, exchange)
         if recall is None:
-            recall = await self.memory.arecall(session, exchange.query, **self._options(exchange))
+            recall = await self.memory.arecall(session, exchange.query, **self._make_options(exchange))
             self._recalls.put(session, exchange, recall)
         return recall
 
-    def _options(self, exchange: Exchange) -> dict[str, Any]:
+    def _make_options(self, exchange: Exchange) -> dict[str, Any]:
         return {"k": self.k, "everywhere": self.everywhere, "budget": self._room, "key": exchange.key}
 
     def _store(self, session: SessionKey, exchange: Exchange) -> None:
@@ -206,10 +206,10 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
                 session, exchange.query, exchange.response, sources=sources, key=exchange.key
             )
 
-    def _session(self, runtime: Runtime[Any]) -> SessionKey:
+    def _find_session(self, runtime: Runtime[Any]) -> SessionKey:
         return SessionKey.of(self.session(runtime) if callable(self.session) else self.session)
 
-    def _with(self, request: ModelRequest[Any], recall: Recall | None) -> ModelRequest[Any]:
+    def _add_recall(self, request: ModelRequest[Any], recall: Recall | None) -> ModelRequest[Any]:
         text = "" if recall is None else recalled_text(recall, request.messages)
         if not text:
             return request
@@ -218,7 +218,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
 
 def _room_below(introduction: str, budget: int) -> int:
-    """How many tokens of a budget an introduction leaves.
+    """Return how many tokens of a budget an introduction leaves.
 
     Raises:
         BudgetError: If there are none.
@@ -247,12 +247,12 @@ class Exchange:
     response: str | None = None
 
     def to_state(self) -> dict[str, str]:
-        """The message as the state of an agent keeps it."""
+        """Return the message as the state of an agent keeps it."""
         return {"key": self.key, "query": self.query}
 
 
 def exchange_of(state: AgentState[Any]) -> Exchange | None:
-    """The last exchange of an agent that is done; None if the user said nothing.
+    """Return the last exchange of an agent that is done, or None if the user said nothing.
 
     Its answer may also be a structured response, stored as JSON, or what a tool returned directly.
     """
@@ -268,7 +268,7 @@ def exchange_of(state: AgentState[Any]) -> Exchange | None:
 
 
 def exchange_in(messages: Sequence[AnyMessage], state: Mapping[str, Any]) -> Exchange | None:
-    """The last exchange in the messages of an agent; None if the user said nothing.
+    """Return the last exchange in the messages of an agent, or None if the user said nothing.
 
     Where the user's message is no longer among them, because it was summarised, it is the one of the state.
     """
@@ -282,7 +282,7 @@ def exchange_in(messages: Sequence[AnyMessage], state: Mapping[str, Any]) -> Exc
 
 
 def exchanges_in(messages: Sequence[AnyMessage]) -> list[Exchange]:
-    """All exchanges in the messages of an agent, in order; answers before the first message have no query."""
+    """Return all exchanges in an agent's messages, in order. Answers before any message have no query."""
     exchanges: list[Exchange] = []
     for message in messages:
         if isinstance(message, HumanMessage):
@@ -296,13 +296,13 @@ def exchanges_in(messages: Sequence[AnyMessage]) -> list[Exchange]:
 
 
 def newly_said(messages: Sequence[AnyMessage]) -> list[Exchange]:
-    """The messages of the user after the last message of the model: those that a run is to answer."""
+    """Return the user's messages after the last message of the model: those that a run is to answer."""
     new = takewhile(lambda message: not isinstance(message, AIMessage), reversed(messages))
     return exchanges_in(list(new)[::-1])
 
 
 def recalled_text(recall: Recall, messages: Sequence[AnyMessage]) -> str:
-    """The text of a recall for a model, without the turns that are among its messages.
+    """Return the text of a recall for a model, without the turns that are among its messages.
 
     Those are the turns of its messages, and exchanges with the same query and answer: a question that is
     asked again gets its earlier answer. Key entities alone are not worth telling.
@@ -343,7 +343,7 @@ class _Recalls:
                 self._kept.popitem(last=False)
 
     def sources(self, session: SessionKey, exchange: Exchange) -> list[str]:
-        """The ids of the chunks recalled for a message that is answered, whose recall is then dropped."""
+        """Return the ids of the chunks recalled for a message that is answered, and drop its recall."""
         if exchange.response is None:
             return []
         with self._lock:

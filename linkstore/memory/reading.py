@@ -45,7 +45,7 @@ class Head:
 
 
 def head_of(session: SessionKey, vector: Floats, take: int) -> Plan[Head]:
-    """The end of a session, with up to ``take`` turns.
+    """Return the end of a session, with up to ``take`` turns.
 
     Its cost does not depend on the length of the session: the session's document names a late segment, and
     segments after it are looked for by their tags.
@@ -78,20 +78,20 @@ def _similarity(turns: Sequence[Turn], vector: Floats) -> Plan[float]:
 
 
 def turns_of(session: SessionKey, vector: Floats, segments: Sequence[int]) -> Plan[list[Turn]]:
-    """All turns of some segments, in order."""
+    """Return all turns of some segments, in order."""
     _, refs = yield from _members(session, vector, segments)
     return (yield from _latest(refs, len(refs)))
 
 
 def written_before(session: SessionKey, writing: str, vector: Floats) -> Plan[Turn | None]:
-    """The turn that was written for a message; of several, by writers at once, the first."""
+    """Return the turn that was written for a message, the first if several writers wrote one."""
     refs = yield from linked_at([(WRITTEN, written_tag(session, writing))], vector)
     stored: list[Stored] = yield Documents(refs=refs)
     return min((turn_of(one.id, one.metadata) for one in stored), key=_order, default=None)
 
 
 def _last_segment(session: SessionKey, vector: Floats, start: int) -> Plan[tuple[int, Ints]]:
-    """The number of the last segment with turns and the refs of those; 0 if none has."""
+    """Return the number of the last segment with turns, 0 if none has, and the refs of those turns."""
     last, refs = 0, NO_REFS
     while True:
         numbers = range(start, start + PROBED)
@@ -105,7 +105,7 @@ def _last_segment(session: SessionKey, vector: Floats, start: int) -> Plan[tuple
 
 
 def _members(session: SessionKey, vector: Floats, segments: Sequence[int]) -> Plan[tuple[Ints, Ints]]:
-    """The turns of segments: positions in ``segments``, and refs."""
+    """Return the turns of segments: positions in ``segments``, and refs."""
     groups: Ints = yield Resolve(tags=tuple((HAS_TURN, session.segment(number)) for number in segments))
     there = np.flatnonzero(groups >= 0)
     reached: Reached = yield Members(
@@ -120,7 +120,7 @@ def _members(session: SessionKey, vector: Floats, segments: Sequence[int]) -> Pl
 
 
 def linked_at(tags: Sequence[tuple[str, str]], vector: Floats) -> Plan[Ints]:
-    """The refs of all documents that link groups have on their side "in"; ranks nothing."""
+    """Return the refs of all documents that link groups have on their side "in", unranked."""
     groups: Ints = yield Resolve(tags=tuple(tags))
     reached: Reached = yield Members(
         groups=np.unique(groups[groups >= 0]), side="in", vector=vector, take=_ALL, cap=_ALL, exclude=NO_REFS
@@ -129,7 +129,7 @@ def linked_at(tags: Sequence[tuple[str, str]], vector: Floats) -> Plan[Ints]:
 
 
 def _latest(refs: Ints, take: int) -> Plan[list[Turn]]:
-    """The ``take`` latest of some turns, in order."""
+    """Return the ``take`` latest of some turns, in order."""
     ids: list[str] = yield Ids(refs=refs)
     order = sorted(range(len(ids)), key=ids.__getitem__)[-take:] if take else []
     stored: list[Stored] = yield Documents(refs=refs[np.asarray(order, np.int64)])

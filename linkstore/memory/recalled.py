@@ -71,11 +71,11 @@ class Recall:
 
     @property
     def prompt(self) -> str:
-        """All parts, each in a frame that no text can end; those that are empty left out."""
+        """All parts, each in a frame that no text can end, without those that are empty."""
         return self.prompt_with(self.knowledge)
 
     def prompt_with(self, knowledge: str) -> str:
-        """The prompt with this as the part on what was retrieved."""
+        """Return the prompt with this as the part on what was retrieved."""
         return framed(
             [
                 ("conversation", self.conversation),
@@ -86,7 +86,7 @@ class Recall:
 
 
 def shown_turn(turn: Turn) -> str:
-    """A turn as a prompt shows it: date, query and response, long ones cut."""
+    """Format a turn for a prompt: date, query and response, long ones cut."""
     line = f"[{turn.time:%Y-%m-%d %H:%M}] User: {_excerpt(turn.query)}"
     return line if turn.response is None else f"{line}\nAssistant: {_excerpt(turn.response)}"
 

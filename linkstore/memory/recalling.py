@@ -94,24 +94,24 @@ def _is_own(hit: Hit, asked: Asked) -> bool:
 
 
 def without_expired(head: Head, parts: Parts, now: datetime) -> Head:
-    """The end of a session without turns that are older than the memory's time to live."""
+    """Leave the turns out of the end of a session that are older than the memory's time to live."""
     return replace(head, recent=tuple(unexpired(head.recent, parts, now)))
 
 
 def unexpired(turns: Sequence[Turn], parts: Parts, now: datetime) -> Sequence[Turn]:
-    """The turns that are not older than the memory's time to live."""
+    """Return the turns that are not older than the memory's time to live."""
     return turns if parts.ttl is None else [turn for turn in turns if turn.time >= now - parts.ttl]
 
 
 def _understood(parts: Parts, question: str, recent: Sequence[Turn]) -> Operation[Resolved]:
-    """The question with its references resolved, by the model if there is one."""
+    """Resolve the references of the question, by the model if there is one."""
     if parts.model is not None and recent:
         return (yield from rewritten(parts.model, question, recent))
     return resolve(question, recent, (yield from _name_answered(parts, question, recent)))
 
 
 def _name_answered(parts: Parts, question: str, recent: Sequence[Turn]) -> Operation[str | None]:
-    """The name that the last answer was, if an earlier turn or the knowledge has the name too.
+    """Return the name that the last answer was, if an earlier turn or the knowledge has the name too.
 
     It is looked up only for a question that depends on what was said.
     """
@@ -127,7 +127,7 @@ def _name_answered(parts: Parts, question: str, recent: Sequence[Turn]) -> Opera
 
 
 def _scope(parts: Parts, asked: Asked) -> Filter:
-    """The turns that may be recalled."""
+    """Return the filter for the turns that may be recalled."""
     scope = asked.session.owners_scope if asked.everywhere else asked.session.scope
     times = dict(time_filter(asked.question, asked.now) or {})
     if parts.ttl is not None:
@@ -137,7 +137,7 @@ def _scope(parts: Parts, asked: Asked) -> Filter:
 
 
 def _summaries(parts: Parts, asked: Asked, head: Head) -> Operation[list[Summary]]:
-    """The summaries of the closed segments that the last turns are not of."""
+    """Return the summaries of the closed segments that the last turns are not of."""
     last = min((turn.segment for turn in head.recent), default=head.segment)
     if last <= 1:
         return []
@@ -147,7 +147,7 @@ def _summaries(parts: Parts, asked: Asked, head: Head) -> Operation[list[Summary
 
 
 def _turns_found(parts: Parts, views: Sequence[View], asked: Asked) -> Operation[tuple[Hit, ...]]:
-    """The turns for the views of a question, best first, ranked by its words and the names in it."""
+    """Return the turns for the views of a question, best first, ranked by its words and the names in it."""
     scope = _scope(parts, asked)
     plan = speakers_named(asked.question)
     named: dict[str, str] = yield answered_by(parts.store, plan, parse_filter(scope))
@@ -167,7 +167,7 @@ def _found(
     strategy: Strategy,
     scope: Filter | None = None,
 ) -> Operation[tuple[Hit, ...]]:
-    """The hits of a store for the views of a question, best first: at least ``k``, if there are that many."""
+    """Return the hits of a store for the views of a question, best first: at least ``k``, if there are."""
     alone = len(views) == 1 and not (asked.budget or asked.own or parts.reranker)
     pool = asked.k if alone else max(POOL, 2 * asked.k)
     found: list[Hits] = []

@@ -41,7 +41,7 @@ def recorded(parts: Parts, said: Said) -> Operation[Turn]:
 
 
 def _turn_of_message(parts: Parts, said: Said, vector: Floats | None) -> Operation[Turn | None]:
-    """The turn that was written for a message with a key; None if there is none."""
+    """Return the turn that was written for a message with a key, or None if there is none."""
     if vector is None or said.writing is None:
         return None
     plan = written_before(said.session, said.writing, vector)
@@ -59,7 +59,7 @@ def _completed(parts: Parts, before: Turn, said: Said) -> Operation[Turn]:
 
 
 def session_head(parts: Parts, session: SessionKey, take: int) -> Operation[Head]:
-    """The end of a session; of one without turns, an empty one."""
+    """Return the end of a session, which is empty if the session has no turns."""
     vector = yield from any_vector(parts.store)
     if vector is None:
         return NOTHING_YET
@@ -67,7 +67,7 @@ def session_head(parts: Parts, session: SessionKey, take: int) -> Operation[Head
 
 
 def _vector_of(parts: Parts, query: str) -> Operation[Floats | None]:
-    """The vector of how a query begins, to see whether it is like the last turns; None for an empty store."""
+    """Embed the beginning of a query, to compare it with the last turns. Return None for an empty store."""
     manifest: Manifest = yield of_backend(parts.store, parts.store.backend.manifest())
     if manifest.dimension is None:
         return None
@@ -79,7 +79,7 @@ def _vector_of(parts: Parts, query: str) -> Operation[Floats | None]:
 def _summary_of_closed(
     parts: Parts, turn: Turn, head: Head, vector: Floats | None
 ) -> Operation[list[Document]]:
-    """The summary of the segment that a turn closes by opening another one."""
+    """Return the summary of the segment that a turn closes by opening another one."""
     if vector is None or head.segment in {0, turn.segment} or head.count < FEWEST_TURNS:
         return []
     plan = turns_of(turn.session, vector, [head.segment])

@@ -121,40 +121,40 @@ def resolve(question: str, recent: Sequence[Turn], name: str | None = None) -> R
 
 
 def depends_on_history(question: str) -> bool:
-    """Whether a question has a sign that it can only be understood from what was said before."""
+    """Say whether a question has a sign that it can only be understood from what was said before."""
     short = len(terms(question)) < _FEWEST_WORDS and len(question.split()) < _SENTENCE_WORDS
     return short or _SIGN.search(question) is not None
 
 
 def says_little_alone(question: str) -> bool:
-    """Whether a question names nothing, and has a pronoun or too few words for a sentence."""
+    """Say whether a question names nothing, and has a pronoun or too few words for a sentence."""
     if _NAMED.search(question) or not _SIGN.search(question):
         return False
     return len(terms(question)) < _FEWEST_WORDS or _ANY_PRONOUN.search(question) is not None
 
 
 def _may_mean_answer(question: str, asked: str) -> bool:
-    """Whether a question may refer to the name that was answered when another question was asked."""
+    """Say whether a question may refer to the name that was answered when another question was asked."""
     used = {word.lower() for word in _PRONOUN.findall(question)}
     return bool(used & _answering(asked)) or (_THERE.search(question) is not None and asks_for_place(asked))
 
 
 def _answering(asked: str) -> frozenset[str]:
-    """The pronouns that can mean the answer to a question."""
+    """Return the pronouns that can mean the answer to a question."""
     return _MAN | _WOMAN if asks_for_person(asked) else _THING
 
 
 def _with_name(question: str, name: str, asked: str) -> str | None:
-    """A question with the name that was answered in place of a pronoun or "there", if that is sure."""
+    """Replace a pronoun or "there" in a question by the name that was answered, if that is sure."""
     if _THERE.search(question) and not _PRONOUN.search(question):
         return _THERE.sub(lambda _: f"in {name}", question, count=1)
     return _substituted(question, _answering(asked), name)
 
 
 def _topic(recent: Sequence[Turn]) -> tuple[str, str, str] | None:
-    """What is spoken of, the word by which it was asked for, and what was answered; None if that is not sure.
+    """Return the topic spoken of, the word by which it was asked for, and what was answered, if sure.
 
-    It stays through remarks, and through questions of how and why that name nothing.
+    The topic stays through remarks, and through questions of how and why that name nothing.
     """
     said = ""
     for turn in reversed(recent):
@@ -173,7 +173,7 @@ def _topic(recent: Sequence[Turn]) -> tuple[str, str, str] | None:
 
 
 def _is_name(topic: str) -> bool:
-    """Whether all words of a topic are of a name, as in "Treaty of Tordesillas"."""
+    """Say whether all words of a topic are of a name, as in "Treaty of Tordesillas"."""
     words = topic.split()
     return topic[0].isupper() and all(
         word[0].isupper() or word[0].isdigit() or word in _IN_NAMES for word in words
@@ -181,12 +181,12 @@ def _is_name(topic: str) -> bool:
 
 
 def _begins_with(answer: str, topic: str) -> bool:
-    """Whether an answer begins with what it tells about."""
+    """Say whether an answer begins with what it tells about."""
     return re.match(rf"\W*(?:the |an? )?{re.escape(fold(topic))}(?!\w)", fold(answer)) is not None
 
 
 def _with_topic(question: str, topic: str, asks: str, answered: str) -> str | None:
-    """A question with what is spoken of in place of a pronoun, if what was answered has the same pronoun."""
+    """Replace a pronoun in a question by the topic spoken of, if what was answered has the same pronoun."""
     used = {word.lower() for word in _PRONOUN.findall(answered)}
     persons = used & (_MAN | _WOMAN)
     if asks != "who" and not persons:
@@ -198,7 +198,7 @@ def _with_topic(question: str, topic: str, asks: str, answered: str) -> str | No
 
 
 def _substituted(question: str, meant: frozenset[str], name: str) -> str | None:
-    """A question with its pronouns replaced; None if it has others too, or what they mean is not sure."""
+    """Replace the pronouns of a question. Return None if it has others too, or what they mean is not sure."""
     used = {word.lower() for word in _PRONOUN.findall(question)}
     if not used or not used <= meant or _UNSURE.search(question) or _NAMED.search(question):
         return None
@@ -212,7 +212,7 @@ def _substituted(question: str, meant: frozenset[str], name: str) -> str | None:
 
 
 def _stated(recent: Sequence[Turn]) -> str:
-    """The last question in full; empty if that is not sure."""
+    """Return the last question in full, or an empty string if that is not sure."""
     stated = ""
     for turn in recent:
         query = turn.query[:LONGEST_QUESTION]
@@ -221,9 +221,9 @@ def _stated(recent: Sequence[Turn]) -> str:
 
 
 def _continued(stated: str, question: str) -> str | None:
-    """An elliptic question in full: the one before with another number, or another word before a noun.
+    """Complete an elliptic question: the one before with another number, or another word before a noun.
 
-    None where the question before does not have exactly one part like the new one.
+    Return None where the question before does not have exactly one part like the new one.
     """
     part = _LEAD.sub("", question).strip().rstrip("?!. ")
     if not stated or not 0 < len(part.split()) <= _PART:

@@ -22,29 +22,29 @@ T = TypeVar("T")
 
 
 def search(store: LinkStore, question: str, strategy: Strategy, k: int, filter: Filter | None = None) -> Twin:
-    """Asks a store for the hits of a question: Hits."""
+    """Request the hits of a question from a store: Hits."""
     options = {"k": k, "strategy": strategy, "filter": filter}
     return Twin(store.search, store.asearch, (question,), options)
 
 
 def add(store: LinkStore, documents: list[Document]) -> Twin:
-    """Asks a store to add documents in one change: their ids."""
+    """Request that a store adds documents in one change: their ids."""
     options = {"batch_size": len(documents)}
     return Twin(store.add_documents, store.aadd_documents, (documents,), options)
 
 
 def delete(store: LinkStore, ids: list[str]) -> Twin:
-    """Asks a store to remove documents by id: True."""
+    """Request that a store removes documents by id: True."""
     return Twin(store.delete, store.adelete, (ids,))
 
 
 def embed(store: LinkStore, text: str) -> Twin:
-    """Asks for the vector of a text."""
+    """Request the vector of a text."""
     return Twin(store.embeddings.embed_query, store.embeddings.aembed_query, (text,))
 
 
 def written(futures: Sequence[Future[Any]]) -> Twin:
-    """Asks to wait for writes in the background; raises what one of them raised."""
+    """Request a wait for writes in the background, which raises what one of them raised."""
     return Twin(_results, _aresults, (futures,))
 
 

@@ -24,7 +24,7 @@ Rewritten question:"""
 
 
 def rewritten(model: BaseLanguageModel[Any], question: str, recent: Sequence[Turn]) -> Operation[Resolved]:
-    """The question as a model rewrites it; unchanged if the model gives nothing."""
+    """Have a model rewrite the question. It stays as it is if the model gives nothing."""
     conversation = "\n".join(map(shown_turn, recent))
     answer: str = yield from think(
         model=model, prompt=_PROMPT.strip().format(conversation=conversation, question=question)

@@ -15,7 +15,7 @@ ELSEWHERE: Final = 0.5
 
 
 def salient(turns: Sequence[Turn], most: int) -> tuple[str, ...]:
-    """The distinct entities of turns, most salient first; of equal ones, the latest.
+    """Return the distinct entities of turns, most salient first, the latest first among equals.
 
     Args:
         turns: In order.

@@ -41,7 +41,7 @@ _UNSPACED: Final = re.compile(
 
 
 def speaker_of(query: str) -> str | None:
-    """The speaker of a turn: the name before a colon at its beginning; None without one.
+    """Return the speaker of a turn: the name before a colon at its beginning, or None.
 
     Its words begin with capitals, where their script has capitals.
     """
@@ -59,7 +59,7 @@ def _may_be_name(word: str) -> bool:
 
 
 def speakers_named(question: str) -> Plan[dict[str, str]]:
-    """The words of a question that are part of a speaker's name, as written there, with that name.
+    """Return the words of a question that are part of a speaker's name, as written there, with that name.
 
     Those with capitals are looked up, each as a word of turns. Of the turns that match it best, which are
     short ones, one begins with it if it is the name of a speaker. In scripts without capitals all words are
@@ -80,7 +80,7 @@ def speakers_named(question: str) -> Plan[dict[str, str]]:
 
 
 def _speakers_with(words: tuple[str, ...], k: int) -> Plan[list[str]]:
-    """The speakers of the turns that match words best."""
+    """Return the speakers of the turns that match words best."""
     try:
         found: Worded = yield Lexical(terms=words, k=k)
     except CapabilityError:
@@ -90,7 +90,7 @@ def _speakers_with(words: tuple[str, ...], k: int) -> Plan[list[str]]:
 
 
 def _without_case(question: str) -> tuple[str, ...]:
-    """The words of a question in scripts without capitals, and the parts that may be words."""
+    """Return the words of a question in scripts without capitals, and the parts that may be words."""
     found = []
     for word in terms(question):
         if word[0].isalpha() and not word[0].islower():
@@ -101,7 +101,7 @@ def _without_case(question: str) -> tuple[str, ...]:
 
 
 def without_names(question: str, names: Iterable[str]) -> str:
-    """A question without some words; the question as it is if no other word says anything."""
+    """Remove some words from a question. Return it as it is if no other word says anything."""
     names = list(names)
     unspaced = [name for name in names if _UNSPACED.search(name)]
     either = "|".join(map(re.escape, (name for name in names if name not in unspaced)))

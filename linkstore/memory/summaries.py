@@ -42,7 +42,7 @@ Summary:"""
 
 
 def summary_document(turns: Sequence[Turn], text: str) -> Document:
-    """The document of the summary of a segment, linked to the segment and to its key entities."""
+    """Make the document of a segment's summary, linked to the segment and to its key entities."""
     session, segment = turns[0].session, turns[0].segment
     names = key_entities(turns)
     links = [Link.outgoing(kind=SUMMARISES, tag=session.segment(segment))]
@@ -57,7 +57,7 @@ def summary_document(turns: Sequence[Turn], text: str) -> Document:
 
 
 def summary_text(turns: Sequence[Turn], model: BaseLanguageModel[Any] | None) -> Operation[str]:
-    """The summary of a segment, by the model if there is one."""
+    """Summarise a segment, by the model if there is one."""
     if model is None:
         return extracted(turns)
     conversation = "\n".join(map(shown_turn, turns))
@@ -66,7 +66,7 @@ def summary_text(turns: Sequence[Turn], model: BaseLanguageModel[Any] | None) ->
 
 
 def extracted(turns: Sequence[Turn]) -> str:
-    """The sentences of turns that have most of their frequent entities, in order."""
+    """Return the sentences of turns that have most of their frequent entities, in order."""
     counts = Counter(word for turn in turns for name in turn.entities for word in fold(name).split())
     sentences = [
         sentence.strip()[:_LONGEST]
@@ -86,7 +86,7 @@ def extracted(turns: Sequence[Turn]) -> str:
 
 
 def key_entities(turns: Sequence[Turn]) -> tuple[str, ...]:
-    """The entities that most of the turns mention, the first mentioned first among equals."""
+    """Return the entities that most of the turns mention, the first mentioned first among equals."""
     spelled = {fold(name): name for turn in reversed(turns) for name in reversed(turn.entities)}
     counts = Counter(fold(name) for turn in turns for name in turn.entities)
     return tuple(spelled[key] for key, _ in counts.most_common(_KEY_ENTITIES))
@@ -95,7 +95,7 @@ def key_entities(turns: Sequence[Turn]) -> tuple[str, ...]:
 def stored_summaries(
     session: SessionKey, last_segment: int, most: int = READ, since: datetime | None = None
 ) -> Plan[list[Summary]]:
-    """The summaries of the latest closed segments, in order.
+    """Return the summaries of the latest closed segments, in order.
 
     Args:
         session: The conversation.

@@ -36,7 +36,7 @@ class RememberInput(BaseModel):
 def memory_tools(
     memory: ConversationMemory, session: SessionKey | str, *, everywhere: bool
 ) -> list[BaseTool]:
-    """The tools ``recall`` and ``remember`` of one session.
+    """Make the tools ``recall`` and ``remember`` of one session.
 
     Args:
         memory: Recalls and stores.
@@ -95,12 +95,12 @@ def memory_tools(
 
 
 def has_words(text: str) -> bool:
-    """Tell whether a text has anything to recall or to remember."""
+    """Say whether a text has anything to recall or to remember."""
     return any(map(str.isalnum, text))
 
 
 def _shown(recall: Recall) -> tuple[str, Recall]:
-    """The text of a recall for the model, and the recall itself as the artifact."""
+    """Return the text of a recall for the model, and the recall itself as the artifact."""
     if recall.reason is not None and not (recall.recent or recall.summaries):
         return NOTHING, recall
     parts = [("conversation", recall.conversation), ("knowledge", recall.knowledge)]

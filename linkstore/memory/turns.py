@@ -78,11 +78,11 @@ class Turn:
 
     @property
     def order(self) -> tuple[int, datetime, str]:
-        """Turns of a session sort by this."""
+        """The sort key of turns within a session."""
         return self.ordinal, self.time, self.id
 
     def to_dict(self) -> dict[str, Any]:
-        """The turn as plain JSON."""
+        """Return the turn as plain JSON."""
         return {
             "id": self.id,
             "ordinal": self.ordinal,
@@ -111,7 +111,7 @@ class Summary:
 
 
 def turn_document(turn: Turn) -> Document:
-    """The document that stores a turn, whole."""
+    """Make the document that stores a turn, whole."""
     links = [
         Link.incoming(kind=HAS_TURN, tag=turn.session.segment(turn.segment)),
         Link.outgoing(kind=NEXT_TURN, tag=turn.id, weight=lead(turn)),
@@ -139,17 +139,17 @@ def turn_document(turn: Turn) -> Document:
 
 
 def writing_of(key: str, query: str) -> str:
-    """What names a message by its key and its text: one that is edited is another message."""
+    """Return what names a message by its key and its text. One that is edited is another message."""
     return _KEYED + sha256(f"{key}\0{query}".encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def written_tag(session: SessionKey, writing: str) -> str:
-    """The tag of the link by which the turn of a message is found."""
+    """Return the tag of the link by which the turn of a message is found."""
     return f"{session.path}#{writing}"
 
 
 def lead(turn: Turn) -> float:
-    """How much a turn says of the one after it: most if it asks without an answer, little with one.
+    """Return how much a turn says of the one after it: most if it asks without an answer, little with one.
 
     Where each turn has a long answer, neighbours of it would be neighbours of everything.
     """
@@ -159,12 +159,12 @@ def lead(turn: Turn) -> float:
 
 
 def asks(turn: Turn) -> bool:
-    """Whether the answer to a turn is the turn after it."""
+    """Say whether the answer to a turn is the turn after it."""
     return turn.response is None and "?" in turn.query
 
 
 def common_metadata(type: str, session: SessionKey) -> dict[str, Any]:
-    """The metadata of every document of a session."""
+    """Return the metadata of every document of a session."""
     return {
         "type": type,
         "session": session.path,
@@ -176,7 +176,7 @@ def common_metadata(type: str, session: SessionKey) -> dict[str, Any]:
 
 
 def turn_of(id: str, metadata: Mapping[str, Any]) -> Turn:
-    """The turn that a document stores."""
+    """Return the turn that a document stores."""
     links = [(one["kind"], one["tag"], one["direction"], one.get("label")) for one in metadata[LINKS_KEY]]
     before = [tag for kind, tag, direction, _ in links if kind == NEXT_TURN and direction == "in"]
     return Turn(
@@ -194,7 +194,7 @@ def turn_of(id: str, metadata: Mapping[str, Any]) -> Turn:
 
 
 def written_time(time: datetime) -> str:
-    """A moment as it is stored: UTC, to the microsecond, so that texts sort as the moments do.
+    """Format a moment as it is stored: UTC, to the microsecond, so that texts sort as the moments do.
 
     Raises:
         ArgumentError: If it is not a datetime.

@@ -99,7 +99,7 @@ class TurnSearch(Traversing):
     times: tuple[Filter, Filter] | None = None
 
     def plan(self, question: Question) -> Plan[Hits]:
-        """The first stage, then the turns before and after each of its turns, and those of its segments."""
+        """Plan the first stage, then the turns before and after each of its turns, and its segments."""
         trail = Trail()
         asked = replace(question, text=" ".join(in_all_forms(question.text)))
         first = yield from first_stage(trail, asked, self, max(POOL, self.k), LEXICAL)
@@ -137,7 +137,7 @@ class TurnSearch(Traversing):
 
 
 def in_all_forms(text: str) -> list[str]:
-    """The words of a question, each followed by its other forms in English: "paint", "paints", "painted".
+    """Return the words of a question, each followed by its other English forms: "paint", "paints", "painted".
 
     A form that no turn has costs nothing.
     """
@@ -146,7 +146,7 @@ def in_all_forms(text: str) -> list[str]:
 
 
 def _forms(word: str) -> list[str]:
-    """The other forms of a word: with endings, or of one that has an ending, its stem and other endings."""
+    """Return the other forms of a word: with endings, or if it has an ending, its stem and other endings."""
     if len(word) < _SHORTEST or not word.isascii() or not word.isalpha():
         return []
     stem, stripped = _stem(word)
@@ -159,7 +159,7 @@ def _forms(word: str) -> list[str]:
 
 
 def _stem(word: str) -> tuple[str, bool]:
-    """A word without its ending, and whether it had one."""
+    """Return a word without its ending, and whether it had one."""
     for ending, instead in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
             stem = word.removesuffix(ending) + instead
@@ -169,7 +169,7 @@ def _stem(word: str) -> tuple[str, bool]:
 
 
 def _after(refs: Ints, question: Question) -> Plan[Neighbours]:
-    """The turns that follow turns."""
+    """Find the turns that follow given turns."""
     left: Memberships = yield Groups(refs=refs, side="out", kinds=frozenset({NEXT_TURN}))
     groups, at = np.unique(left.group, return_inverse=True)
     reached: Reached = yield Members(
@@ -184,7 +184,7 @@ def _after(refs: Ints, question: Question) -> Plan[Neighbours]:
 
 
 def _before(refs: Ints, question: Question) -> Plan[Neighbours]:
-    """The turns that turns follow: the tag of the link is the id of the turn, so no link group is read."""
+    """Find the turns that given turns follow. The tag of the link is their id, so no link group is read."""
     left: Memberships = yield Groups(refs=refs, side="in", kinds=frozenset({NEXT_TURN}))
     groups, at = np.unique(left.group, return_inverse=True)
     tags: list[tuple[str, str]] = yield Tags(groups=groups)
@@ -198,7 +198,7 @@ def _before(refs: Ints, question: Question) -> Plan[Neighbours]:
 def _beside(
     refs: Ints, left: Memberships, at: Ints, of: Ints, reached: Ints, similarity: Floats
 ) -> Neighbours:
-    """The turns next to others.
+    """Pair the turns reached with the turns that were left.
 
     Args:
         refs: The turns that were left.
@@ -220,7 +220,7 @@ def _beside(
 def _further(
     near: Neighbours, best: Ints, step: Callable[[Ints, Question], Plan[Neighbours]], question: Question
 ) -> Plan[Neighbours]:
-    """The turns two links away from the best ones, given the turns one link away and the way to go on."""
+    """Find the turns two links away from the best ones, from the turns one link away and the way to go on."""
     chosen = np.flatnonzero(np.isin(near.source, best))
     reached = near.refs[chosen]
     further = yield from step(np.unique(reached), question)
@@ -235,7 +235,7 @@ def _further(
 
 
 def _of_segments(refs: Ints, own: Floats) -> Plan[Floats]:
-    """(n,) how well the segment of each turn answers, 1 for the best: the root of its turns' squared scores.
+    """Score the segment of each turn, (n,), 1 for the best: the root of its turns' squared scores.
 
     Squares count a few turns that answer well more than many that hardly do.
     """
@@ -249,7 +249,7 @@ def _of_segments(refs: Ints, own: Floats) -> Plan[Floats]:
 
 
 def _said_by(speaker: str | None, refs: Ints) -> Plan[Floats]:
-    """(n,) 1 for the turns of a speaker, 0 for others."""
+    """Return 1 for the turns of a speaker, 0 for others, (n,)."""
     if speaker is None:
         return np.zeros(len(refs), dtype=np.float32)
     theirs: Bools = yield Matching(refs=refs, filter=parse_filter({SPEAKER: speaker}))
@@ -257,7 +257,7 @@ def _said_by(speaker: str | None, refs: Ints) -> Plan[Floats]:
 
 
 def _said_near(times: tuple[Filter, Filter] | None, refs: Ints) -> Plan[Floats]:
-    """(n,) 1 for the turns of a time, a half for those near it, 0 for others."""
+    """Return 1 for the turns of a time, a half for those near it, 0 for others, (n,)."""
     share = np.zeros(len(refs), dtype=np.float32)
     for span in times or ():
         passing: Bools = yield Matching(refs=refs, filter=parse_filter(span))
@@ -270,7 +270,7 @@ def _own(first: FirstStage) -> Floats:
 
 
 def _pairs(left: Ints, right: Ints) -> tuple[Ints, Ints]:
-    """All pairs of positions with equal values."""
+    """Return all pairs of positions with equal values."""
     equal = left[:, None] == right[None, :]
     first, second = np.nonzero(equal)
     return first, second

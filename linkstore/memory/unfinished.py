@@ -40,16 +40,16 @@ class Unfinished:
 
     @classmethod
     def begun(cls, sessions: Sequence[SessionKey], turns: Collection[str]) -> Unfinished:
-        """A new one."""
+        """Make a new one."""
         return cls(id=f"{_FORGETTING} {uuid.uuid4()}", sessions=tuple(sessions), turns=frozenset(turns))
 
     @property
     def emptied(self) -> Unfinished:
-        """After all is removed, when the files are still to be erased."""
+        """The record when all is removed and the files are still to be erased."""
         return Unfinished(id=self.id, sessions=(), turns=frozenset())
 
     def document(self) -> Document:
-        """As it is written down."""
+        """Return the document in which it is written down."""
         metadata: dict[str, Any] = {
             "type": _FORGETTING,
             "sessions": [key.path for key in self.sessions],
@@ -60,7 +60,7 @@ class Unfinished:
 
 
 def unfinished(vector: Floats) -> Plan[list[Unfinished]]:
-    """Those that are written down: of calls that were killed, and of those that run now."""
+    """Read all that are written down: of calls that were killed, and of those that run now."""
     refs = yield from linked_at([(_FORGETTING, _FORGETTING)], vector)
     stored: list[Stored] = yield Documents(refs=refs)
     return [

@@ -43,7 +43,7 @@ class View:
 
 
 def views_of(question: str, resolved: Resolved, recent: Sequence[Turn]) -> list[View]:
-    """The texts to search knowledge for.
+    """Return the texts to search knowledge for.
 
     - A question that goes on with the name that was answered is searched for before this answer.
     - Any other question is searched for alone, after the previous query, and before the previous answer,
@@ -71,7 +71,7 @@ def views_of(question: str, resolved: Resolved, recent: Sequence[Turn]) -> list[
 
 
 def turn_views_of(question: str, resolved: Resolved, recent: Sequence[Turn]) -> list[View]:
-    """The texts to search turns for: first the question, then what it continues.
+    """Return the texts to search turns for: first the question, then what it continues.
 
     The previous turns are stored themselves. Together with a short question, the words of the previous query
     would find that turn and those around it, whatever is asked.
@@ -87,7 +87,7 @@ def turn_views_of(question: str, resolved: Resolved, recent: Sequence[Turn]) -> 
 
 
 def _last_asked(recent: Sequence[Turn]) -> Turn | None:
-    """The last turn, if its query says anything."""
+    """Return the last turn, if its query says anything."""
     return recent[-1] if recent and recent[-1].query.strip() else None
 
 
@@ -100,7 +100,7 @@ def _behind(last: Turn, question: str) -> View:
 
 
 def fused(views: Sequence[View], found: Sequence[Hits], k: int) -> tuple[Hit, ...]:
-    """The hits of several views as one list: each view counts by its weight, scaled to its best hit."""
+    """Fuse the hits of several views: each view counts by its weight, scaled to its best hit."""
     total = sum(view.weight for view in views)
     best: dict[str, Hit] = {}
     parts: dict[str, dict[str, float]] = {}

@@ -37,7 +37,7 @@ _NEAR: Final = timedelta(days=7)
 
 
 def time_filter(question: str, now: datetime) -> Filter | None:
-    """The filter for turns of the time that a question asks about; None if it asks about none.
+    """Return the filter for turns of the time that a question asks about, or None if it asks about none.
 
     Only questions about what was said are limited to a time: in others, a time is when something happened,
     and that may have been said at any other.
@@ -59,7 +59,7 @@ def time_filter(question: str, now: datetime) -> Filter | None:
 
 
 def near_time(question: str, now: datetime) -> tuple[Filter, Filter] | None:
-    """The filters for turns of the time that a question names, and for those a week around; None for none.
+    """Return the filters for turns of the time that a question names, and for those a week around, or None.
 
     What happened at a time is spoken of then, or a little later. The present is no such time: what a question
     about today asks may have been said at any time.
@@ -81,7 +81,7 @@ def _around(span: Span) -> Span:
 
 
 def spans_of(question: str, now: datetime) -> tuple[Span, ...]:
-    """The time that a question names, relative to ``now`` and in its time zone; none if it names none.
+    """Return the time that a question names, relative to ``now`` and in its time zone, if it names one.
 
     There are two, the earlier first, if a day can be read in two ways (:mod:`linkstore.memory.dates`).
     Weeks begin on Monday. "last Monday" and "in March" are the latest that have begun.

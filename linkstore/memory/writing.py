@@ -58,7 +58,7 @@ class Said:
 
     @property
     def writing(self) -> str | None:
-        """Names this message in the ids of turns; None without a key."""
+        """The name of this message in the ids of turns, None without a key."""
         return None if self.key is None else writing_of(self.key, self.query)
 
     def __post_init__(self) -> None:
@@ -70,7 +70,7 @@ class Said:
 
 
 def placed(said: Said, head: Head, *, new_topic: bool) -> Turn:
-    """A turn at the end of its session; a new topic, or a full segment, opens a segment."""
+    """Make a turn at the end of its session. A new topic, or a full segment, opens a segment."""
     opens = head.segment == 0 or new_topic or head.count >= SEGMENT_TURNS
     last = head.recent[-1] if head.recent else None
     ordinal = last.ordinal + 1 if last else 1
@@ -89,7 +89,7 @@ def placed(said: Said, head: Head, *, new_topic: bool) -> Turn:
 
 
 def completed(turn: Turn, said: Said) -> Turn:
-    """A turn that was written before, with what its message has got since: an answer, entities, sources."""
+    """Complete an earlier turn with what its message has got since: an answer, entities, sources."""
     return replace(
         turn,
         response=turn.response if said.response is None else said.response,
@@ -99,7 +99,7 @@ def completed(turn: Turn, said: Said) -> Turn:
 
 
 def documents_of(turn: Turn, head: Head, known: frozenset[str]) -> list[Document]:
-    """The documents of a turn, its own last.
+    """Return the documents of a turn, its own last.
 
     Args:
         turn: To be written.
@@ -113,7 +113,7 @@ def documents_of(turn: Turn, head: Head, known: frozenset[str]) -> list[Document
 
 
 def session_document(turn: Turn) -> Document:
-    """The document of a session, which names the last segment."""
+    """Make the document of a session, which names the last segment."""
     session = turn.session
     links = [Link.incoming(kind=HAS_SESSION, tag=tag) for tag in session.groups]
     links.append(Link.outgoing(kind=HAS_SEGMENT, tag=session.path))
@@ -122,7 +122,7 @@ def session_document(turn: Turn) -> Document:
 
 
 def segment_document(turn: Turn) -> Document:
-    """The document of a topic segment, which the turn opens."""
+    """Make the document of a topic segment, which the turn opens."""
     session = turn.session
     id = session.segment(turn.segment)
     links = [Link.incoming(kind=HAS_SEGMENT, tag=session.path), Link.outgoing(kind=HAS_TURN, tag=id)]
@@ -135,7 +135,7 @@ def segment_document(turn: Turn) -> Document:
 
 
 def entity_documents(turn: Turn) -> list[Document]:
-    """The documents of the entities of a turn, each as its segment mentions it."""
+    """Make the documents of the entities of a turn, each as its segment mentions it."""
     ids = [turn.session.entity(turn.segment, name) for name in turn.entities]
     documents = []
     for id, name in zip(ids, turn.entities, strict=True):
@@ -154,7 +154,7 @@ def entity_documents(turn: Turn) -> list[Document]:
 
 
 def distinct_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Names with a word in them, each spelling once, the first :data:`MOST_ENTITIES`."""
+    """Return names with a word in them, each spelling once, the first :data:`MOST_ENTITIES`."""
     spelled: dict[str, str] = {}
     for name in names:
         shown = " ".join(name.split())

@@ -74,18 +74,18 @@ class Guard:
         self._limits = limits
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Answer one request; the interface is that of ASGI."""
+        """Answer one request by the interface of ASGI."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            await self._guarded(scope, receive, _Answering(send))
+            await self._guard(scope, receive, _Answering(send))
         else:
             await send({"type": "websocket.close", "code": 1008})
 
-    async def _guarded(self, scope: Message, receive: Receive, answering: _Answering) -> None:
+    async def _guard(self, scope: Message, receive: Receive, answering: _Answering) -> None:
         try:
             self._check(scope)
-            body = await self._body(scope, receive)
+            body = await self._read_body(scope, receive)
             async with asyncio.timeout(self._limits.answer):
                 await self._app(scope, _replayed(body, receive), answering.send)
         except Refused as refused:
@@ -114,11 +114,11 @@ class Guard:
         if scope["method"] != "POST":
             raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "only POST is answered", (b"allow", b"POST"))
 
-    async def _body(self, scope: Message, receive: Receive) -> bytes:
-        """The whole body, within its limits of size and time."""
+    async def _read_body(self, scope: Message, receive: Receive) -> bytes:
+        """Return the whole body, within its limits of size and time."""
         length = _single(scope, b"content-length")
         if length is not None and (not length.isdigit() or int(length) > self._limits.body):
-            raise self._too_large()
+            raise self._make_too_large()
         body = bytearray()
         try:
             async with asyncio.timeout(self._limits.upload):
@@ -130,19 +130,19 @@ class Guard:
                     body += message.get("body", b"")
                     more = message.get("more_body", False)
                     if len(body) > self._limits.body:
-                        raise self._too_large()
+                        raise self._make_too_large()
         except TimeoutError as error:
             raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the body took too long") from error
         return bytes(body)
 
-    def _too_large(self) -> Refused:
+    def _make_too_large(self) -> Refused:
         return Refused(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has more than {self._limits.body} bytes"
         )
 
 
 class _Answering:
-    """Sends the answer to one request, after which the connection is closed: no client can keep it idle."""
+    """The answer to one request. The connection is closed after it, so that no client can keep it idle."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -161,7 +161,7 @@ class _Answering:
         await self._send(message)
 
     async def refuse(self, refused: Refused) -> None:
-        """Answer that the request is refused; too late if an answer was begun."""
+        """Answer that the request is refused, unless an answer was begun."""
         if self._started:
             return
         body = json.dumps({"error": refused.reason}).encode()
@@ -176,13 +176,13 @@ def _values(scope: Message, name: bytes) -> list[bytes]:
 
 
 def _single(scope: Message, name: bytes) -> bytes | None:
-    """The value of a header that occurs once."""
+    """Return the value of a header that occurs once, else None."""
     values = _values(scope, name)
     return values[0] if len(values) == 1 else None
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """The messages for the app: the body that was read, then all others."""
+    """Return a receiver of messages for the app: the body that was read, then all others."""
     waiting = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def next_message() -> Message:
@@ -192,11 +192,11 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def allowed_hosts(host: str, port: int, others: tuple[str, ...] = ()) -> frozenset[str]:
-    """The values that ``Host`` may have for a server at this address, in lower case."""
+    """Return the values that ``Host`` may have for a server at this address, in lower case."""
     names = LOOPBACK if is_loopback(host) else {host}
     return frozenset(f"{name}:{port}" for name in names) | {other.lower() for other in others}
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
+    """Say whether only this machine can reach an address."""
     return host in {"127.0.0.1", "localhost", "::1"}

@@ -32,7 +32,7 @@ class Lines:
         self._ready = anyio.Event()
 
     def answer_by(self, send: Callable[[SessionMessage], Awaitable[None]]) -> None:
-        """Answer with errors by this function."""
+        """Send the errors by this function."""
         self._send = send
         self._ready.set()
 
@@ -49,7 +49,7 @@ class Lines:
 
 
 def error_of(line: str) -> JSONRPCError | None:
-    """The error that a line gets; None if it is a message or blank."""
+    """Return the error that a line gets, or None if it is a message or blank."""
     if not line.strip():
         return None
     try:
@@ -66,7 +66,7 @@ def error_of(line: str) -> JSONRPCError | None:
 
 
 def _id_of(given: object) -> str | int | None:
-    """The id of a request; None where there is none that a client could know."""
+    """Return the id of a request, or None where there is none that a client could know."""
     if not isinstance(given, dict) or "method" not in given:
         return None
     id = given.get("id")

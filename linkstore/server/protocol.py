@@ -65,11 +65,11 @@ class StoreServer:
         self._about = about
 
     def server(self) -> Server[Any]:
-        """The SDK's server with this one's answers."""
+        """Make the SDK's server with this one's answers."""
         return Server(
             "linkstore",
             version=__version__,
-            instructions=self._instructions(),
+            instructions=self._make_instructions(),
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
@@ -79,7 +79,7 @@ class StoreServer:
             on_get_prompt=self._get_prompt,
         )
 
-    def _instructions(self) -> str:
+    def _make_instructions(self) -> str:
         subject = f" about {self._about.strip()}" if self._about.strip() else ""
         return (
             f"A store of linked documents{subject}. Search it, follow links, read what you need, and cite the"
@@ -87,9 +87,9 @@ class StoreServer:
         )
 
     async def _list_tools(self, _: Any, params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=[self._tool(spec) for spec in self._specs.values()])
+        return ListToolsResult(tools=[self._make_tool(spec) for spec in self._specs.values()])
 
-    def _tool(self, spec: ToolSpec) -> Tool:
+    def _make_tool(self, spec: ToolSpec) -> Tool:
         hints = ToolAnnotations(
             read_only_hint=not spec.writes, destructive_hint=spec.writes, open_world_hint=False
         )
@@ -184,6 +184,6 @@ def _failed(text: str) -> CallToolResult:
 
 
 def _internal(error: LinkStoreError) -> MCPError:
-    """An error that a client can do nothing about; its details are for the log."""
+    """Make an error that a client can do nothing about. Its details are for the log."""
     _LOG.error("a request failed", exc_info=error)
     return MCPError(INTERNAL_ERROR, told(error) or FAILED)

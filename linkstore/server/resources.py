@@ -64,18 +64,18 @@ class Part:
 
 
 def address_of(id: str) -> str:
-    """The address of a document."""
+    """Return the address of a document."""
     return PREFIX + quote(id, safe="")
 
 
 def _place_at(address: str) -> tuple[str, int] | None:
-    """The id and the first character that an address names; None for an address of something else."""
+    """Return the id and the first character that an address names, or None for other addresses."""
     found = _ADDRESS.fullmatch(address)
     return (unquote(found["id"]), int(found["offset"] or 0)) if found else None
 
 
 def page(view: View, cursor: str | None) -> Operation[Page]:
-    """The documents from a cursor on.
+    """List the documents from a cursor on.
 
     Raises:
         ValueError: If the cursor is not from an earlier page.
@@ -95,7 +95,7 @@ def page(view: View, cursor: str | None) -> Operation[Page]:
 
 
 def part_at(view: View, address: str, most: int) -> Operation[Part | None]:
-    """The part of a document's text that an address names; None if there is none.
+    """Return the part of a document's text that an address names, or None if there is none.
 
     Args:
         view: Of the store.
@@ -118,7 +118,7 @@ def part_at(view: View, address: str, most: int) -> Operation[Part | None]:
 
 
 def _encoded(id: str) -> str:
-    """The cursor after an id, which it must not tell: a filter may hide the document."""
+    """Make the cursor after an id, which it must not tell: a filter may hide the document."""
     content = id.encode()
     mark = _mark(content)
     return base64.urlsafe_b64encode(mark + _masked(content, mark)).decode()
@@ -137,12 +137,12 @@ def _decoded(cursor: str) -> str:
 
 
 def _mark(content: bytes) -> bytes:
-    """Proves that a cursor is this server's, and is different for each id."""
+    """Compute what proves that a cursor is this server's, and differs for each id."""
     return hmac.digest(_KEY, content, "sha256")
 
 
 def _masked(content: bytes, mark: bytes) -> bytes:
-    """Hide the content, or show it again: the same mask is laid over it twice."""
+    """Hide the content, or show it again: the same mask is applied twice."""
     mask = hashlib.shake_256(_KEY + mark).digest(len(content))
     return bytes(one ^ other for one, other in zip(content, mask, strict=True))
 

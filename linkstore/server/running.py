@@ -27,7 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def log_to_stderr() -> None:
-    """Everything that is logged goes to stderr: stdout is for the protocol."""
+    """Log everything to stderr, since stdout is for the protocol."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
 
 
@@ -56,7 +56,7 @@ async def _served(server: Server[Any], lines: TextIO) -> None:
 
 @contextmanager
 def _forwarded_input() -> Iterator[tuple[TextIO, Callable[[], None]]]:
-    """Standard input, and what ends it: nothing else ends a thread that waits for its next line."""
+    """Yield standard input, and a function that ends it: nothing else ends a thread that waits for a line."""
     source, sink = socket.socketpair()
 
     def end() -> None:
@@ -117,7 +117,7 @@ def serve_http(
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket that listens at this address; port 0 takes a free one.
+    """Open a socket that listens at this address. Port 0 takes a free one.
 
     Raises:
         OSError: If the address is not there, or in use.
@@ -132,7 +132,7 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def _impatient(limits: HttpLimits) -> type[asyncio.Protocol]:
-    """Uvicorn's protocol, which closes connections that take too long."""
+    """Return Uvicorn's protocol, made to close connections that take too long."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class Impatient(H11Protocol):

@@ -55,7 +55,7 @@ class Result:
         return snippet(body_of(self.document), self.query, self.width)
 
     def lines(self, rank: int) -> Iterable[str]:
-        """The document as text, each line for itself."""
+        """Yield the lines of the document as text."""
         yield f"{rank}. {cited(self.document)}"
         yield f"   {printable(self.snippet)}"
         if self.meeting > 1:
@@ -63,7 +63,7 @@ class Result:
         yield from (f"   {printable(str(chain))}" for chain in self.chains)
 
     def to_dict(self) -> dict[str, Any]:
-        """The document as a JSON object."""
+        """Return the document as a JSON object."""
         return {
             **identified(self.document),
             "snippet": self.snippet,
@@ -80,7 +80,7 @@ class Result:
 
 
 def cited(document: Document) -> str:
-    """A document by its id, headings and URL, on one line."""
+    """Format a document by its id, headings and URL, on one line."""
     parts = [f"[{printable(document.id or '')}]"]
     if headings := headings_of(document):
         parts.append(printable(headings))
@@ -90,12 +90,12 @@ def cited(document: Document) -> str:
 
 
 def identified(document: Document) -> dict[str, Any]:
-    """A document by its id, headings and URL, as JSON."""
+    """Return a document by its id, headings and URL, as JSON."""
     return {"id": document.id, "title": headings_of(document), "url": url_of(document)}
 
 
 def nothing(reason: str, remedies: Sequence[str]) -> Answer:
-    """An empty answer: why, and what could find more."""
+    """Make an empty answer: why, and what could find more."""
     lines = [f"No results: {printable(reason)}."]
     if remedies:
         lines += ["To find more:", *(f"- {printable(remedy)}" for remedy in remedies)]
@@ -105,7 +105,7 @@ def nothing(reason: str, remedies: Sequence[str]) -> Answer:
 
 
 def shown(heading: str, results: Sequence[Result], notes: Sequence[str] = (), **more: Any) -> Answer:
-    """Documents as an answer.
+    """Make an answer of documents.
 
     Args:
         heading: The first line.

@@ -19,7 +19,7 @@ NAMED: Final = 200
 
 
 def schema(backend: Backend, ceiling: int) -> Operation[Answer]:
-    """The recorded schema as text; without one, the kinds of link and the metadata fields of the store.
+    """Describe the recorded schema, or without one the kinds of link and metadata fields of the store.
 
     Without a recorded schema, the time may grow with the size of the store.
     """

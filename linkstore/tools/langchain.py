@@ -27,7 +27,7 @@ def graph_tools(
     about: str = "",
     prefix: str = "",
 ) -> list[BaseTool]:
-    """Tools with which an agent searches a store and follows its links.
+    """Make tools with which an agent searches a store and follows its links.
 
     They are ``search``, ``follow``, ``read``, ``links`` and ``schema``, sync and async. Each returns text
     for the model, and the same as a JSON object in the ``artifact`` of its message. None of them writes.

@@ -40,7 +40,7 @@ def follow(
     direction: Walk,
     limits: ToolLimits,
 ) -> Operation[Answer]:
-    """The documents that the links of a document lead to.
+    """Show the documents that the links of a document lead to.
 
     Args:
         view: Of the store.
@@ -79,7 +79,7 @@ def follow(
 
 
 def links(view: View, id: str, limits: ToolLimits) -> Operation[Answer]:
-    """The links of a document, in both directions.
+    """List the links of a document, in both directions.
 
     Raises:
         DocumentError: If there is no such document.
@@ -112,14 +112,14 @@ def _near(view: View, id: str) -> Operation[Neighbours]:
 
 
 def _sides(near: Neighbours, direction: Walk) -> list[tuple[Neighbour, bool]]:
-    """The links of these directions, and whether each leads away."""
+    """Return the links of these directions, and whether each leads away."""
     outgoing = [(one, True) for one in near.outgoing] if direction != "backward" else []
     incoming = [(one, False) for one in near.incoming] if direction != "forward" else []
     return [*outgoing, *incoming]
 
 
 def _ends(id: str, sides: Iterable[tuple[Neighbour, bool]]) -> Iterator[_End]:
-    """The other documents, each once: of each link the most similar first, then the next of each."""
+    """Yield the other documents, each once: of each link the most similar first, then the next of each."""
     known = {id}
     rows = [[(other, one, away) for other in one.ids] for one, away in sides]
     for entry in (entry for column in zip_longest(*rows) for entry in column if entry is not None):
@@ -140,7 +140,7 @@ def _why(id: str, chosen: Sequence[tuple[Neighbour, bool]], large: Sequence[Neig
 
 
 def _remedies(near: Neighbours) -> list[str]:
-    """The links that the document does have."""
+    """Advise on the links that the document does have."""
     found = []
     for name, own in (("forward", near.outgoing), ("backward", near.incoming)):
         kinds = sorted({one.link.kind for one in own if one.ids})
@@ -163,7 +163,7 @@ def _too_many(one: Neighbour) -> str:
 
 
 def _line(one: Neighbour, *, away: bool) -> str:
-    """A link as text."""
+    """Format a link as text."""
     label = f' "{one.link.label}"' if one.link.label else ""
     if one.more:
         others = f"more than {SHOWN:,} documents"
@@ -176,7 +176,7 @@ def _line(one: Neighbour, *, away: bool) -> str:
 
 
 def _row(one: Neighbour, *, away: bool) -> dict[str, Any]:
-    """A link as data."""
+    """Return a link as data."""
     return {
         "direction": "outgoing" if away else "incoming",
         "kind": one.link.kind,

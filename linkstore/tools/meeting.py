@@ -41,7 +41,7 @@ _PARTS: Final = re.compile(r"[/#]")
 
 
 def meeting(chains: Sequence[Chain], named: Collection[str] = ()) -> tuple[Chain, ...]:
-    """The same chains, those first and marked as independent that meet; none is if there is but one.
+    """Mark the chains that meet as independent, and put them first. None is marked if there is but one.
 
     Args:
         chains: To one document, the best first.
@@ -64,7 +64,7 @@ def meeting(chains: Sequence[Chain], named: Collection[str] = ()) -> tuple[Chain
 
 
 def is_named(document: Document, question: str) -> bool:
-    """Whether a question has the id of a document in it, its title or heading, or another name of it."""
+    """Say whether a question has the id of a document in it, its title or heading, or another name of it."""
     title, headings = document.metadata.get("title"), document.metadata.get("headings")
     names = [document.id or "", *_PARTS.split(document.id or "")[-1:]]
     names += [str(one) for one in (title, *(headings[-1:] if isinstance(headings, list) else ())) if one]
@@ -74,7 +74,7 @@ def is_named(document: Document, question: str) -> bool:
 
 
 def _meet(one: Chain, other: Chain, named: Collection[str]) -> bool:
-    """Whether two chains to the same document are about what was asked, each by its own relations."""
+    """Say whether two chains to the same document are about what was asked, each by its own relations."""
     starts = {one.start, other.start}
     about = starts <= set(named) if named else len(starts) == 1
     common = set(_passed(one)) & set(_passed(other))
@@ -86,7 +86,7 @@ def _kinds(chain: Chain) -> frozenset[str]:
 
 
 def _passed(chain: Chain) -> list[str]:
-    """The documents of a chain, without the one that it leads to."""
+    """Return the documents of a chain, without the one that it leads to."""
     passed = [chain.start]
     for triple in chain:
         passed.append(triple.other(passed[-1]))

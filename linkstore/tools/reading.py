@@ -32,7 +32,7 @@ Around = tuple[str | None, str | None]
 
 
 def read(view: View, id: str, offset: int, limits: ToolLimits) -> Operation[Answer]:
-    """The text of a document.
+    """Read the text of a document.
 
     Args:
         view: Of the store.
@@ -70,7 +70,7 @@ def read(view: View, id: str, offset: int, limits: ToolLimits) -> Operation[Answ
 
 
 def document_named(view: View, name: str) -> Operation[Document]:
-    """A document by its id; else by its id in brackets, or by its URL.
+    """Find a document by its id, else by its id in brackets, or by its URL.
 
     Raises:
         DocumentError: If there is no such document.
@@ -89,14 +89,14 @@ def document_named(view: View, name: str) -> Operation[Document]:
 
 
 def documents_of(view: View, ids: Sequence[str]) -> Operation[dict[str, Document]]:
-    """Documents by id; without those that are not there."""
+    """Return documents by id, without those that are not there."""
     known = tuple(filter(is_storable, ids))
     stored = yield from view.answer(_stored(known))
     return {one.id: _as_document(one) for one in stored}
 
 
 def unknown_document(id: str) -> DocumentError:
-    """The error for an id that no document has."""
+    """Make the error for an id that no document has."""
     return DocumentError(
         f"no document has the id {id[:200]!r}; take ids from the brackets in the answers of search and follow"
     )
@@ -107,7 +107,7 @@ def _as_document(stored: Stored) -> Document:
 
 
 def _at_url(url: str, vector: Floats) -> Plan[list[Stored]]:
-    """One of the documents with a URL, which the vector ranks in no way."""
+    """Return one of the documents with a URL. The vector does not rank them."""
     found: Candidates = yield Nearest(vector=vector, k=1, filter=parse_filter({"url": url}))
     return (yield Documents(refs=found.refs))  # type: ignore[no-any-return]
 
@@ -118,7 +118,7 @@ def _stored(ids: tuple[str, ...]) -> Plan[list[Stored]]:
 
 
 def _around(view: View, document: Document) -> Operation[Around]:
-    """The documents before and after, as the page has them, else as links say."""
+    """Return the documents before and after, as the page has them, else as links say."""
     entries: list[PageEntry] = yield Engine(view.backend.pages(None, [page_of(document)]))
     beside = next((_beside(one.ids, document.id) for one in entries if document.id in one.ids), None)
     if beside is None:
@@ -135,7 +135,7 @@ def _beside(ids: Sequence[str], id: str | None) -> Around:
 
 
 def _linked(near: Neighbours) -> Around:
-    """The neighbours by links whose kind or label says that they lead to the next or previous one."""
+    """Return the neighbours by links whose kind or label says that they lead to the next or previous one."""
     previous = _first(near.outgoing, PREVIOUS) or _first(near.incoming, NEXT)
     return previous, _first(near.outgoing, NEXT) or _first(near.incoming, PREVIOUS)
 

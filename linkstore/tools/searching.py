@@ -35,7 +35,7 @@ QUESTION: Final = 4000
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Asks the store for a search: Hits."""
+    """A request for the hits of a search: Hits."""
 
     question: str
     strategy: Strategy
@@ -97,7 +97,7 @@ def _check(question: str, hops: int, ceiling: int) -> None:
 
 
 def _joined(hits: Hits, linked: Sequence[Hit], most: int) -> list[Hit]:
-    """The best document where chains meet, then the others, each with the chains that lead to it."""
+    """Put the best document where chains meet before the others, each with the chains that lead to it."""
     chains = {hit.document.id: hit.chains for hit in linked}
     ordered = {hit.document.id: hit for hit in [*islice(_meeting(linked), 1), *hits]}
     found = islice(ordered.items(), most)
@@ -105,7 +105,7 @@ def _joined(hits: Hits, linked: Sequence[Hit], most: int) -> list[Hit]:
 
 
 def _meeting(linked: Sequence[Hit]) -> Iterator[Hit]:
-    """Those where independent chains meet, best first."""
+    """Return the hits where independent chains meet, best first."""
     return (hit for hit in linked if any(chain.independent for chain in hit.chains))
 
 
@@ -129,7 +129,7 @@ def _shown(question: str, found: list[Hit], linked: Sequence[Hit], limits: ToolL
 
 
 def _chains(hit: Hit) -> tuple[Chain, ...]:
-    """The chains to a hit; where the search gives a path of one link instead, this as a chain."""
+    """Return the chains to a hit, or its path of one link as a chain where the search gives that instead."""
     if hit.chains or hit.depth != 1:
         return hit.chains
     start, step = hit.path
@@ -141,7 +141,7 @@ def _chains(hit: Hit) -> tuple[Chain, ...]:
 
 
 def _remedies(hits: Hits) -> list[str]:
-    """Advice on finding more; without a minimum, only an empty store or scope finds nothing."""
+    """Advise on finding more. Without a minimum, only an empty store or scope finds nothing."""
     if any(cut.reason == "floor" for cut in hits.cuts):
         return ["ask with other words, closer to those of the documents, or with names that they use"]
     return ["there is no document that these tools may read, so other questions find nothing either"]

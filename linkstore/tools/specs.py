@@ -72,7 +72,7 @@ class ToolSpec:
 
 
 def specs_of(toolbox: Toolbox, about: str = "", prefix: str = "") -> Iterator[ToolSpec]:
-    """The tools of a toolbox.
+    """Yield the tools of a toolbox.
 
     Args:
         toolbox: Carries them out.
@@ -90,7 +90,7 @@ def specs_of(toolbox: Toolbox, about: str = "", prefix: str = "") -> Iterator[To
 
 
 def writing_specs_of(toolbox: Toolbox) -> Iterator[ToolSpec]:
-    """Two more tools, which write: ``add`` and ``delete``."""
+    """Yield two more tools, which write: ``add`` and ``delete``."""
     link = "kind, tag, direction (out, in or bidir) and, if wanted, label"
     fields: dict[str, Any] = {
         "id": (_Id, ...),
@@ -163,7 +163,7 @@ def _follow(toolbox: Toolbox) -> _Described:
 
 
 def told(error: LinkStoreError) -> str | None:
-    """The message about an error for a model; None for one that it can do nothing about."""
+    """Format an error for a model. Return None for one that the model can do nothing about."""
     if isinstance(error, StoreBusyError | StoreUnavailableError):
         return "The store does not answer now. Try again once; then tell the user that it is not available."
     named_kind = isinstance(error, UnknownNameError) and error.sort == "link kind"
@@ -174,7 +174,7 @@ def told(error: LinkStoreError) -> str | None:
 
 
 def told_of_arguments(error: ValidationError) -> str:
-    """Arguments that do not fit, as a model is told of them."""
+    """Format arguments that do not fit for a model."""
     wrong = (
         f"{'.'.join(map(str, one['loc'])) or 'arguments'} {_WRONG.get(one['type'], one['msg'])}"
         for one in error.errors(include_url=False, include_context=False, include_input=False)

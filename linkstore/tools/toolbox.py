@@ -67,28 +67,28 @@ class Toolbox:
         return await arun(operation, self._await)
 
     def search(self, question: str, hops: int | None = None) -> Operation[Answer]:
-        """See :func:`linkstore.tools.searching.search`; ``hops`` is ``usual_hops`` by default."""
+        """Search: see :func:`linkstore.tools.searching.search`. ``hops`` is ``usual_hops`` by default."""
         chosen = self.usual_hops if hops is None else hops
         return searching.search(self.view, question, chosen, self.limits, self.ceiling)
 
     def follow(
         self, id: str, kinds: Sequence[str] | None = None, direction: Walk = "forward"
     ) -> Operation[Answer]:
-        """See :func:`linkstore.tools.linked.follow`."""
+        """Follow links: see :func:`linkstore.tools.linked.follow`."""
         if not self.ceiling:
             raise StrategyError("the ceiling is 0: no links may be followed here; use search and read")
         return linked.follow(self.view, id, kinds, direction, self.limits)
 
     def read(self, id: str, offset: int = 0) -> Operation[Answer]:
-        """See :func:`linkstore.tools.reading.read`."""
+        """Read a document: see :func:`linkstore.tools.reading.read`."""
         return reading.read(self.view, id, offset, self.limits)
 
     def links(self, id: str) -> Operation[Answer]:
-        """See :func:`linkstore.tools.linked.links`."""
+        """List links: see :func:`linkstore.tools.linked.links`."""
         return linked.links(self.view, id, self.limits)
 
     def schema(self) -> Operation[Answer]:
-        """See :func:`linkstore.tools.describing.schema`."""
+        """Describe the schema: see :func:`linkstore.tools.describing.schema`."""
         return describing.schema(self.store.backend, self.ceiling)
 
     def add(
@@ -98,11 +98,11 @@ class Toolbox:
         metadata: Mapping[str, Any] | None = None,
         links: Sequence[Mapping[str, Any]] | None = None,
     ) -> Operation[Answer]:
-        """See :func:`linkstore.tools.writing.add`."""
+        """Add a document: see :func:`linkstore.tools.writing.add`."""
         return writing.add(self.view, id, text, metadata, links)
 
     def delete(self, id: str) -> Operation[Answer]:
-        """See :func:`linkstore.tools.writing.delete`."""
+        """Delete a document: see :func:`linkstore.tools.writing.delete`."""
         return writing.delete(self.view, id)
 
     def _wait(self, request: object) -> Any:

@@ -24,14 +24,14 @@ _PARTS: Final = ("kind", "tag", "direction")
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """Asks the store to add or replace a document."""
+    """A request to add or replace a document."""
 
     document: Document
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Asks the store to delete a document."""
+    """A request to delete a document."""
 
     id: str
 
@@ -71,7 +71,7 @@ def add(
 
 
 def _link(at: int, given: Mapping[str, Any]) -> Link:
-    """One of the links of a document.
+    """Parse one of the links of a document.
 
     Raises:
         LinkError: If a part of it is missing, or there are others.
