@@ -43,7 +43,7 @@ class LinkRetriever(BaseRetriever):
     @model_validator(mode="before")
     @classmethod
     def _known(cls, given: Any) -> Any:
-        """Raise TypeError if there is no such argument, with where it belongs, or if the store is none."""
+        """Raise TypeError for an unknown argument, saying where it belongs, or if the store is none."""
         if isinstance(given, dict):
             check_names(cls.__name__, given, cls.model_fields.keys())
             require_store(store=given.get("store"))
@@ -78,7 +78,7 @@ class LinkRetriever(BaseRetriever):
         return self._given(hits)
 
     def strategy_for(self, k: int | None = None) -> Strategy:
-        """The strategy for one query.
+        """Return the strategy for one query.
 
         Args:
             k: Maximum number of documents; default the retriever's ``k``, or that of the strategy.

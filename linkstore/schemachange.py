@@ -22,7 +22,7 @@ Names = Mapping[str, str]
 
 
 def set_schema(backend: Backend, schema: Schema | None, mode: Mode) -> Operation[SchemaReport | None]:
-    """Record a schema once the stored documents were checked; None removes it.
+    """Record a schema once the stored documents were checked, or remove it if it is None.
 
     Raises:
         SchemaError: If the version is not higher than the recorded one, or in the mode ``strict`` if the
@@ -46,7 +46,7 @@ def migrate(
     """Rename kinds and types in all documents that have them, then record the schema.
 
     Raises:
-        SchemaError: As for :func:`set_schema`, of documents with new names; then nothing is written.
+        SchemaError: As for :func:`set_schema`, for documents with the new names. Then nothing is written.
     """
     for names in (kinds, types):
         if both := sorted(set(names) & set(names.values())):
@@ -71,7 +71,7 @@ def migrate(
 def check(
     backend: Backend, schema: Schema, kinds: Names | None = None, types: Names | None = None
 ) -> Operation[SchemaReport]:
-    """Hold all documents against a schema, as they would be with other names of kinds and types."""
+    """Check all documents against a schema, as if kinds and types were renamed."""
     require(Schema, "a Schema", schema=schema)
     graph, problems = TypedGraph(schema.type_field), _Problems()
     records: list[Record] = yield Engine(backend.scan(None, BATCH))
@@ -90,7 +90,7 @@ def check(
 
 
 def reach(backend: Backend, type: str, depth: int | None, type_field: str | None) -> Operation[Reach]:
-    """Which documents links lead to from those of a type."""
+    """Return which documents links lead to from those of a type."""
     recorded = yield from recorded_schema(backend)
     found = type_field or (recorded.schema.type_field if recorded else "type")
     graph = TypedGraph(found)
@@ -125,7 +125,7 @@ def _check_version(schema: Schema, before: str | None) -> None:
 
 
 def _accepted(backend: Backend, schema: Schema, mode: Mode, report: SchemaReport) -> Operation[None]:
-    """Refuse, or record, what a schema does not allow of the stored documents."""
+    """Refuse, or record, the problems of stored documents with a schema."""
     if report.sound:
         return
     if mode == "strict":
@@ -143,7 +143,7 @@ def _noted(backend: Backend, recorded: Recorded | None, before: str | None) -> O
 
 
 def _renamed(record: Record, schema: Schema, kinds: Names, types: Names) -> Record:
-    """The record with other names; the same object if it has none of them."""
+    """Return the record with new names of kinds and types, or the same object if it has none of the old."""
     metadata: dict[str, Any] = dict(record.metadata)
     own = schema.type_of(metadata)
     if own is not None and own in types:

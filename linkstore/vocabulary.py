@@ -41,15 +41,15 @@ class Vocabulary:
         return bool(self.kinds or self.fields or self.link_fields)
 
     def __or__(self, other: Vocabulary) -> Vocabulary:
-        """The names in either."""
+        """Return the names in either vocabulary."""
         return self._with(other, frozenset.union)
 
     def __and__(self, other: Vocabulary) -> Vocabulary:
-        """The names in both."""
+        """Return the names in both vocabularies."""
         return self._with(other, frozenset.intersection)
 
     def __sub__(self, other: Vocabulary) -> Vocabulary:
-        """The names that are not in ``other``."""
+        """Return the names that are not in ``other``."""
         return self._with(other, frozenset.difference)
 
     def __len__(self) -> int:
@@ -81,7 +81,7 @@ class Vocabulary:
 
 
 def names_in(metadata: Mapping[str, Any], links: Iterable[Link]) -> Vocabulary:
-    """The names that a document with this metadata and these links uses."""
+    """Return the names that a document with this metadata and these links uses."""
     kinds, link_fields = set[str](), set[str]()
     for link in links:
         kinds.add(link.kind)
@@ -92,7 +92,7 @@ def names_in(metadata: Mapping[str, Any], links: Iterable[Link]) -> Vocabulary:
 
 
 def unknown_name(missing: Vocabulary, known: Vocabulary) -> UnknownNameError:
-    """The error for the first of the missing names, with the nearest known ones."""
+    """Return the error for the first of the missing names, with the nearest known ones."""
     what, names, others = next(
         one
         for one in (
@@ -107,12 +107,12 @@ def unknown_name(missing: Vocabulary, known: Vocabulary) -> UnknownNameError:
 
 
 def unknown_type(name: str, types: Iterable[str]) -> UnknownNameError:
-    """The error for a document type that is not among those of a schema."""
+    """Return the error for a document type that is not among those of a schema."""
     return UnknownNameError("type", name, _nearest(name, types), sorted(types))
 
 
 def _nearest(name: str, known: Iterable[str]) -> list[str]:
-    """The known names most like ``name``, whatever their case; best first."""
+    """Return the known names most like ``name``, whatever their case, best first."""
     if len(name) > _READABLE:
         return []
     spelled: dict[str, str] = {}

@@ -9,8 +9,8 @@ from rich.console import Console
 
 
 class PipedConsole(Console):
-    """Leaves it to the command line to end when nobody reads the output any more."""
+    """A console that leaves it to the command line to end when nobody reads the output any more."""
 
     def on_broken_pipe(self) -> None:
-        """Raise again what rich has just caught."""
+        """Raise again the error that rich has just caught."""
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))

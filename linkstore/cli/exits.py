@@ -79,7 +79,7 @@ _CODES: Final[tuple[tuple[type[LinkStoreError], int], ...]] = (
 
 
 def exit_code(error: BaseException) -> int:
-    """The exit code that an error or interrupt ends the command with."""
+    """Return the exit code that an error or interrupt ends the command with."""
     if isinstance(error, Terminated):
         return TERMINATED if error.number == signal.SIGTERM else HUNG_UP
     if isinstance(error, KeyboardInterrupt):

@@ -34,7 +34,7 @@ quiet: Final = ContextVar("quiet", default=False)
 def ready_streams() -> None:
     """Let stdout and stderr replace characters that their encoding lacks, rather than fail.
 
-    A process may have been started without them; its output is then dropped.
+    A process may have been started without these streams: its output is then dropped.
     """
     codecs.register_error(_HANDLER, _in_plain)
     sys.stdout = sys.stdout or _nowhere()
@@ -50,12 +50,12 @@ def _nowhere() -> TextIO:
 
 
 def stdout() -> Console:
-    """The console for results; plain text when stdout is not a terminal."""
+    """Return the console for results, with plain text when stdout is not a terminal."""
     return _console(stderr=False)
 
 
 def stderr() -> Console:
-    """The console for notes and errors."""
+    """Return the console for notes and errors."""
     return _console(stderr=True)
 
 
@@ -75,7 +75,7 @@ def write_json(value: Any) -> None:
 
 
 def note(message: str) -> None:
-    """Write a message to stderr, in one line; in a terminal, broken at words."""
+    """Write a message to stderr, in one line, which a terminal breaks at words."""
     if not quiet.get():
         complain(message)
 
@@ -90,7 +90,7 @@ def complain(message: str) -> None:
 
 
 def _console(*, stderr: bool) -> Console:
-    """Breaks lines at words in a terminal, and not at all elsewhere."""
+    """Return a console that breaks lines at words in a terminal, and not at all elsewhere."""
     from linkstore.cli.console import PipedConsole
 
     console = PipedConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
@@ -99,7 +99,7 @@ def _console(*, stderr: bool) -> Console:
 
 
 def _in_plain(error: UnicodeError) -> tuple[str, int]:
-    """An error handler of :mod:`codecs`: our own signs in plain ones, all others escaped."""
+    """Replace our own signs by plain ones, and escape all others: an error handler of :mod:`codecs`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     signs = error.object[error.start : error.end]

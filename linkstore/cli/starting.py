@@ -15,7 +15,7 @@ class Terminated(KeyboardInterrupt):
     """The process is to end: it was sent SIGTERM, or SIGHUP, as by a terminal that was closed.
 
     Args:
-        number: Of the signal.
+        number: The number of the signal.
     """
 
     def __init__(self, number: int) -> None:
@@ -42,8 +42,8 @@ _OURS: Final[dict[int, Callable[..., Any]]] = {
 def ended_by_interrupts() -> Iterator[None]:
     """Have Ctrl-C, SIGTERM and SIGHUP end the process at once, while modules are imported.
 
-    Nothing needs to be closed or told then. A KeyboardInterrupt would print a traceback, and native modules
-    that are just being initialized can crash when one is raised.
+    Nothing needs to be closed or reported then. A KeyboardInterrupt would print a traceback, and could crash
+    native modules that are just being initialized.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -62,7 +62,7 @@ def ended_by_interrupts() -> Iterator[None]:
 def terminated_in_order() -> Iterator[None]:
     """Have SIGTERM and SIGHUP raise :class:`Terminated`.
 
-    A handler of the program around stays, and a signal that is ignored, as under nohup, stays ignored.
+    A handler of the surrounding program stays, and a signal that is ignored, as under nohup, stays ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -12,7 +12,7 @@ _GONE: Final = getattr(select, "POLLERR", 0) | getattr(select, "POLLHUP", 0)
 
 
 def drop_unread() -> bool:
-    """Discard further output to stdout and stderr if its reader is gone; whether one was gone."""
+    """Discard further output to stdout and stderr if its reader is gone, and return whether one was gone."""
     unread = [stream for stream in (sys.stdout, sys.stderr) if _is_unread(stream)]
     for stream in unread:
         _discard(stream)
@@ -20,7 +20,7 @@ def drop_unread() -> bool:
 
 
 def _is_unread(stream: TextIO) -> bool:
-    """Whether a stream is a pipe or a terminal that nobody reads any more."""
+    """Say whether a stream is a pipe or a terminal that nobody reads any more."""
     if not hasattr(select, "poll"):  # as on Windows
         return True
     poll = select.poll()

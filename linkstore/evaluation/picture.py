@@ -20,7 +20,7 @@ _GREY: Final = "#b8bec4"
 
 
 def require_picture(path: str | Path) -> None:
-    """Make sure that a picture can be drawn there.
+    """Raise unless a picture can be drawn at a path.
 
     Raises:
         EvaluationError: If the file's name says no known format, or its folder does not exist.
@@ -40,7 +40,7 @@ def draw_profile(profile: Profile, path: str | Path) -> None:
 
     Args:
         profile: What to draw.
-        path: A .png or .svg file; replaced if it is there.
+        path: A .png or .svg file, which is replaced if it exists.
 
     Raises:
         EvaluationError: If the file's name says no known format, or its folder does not exist.

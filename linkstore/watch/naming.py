@@ -36,21 +36,21 @@ class Names:
         self._examples: dict[str, list[str]] = defaultdict(list)
 
     def add(self, id: str, links: Iterable[Link]) -> None:
-        """Take in the links of a document."""
+        """Add the links of a document."""
         for link in links:
             if link.kind in self._kinds:
                 self._spellings[link.kind, normalized(link.tag)][link.tag] += 1
                 self._look_at(id, link)
 
     def findings(self) -> Iterator[Finding]:
-        """The findings about names."""
+        """Yield the findings about names."""
         for kind in sorted(self._kinds):
             yield from self._split(kind)
             yield from self._alike(kind)
             yield from self._unsure(kind)
 
     def _look_at(self, id: str, link: Link) -> None:
-        """Note how sure the extractor of a link was, if the link says it."""
+        """Count how sure the extractor of a link was, if the link records it."""
         confidence = (link.data or {}).get(CONFIDENCE)
         if isinstance(confidence, int | float) and not isinstance(confidence, bool):
             self._scored[link.kind] += 1
@@ -60,7 +60,7 @@ class Names:
                     self._examples[link.kind].append(f"{link.label or link.tag} in {id}")
 
     def _split(self, kind: str) -> Iterator[Finding]:
-        """Names whose spellings are different tags, so they do not meet."""
+        """Yield names whose spellings are different tags, so that they do not meet."""
         split = [tags for (of, _), tags in sorted(self._spellings.items()) if of == kind and len(tags) > 1]
         if split:
             text = (
@@ -72,7 +72,7 @@ class Names:
             )
 
     def _alike(self, kind: str) -> Iterator[Finding]:
-        """Names that look alike."""
+        """Yield names that look alike."""
         names = [name for of, name in self._spellings if of == kind]
         found = [miss for miss in near_misses(names) if miss.reason in _SLIPS]
         if found:
@@ -83,7 +83,7 @@ class Names:
             yield finding("names", "note", text, len(found), map(str, found))
 
     def _unsure(self, kind: str) -> Iterator[Finding]:
-        """Links of which their extractor was unsure."""
+        """Yield links of which their extractor was unsure."""
         count = self._doubtful[kind]
         if count:
             share = count / self._scored[kind]

@@ -77,7 +77,7 @@ class Telemetry(Observation):
         super().__init__(store)
 
     def search_begins(self, question: str, strategy: str) -> Callable[[Searched], None]:
-        """Called by the store; see :class:`~linkstore.observing.Observer`."""
+        """Begin the span of a search: see :class:`~linkstore.observing.Observer`."""
         span = self._tracer.start_span(SPAN, attributes={"linkstore.strategy": strategy})
         if self._questions and question:
             span.set_attribute("linkstore.question", question)
