@@ -58,14 +58,14 @@ class Link:
 
     def __post_init__(self) -> None:
         if self.data is not None:
-            object.__setattr__(self, "data", self._own_data() or None)
+            object.__setattr__(self, "data", self._copy_data() or None)
         if are_ordinary(self.kind, self.tag, self.direction, self.label, self.weight):
             return
         problem = problem_of(self.kind, self.tag, self.direction, self.label, self.weight)
         if problem:
             raise LinkError(f"invalid link {_shown(self)}: {problem}")
 
-    def _own_data(self) -> dict[str, Any]:
+    def _copy_data(self) -> dict[str, Any]:
         from linkstore.metadata import json_copy  # late: it needs NumPy, and most links have no data
 
         try:

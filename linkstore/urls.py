@@ -207,7 +207,7 @@ class Site:
 
     def page_tag(self, url: str) -> str | None:
         """Return the tag of a page, given its URL path from the root, its public URL, or its tag."""
-        return self.tag(url if _ABSOLUTE.match(url) else f"./{self._from_root(url)}")
+        return self.tag(url if _ABSOLUTE.match(url) else f"./{self._strip_root(url)}")
 
     def page_tags(self, url: str) -> tuple[str, ...]:
         """Return all tags that lead to a page: its own, and in a site with prefix and bases its public URLs.
@@ -217,7 +217,7 @@ class Site:
         """
         tags = [self.page_tag(url)]
         if self.prefix and self.bases:
-            path = url if _ABSOLUTE.match(url) else f"./{self._from_root(url)}"
+            path = url if _ABSOLUTE.match(url) else f"./{self._strip_root(url)}"
             tags += [normalize_url(path, base=root, policy=self.policy) for root in self._roots]
         return tuple(dict.fromkeys(split_tag(tag)[0] for tag in tags if tag))
 
@@ -225,7 +225,7 @@ class Site:
         """Return a page's path below the prefix, as a store names it. URLs stay as they are."""
         return path if "://" in path else f"{readable_url(_lead(self.prefix))}{path}"
 
-    def _from_root(self, url: str) -> str:
+    def _strip_root(self, url: str) -> str:
         """Return a path from the site's root, given that path or a tag, which begins with a slash."""
         if self.prefix and f"{url}/".startswith(f"/{self.prefix}/"):
             url = url[len(self.prefix) + 1 :]

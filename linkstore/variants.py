@@ -134,9 +134,9 @@ class Variants:
         Raises:
             LinkError: If a link is invalid. The message names the document.
         """
-        return [self._applied(document) for document in documents]
+        return [self._apply_to(document) for document in documents]
 
-    def _applied(self, document: Document) -> Document:
+    def _apply_to(self, document: Document) -> Document:
         links = get_links(document)
         if not any(link.kind in self.kinds for link in links):
             return document

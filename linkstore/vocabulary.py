@@ -42,15 +42,15 @@ class Vocabulary:
 
     def __or__(self, other: Vocabulary) -> Vocabulary:
         """Return the names in either vocabulary."""
-        return self._with(other, frozenset.union)
+        return self._combine(other, frozenset.union)
 
     def __and__(self, other: Vocabulary) -> Vocabulary:
         """Return the names in both vocabularies."""
-        return self._with(other, frozenset.intersection)
+        return self._combine(other, frozenset.intersection)
 
     def __sub__(self, other: Vocabulary) -> Vocabulary:
         """Return the names that are not in ``other``."""
-        return self._with(other, frozenset.difference)
+        return self._combine(other, frozenset.difference)
 
     def __len__(self) -> int:
         return len(self.kinds) + len(self.fields) + len(self.link_fields)
@@ -58,19 +58,19 @@ class Vocabulary:
     @property
     def checkable(self) -> Vocabulary:
         """The names that are short enough to be recorded."""
-        return self._each(_short)
+        return self._map(_short)
 
     @property
     def storable(self) -> Vocabulary:
         """The names that are valid Unicode; a document can have no other."""
-        return self._each(_valid)
+        return self._map(_valid)
 
-    def _each(self, change: Callable[[frozenset[str]], frozenset[str]]) -> Vocabulary:
+    def _map(self, change: Callable[[frozenset[str]], frozenset[str]]) -> Vocabulary:
         return Vocabulary(
             kinds=change(self.kinds), fields=change(self.fields), link_fields=change(self.link_fields)
         )
 
-    def _with(
+    def _combine(
         self, other: Vocabulary, join: Callable[[frozenset[str], frozenset[str]], frozenset[str]]
     ) -> Vocabulary:
         return Vocabulary(

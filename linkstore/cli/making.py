@@ -70,11 +70,11 @@ class _ToBeMade:
 
     def embed_pages(self, source: str, pages: Sequence[PageDocuments]) -> list[PageDocuments]:
         """Make the store if need be, and embed what will be written."""
-        return self._made_now().embed_pages(source, pages)
+        return self._make().embed_pages(source, pages)
 
     def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> object:
         """Make the store if need be, and write."""
-        return self._made_now().put_pages(source, pages)
+        return self._make().put_pages(source, pages)
 
     def remove_pages(self, source: str, urls: Sequence[str]) -> object:
         """Remove pages with their documents."""
@@ -112,7 +112,7 @@ class _ToBeMade:
         """Count what is stored."""
         return self._store.survey()
 
-    def _made_now(self) -> LinkStore:
+    def _make(self) -> LinkStore:
         if not self._is_made:
             made = opened(self._place, create=True, embedding=self._embedding)
             self._store = self._made.enter_context(made)

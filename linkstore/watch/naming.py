@@ -40,16 +40,16 @@ class Names:
         for link in links:
             if link.kind in self._kinds:
                 self._spellings[link.kind, normalized(link.tag)][link.tag] += 1
-                self._look_at(id, link)
+                self._count_confidence(id, link)
 
     def findings(self) -> Iterator[Finding]:
         """Yield the findings about names."""
         for kind in sorted(self._kinds):
-            yield from self._split(kind)
-            yield from self._alike(kind)
-            yield from self._unsure(kind)
+            yield from self._find_split(kind)
+            yield from self._find_alike(kind)
+            yield from self._find_unsure(kind)
 
-    def _look_at(self, id: str, link: Link) -> None:
+    def _count_confidence(self, id: str, link: Link) -> None:
         """Count how sure the extractor of a link was, if the link records it."""
         confidence = (link.data or {}).get(CONFIDENCE)
         if isinstance(confidence, int | float) and not isinstance(confidence, bool):
@@ -59,7 +59,7 @@ class Names:
                 if len(self._examples[link.kind]) < EXAMPLES:
                     self._examples[link.kind].append(f"{link.label or link.tag} in {id}")
 
-    def _split(self, kind: str) -> Iterator[Finding]:
+    def _find_split(self, kind: str) -> Iterator[Finding]:
         """Yield names whose spellings are different tags, so that they do not meet."""
         split = [tags for (of, _), tags in sorted(self._spellings.items()) if of == kind and len(tags) > 1]
         if split:
@@ -71,7 +71,7 @@ class Names:
                 "names", "alarm", text, len(split), (" = ".join(map(repr, sorted(tags))) for tags in split)
             )
 
-    def _alike(self, kind: str) -> Iterator[Finding]:
+    def _find_alike(self, kind: str) -> Iterator[Finding]:
         """Yield names that look alike."""
         names = [name for of, name in self._spellings if of == kind]
         found = [miss for miss in near_misses(names) if miss.reason in _SLIPS]
@@ -82,7 +82,7 @@ class Names:
             )
             yield finding("names", "note", text, len(found), map(str, found))
 
-    def _unsure(self, kind: str) -> Iterator[Finding]:
+    def _find_unsure(self, kind: str) -> Iterator[Finding]:
         """Yield links of which their extractor was unsure."""
         count = self._doubtful[kind]
         if count:

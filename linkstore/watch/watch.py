@@ -70,9 +70,9 @@ class Watch(Observation):
 
     def search_begins(self, question: str, strategy: str) -> Callable[[Searched], None]:
         """Return the function that records the search: see :class:`~linkstore.observing.Observer`."""
-        return self._ended
+        return self._record
 
-    def _ended(self, searched: Searched) -> None:
+    def _record(self, searched: Searched) -> None:
         if searched.error is not None and not isinstance(searched.error, Exception):
             return  # interrupted: it is no evidence about the store
         search = _figures(searched, self._type_field)
