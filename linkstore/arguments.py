@@ -21,7 +21,7 @@ _NESTING: Final = (dict, list, tuple, set, frozenset, Mapping)
 
 
 def given(**arguments: T | None) -> dict[str, T]:
-    """Those of some optional arguments that are not None."""
+    """Return those of some optional arguments that are not None."""
     return {name: value for name, value in arguments.items() if value is not None}
 
 
@@ -34,7 +34,7 @@ def require(kind: type | tuple[type, ...], what: str, /, **arguments: object) ->
         arguments: By their names.
 
     Raises:
-        ArgumentError: If one is not; the message names it.
+        ArgumentError: If one is not. The message names it.
     """
     for name, value in arguments.items():
         if not isinstance(value, kind):
@@ -47,12 +47,12 @@ def require_having(method: str, what: str, /, **arguments: object) -> None:
     A class has the methods of its objects, so it is refused, except where it is to be called itself.
 
     Args:
-        method: Its name; ``"__call__"`` for functions and classes that are called.
+        method: Its name, or ``"__call__"`` for functions and classes that are called.
         what: What to pass, as the message says it.
         arguments: By their names.
 
     Raises:
-        ArgumentError: If one does not have the method; the message names it.
+        ArgumentError: If one does not have the method. The message names it.
     """
     for name, value in arguments.items():
         if not callable(getattr(value, method, None)) or (isinstance(value, type) and method != "__call__"):
@@ -60,14 +60,14 @@ def require_having(method: str, what: str, /, **arguments: object) -> None:
 
 
 def require_list(what: str, /, **arguments: object) -> None:
-    """Raise unless every argument can be iterated over; strings are refused, since they give their letters.
+    """Raise unless every argument can be iterated over and is no string, which yields its letters.
 
     Args:
         what: What it is a list of, such as ``"names"``.
         arguments: By their names.
 
     Raises:
-        ArgumentError: If one is not; the message names it.
+        ArgumentError: If one is not. The message names it.
     """
     for name, value in arguments.items():
         if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
@@ -75,7 +75,10 @@ def require_list(what: str, /, **arguments: object) -> None:
 
 
 def quoted(value: object) -> str:
-    """A value as a message quotes it; Python spells out no integers of 4,301 digits and no deep nesting."""
+    """Quote a value for a message.
+
+    Python spells out neither integers of 4,301 digits nor deep nesting, so such values are described.
+    """
     try:
         return repr(value)
     except ValueError:
@@ -85,9 +88,9 @@ def quoted(value: object) -> str:
 
 
 def is_too_deep(value: object) -> bool:
-    """Whether lists and dicts are nested in more than :data:`NESTED` levels.
+    """Say whether lists and dicts are nested in more than :data:`NESTED` levels.
 
-    It is asked once where values come in, and looks at them level by level, so that all else may recurse.
+    Call it once where values come in. It goes through them level by level, so that all else may recurse.
     """
     level = [value]
     for _ in range(NESTED + 1):
@@ -102,7 +105,7 @@ def require_at_least(least: int, /, **settings: int) -> None:
     """Raise unless every setting is an integer from ``least`` to :data:`MOST`.
 
     Raises:
-        StrategyError: If one is not; the message names it.
+        StrategyError: If one is not. The message names it.
     """
     for name, value in settings.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -115,7 +118,7 @@ def require_within(low: float, high: float, /, **settings: float) -> None:
     """Raise unless every setting is a number from ``low`` to ``high``.
 
     Raises:
-        StrategyError: If one is not; the message names it.
+        StrategyError: If one is not. The message names it.
     """
     for name, value in settings.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
@@ -123,7 +126,7 @@ def require_within(low: float, high: float, /, **settings: float) -> None:
 
 
 def require_model(method: str, model: object) -> None:
-    """Raise unless this is a model of LangChain that has a method; the name of a model is refused.
+    """Raise unless the argument is a model of LangChain that has a method, and not the name of one.
 
     Raises:
         ArgumentError: If it is not such a model.
@@ -134,7 +137,7 @@ def require_model(method: str, model: object) -> None:
 
 
 def path_of(name: str, value: object) -> Path:
-    """An argument as a path.
+    """Return an argument as a path.
 
     Raises:
         ArgumentError: If it is not a path, or is an empty string, as from a variable that was not set.
@@ -145,5 +148,5 @@ def path_of(name: str, value: object) -> Path:
 
 
 def refusal(name: str, what: str, value: object) -> ArgumentError:
-    """The exception for an argument; ``what`` says what to pass, as in :func:`require`."""
+    """Return the exception for an argument, where ``what`` says what to pass, as in :func:`require`."""
     return ArgumentError(f"{name} must be {what}, not {quoted(value)[:_SHOWN]}")

@@ -8,7 +8,7 @@ from linkstore.vectors import Bools, Ints
 
 
 def located(wanted: Ints, ordered: Ints) -> Ints:
-    """(m,) the place of each of ``wanted`` in ``ordered``, which ascends; -1 for those not in it."""
+    """Return (m,) the position of each of ``wanted`` in the ascending ``ordered``; -1 for those not in it."""
     if not len(ordered):
         return np.full(len(wanted), -1, dtype=np.int64)
     at = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
@@ -16,13 +16,13 @@ def located(wanted: Ints, ordered: Ints) -> Ints:
 
 
 def distinct(keys: Ints) -> Ints:
-    """The different values of ``keys``, ascending: np.unique, which for a few takes three times as long."""
+    """Return the different values of ``keys``, ascending; np.unique takes three times as long for a few."""
     ordered = np.sort(keys)
     return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(keys) else ordered
 
 
 def contained(keys: Ints, some: Ints) -> Bools:
-    """Which of ``keys`` (n,) are among ``some``, which are few."""
+    """Mark which of ``keys`` (n,) are among ``some``, which are few."""
     if not len(some) or not len(keys):
         return np.zeros(len(keys), dtype=np.bool_)
     if (most := int(keys.max())) < 8 * len(keys) and keys.min() >= 0:
@@ -34,14 +34,14 @@ def contained(keys: Ints, some: Ints) -> Bools:
 
 
 def ranges(starts: Ints, counts: Ints) -> Ints:
-    """The positions ``start … start + count - 1`` of every pair, one after another."""
+    """Return the positions ``start … start + count - 1`` of every pair, one range after another."""
     total = int(counts.sum())
     before = np.cumsum(counts) - counts
     return np.repeat(starts - before, counts) + np.arange(total)
 
 
 def equals(wanted: Ints, ordered: Ints) -> tuple[Ints, Ints]:
-    """Every pair of equal values, as positions in ``wanted`` and in ``ordered``, which ascends."""
+    """Return every pair of equal values, as positions in ``wanted`` and in ``ordered``, which ascends."""
     starts = np.searchsorted(ordered, wanted)
     counts = np.searchsorted(ordered, wanted, side="right") - starts
     return np.repeat(np.arange(len(wanted)), counts), ranges(starts, counts)

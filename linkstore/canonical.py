@@ -17,7 +17,7 @@ _STRAY_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 def canonical_url(url: str) -> str | None:
-    """An absolute URL without fragment in its one spelling; None if no page lies behind it.
+    """Return an absolute URL without fragment in its one spelling, or None if no page lies behind it.
 
     Raises:
         ValueError: If it cannot be parsed.
@@ -46,9 +46,9 @@ def canonical_url(url: str) -> str | None:
 
 
 def _punycode(host: str) -> str:
-    """A host name in ASCII, as browsers write it: ``faß.example`` is not ``fass.example``.
+    """Return a host name in ASCII, as browsers write it: ``faß.example`` is not ``fass.example``.
 
-    By UTS #46, not transitional; which characters registries allow is not checked.
+    This is UTS #46, not transitional. The characters that registries allow are not checked.
 
     Raises:
         ValueError: If it is not the name of a host.

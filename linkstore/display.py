@@ -21,22 +21,22 @@ _NAMED: Final = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
 
 
 def printable(text: str) -> str:
-    """A text on one line, with what could change how it is shown escaped, such as a line end."""
+    """Return a text on one line, with characters that change how it is shown, such as line ends, escaped."""
     return _UNSAFE.sub(_escaped, text)
 
 
 def amount(count: int, noun: str) -> str:
-    """A number of things that can be counted, as in "1 page" and "1,234 pages"."""
+    """Format a number of things that can be counted, as in "1 page" and "1,234 pages"."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def in_percent(share: float, places: int = 1) -> str:
-    """A share, as in "12.5 %"."""
+    """Format a share, as in "12.5 %"."""
     return f"{100 * share:.{places}f} %"
 
 
 def as_html(text: str) -> str:
-    """A text as it may stand in HTML, between tags or in quotes."""
+    """Escape a text for HTML, between tags or in quotes."""
     return html.escape(printable(text))
 
 
@@ -48,6 +48,6 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def data_text(data: Mapping[str, Any]) -> str:
-    """The data of a link for a person: JSON, of which only the beginning is shown if it is long."""
+    """Format the data of a link for a person as JSON, of which only the beginning is shown if it is long."""
     text = orjson.dumps(data).decode()
     return text if len(text) <= SHOWN_DATA else f"{text[:SHOWN_DATA]}…"

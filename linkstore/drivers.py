@@ -19,7 +19,8 @@ T = TypeVar("T")
 def answered(plan: Plan[T], answer: Callable[[Fetch], Operation[Any]]) -> Operation[T]:
     """Join a plan with the operations that answer its fetches.
 
-    What the backend cannot do is raised in the plan, which may do without; all else ends it.
+    A CapabilityError of the backend is raised in the plan, which may continue without the answer. All other
+    errors end the plan.
     """
     try:
         fetch = next(plan)
@@ -37,14 +38,14 @@ def answered(plan: Plan[T], answer: Callable[[Fetch], Operation[Any]]) -> Operat
 
 
 async def in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """The result of a blocking call, made in a worker thread."""
+    """Return the result of a blocking call that is made in a worker thread."""
     import asyncio  # late: importing it takes 30 ms, and sync commands do not need it
 
     return await asyncio.to_thread(call, *args, **kwargs)
 
 
 def overheard(plan: Plan[T], asked: Callable[[Fetch], None], told: Callable[[Fetch, Any], None]) -> Plan[T]:
-    """The plan, with a listener: ``asked`` hears each fetch before it is answered, ``told`` each answer."""
+    """Run a plan with a listener: ``asked`` gets each fetch before it is answered, ``told`` each answer."""
     try:
         fetch = next(plan)
         while True:

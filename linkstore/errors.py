@@ -99,7 +99,7 @@ class UnknownNameError(LinkStoreError, ValueError):
 
 
 def _shown(name: str) -> str:
-    """A name as errors quote it."""
+    """Return a name as errors quote it."""
     return repr(name if len(name) <= _LONG else f"{name[:_LONG]}…")
 
 

@@ -53,11 +53,11 @@ class Condition:
         return not self.key
 
     def matches(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether a document with this metadata passes."""
+        """Say whether a document with this metadata passes."""
         return self.test(metadata)
 
     def __and__(self, other: Condition) -> Condition:
-        """The conjunction of both conditions."""
+        """Return the conjunction of both conditions."""
         if other.always or other == self:
             return self
         if self.always:
@@ -79,7 +79,7 @@ def parse_filter(filter: Filter | Condition | None) -> Condition:
     """Parse a filter.
 
     Args:
-        filter: A dict in the language of this module; None or an empty dict matches every document.
+        filter: A dict in the language of this module. None or an empty dict matches every document.
 
     Raises:
         FilterError: If an operator is unknown, a value cannot be compared, or it is nested too deeply.
@@ -117,7 +117,7 @@ def _equalities(filter: Filter) -> list[tuple[str, str | int | float | bool]]:
 
 
 def _needed(filter: Filter, holds: bool = True) -> Iterator[str]:
-    """Fields without which a part of a valid filter cannot have the truth value ``holds``."""
+    """Yield the fields without which a part of a valid filter cannot have the truth value ``holds``."""
     for name, value in filter.items():
         if name in ("$and", "$or"):
             for item in value:
@@ -129,7 +129,7 @@ def _needed(filter: Filter, holds: bool = True) -> Iterator[str]:
 
 
 def _fails_without(value: Any) -> bool:
-    """Whether a missing field fails the operators, or the value, that a filter gives for it."""
+    """Say whether a missing field fails the operators, or the value, that a filter gives for it."""
     if not (isinstance(value, Mapping) and any(str(key).startswith("$") for key in value)):
         return True
     return any(
@@ -240,7 +240,7 @@ def _check(name: str, value: Any) -> None:
 
 
 def _equal(stored: Any, wanted: Any) -> bool:
-    """Equality by the type rules of this module."""
+    """Compare two values by the type rules of this module."""
     if isinstance(stored, bool) or isinstance(wanted, bool):
         return stored is wanted
     if isinstance(wanted, list | tuple):

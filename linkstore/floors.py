@@ -17,7 +17,7 @@ FLOOR_NOTE: Final = "min_similarity"
 
 
 def recorded_floor(backend: Backend) -> Operation[float | None]:
-    """The minimum similarity that the store records; None without one.
+    """Return the minimum similarity that the store records, or None without one.
 
     Raises:
         StoreFormatError: If the note is not one that linkstore wrote.
@@ -26,7 +26,7 @@ def recorded_floor(backend: Backend) -> Operation[float | None]:
 
 
 def record_floor(backend: Backend, floor: float | None) -> Operation[float | None]:
-    """Record a minimum similarity, or with None remove it; what is recorded then.
+    """Record a minimum similarity, or remove it if it is None, and return what is recorded then.
 
     Raises:
         StrategyError: If it is not a number from -1 to 1.

@@ -1,6 +1,6 @@
 """Starts a separate Python process that imports linkstore but not the program that uses it.
 
-So that program may be a notebook, a script without a ``__main__`` guard, or have threads.
+The program may therefore be a notebook, a script without a ``__main__`` guard, or have threads.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _START: Final = "import sys; sys.path[:] = {path!r}; from {module} import main; 
 
 
 def fresh_python(module: str, *arguments: str, pipe_bytes: int = -1) -> subprocess.Popen[bytes]:
-    """Start a process that runs the function ``main`` of a module; it has pipes for its input and output.
+    """Start a process that runs the function ``main`` of a module, with pipes for its input and output.
 
-    Ctrl-C in a terminal does not reach it. What it replies begins after :data:`BEGIN`.
+    Ctrl-C in a terminal does not reach the process. Its replies begin after :data:`BEGIN`.
 
     Args:
         module: The module's full name.
         arguments: What the process finds in ``sys.argv[1:]``.
-        pipe_bytes: How much its pipes take before they are read; default what the system gives.
+        pipe_bytes: How many bytes its pipes hold before they are read; default the system's size.
 
     Raises:
         OSError: If no process can be started.
@@ -46,7 +46,7 @@ def fresh_python(module: str, *arguments: str, pipe_bytes: int = -1) -> subproce
 
 
 def _widen(pipe: IO[bytes], size: int) -> None:
-    """Let a pipe take more before it is read, where the system can; only Linux can."""
+    """Let a pipe hold more bytes before it is read, where the system can: only Linux can."""
     with suppress(ImportError, AttributeError, OSError):  # OSError: the user's pipes take too much already
         import fcntl
 
@@ -54,11 +54,11 @@ def _widen(pipe: IO[bytes], size: int) -> None:
 
 
 def own_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """The pipes from and to the parent process; called in the new process.
+    """Return the pipes from and to the parent process, for use in the new process.
 
-    Whatever else writes to standard output now writes to standard error. What was written there before, as by
-    a ``sitecustomize`` that prints, ends with :data:`BEGIN`. If the parent has ended meanwhile, so does this
-    process: there is nobody to work for, nor to tell.
+    All other output to standard output goes to standard error from now on. Earlier output, as by a
+    ``sitecustomize`` that prints, ends with :data:`BEGIN`. If the parent has ended meanwhile, this process
+    ends too, because nobody reads its replies.
     """
     nothing = os.open(os.devnull, os.O_RDWR)
     if nothing <= 2:  # the other process has no standard error; a pipe must not take its place
@@ -76,10 +76,10 @@ def own_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 def skip_to_begin(pipe: IO[bytes]) -> None:
-    """Read what such a process printed before its replies.
+    """Read and drop what a started process printed before its replies.
 
     Raises:
-        EOFError: If it ended without a reply.
+        EOFError: If the process ended without a reply.
     """
     read = b""
     while not read.endswith(BEGIN):

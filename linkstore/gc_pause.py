@@ -17,7 +17,7 @@ _RARE: Final = 20_000
 
 
 class _InForce(ABC):
-    """The uses of a change to the collector, by thread: the first makes it, the end of the last undoes it.
+    """Counts the uses of a change to the collector, by thread: the first makes it, the last to end undoes it.
 
     An interrupt between any two steps leaves the collector as it was, or changed until the next use ends.
     """
@@ -99,9 +99,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def collection_paused(work: Callable[[], T]) -> T:
-    """Do some work that waits for nobody, with the collector held off.
+    """Do some work that waits for nothing, with the collector paused, and return its result.
 
-    Reading 10,000 documents makes 100,000 links and no cycle; the collector would look at all of
+    Reading 10,000 documents makes 100,000 links and no cycle. The collector would look at all of
     them, and at everything else in the process, again and again: a third of the time of a bulk load.
 
     Args:
@@ -120,7 +120,7 @@ def collection_paused(work: Callable[[], T]) -> T:
 def collections_rare() -> Iterator[None]:
     """Run the collector less often, in all threads, while a command or a long run is under way.
 
-    A command imports some 600 modules, of which nothing is garbage; with Python's thresholds the collector
+    A command imports some 600 modules, of which nothing is garbage. With Python's thresholds the collector
     would look through all of them, for a sixth of the time of a query. A run that indexes pages makes many
     objects that live until they are stored, and hardly a cycle.
     """

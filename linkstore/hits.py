@@ -40,7 +40,7 @@ class Step:
     data: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """The step as a plain JSON dict; ``data`` only where there are any."""
+        """Return the step as a plain JSON dict, with ``data`` only where there are any."""
         step = {"id": self.id, "url": self.url, "kind": self.kind, "tag": self.tag, "label": self.label}
         return step | _own(self.data)
 
@@ -61,7 +61,7 @@ class Path(Sequence[Step]):
     @overload
     def __getitem__(self, index: slice) -> tuple[Step, ...]: ...
     def __getitem__(self, index: int | slice) -> Step | tuple[Step, ...]:
-        """The step, or steps, at ``index``."""
+        """Return the step, or steps, at ``index``."""
         return self.steps[index]
 
     def __len__(self) -> int:
@@ -77,7 +77,7 @@ class Path(Sequence[Step]):
         return f"<Path {printable(str(self))}>"
 
     def _repr_html_(self) -> str:
-        """The path for a notebook: one step a line, with the link that led to it."""
+        """Return the path for a notebook: one step a line, with the link that led to it."""
         return "<br>".join(as_html(str(step)) for step in self.steps)
 
 
@@ -100,7 +100,7 @@ class Triple:
     data: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """The triple as a plain JSON dict; ``data`` only where there are any."""
+        """Return the triple as a plain JSON dict, with ``data`` only where there are any."""
         triple = {"subject": self.subject, "kind": self.kind, "object": self.object, "label": self.label}
         return triple | _own(self.data)
 
@@ -108,13 +108,13 @@ class Triple:
         return f"{self.subject} —[{self._link}]→ {self.object}"
 
     def after(self, id: str) -> str:
-        """The triple as the continuation of a chain that has come to the document with this id."""
+        """Format the triple as the continuation of a chain that has come to the document with this id."""
         if id == self.subject:
             return f"—[{self._link}]→ {self.object}"
         return f"←[{self._link}]— {self.subject}"
 
     def other(self, id: str) -> str:
-        """The document at the other end of the link."""
+        """Return the id of the document at the other end of the link."""
         return self.object if id == self.subject else self.subject
 
     @property
@@ -142,7 +142,7 @@ class Chain(Sequence[Triple]):
     @overload
     def __getitem__(self, index: slice) -> tuple[Triple, ...]: ...
     def __getitem__(self, index: int | slice) -> Triple | tuple[Triple, ...]:
-        """The triple, or triples, at ``index``."""
+        """Return the triple, or triples, at ``index``."""
         return self.triples[index]
 
     def __len__(self) -> int:
@@ -189,7 +189,7 @@ class Hit:
         return f"<Hit {self.document.id!r} score={self.score:.4f} depth={self.depth}>"
 
     def to_document(self) -> Document:
-        """A copy of the document with the hit's fields under ``metadata["linkstore"]``."""
+        """Return a copy of the document with the hit's fields under ``metadata["linkstore"]``."""
         found: dict[str, Any] = {
             "score": self.score,
             "similarity": self.similarity,
@@ -207,9 +207,9 @@ class PageHits:
     """A page with those of its documents that were found.
 
     Args:
-        page: Its name, as :func:`page_of` has it.
+        page: The name of the page, as :func:`page_of` returns it.
         hits: Best first; at least one.
-        score: Of the best.
+        score: The score of the best hit.
     """
 
     page: str
@@ -218,7 +218,7 @@ class PageHits:
 
 
 def page_of(document: Document) -> str:
-    """The page of a document: ``metadata["page"]``, else its ``url`` without the fragment, else its id."""
+    """Return a document's page: ``metadata["page"]``, else its ``url`` without the fragment, else its id."""
     for name in ("page", "url"):
         value = document.metadata.get(name)
         if isinstance(value, str) and value:
@@ -269,7 +269,7 @@ class Hits(Sequence[Hit]):
     @overload
     def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
     def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
-        """The hit, or hits, at ``index``."""
+        """Return the hit, or hits, at ``index``."""
         return self.hits[index]
 
     def __len__(self) -> int:
@@ -287,7 +287,7 @@ class Hits(Sequence[Hit]):
         return f"<{len(self.hits)} Hits{strategy}: {', '.join(shown + more)}>"
 
     def _repr_html_(self) -> str:
-        """The hits for a notebook: a table of rank, score, document, text and path."""
+        """Return the hits for a notebook: a table of rank, score, document, text and path."""
         if not self.hits:
             return f"<p>{as_html(repr(self))}</p>"
         head = "".join(f"<th>{name}</th>" for name in ("", "score", "document", "text", "path"))
@@ -295,7 +295,7 @@ class Hits(Sequence[Hit]):
         return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
     def by_page(self) -> tuple[PageHits, ...]:
-        """The hits as pages, each once, in the order of their best hits."""
+        """Group the hits by page, each page once, in the order of their best hits."""
         pages: dict[str, list[Hit]] = {}
         for hit in self.hits:
             pages.setdefault(page_of(hit.document), []).append(hit)
@@ -304,11 +304,11 @@ class Hits(Sequence[Hit]):
         )
 
     def documents(self) -> list[Document]:
-        """Copies of the documents, each with its hit's fields under ``metadata["linkstore"]``."""
+        """Return copies of the documents, each with its hit's fields under ``metadata["linkstore"]``."""
         return [hit.to_document() for hit in self.hits]
 
     def explain(self) -> str:
-        """A readable report: the hits, their paths, and what was left out and why."""
+        """Return a readable report: the hits, their paths, and what was left out and why."""
         lines = [self.strategy] if self.strategy else []
         if self.reason:
             lines.append(f"no hit: {self.reason}")
@@ -337,7 +337,7 @@ def _own(data: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _row(rank: int, hit: Hit) -> str:
-    """A hit as a row of a table of HTML."""
+    """Format a hit as a row of an HTML table."""
     text = " ".join(hit.document.page_content.split())
     excerpt = text if len(text) <= EXCERPT else f"{text[:EXCERPT]}…"
     path = hit.path._repr_html_() if hit.depth else ""

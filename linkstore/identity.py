@@ -1,4 +1,4 @@
-"""Whether an embedding computes the vectors that a store holds.
+"""Decides whether an embedding computes the vectors that a store holds.
 
 The vectors in the store decide, and not the name that it records: one model has many names, such as that of
 a cache around it or of a class in a process that was spawned, and one name may stand for many models. The
@@ -33,10 +33,10 @@ _LOOKED_AT: Final = 8
 
 
 def check_opened(manifest: Manifest, embedding: Embedding) -> None:
-    """Raise where it is known, without embedding anything, that an embedding cannot be that of a store.
+    """Raise if it is certain, without embedding anything, that an embedding cannot be that of a store.
 
     Raises:
-        EmbeddingError: If it is built in, and the store holds vectors of another dimension.
+        EmbeddingError: If the embedding is built in, and the store holds vectors of another dimension.
     """
     if isinstance(embedding, Encoder) and manifest.dimension not in {None, embedding.dimension}:
         raise EmbeddingError(
@@ -46,14 +46,14 @@ def check_opened(manifest: Manifest, embedding: Embedding) -> None:
 
 
 def is_told_by_name(manifest: Manifest, embedding: Embedding) -> bool:
-    """Whether the name of an embedding is recorded, and says what it computes."""
+    """Say whether the name of an embedding is recorded, and determines what it computes."""
     return manifest.embedding == embedding_name(embedding) and has_model(embedding)
 
 
 def check_probe(backend: Backend, manifest: Manifest, embedding: Embedding) -> Operation[bool]:
-    """Raise unless an embedding computes what a store holds; gives whether that is certain.
+    """Raise unless an embedding computes the vectors of a store, and return whether that is certain.
 
-    The probe is embedded once; twice if the vectors differ, because an embedding that gives another vector
+    The probe is embedded once, or twice if the vectors differ, because an embedding that gives another vector
     each time can only be known by its name. In a store without documents nothing is certain.
 
     Raises:

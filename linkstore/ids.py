@@ -10,19 +10,19 @@ from linkstore.text import is_unicode
 
 
 def is_storable(id: object) -> bool:
-    """Whether a store can hold a document with this id, also one that may no longer be given."""
+    """Say whether a store can hold a document with this id, even one that new documents may not have."""
     return isinstance(id, str) and _id_problem(id) is None
 
 
 def storable(what: str, given: Iterable[str]) -> list[str]:
-    """Of a list of strings those that a store can hold, such as ids; it has no document of the others.
+    """Return the strings of a list that a store can hold, such as ids, since no document has the others.
 
     Args:
-        what: What they are, as messages say it.
-        given: As the caller passed it.
+        what: What the strings are, as messages say it.
+        given: The list as the caller passed it.
 
     Raises:
-        ArgumentError: If it is not a list, or an item is not a string.
+        ArgumentError: If ``given`` is not a list, or an item is not a string.
     """
     require_list("strings", **{what: given})
     listed = list(given)
@@ -33,10 +33,10 @@ def storable(what: str, given: Iterable[str]) -> list[str]:
 
 
 def check_id(id: object) -> str:
-    """An id that a document may be given.
+    """Return an id if a document may be given it.
 
     Raises:
-        DocumentError: If it is not a string, is empty, or contains a NUL or a lone surrogate.
+        DocumentError: If the id is not a string, is empty, or contains a NUL or a lone surrogate.
     """
     if not isinstance(id, str):
         raise DocumentError(f"a document id must be a string, not {id!r}")
@@ -47,7 +47,7 @@ def check_id(id: object) -> str:
 
 
 def _id_problem(id: str) -> str | None:
-    """Why no store can hold a document with this id, or None."""
+    """Return why no store can hold a document with this id, or None."""
     if not id:
         return "it is empty"
     if "\0" in id:

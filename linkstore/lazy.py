@@ -9,7 +9,7 @@ from typing import Any
 
 
 def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__getattr__`` and ``__dir__`` of a package (PEP 562) whose names lie in modules below it.
+    """Return the ``__getattr__`` and ``__dir__`` of a package (PEP 562) whose names lie in modules below it.
 
     Args:
         package: Its ``__name__``.

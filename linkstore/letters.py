@@ -16,10 +16,10 @@ _NOT_READABLE: Final = re.compile(
 
 
 def readable_url(url: str) -> str:
-    """A percent-encoded URL in its own letters: ``東京.md`` for ``%E6%9D%B1%E4%BA%AC.md``.
+    """Return a percent-encoded URL in its own letters: ``東京.md`` for ``%E6%9D%B1%E4%BA%AC.md``.
 
-    What is ASCII stays as it is, as do encoded white space, controls, marks of direction, and bytes that are
-    not UTF-8. Both spellings are the same page: ``linkstore.urls`` gives them one tag.
+    ASCII stays as it is, and so do encoded white space, controls, marks of direction, and bytes that are not
+    UTF-8. Both spellings are the same page: ``linkstore.urls`` gives them one tag.
     """
     return _ENCODED.sub(_in_letters, url) if "%" in url else url
 
@@ -30,5 +30,5 @@ def _in_letters(found: re.Match[str]) -> str:
 
 
 def escaped_controls(name: str) -> str:
-    """A name with control characters and marks of direction percent-encoded, so that it can be an id."""
+    """Percent-encode control characters and marks of direction in a name, so that it can be an id."""
     return name if name.isprintable() else _CONTROLS.sub(lambda one: quote(one[0]), name)

@@ -36,7 +36,7 @@ Counts = TypeVar("Counts", float, npt.NDArray[np.float64])
 
 
 def terms(text: str) -> tuple[str, ...]:
-    """The words that lexical search compares, in order: folded, without stop words.
+    """Return the words that lexical search compares, in order: folded, without stop words.
 
     A possessive 's is dropped and so are apostrophes.
     """
@@ -51,7 +51,7 @@ def terms(text: str) -> tuple[str, ...]:
 
 
 def question_terms(text: str) -> tuple[tuple[str, ...], int]:
-    """The words of a question that are looked up, each once, in order, and how many more there are.
+    """Return the words of a question to look up, each once, in order, and how many more there are.
 
     Work for a question is bounded, however long it is: see :data:`QUESTION_WORDS` and
     :data:`QUESTION_CHARACTERS`, past which words are not counted.
@@ -61,36 +61,36 @@ def question_terms(text: str) -> tuple[tuple[str, ...], int]:
 
 
 def name_of(metadata: Mapping[str, Any]) -> str:
-    """A document's name: the last of its ``headings``, if it has any, else its ``title``; empty without."""
+    """Return a document's name: the last of its ``headings``, else its ``title``, else an empty string."""
     headings = metadata.get("headings")
     name = headings[-1] if isinstance(headings, list) and headings else metadata.get("title")
     return name if isinstance(name, str) else ""
 
 
 def document_terms(text: str, metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    """The words of a document: those of its name, :data:`NAME_COUNTS` times, and those of its text."""
+    """Return a document's words: those of its name, :data:`NAME_COUNTS` times, and those of its text."""
     return (*terms(name_of(metadata)) * NAME_COUNTS, *terms(text))
 
 
 def inverse_frequency(documents: int, having: int) -> float:
-    """How much a word counts that ``having`` of the documents have."""
+    """Return the inverse document frequency of a word that ``having`` of the documents have."""
     return max(LEAST_IDF, math.log((documents - having + 0.5) / (having + 0.5)))
 
 
 def weight(count: Counts, length: Counts, average: float) -> Counts:
-    """How much ``count`` times a word count in a document of ``length`` words, where the average is known.
+    """Return the weight of ``count`` times a word in a document of ``length`` words, for an average length.
 
-    Of many documents at once, if counts and lengths are float64 arrays.
+    Counts and lengths may be float64 arrays, for many documents at once.
     """
     return (count * (K1 + 1.0)) / (count + K1 * (1 - B + B * length / average))
 
 
 def affordable(having: Mapping[str, int]) -> tuple[list[str], list[str]]:
-    """The words that are looked up, and those that are left out because too many documents have them.
+    """Return the words that are looked up, and those left out because too many documents have them.
 
     Words are taken rarest first, then by spelling, while the documents that have them add up to at most
-    :data:`POSTINGS`; the first is always taken. If it alone has more, an engine may look at only
-    about as many of its documents, a random sample. Words that no document has are neither.
+    :data:`POSTINGS`, and the first is always taken. If it alone has more, an engine may look at only
+    about as many of its documents, a random sample. Words that no document has are in neither list.
 
     Args:
         having: For each word of the question, in order, how many documents have it.
@@ -105,6 +105,6 @@ def affordable(having: Mapping[str, int]) -> tuple[list[str], list[str]]:
 
 
 def in_order(having: Mapping[str, int], words: Sequence[str]) -> list[str]:
-    """Some of the words, as the question has them."""
+    """Return some of the words in the order of the question."""
     chosen = set(words)
     return [word for word in having if word in chosen]

@@ -12,7 +12,7 @@ MAX_TAG_BYTES: Final = 8192
 
 
 def are_ordinary(kind: object, tag: object, direction: object, label: object, weight: object) -> bool:
-    """Whether the fields of a link are valid at first sight. Other fields can be valid, too.
+    """Say whether the fields of a link are valid at first sight. Other fields can be valid, too.
 
     This test takes less than half the time of :func:`problem_of`, and most links pass it.
     """
@@ -34,7 +34,7 @@ def are_ordinary(kind: object, tag: object, direction: object, label: object, we
 
 
 def problem_of(kind: object, tag: object, direction: object, label: object, weight: object) -> str | None:
-    """The problem with a link's fields, or None."""
+    """Return the problem with a link's fields, or None."""
     for name, value in (("kind", kind), ("tag", tag)):
         problem = _name_problem(value)
         if problem:
@@ -51,7 +51,7 @@ def problem_of(kind: object, tag: object, direction: object, label: object, weig
 
 
 def _name_problem(value: object) -> str | None:
-    """The problem with a kind or tag, or None."""
+    """Return the problem with a kind or tag, or None."""
     if type(value) is not str or not value:
         return "must be a non-empty string"
     if "\0" in value:

@@ -58,14 +58,14 @@ class Link:
 
     def __post_init__(self) -> None:
         if self.data is not None:
-            object.__setattr__(self, "data", self._own_data() or None)
+            object.__setattr__(self, "data", self._copy_data() or None)
         if are_ordinary(self.kind, self.tag, self.direction, self.label, self.weight):
             return
         problem = problem_of(self.kind, self.tag, self.direction, self.label, self.weight)
         if problem:
             raise LinkError(f"invalid link {_shown(self)}: {problem}")
 
-    def _own_data(self) -> dict[str, Any]:
+    def _copy_data(self) -> dict[str, Any]:
         from linkstore.metadata import json_copy  # late: it needs NumPy, and most links have no data
 
         try:
@@ -83,7 +83,7 @@ class Link:
         weight: float = 1.0,
         data: Mapping[str, Any] | None = None,
     ) -> Link:
-        """An incoming link: documents that point at this tag lead to the document."""
+        """Make an incoming link: documents that point at this tag lead to the document."""
         return _link(cls, kind, tag, "in", label, weight, data)
 
     @classmethod
@@ -96,7 +96,7 @@ class Link:
         weight: float = 1.0,
         data: Mapping[str, Any] | None = None,
     ) -> Link:
-        """An outgoing link: it leads to the documents that have an incoming link with this tag."""
+        """Make an outgoing link: it leads to the documents that have an incoming link with this tag."""
         return _link(cls, kind, tag, "out", label, weight, data)
 
     @classmethod
@@ -109,7 +109,7 @@ class Link:
         weight: float = 1.0,
         data: Mapping[str, Any] | None = None,
     ) -> Link:
-        """A bidirectional link: outgoing and incoming at once."""
+        """Make a bidirectional link: outgoing and incoming at once."""
         return _link(cls, kind, tag, "bidir", label, weight, data)
 
     @property
@@ -123,7 +123,7 @@ class Link:
         return self.direction != "out"
 
     def to_dict(self) -> dict[str, Any]:
-        """The link as a plain JSON dict; no label, a weight of 1 and no data are left out."""
+        """Return the link as a plain JSON dict, without an absent label, a weight of 1 or absent data."""
         out: dict[str, Any] = {"kind": self.kind, "tag": self.tag, "direction": self.direction}
         if self.label is not None:
             out["label"] = self.label
@@ -196,10 +196,10 @@ def as_link(value: AnyLink) -> Link:
 
 
 def merge_links(links: Iterable[AnyLink]) -> tuple[Link, ...]:
-    """Links without duplicates, in order of first appearance.
+    """Return links without duplicates, in order of first appearance.
 
     Equal links merge into one with the highest weight, the first label and the first data. The data of two
-    links are not mixed, because nobody stated the mixture; two statements need two tags or kinds.
+    links are not mixed, because nobody stated the mixture. Two statements need two tags or kinds.
     """
     merged: dict[tuple[str, str, str], Link] = {}
     read = Link.from_dict
@@ -213,10 +213,10 @@ def merge_links(links: Iterable[AnyLink]) -> tuple[Link, ...]:
 
 
 def get_links(document: Document) -> tuple[Link, ...]:
-    """The links a document carries, duplicates merged.
+    """Return the links that a document carries, duplicates merged.
 
     Raises:
-        LinkError: If a link is invalid; the message names the document and the link.
+        LinkError: If a link is invalid. The message names the document and the link.
         ArgumentError: If it is not a document.
     """
     require(Document, "a Document of LangChain", document=document)
@@ -224,10 +224,10 @@ def get_links(document: Document) -> tuple[Link, ...]:
 
 
 def links_in(metadata: Mapping[str, Any], document_id: str | None = None) -> tuple[Link, ...]:
-    """The links in a document's metadata, duplicates merged.
+    """Return the links in a document's metadata, duplicates merged.
 
     Raises:
-        LinkError: If a link is invalid; the message contains ``document_id``.
+        LinkError: If a link is invalid. The message contains ``document_id``.
     """
     stored = metadata.get(LINKS_KEY)
     if not stored:
@@ -245,14 +245,14 @@ def links_in(metadata: Mapping[str, Any], document_id: str | None = None) -> tup
 
 
 def add_links(document: Document, *links: AnyLink | Iterable[AnyLink]) -> None:
-    """Add links to a document, in place; duplicates merge.
+    """Add links to a document, in place, and merge duplicates.
 
     Args:
         document: Its ``metadata["links"]`` becomes a list of plain dicts.
         links: Links, or iterables of links.
 
     Raises:
-        LinkError: If a link is invalid; the document is then unchanged.
+        LinkError: If a link is invalid. The document is then unchanged.
     """
     try:
         merged = merge_links((*get_links(document), *_flat(links)))
@@ -262,7 +262,7 @@ def add_links(document: Document, *links: AnyLink | Iterable[AnyLink]) -> None:
 
 
 def copy_with_links(document: Document, *links: AnyLink | Iterable[AnyLink]) -> Document:
-    """A copy of the document with links added; the original is unchanged."""
+    """Return a copy of the document with links added, and leave the original unchanged."""
     require(Document, "a Document of LangChain", document=document)
     copy = document.model_copy(update={"metadata": dict(document.metadata)})
     add_links(copy, *links)
@@ -270,7 +270,7 @@ def copy_with_links(document: Document, *links: AnyLink | Iterable[AnyLink]) -> 
 
 
 def without_links(document: Document) -> Document:
-    """A copy of the document whose metadata has no links; the document itself if there are none."""
+    """Return a copy of the document without links in its metadata, or the document itself if it has none."""
     require(Document, "a Document of LangChain", document=document)
     if LINKS_KEY not in document.metadata:
         return document
@@ -290,7 +290,7 @@ def _flat(links: Iterable[Any]) -> Iterable[Any]:
 
 @lru_cache(maxsize=32_768)
 def _plain_link(kind: str, tag: str, direction: Direction) -> Link:
-    """A link without label and weight; popular tags come again and again."""
+    """Make a link without label and weight, or return the cached one: popular tags come again and again."""
     return _link(Link, kind, tag, direction, None, 1.0, None)
 
 
@@ -303,16 +303,16 @@ def _link(
     weight: float,
     data: Mapping[str, Any] | None,
 ) -> Link:
-    """A link of these fields; one with nothing unusual in them is made quickly."""
+    """Make a link of these fields, quickly if none of them is unusual."""
     if cls is Link and data is None and are_ordinary(kind, tag, direction, label, weight):
         return _made(kind, tag, direction, label, weight)
     return cls(kind=kind, tag=tag, direction=direction, label=label, weight=weight, data=data)
 
 
 def _read_quickly(data: Mapping[str, Any]) -> Link | None:
-    """The link of a dict with nothing unusual in it; None for any other, good or bad.
+    """Return the link of a dict with nothing unusual in it, or None for any other dict, good or bad.
 
-    Reading links is a large part of adding documents; this is five times faster than the
+    Reading links is a large part of adding documents. This is five times faster than the
     constructor, which has the last word on everything else.
     """
     get = data.get
@@ -325,7 +325,7 @@ def _read_quickly(data: Mapping[str, Any]) -> Link | None:
 
 
 def _made(kind: object, tag: object, direction: object, label: object, weight: object) -> Link:
-    """The link of fields that are known to be good."""
+    """Make a link of fields that are known to be valid."""
     link = _new(Link)
     _set_kind(link, kind)
     _set_tag(link, tag)

@@ -17,14 +17,14 @@ from linkstore.errors import DocumentError
 
 
 def stored_metadata(metadata: Mapping[str, Any], id: str) -> Mapping[str, Any]:
-    """The metadata of a document as the store keeps it and gives it back.
+    """Return the metadata of a document as the store keeps it and gives it back.
 
     Plain JSON stays as it is. Dates, times and datetimes become ISO 8601 strings, UUIDs and paths their
-    strings, enum members their values, NumPy scalars Python numbers; tuples become lists, and sets lists
+    strings, enum members their values, NumPy scalars Python numbers. Tuples become lists, and sets lists
     in ascending order.
 
     Args:
-        metadata: Of a document, without its links.
+        metadata: The metadata of a document, without its links.
         id: The document's id, for errors.
 
     Raises:
@@ -37,10 +37,10 @@ def stored_metadata(metadata: Mapping[str, Any], id: str) -> Mapping[str, Any]:
 
 
 def as_json(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A JSON object as it is stored, by the rules of :func:`stored_metadata`; itself if it is plain.
+    """Return a JSON object as stored, by the rules of :func:`stored_metadata`, or itself if it is plain.
 
     Raises:
-        ValueError: For the first key whose value has no such form, or is nested too deeply; the message
+        ValueError: For the first key whose value has no such form, or is nested too deeply. The message
             begins with ``['key']``.
     """
     if is_too_deep(fields):
@@ -59,10 +59,12 @@ def as_json(fields: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def json_copy(data: object) -> dict[str, Any]:
-    """A JSON object as it is stored, by the rules of :func:`stored_metadata`; shares nothing with ``data``.
+    """Copy a JSON object as it is stored, by the rules of :func:`stored_metadata`.
+
+    The copy shares nothing with ``data``.
 
     Raises:
-        ValueError: If it is none; the message follows the name of what was given.
+        ValueError: If ``data`` is no such object. The message continues the name of the argument.
     """
     if not isinstance(data, Mapping):
         raise ValueError(f" must be a dict with string keys or None, not {quoted(data)}")  # noqa: TRY004
@@ -71,7 +73,7 @@ def json_copy(data: object) -> dict[str, Any]:
 
 
 def _is_plain(metadata: Mapping[str, Any]) -> bool:
-    """Whether metadata comes back from JSON as it is."""
+    """Say whether metadata comes back from JSON unchanged."""
     try:
         return bool(orjson.loads(orjson.dumps(metadata)) == metadata)
     except (TypeError, ValueError):
@@ -79,7 +81,7 @@ def _is_plain(metadata: Mapping[str, Any]) -> bool:
 
 
 def _problem(key: object, value: Any) -> str | None:
-    """Why an entry cannot be stored; None if it can be."""
+    """Return why an entry cannot be stored, or None if it can be."""
     if not isinstance(key, str):
         return "has a key that is not a string"
     try:
@@ -92,7 +94,7 @@ def _problem(key: object, value: Any) -> str | None:
 
 
 def _plain(value: Any) -> Any:
-    """The value in plain JSON where there is a usual form; any other as it is."""
+    """Convert a value to plain JSON where there is a usual form, and return any other as it is."""
     match value:
         case Enum():
             return _plain(value.value)
@@ -112,7 +114,7 @@ def _plain(value: Any) -> Any:
 
 
 def _order(value: Any) -> tuple[str, Any]:
-    """Numbers by size, then strings by letters, then the rest by how it is written."""
+    """Return a sort key: numbers by size, then strings by letters, then the rest by how it is written."""
     if isinstance(value, int | float):
         return "", value
     return (type(value).__name__, value if isinstance(value, str) else repr(value))

@@ -61,7 +61,7 @@ class Neighbours:
 
 
 def neighbours(id: str) -> Plan[Neighbours | None]:
-    """The neighbours of the document with this id; None if there is no such document."""
+    """Return the neighbours of the document with this id, or None if there is no such document."""
     found: Candidates = yield Find(ids=(id,))
     if not len(found.refs):
         return None

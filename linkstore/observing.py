@@ -1,6 +1,6 @@
 """Observers of searches: what a store tells them when a search begins and when it ends.
 
-Every search of a store is told, whoever asked: its own methods, retrievers, tools, compilers of contexts.
+A store reports every search, by its own methods, retrievers, tools and compilers of contexts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Searched:
     """A search that has ended.
 
     Args:
-        question: In words; empty for a search by a vector.
+        question: The question as text; empty for a search by a vector.
         strategy: The strategy, as text.
         began: When it began, in UTC.
         seconds: How long it took, with embedding and reranking.
@@ -50,7 +50,10 @@ class Observer(Protocol):
     """
 
     def search_begins(self, question: str, strategy: str) -> Callable[[Searched], None]:
-        """A search begins; what is returned is called once when it ends, by the same thread or task."""
+        """Note that a search begins, and return a function that is called once when it ends.
+
+        The same thread or task calls it.
+        """
         ...
 
 
@@ -66,7 +69,7 @@ class Guarded:
         self._reported = False
 
     def search_begins(self, question: str, strategy: str) -> Callable[[Searched], None]:
-        """Tell the observer that a search begins."""
+        """Tell the observer that a search begins, and return the function to call when it ends."""
         try:
             tell = self._observer.search_begins(question, strategy)
         except Exception:  # noqa: BLE001 (an observer may raise anything)
@@ -93,13 +96,13 @@ def observed(
     strategy: str,
     search: Callable[[list[int]], Operation[Hits]],
 ) -> Operation[Hits]:
-    """A search of which observers are notified.
+    """Run a search, and notify observers of its beginning and end.
 
     Args:
-        observers: Are told in this order.
-        question: In words; empty for a vector.
-        strategy: As text.
-        search: Makes the search; it takes the list that gets the documents reached, step by step.
+        observers: The observers, notified in this order.
+        question: The question as text, empty for a vector.
+        strategy: The strategy as text.
+        search: Makes the search. It takes the list that gets the documents reached, step by step.
     """
     began, start = datetime.now(UTC), perf_counter()
     reached: list[int] = []
@@ -129,7 +132,7 @@ def observed(
 
 
 def counting_reached(plan: Plan[T], reached: list[int]) -> Plan[T]:
-    """The plan; each step along links adds the number of documents that it gave."""
+    """Run a plan, and append to ``reached`` how many documents each step along links gave."""
 
     def told(fetch: Fetch, answer: Any) -> None:
         if isinstance(fetch, Members):

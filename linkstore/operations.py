@@ -59,7 +59,7 @@ def search(
         query: The question, or its vector.
         strategy: How to search.
         options: Filters and additional starting points.
-        max_depth: How many links in a row the search may follow; None, any number.
+        max_depth: How many links in a row the search may follow. None: any number.
         reached: If given, takes the number of documents that each step along links gave.
 
     Raises:
@@ -92,7 +92,7 @@ def add(
     ids: Sequence[str | None],
     batch_size: int,
 ) -> Operation[list[str]]:
-    """Add documents, replacing those with the same id; write none if one is invalid.
+    """Add documents, replacing those with the same id, or none if one is invalid.
 
     Raises:
         DocumentError: If ``batch_size`` is less than 1, with which nothing would be written.
@@ -110,7 +110,7 @@ def add(
 def embed_pages(
     backend: Backend, source: str, pages: Sequence[PageDocuments]
 ) -> Operation[list[PageDocuments]]:
-    """Pages with the vectors of their documents, for :func:`put_pages`, which then embeds nothing.
+    """Return pages with the vectors of their documents, so that :func:`put_pages` embeds nothing.
 
     Raises:
         SourceConflictError: If another source has a page of the same name.
@@ -134,7 +134,7 @@ def embed_pages(
 def put_pages(
     backend: Backend, embedding: str, source: str, pages: Sequence[PageDocuments]
 ) -> Operation[Written]:
-    """Replace whole pages in one change; remove the documents that they no longer have.
+    """Replace whole pages in one change, and remove the documents that they no longer have.
 
     Raises:
         SourceConflictError: If another source has a page of the same name.
@@ -163,10 +163,10 @@ def put_pages(
 
 
 def check_pages(backend: Backend, source: str, urls: Sequence[str]) -> Operation[None]:
-    """Check that no other source has one of these pages.
+    """Raise if another source has one of these pages.
 
     Raises:
-        SourceConflictError: If one has.
+        SourceConflictError: If another source has one.
     """
     _refuse_others((yield Engine(backend.pages(None, urls))), source)
 
@@ -191,7 +191,7 @@ def remove_pages(backend: Backend, source: str, urls: Sequence[str]) -> Operatio
 
 
 def delete(backend: Backend, ids: Sequence[str]) -> Operation[Written]:
-    """Remove documents; mark their pages so that the next run of the source restores them."""
+    """Remove documents, and mark their pages so that the next run of the source restores them."""
     ids = storable("ids", ids)
     pages: list[str] = yield from answer(backend, _pages_of(tuple(ids)))
     entries: list[PageEntry] = (yield Engine(backend.pages(None, pages))) if pages else []
@@ -205,7 +205,7 @@ def delete(backend: Backend, ids: Sequence[str]) -> Operation[Written]:
 
 
 def _pages_of(ids: tuple[str, ...]) -> Plan[list[str]]:
-    """The pages of documents, without duplicates; a document without a page counts as its own."""
+    """Return the pages of documents, without duplicates. A document without a page counts as its own."""
     found: Candidates = yield Find(ids=ids)
     stored: list[Stored] = yield Documents(refs=found.refs)
     named = (one.metadata.get("page", one.id) for one in stored)
@@ -228,7 +228,7 @@ def replace_links(
     """Replace the links of these kinds in stored documents, in one change.
 
     Raises:
-        LinkError: If a new link has another kind; the message names the document and the link.
+        LinkError: If a new link has another kind. The message names the document and the link.
     """
     require_list("kinds", kinds=kinds)
     require(Mapping, "a dict of links by the ids of documents", links=links)
@@ -246,7 +246,7 @@ def replace_links(
 
 
 def touch(backend: Backend, ids: Sequence[str], at: datetime | None) -> Operation[int]:
-    """Record when documents were last accessed; how many of them there are.
+    """Record when documents were last accessed, and return how many of them there are.
 
     Raises:
         DocumentError: If ``at`` has no time zone, or lies before 1970 or in the future.
@@ -269,7 +269,7 @@ def touch(backend: Backend, ids: Sequence[str], at: datetime | None) -> Operatio
 
 
 def accessed(backend: Backend, ids: Sequence[str]) -> Operation[dict[str, datetime]]:
-    """When documents were last accessed, of those for which it is recorded."""
+    """Return when documents were last accessed, for those with a recorded time."""
     asked = list(dict.fromkeys(storable("ids", ids)))
     times: dict[str, int] = yield Engine(backend.accessed(asked))
     return {id: _EPOCH + timedelta(microseconds=times[id]) for id in asked if id in times}
@@ -325,7 +325,7 @@ def _check_text(id: str, text: str) -> None:
 
 
 def _vectors_of(pages: Sequence[PageDocuments]) -> Floats | None:
-    """The vectors of the documents of pages, if all of them were embedded."""
+    """Return the vectors of the documents of pages, if all of them were embedded."""
     vectors = [page.vectors for page in pages if page.vectors is not None]
     return np.concatenate(vectors) if vectors and len(vectors) == len(pages) else None
 
@@ -333,7 +333,7 @@ def _vectors_of(pages: Sequence[PageDocuments]) -> Floats | None:
 def _embedded(
     backend: Backend, embedding: str, drafts: Sequence[_Draft], given: Any = None
 ) -> Operation[list[Record]]:
-    """Embed drafts, unless their vectors are given; record the embedding if these are the first."""
+    """Embed drafts, unless their vectors are given, and record the embedding if they are the first."""
     if not drafts:
         return []
     if given is None:
@@ -368,12 +368,12 @@ def _check_count(vectors: Floats, texts: Sequence[object]) -> None:
 
 
 def scan(backend: Backend, after: str | None, batch: int = 500) -> Operation[list[Record]]:
-    """The next records by id; an empty list after the last one."""
+    """Return the next records by id, or an empty list after the last one."""
     return (yield Engine(backend.scan(after, batch)))  # type: ignore[no-any-return]
 
 
 def as_document(record: Record) -> Document:
-    """A stored record as LangChain's document."""
+    """Return a stored record as LangChain's document."""
     return Document(id=record.id, page_content=record.text, metadata=dict(record.metadata))
 
 

@@ -1,7 +1,7 @@
-"""The one order: score descending, then id.
+"""The one order of results: score descending, then id.
 
-Ids are asked for only where scores tie, so that engines with many documents need not look up
-those that decide nothing.
+Ids are requested only where scores tie, so that engines with many documents need not look up
+ids that decide nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WHOLE = 63
 
 
 def best(scores: Floats, take: int) -> Asking:
-    """Positions of the ``take`` best scores, in order; yields positions whose ids it must know."""
+    """Return the positions of the ``take`` best scores, in order; yield positions whose ids are needed."""
     chosen = _contenders(scores, take)
     chosen = chosen[np.argsort(-scores[chosen], kind="stable")]
     tied = ties(scores[chosen])
@@ -30,7 +30,7 @@ def best(scores: Floats, take: int) -> Asking:
 
 
 def best_by_group(groups: Ints, scores: Floats) -> Asking:
-    """Positions ordered by group, then score descending, then id."""
+    """Return positions ordered by group, then score descending, then id."""
     order, ordered = _sorted((groups << 32) + _descending(scores), int(groups.max(initial=0)))
     tied = ties(ordered)
     if tied.any():
@@ -39,11 +39,11 @@ def best_by_group(groups: Ints, scores: Floats) -> Asking:
 
 
 def first_by_group(groups: Ints, scores: Floats, take: int, ids: Callable[[Ints], list[str]]) -> Ints:
-    """Positions of the ``take`` best of each group, in the order of :func:`best_by_group`.
+    """Return the positions of the ``take`` best of each group, in the order of :func:`best_by_group`.
 
     Args:
         groups: (n,) group of each entry.
-        scores: (n,) its score.
+        scores: (n,) score of each entry.
         take: How many of a group.
         ids: Looks up the ids of positions.
     """
@@ -62,7 +62,7 @@ def with_ids(asking: Asking, ids: Callable[[Ints], list[str]]) -> Ints:
 
 
 def ranked(refs: Ints, scores: Floats, take: int) -> Plan[Ints]:
-    """Positions of the ``take`` best of ``refs``, in order, as a plan."""
+    """Return the positions of the ``take`` best of ``refs``, in order, as a plan."""
     asking = best(scores, take)
     try:
         positions = next(asking)
@@ -73,7 +73,7 @@ def ranked(refs: Ints, scores: Floats, take: int) -> Plan[Ints]:
 
 
 def ties(ordered: Floats | Ints) -> Bools:
-    """Which entries of an ordered array equal a neighbour."""
+    """Mark which entries of an ordered array equal a neighbour."""
     equal = ordered[1:] == ordered[:-1]
     tied = np.zeros(len(ordered), dtype=np.bool_)
     tied[1:] |= equal
@@ -82,14 +82,14 @@ def ties(ordered: Floats | Ints) -> Bools:
 
 
 def places(ordered: Ints) -> Ints:
-    """(n,) the place of each entry among its equals, from 0; equal entries stand side by side."""
+    """Return (n,) the place of each entry, from 0, among its equals, which stand side by side."""
     at = np.arange(len(ordered))
     starts = np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)]
     return at - np.maximum.accumulate(np.where(starts, at, 0))
 
 
 def _sorted(keys: Ints, most: int) -> tuple[Ints, Ints]:
-    """The order of keys of a group up to ``most`` and 32 bits, and the keys in it.
+    """Return the order of keys that consist of a group up to ``most`` and 32 bits, and the sorted keys.
 
     Where the position fits into the key as well, sorting the numbers themselves is several times faster
     than sorting positions by them.
@@ -103,7 +103,7 @@ def _sorted(keys: Ints, most: int) -> tuple[Ints, Ints]:
 
 
 def _descending(scores: Floats) -> Ints:
-    """Whole numbers below 2^32 that ascend exactly as the scores descend.
+    """Return whole numbers below 2^32 that ascend exactly as the scores descend.
 
     One sort of whole numbers is several times faster than a sort by two keys.
     """
@@ -112,7 +112,7 @@ def _descending(scores: Floats) -> Ints:
 
 
 def _contenders(scores: Floats, take: int) -> Ints:
-    """Every position that may be among the best ``take``, ties with the last included."""
+    """Return every position that may be among the best ``take``, ties with the last included."""
     if take >= len(scores):
         return np.arange(len(scores))
     if take <= 0:

@@ -42,8 +42,8 @@ class LinkRetriever(BaseRetriever):
 
     @model_validator(mode="before")
     @classmethod
-    def _known(cls, given: Any) -> Any:
-        """Raise TypeError if there is no such argument, with where it belongs, or if the store is none."""
+    def _check_arguments(cls, given: Any) -> Any:
+        """Raise TypeError for an unknown argument, saying where it belongs, or if the store is none."""
         if isinstance(given, dict):
             check_names(cls.__name__, given, cls.model_fields.keys())
             require_store(store=given.get("store"))
@@ -62,7 +62,7 @@ class LinkRetriever(BaseRetriever):
         check_names("invoke()", kwargs, ("k",))
         hits = self.store.search(query, strategy=self.strategy_for(k), filter=self.filter)
         traced(run_manager, hits)
-        return self._given(hits)
+        return self._list_documents(hits)
 
     async def _aget_relevant_documents(
         self,
@@ -75,10 +75,10 @@ class LinkRetriever(BaseRetriever):
         check_names("ainvoke()", kwargs, ("k",))
         hits = await self.store.asearch(query, strategy=self.strategy_for(k), filter=self.filter)
         await atraced(run_manager, hits)
-        return self._given(hits)
+        return self._list_documents(hits)
 
     def strategy_for(self, k: int | None = None) -> Strategy:
-        """The strategy for one query.
+        """Return the strategy for one query.
 
         Args:
             k: Maximum number of documents; default the retriever's ``k``, or that of the strategy.
@@ -87,6 +87,6 @@ class LinkRetriever(BaseRetriever):
         own = DEFAULT_RETURNED if self.strategy is None else None
         return chosen_strategy(self.strategy, own if wanted is None else wanted)
 
-    def _given(self, hits: Hits) -> list[Document]:
+    def _list_documents(self, hits: Hits) -> list[Document]:
         documents = hits.documents()
         return documents if self.with_links else [without_links(document) for document in documents]

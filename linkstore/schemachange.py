@@ -18,7 +18,7 @@ BATCH: Final = 500
 
 
 def set_schema(backend: Backend, schema: Schema | None, mode: Mode) -> Operation[SchemaReport | None]:
-    """Record a schema once the stored documents were checked; None removes it.
+    """Record a schema once the stored documents were checked, or remove it if it is None.
 
     Raises:
         SchemaError: If the version is not higher than the recorded one, or in the mode ``strict`` if the
@@ -55,7 +55,7 @@ def check(backend: Backend, schema: Schema) -> Operation[SchemaReport]:
 
 
 def reach(backend: Backend, type: str, depth: int | None, type_field: str | None) -> Operation[Reach]:
-    """Which documents links lead to from those of a type."""
+    """Return which documents links lead to from those of a type."""
     recorded = yield from recorded_schema(backend)
     found = type_field or (recorded.schema.type_field if recorded else "type")
     graph = TypedGraph(found)
@@ -90,7 +90,7 @@ def _check_version(schema: Schema, before: str | None) -> None:
 
 
 def _accepted(backend: Backend, schema: Schema, mode: Mode, report: SchemaReport) -> Operation[None]:
-    """Refuse, or record, what a schema does not allow of the stored documents."""
+    """Refuse, or record, the problems of stored documents with a schema."""
     if report.sound:
         return
     if mode == "strict":

@@ -59,7 +59,7 @@ class _Relinked:
 
 
 def recorded_schema(backend: Backend) -> Operation[Recorded | None]:
-    """The schema of a store, and what is done with documents that it does not allow; None without one."""
+    """Return the schema of a store with its mode, or None without one."""
     text: str | None = yield Engine(backend.note(SCHEMA_NOTE))
     return None if text is None else Recorded.from_json(text)
 
@@ -94,7 +94,7 @@ def check_links(backend: Backend, links: Mapping[str, tuple[Link, ...]]) -> Oper
 
 
 def problems_of(backend: Backend, schema: Schema, documents: Sequence[Checked]) -> Operation[list[Problem]]:
-    """The problems of documents that are written together, in their order."""
+    """Return the problems of documents that are written together, in their order."""
     entered = {(link.kind, link.tag) for one in documents for link in one.links if link.leads_in}
     leading = [link for one in documents for link in _leading(schema, one)]
     asked = sorted({(link.kind, link.tag) for link in leading} - entered)
@@ -108,7 +108,7 @@ def problems_of(backend: Backend, schema: Schema, documents: Sequence[Checked]) 
 
 
 def _leading(schema: Schema, document: Checked) -> Iterable[Link]:
-    """The links of a document that must lead to another one; none if its type is unknown."""
+    """Return the links of a document that must lead to another one, or none if its type is unknown."""
     own = schema.type_of(document.metadata)
     if own is None or own not in schema.types:
         return ()
@@ -116,7 +116,7 @@ def _leading(schema: Schema, document: Checked) -> Iterable[Link]:
 
 
 def _entered(backend: Backend, tags: Collection[Tag]) -> Operation[set[Tag]]:
-    """Those of the tags that a stored document answers to."""
+    """Return the tags that links of a stored document lead in from."""
     manifest: Manifest = yield Engine(backend.manifest())
     if not tags or manifest.dimension is None:
         return set()
@@ -125,7 +125,7 @@ def _entered(backend: Backend, tags: Collection[Tag]) -> Operation[set[Tag]]:
 
 
 def _sizes(tags: tuple[Tag, ...], dimension: int) -> Plan[list[int]]:
-    """How many documents answer to each tag: none, or at least one."""
+    """Count the documents that each tag leads to: none, or at least one."""
     refs: Ints = yield Resolve(tags=tags)
     groups = distinct(refs[refs >= 0])
     reached: Reached = yield Members(
@@ -157,7 +157,7 @@ def _refused_or_recorded(
 
 
 def refusal(problems: Sequence[Problem], why: str) -> SchemaError:
-    """The error for documents that a schema does not allow."""
+    """Return the error for documents that a schema does not allow."""
     named = "; ".join(map(str, problems[:_NAMED]))
     more = f"; and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
     told = [(problem.id, problem.text) for problem in problems]
@@ -167,7 +167,7 @@ def refusal(problems: Sequence[Problem], why: str) -> SchemaError:
 
 
 def record_problems(backend: Backend, problems: Sequence[Problem]) -> Operation[None]:
-    """Add problems to those that the store keeps; the last :data:`KEPT` stay."""
+    """Add problems to those that the store keeps, of which the last :data:`KEPT` stay."""
     for _ in range(_TRIES):
         text: str | None = yield Engine(backend.note(PROBLEMS_NOTE))
         known: list[list[str]] = orjson.loads(text) if text else []
@@ -182,7 +182,7 @@ def record_problems(backend: Backend, problems: Sequence[Problem]) -> Operation[
 
 
 def recorded_problems(backend: Backend) -> Operation[list[Problem]]:
-    """The problems that the mode ``warn`` recorded, oldest first."""
+    """Return the problems that the mode ``warn`` recorded, oldest first."""
     text: str | None = yield Engine(backend.note(PROBLEMS_NOTE))
     known: Iterable[tuple[str, str]] = orjson.loads(text) if text else ()
     return [Problem(id=id, text=told) for id, told in known]

@@ -70,7 +70,7 @@ class SearchOptions:
         return self.conditions.link.needed
 
     def question(self, vector: Floats, text: str = "") -> Question:
-        """The question to pass to a strategy."""
+        """Return the question to pass to a strategy."""
         return Question(
             vector=vector,
             text=text,

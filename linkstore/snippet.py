@@ -18,15 +18,15 @@ Span = tuple[int, int]
 
 
 def snippet(text: str, query: str, width: int = WIDTH) -> str:
-    """The window of ``text`` with the most different words of ``query``, in whole words.
+    """Return the window of ``text`` with the most different words of ``query``, in whole words.
 
     Args:
-        text: Any text; white space becomes single spaces.
-        query: What was asked.
+        text: Any text. White space becomes single spaces.
+        query: The question.
         width: Longest window, in characters.
 
     Returns:
-        At most ``width`` characters, with an ellipsis at each end that was cut; the beginning of the
+        At most ``width`` characters, with an ellipsis at each end that was cut, or the beginning of the
         text where it has no word of the query.
     """
     text = " ".join(text.split())
@@ -38,9 +38,9 @@ def snippet(text: str, query: str, width: int = WIDTH) -> str:
 
 
 def query_spans(text: str, query: str) -> list[tuple[Span, str]]:
-    """The places of the query's words in the text, each with its word.
+    """Return the places of the query's words in the text, each with its word.
 
-    A longer form of a word counts as the word (``monorails`` for ``monorail``); stop words do not.
+    A longer form of a word counts as the word (``monorails`` for ``monorail``). Stop words do not count.
     """
     terms = [term for term in dict.fromkeys(tokens(query)) if term not in STOP_WORDS]
     spans = []
@@ -57,7 +57,7 @@ def _same(word: str, term: str) -> bool:
 
 
 def _window(text: str, words: Sequence[Span], found: Sequence[tuple[Span, str]], width: int) -> Span:
-    """The best window: most different terms, then most terms, then the earliest."""
+    """Return the best window: most different terms, then most terms, then the earliest."""
     best, best_count = (0, 0), (0, 0)
     for first, ((start, _), _) in enumerate(found):
         inside = [entry for entry in found[first:] if entry[0][1] - start <= width]
@@ -68,7 +68,7 @@ def _window(text: str, words: Sequence[Span], found: Sequence[tuple[Span, str]],
 
 
 def _widened(text: str, words: Sequence[Span], core: Span, width: int) -> Span:
-    """The window grown around its core to ``width``, and shrunk to whole words."""
+    """Return the window grown around its core to ``width``, and shrunk to whole words."""
     spare = max(0, width - (core[1] - core[0]))
     low = max(0, min(core[0] - spare // 2, len(text) - width))
     high = min(len(text), low + width)
@@ -80,28 +80,28 @@ def _widened(text: str, words: Sequence[Span], core: Span, width: int) -> Span:
 
 
 def title_of(document: Document) -> str | None:
-    """The title of the document's page, where it has one."""
+    """Return the title of the document's page, or None without one."""
     return _string(document, "title")
 
 
 def url_of(document: Document) -> str | None:
-    """The document's URL, where it has one."""
+    """Return the document's URL, or None without one."""
     return _string(document, "url")
 
 
 def headings_of(document: Document) -> str | None:
-    """The title of the document's page and the headings above it, outermost first, where it has any."""
+    """Return the document's title and the headings above it, outermost first, or None without any."""
     return TRAIL.join(_trail(document)) or None
 
 
 def body_of(document: Document) -> str:
-    """The document's text without the headings that ingest puts above it."""
+    """Return the document's text without the headings that ingest puts above it."""
     above, _, body = document.page_content.partition("\n\n")
     return body if body and above == TRAIL.join(_trail(document)) else document.page_content
 
 
 def _trail(document: Document) -> list[str]:
-    """The lines that ingest puts above the text: the title, unless it is a heading, and the headings."""
+    """Return the lines that ingest puts above the text: the headings, after the title unless it is one."""
     found = document.metadata.get("headings")
     headings = [str(one) for one in found] if isinstance(found, list) else []
     title = title_of(document)

@@ -14,11 +14,11 @@ from linkstore.links import LINKS_KEY, AnyLink, Link, as_link
 def with_other_links(
     metadata: Mapping[str, Any], kinds: Collection[str], links: Iterable[Link]
 ) -> list[Any] | None:
-    """The new ``metadata["links"]`` after replacing the links of some kinds; None if nothing changes.
+    """Return ``metadata["links"]`` with the links of some kinds replaced, or None if nothing changes.
 
     Args:
         metadata: Metadata of a stored document, whose links are plain dicts.
-        kinds: The kinds to replace; other links are kept in order.
+        kinds: The kinds to replace. Other links are kept in order.
         links: The new links, appended.
     """
     known: Sequence[Any] = metadata.get(LINKS_KEY) or ()
@@ -28,7 +28,7 @@ def with_other_links(
 
 
 def with_plain_data(links: Iterable[AnyLink]) -> list[Any]:
-    """``metadata["links"]`` as it is stored: dicts as their author wrote them, with data in plain JSON."""
+    """Return ``metadata["links"]`` as stored: dicts as their author wrote them, with plain JSON data."""
     return [
         ({**one, "data": as_link(one).to_dict().get("data", {})} if one.get("data") else one)
         if type(one) is dict
@@ -40,7 +40,7 @@ def with_plain_data(links: Iterable[AnyLink]) -> list[Any]:
 def passing_weights(
     links: Iterable[Link], side: Literal["out", "in"], condition: Condition
 ) -> dict[tuple[str, str], float]:
-    """The link groups, by kind and tag, that links whose data pass lead to on one side.
+    """Return the link groups, by kind and tag, that links whose data pass lead to on one side.
 
     Returns:
         For each group the highest weight of these links.
@@ -54,6 +54,6 @@ def passing_weights(
 
 
 def _is_same_json(written: Sequence[Any], known: Sequence[Any]) -> bool:
-    """Whether links are equal, also in the types of numbers: 1, 1.0 and true are equal in Python."""
+    """Say whether links are equal, also in the types of numbers: 1, 1.0 and true are equal in Python."""
     sort = orjson.OPT_SORT_KEYS
     return written == list(known) and orjson.dumps(written, option=sort) == orjson.dumps(known, option=sort)

@@ -47,7 +47,7 @@ STOP_WORDS: Final = frozenset(_ENGLISH.split())
 
 
 def is_unicode(text: str) -> bool:
-    """Whether UTF-8 can hold a text; it cannot hold lone surrogates."""
+    """Say whether UTF-8 can hold a text, which may have no lone surrogates."""
     try:
         return text.isascii() or bool(text.encode())
     except UnicodeEncodeError:
@@ -55,17 +55,17 @@ def is_unicode(text: str) -> bool:
 
 
 def without_surrogates(text: str) -> str:
-    """A text with a question mark for each lone surrogate, as tokenizers and databases need it."""
+    """Replace each lone surrogate by a question mark, as tokenizers and databases need it."""
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def in_unicode(text: str) -> str:
-    """A text with lone surrogates, as in paths that are not valid UTF-8, spelled out by their numbers."""
+    """Spell out lone surrogates by their numbers, as in paths that are not valid UTF-8."""
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 def fold(text: str) -> str:
-    """The one spelling under which words are compared.
+    """Return the one spelling under which words are compared.
 
     Unicode compatibility forms (NFKC) and case are folded as in Unicode's NFKC_Casefold (The Unicode
     Standard, section 3.13): soft hyphens, joiners and other characters that show nothing are removed. Beyond
@@ -82,7 +82,7 @@ def fold(text: str) -> str:
 
 
 def tokens(text: str) -> tuple[str, ...]:
-    """The words of a text in order, folded: letters with marks, digits and ``_``, with inner apostrophes.
+    """Return the words of a text in order, folded: letters with marks, digits, ``_``, inner apostrophes.
 
     Marks are the vowel signs, points and accents of Unicode's category M: they belong to the letter before.
     """
@@ -94,7 +94,7 @@ def tokens(text: str) -> tuple[str, ...]:
 
 
 def _in_ascii(text: str) -> str | None:
-    """A text of ASCII, dashes and quotes, in ASCII that has the same words; None for any other text."""
+    """Return text of ASCII, dashes and quotes as ASCII with the same words, or None for any other text."""
     if text.isascii():
         return text
     for sign, instead in _SIGNS:
@@ -103,7 +103,7 @@ def _in_ascii(text: str) -> str | None:
 
 
 def _plain_tokens(text: str) -> list[str]:
-    """The words of a text in ASCII; four times as fast as the pattern, which finds the same."""
+    """Return the words of a text in ASCII, as the pattern finds them, four times as fast."""
     before, *after = text.translate(_LETTERS).split("'")
     parts = [before]
     for part in after:
@@ -114,15 +114,15 @@ def _plain_tokens(text: str) -> list[str]:
 
 
 def written_words(text: str) -> Iterator[re.Match[str]]:
-    """The words of a text in order, as they are written; folded, they are those of :func:`tokens`.
+    """Yield the words of a text in order, as they are written. Folded, they equal :func:`tokens`.
 
-    A few characters fold to several words, or to none: there the two differ.
+    The two differ for the few characters that fold to several words, or to none.
     """
     return _pattern(joining(text)).finditer(text)
 
 
 def word_pattern(text: str) -> str:
-    """A regular expression without groups that finds the words of this text."""
+    """Return a regular expression without groups that finds the words of this text."""
     return _spelt_out(joining(text))
 
 
@@ -131,7 +131,7 @@ def _is_plain(text: str) -> bool:
 
 
 def joining(text: str) -> str:
-    r"""The characters of a text, each once, that belong to the letter before and that ``\w`` leaves out."""
+    r"""Return the characters of a text, each once, that belong to the letter before but not to ``\w``."""
     if _is_plain(text):
         return ""
     return "".join(sorted(one for one in set(text) if one > "\x80" and _joins(one)))

@@ -23,12 +23,12 @@ def traced(run: CallbackManagerForRetrieverRun, hits: Hits) -> None:
 
 
 async def atraced(run: AsyncCallbackManagerForRetrieverRun, hits: Hits) -> None:
-    """Report a search: see :func:`traced`."""
+    """Report a search as :func:`traced` does, without blocking the event loop."""
     await adispatch_custom_event(EVENT, report(hits), config={"callbacks": run.get_child()})
 
 
 def report(hits: Hits) -> dict[str, Any]:
-    """The strategy, how many documents came back by how many hops, and what was cut and why."""
+    """Return the strategy, how many documents came back by how many hops, and what was cut and why."""
     by_depth: dict[int, int] = {}
     for hit in hits:
         by_depth[hit.depth] = by_depth.get(hit.depth, 0) + 1

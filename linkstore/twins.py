@@ -20,13 +20,13 @@ from linkstore.vectors import Floats, some_vector
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """Asks for the result of a call.
+    """A request for the result of a call.
 
     Args:
-        blocking: What is called where waiting may block.
-        awaiting: What is called on an event loop.
-        arguments: Of either.
-        options: Keyword arguments of either.
+        blocking: The form that is called where waiting may block.
+        awaiting: The form that is called on an event loop.
+        arguments: Positional arguments of both forms.
+        options: Keyword arguments of both forms.
     """
 
     blocking: Callable[..., Any]
@@ -40,9 +40,9 @@ class OutOfTimeError(Exception):
 
 
 def within(seconds: float, call: Twin) -> Twin:
-    """The same call, waited for so long at most; then it raises OutOfTimeError.
+    """Return the same call with a time limit, past which it raises OutOfTimeError.
 
-    A blocking call that is late goes on in a thread of its own, which does not keep the process from ending.
+    A blocking call that is late continues in its own thread, which does not keep the process from ending.
     """
 
     def blocking(*arguments: Any, **options: Any) -> Any:
@@ -73,17 +73,17 @@ def within(seconds: float, call: Twin) -> Twin:
 
 
 def answered_by(store: LinkStore, plan: Plan[Any], scope: Condition = EVERYTHING) -> Twin:
-    """Asks a store to carry out a plan within a scope: its result."""
+    """Request that a store carries out a plan within a scope, for the plan's result."""
     return of_backend(store, store.backend.answer(plan, scope))
 
 
 def of_backend(store: LinkStore, operation: Operation[Any]) -> Twin:
-    """Asks the backend of a store to carry out one of its own operations: its result."""
+    """Request that the backend of a store carries out one of its own operations, for its result."""
     return Twin(store.backend.run, store.backend.arun, (operation,))
 
 
 def any_vector(store: LinkStore) -> Operation[Floats | None]:
-    """Some unit vector of a store's dimension, for plans that rank nothing; None for an empty store."""
+    """Return a unit vector of a store's dimension, for plans without ranking, or None for an empty store."""
     manifest: Manifest = yield of_backend(store, store.backend.manifest())
     if manifest.dimension is None:
         return None
@@ -91,10 +91,10 @@ def any_vector(store: LinkStore) -> Operation[Floats | None]:
 
 
 def wait(request: Twin) -> Any:
-    """The result of a call, blocking."""
+    """Make a call, blocking, and return its result."""
     return request.blocking(*request.arguments, **request.options)
 
 
 async def awaited(request: Twin) -> Any:
-    """The result of a call, without blocking the event loop."""
+    """Make a call without blocking the event loop, and return its result."""
     return await request.awaiting(*request.arguments, **request.options)

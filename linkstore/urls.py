@@ -13,7 +13,7 @@ spaces:
   slash (but the root, ``/``). Links that leave the site are normalised absolute URLs. Sites that share
   a store lie side by side below prefixes: ``/3.12/pep-0008`` and ``/3.13/pep-0008``.
 
-A link that leads to no page (``mailto:``, ``javascript:``, garbage) has no tag: the answer is None.
+A link that leads to no page (``mailto:``, ``javascript:``, garbage) has no tag: its tag is None.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ DEFAULT_POLICY: Final = UrlPolicy()
 
 
 def normalize_url(url: str, *, base: str | None = None, policy: UrlPolicy = DEFAULT_POLICY) -> str | None:
-    """The one spelling of the URL that a link leads to.
+    """Return the one spelling of the URL that a link leads to.
 
     Args:
         url: Absolute, or relative to ``base``, as written in a page.
@@ -80,7 +80,7 @@ def normalize_url(url: str, *, base: str | None = None, policy: UrlPolicy = DEFA
         policy: What makes two URLs the same page.
 
     Returns:
-        An absolute URL of at most 8 KiB; None for a link that leads to no page: ``mailto:`` and the
+        An absolute URL of at most 8 KiB, or None for a link that leads to no page: ``mailto:`` and the
         like, a relative URL without a base, a URL that cannot be parsed or is too long.
     """
     address, _, fragment = _scrubbed(url).partition("#")
@@ -93,9 +93,9 @@ def normalize_url(url: str, *, base: str | None = None, policy: UrlPolicy = DEFA
 
 
 def normalize_fragment(fragment: str) -> str:
-    """A fragment as written in a link, percent-decoded, in one spelling.
+    """Return a fragment as written in a link, percent-decoded, in one spelling.
 
-    Characters that cannot stand in a URL stay percent-encoded; a text directive (``:~:text=…``) is no
+    Characters that cannot stand in a URL stay percent-encoded. A text directive (``:~:text=…``) is no
     part of the fragment.
     """
     if _PLAIN_FRAGMENT.fullmatch(fragment):
@@ -109,14 +109,14 @@ def normalize_fragment(fragment: str) -> str:
 
 
 def quote_fragment(anchor: str) -> str:
-    """The fragment that leads to an element's ``id`` or ``name``, in the same spelling as links to it."""
+    """Return the fragment that leads to an element's ``id`` or ``name``, spelled as in links to it."""
     if _PLAIN_FRAGMENT.fullmatch(anchor):
         return anchor
     return _UNSAFE_IN_FRAGMENT.sub(lambda found: quote(found[0]), without_surrogates(anchor))
 
 
 def anchor_fragments(anchor: str) -> tuple[str, ...]:
-    """The fragments of links that lead to an element's ``id`` or ``name``, in the same spelling as theirs.
+    """Return the fragments that lead to an element's ``id`` or ``name``, spelled as in links to it.
 
     Browsers look for a fragment as it is written, then decoded (HTML Living Standard, section 7.4.6.4). So an
     ``id`` that is percent-encoded itself, ``a%3Cb``, is found by ``#a%3Cb`` and by ``#a%253Cb``.
@@ -126,23 +126,23 @@ def anchor_fragments(anchor: str) -> tuple[str, ...]:
 
 
 def with_fragment(page: str, fragment: str | None) -> str:
-    """A page's tag or URL with a fragment, if there is one."""
+    """Return a page's tag or URL with a fragment, if there is one."""
     return f"{page}#{fragment}" if fragment else page
 
 
 def split_tag(tag: str) -> tuple[str, str | None]:
-    """A tag or URL as its page and its fragment, None where it has none."""
+    """Split a tag or URL into its page and its fragment, which is None where there is none."""
     page, _, fragment = tag.partition("#")
     return page, fragment or None
 
 
 def is_short(tag: str) -> bool:
-    """Whether a tag is short enough for a link (8 KiB of UTF-8)."""
+    """Say whether a tag is short enough for a link (8 KiB of UTF-8)."""
     return len(tag) <= MAX_TAG_BYTES // 4 or len(tag.encode()) <= MAX_TAG_BYTES
 
 
 def is_internal(tag: str) -> bool:
-    """Whether a tag of a :class:`Site` names one of its own pages."""
+    """Say whether a tag of a :class:`Site` names one of its own pages."""
     return tag.startswith("/")
 
 
@@ -183,7 +183,7 @@ class Site:
         object.__setattr__(self, "_mounts", tuple(mounts))
 
     def tag(self, href: str, *, page: str = "", base: str | None = None) -> str | None:
-        """The tag of what a link leads to.
+        """Return the tag of what a link leads to.
 
         Args:
             href: As written in the page.
@@ -191,7 +191,7 @@ class Site:
             base: What the page's ``<base href>`` says, if anything.
 
         Returns:
-            ``/path#fragment`` inside the site, else a normalised absolute URL; None where
+            ``/path#fragment`` inside the site, else a normalised absolute URL, or None where
             :func:`normalize_url` gives None.
         """
         address, _, fragment = _scrubbed(href).partition("#")
@@ -206,27 +206,27 @@ class Site:
         return tag if is_short(tag) else None
 
     def page_tag(self, url: str) -> str | None:
-        """The tag of a page, by its URL path from the root, its public URL, or its tag."""
-        return self.tag(url if _ABSOLUTE.match(url) else f"./{self._from_root(url)}")
+        """Return the tag of a page, given its URL path from the root, its public URL, or its tag."""
+        return self.tag(url if _ABSOLUTE.match(url) else f"./{self._strip_root(url)}")
 
     def page_tags(self, url: str) -> tuple[str, ...]:
-        """All tags that lead to a page: its own, and in a site with prefix and bases its public URLs.
+        """Return all tags that lead to a page: its own, and in a site with prefix and bases its public URLs.
 
         Args:
             url: As for :meth:`page_tag`.
         """
         tags = [self.page_tag(url)]
         if self.prefix and self.bases:
-            path = url if _ABSOLUTE.match(url) else f"./{self._from_root(url)}"
+            path = url if _ABSOLUTE.match(url) else f"./{self._strip_root(url)}"
             tags += [normalize_url(path, base=root, policy=self.policy) for root in self._roots]
         return tuple(dict.fromkeys(split_tag(tag)[0] for tag in tags if tag))
 
     def placed(self, path: str) -> str:
-        """A page's path below the prefix, which is how it is named in a store; URLs stay as they are."""
+        """Return a page's path below the prefix, as a store names it. URLs stay as they are."""
         return path if "://" in path else f"{readable_url(_lead(self.prefix))}{path}"
 
-    def _from_root(self, url: str) -> str:
-        """A path from the site's root, of the same or of a tag, which begins with a slash."""
+    def _strip_root(self, url: str) -> str:
+        """Return a path from the site's root, given that path or a tag, which begins with a slash."""
         if self.prefix and f"{url}/".startswith(f"/{self.prefix}/"):
             url = url[len(self.prefix) + 1 :]
         return url.lstrip("/")
@@ -240,7 +240,7 @@ def _folder(base: str) -> str:
 
 
 def _mount(prefix: str) -> str:
-    """A prefix in its one spelling, without slashes around it."""
+    """Return a prefix in its one spelling, without slashes around it."""
     if not prefix:
         return ""
     url = normalize_url(f"{_NO_BASE}{prefix.strip('/')}/", policy=UrlPolicy(index_files=()))
@@ -251,12 +251,12 @@ def _mount(prefix: str) -> str:
 
 
 def _lead(prefix: str) -> str:
-    """A prefix as it stands before a path."""
+    """Return a prefix as it stands before a path."""
     return f"{prefix}/" if prefix else ""
 
 
 def _page_url(url: str, base: str, policy: UrlPolicy) -> str | None:
-    """The absolute URL without fragment, in its one spelling; None if no page lies behind it."""
+    """Return an absolute URL without fragment, in its one spelling, or None if no page lies behind it."""
     if _NORMAL.fullmatch(url):
         return _under_policy(url, policy)
     if (plain := _PLAIN_PATH.fullmatch(url)) and (places := _places(base)):
@@ -271,21 +271,21 @@ def _page_url(url: str, base: str, policy: UrlPolicy) -> str | None:
 
 
 def _above(folder: str, levels: int) -> str:
-    """The folder so many levels above another; the root has none above it."""
+    """Return the folder so many levels above another. The root has none above it."""
     around = folder.split("/")[: -1 - levels] or [""]
     return "/".join((*around, ""))
 
 
 @lru_cache(maxsize=_CACHED_PAGES)
 def _places(base: str) -> tuple[str, str] | None:
-    """Where plain paths go: a base up to its path, and its folder; None for a base that is not plain."""
+    """Split a plain base into root and folder, against which plain paths resolve, or None for other bases."""
     found = _PLAIN_BASE.fullmatch(base)
     return (found[1], found[2]) if found else None
 
 
 @lru_cache(maxsize=_CACHED_URLS)
 def _any_url(url: str, base: str, policy: UrlPolicy) -> str | None:
-    """As :func:`_page_url`, whatever the URL and the base."""
+    """Do as :func:`_page_url`, whatever the URL and the base."""
     try:
         joined = join_url(base, url.replace("\\", "/")) if base else url
         if _NORMAL.fullmatch(joined):
@@ -310,7 +310,7 @@ def _under_policy(url: str, policy: UrlPolicy) -> str:
 
 
 def _bare(path: str, index_files: tuple[str, ...]) -> str:
-    """A path without trailing slashes and index files."""
+    """Return a path without trailing slashes and index files."""
     path = path.rstrip("/")
     folder, _, name = path.rpartition("/")
     return _bare(folder, index_files) if name in index_files else path
@@ -318,7 +318,7 @@ def _bare(path: str, index_files: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=_CACHED_PAGES)
 def _origin(root: str, page: str, base: str | None) -> str:
-    """The URL that the links of a page are relative to."""
+    """Return the URL that the links of a page are relative to."""
     origin = _joined(root, page.lstrip("/"))
     return _joined(origin, _scrubbed(base)) if base else origin
 
@@ -327,7 +327,7 @@ def _origin(root: str, page: str, base: str | None) -> str:
 def _named(
     url: str, mounts: tuple[tuple[str, str], ...], index_files: tuple[str, ...], with_query: bool
 ) -> str:
-    """A normal URL without fragment as a site names it: by its path if it lies below a root."""
+    """Return a normal URL without fragment as a site names it: by its path if it lies below a root."""
     address = url.partition("://")[2]
     path, mark, query = address.partition("?")
     for root, prefix in mounts:
@@ -339,7 +339,7 @@ def _named(
 
 
 def join_url(base: str, url: str) -> str:
-    """A URL without fragment against an absolute base, as in RFC 3986, section 5.2; ``?`` drops the query.
+    """Resolve a URL without fragment against an absolute base (RFC 3986, section 5.2). ``?`` drops the query.
 
     Raises:
         ValueError: If it cannot be parsed.
@@ -348,7 +348,7 @@ def join_url(base: str, url: str) -> str:
 
 
 def _joined(base: str, url: str) -> str:
-    """``url`` against ``base``; the base itself where the URL is garbage."""
+    """Resolve ``url`` against ``base``, and return the base itself where the URL is garbage."""
     try:
         return join_url(base, url)
     except ValueError:
@@ -356,7 +356,7 @@ def _joined(base: str, url: str) -> str:
 
 
 def _scrubbed(url: str) -> str:
-    """A URL without the characters that browsers ignore: white space around it, tabs and line breaks."""
+    """Remove what browsers ignore in a URL: white space around it, tabs and line breaks."""
     url = url.strip()
     if not url.isprintable():
         url = without_surrogates(_NOT_IN_URLS.sub("", url))

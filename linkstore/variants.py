@@ -28,7 +28,7 @@ class Linked(Protocol):
     """A store whose links can be read and replaced."""
 
     def scan(self) -> Iterator[Document]:
-        """All documents."""
+        """Yield all documents."""
         ...
 
     def replace_links(self, kinds: frozenset[str], links: Mapping[str, Sequence[Link]]) -> object:
@@ -80,24 +80,24 @@ class Variants:
             raise LinkError(f"the alias {alias!r} stands for {known!r} and for {name!r}; declare it once")
 
     def name(self, spelling: str) -> str:
-        """The tag under which a spelling meets the others."""
+        """Return the tag under which a spelling meets the others."""
         key = normalized(spelling)
         return self._canonical.get(key, key)
 
     def joined(self, link: Link) -> Link:
-        """The link with the tag under which its name meets the others; its own spelling becomes the label."""
+        """Return a link with the tag under which its name meets the others, and its own spelling as label."""
         name = self.name(link.tag) if link.kind in self.kinds else link.tag
         return link if name == link.tag else replace(link, tag=name, label=link.label or link.tag)
 
     def applied(self, documents: Iterable[Document]) -> list[Document]:
-        """Copies of documents whose names are joined, ready to be added.
+        """Return copies of documents whose names are joined, ready to be added.
 
         Raises:
-            LinkError: If a link is invalid; the message names the document.
+            LinkError: If a link is invalid. The message names the document.
         """
-        return [self._applied(document) for document in documents]
+        return [self._apply_to(document) for document in documents]
 
-    def _applied(self, document: Document) -> Document:
+    def _apply_to(self, document: Document) -> Document:
         links = get_links(document)
         if not any(link.kind in self.kinds for link in links):
             return document
@@ -105,7 +105,7 @@ class Variants:
         return document.model_copy(update={"metadata": {**document.metadata, LINKS_KEY: written}})
 
     def apply(self, store: Linked) -> int:
-        """Join the names in the links of stored documents; how many documents changed.
+        """Join the names in the links of stored documents, and return how many documents changed.
 
         Only links are written, and nothing is embedded. Documents that are added later are not joined: pass
         them through :meth:`applied` first.
@@ -144,7 +144,7 @@ class Variants:
 
 
 def _changed(variants: Variants, documents: Iterable[Document]) -> Iterator[tuple[str, Sequence[Link]]]:
-    """The documents whose links change, with their links of the kinds that are names."""
+    """Yield the documents whose links change, with their links of the kinds that are names."""
     for document in documents:
         own = [link for link in get_links(document) if link.kind in variants.kinds]
         joined = merge_links(map(variants.joined, own))
@@ -153,9 +153,9 @@ def _changed(variants: Variants, documents: Iterable[Document]) -> Iterator[tupl
 
 
 def normalized(name: str) -> str:
-    """A name by the rule: folded, words apart by one space, whatever dash or underscore stood between them.
+    """Normalize a name by the rule: folded, one space between words instead of any dashes and underscores.
 
-    Quotes around it and punctuation at its end are dropped; all other signs stay, so ``C`` is not ``C++``,
+    Quotes around it and punctuation at its end are dropped. All other signs stay, so ``C`` is not ``C++``,
     and ``.NET`` is not ``Net``. A name of dashes and such signs alone stays as it is, folded.
 
     Raises:

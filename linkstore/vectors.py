@@ -21,10 +21,10 @@ Bools = npt.NDArray[np.bool_]
 
 
 def as_matrix(vectors: Any) -> Floats:
-    """Vectors of one dimension, as float32 of shape ``(n, dimension)``.
+    """Return vectors of one dimension as float32 of shape ``(n, dimension)``.
 
     Raises:
-        EmbeddingError: If they are none.
+        EmbeddingError: If they are not such vectors.
     """
     try:
         found = _numbers(vectors)
@@ -40,10 +40,10 @@ def as_matrix(vectors: Any) -> Floats:
 
 
 def _numbers(given: Any) -> Floats:
-    """Numbers in lists of one length, as float32; those that are too large for it become infinite.
+    """Return numbers in lists of one length as float32, where numbers too large for it become infinite.
 
     Raises:
-        TypeError: If they are something else, such as strings; NumPy would read numbers from strings.
+        TypeError: If the items are not numbers, but such as strings, from which NumPy would read numbers.
         ValueError: If the lists differ in length.
     """
     found = np.asarray(given)
@@ -58,16 +58,16 @@ def unit_vectors(vectors: Any, dimension: int | None = None, ids: Sequence[str] 
 
     Args:
         vectors: ``n`` vectors of one dimension: anything numpy reads as shape ``(n, dimension)``.
-        dimension: What the store holds; None accepts any.
-        ids: The documents that the vectors belong to; None if they are of questions.
+        dimension: The dimension of the store. None accepts any.
+        ids: The documents that the vectors belong to, or None if they are of questions.
 
     Returns:
         float32 of shape ``(n, dimension)``.
 
     Raises:
         EmbeddingError: If the shape or dimension is wrong, or the vector of a question has no direction.
-        DocumentError: If the vector of a document has none: if it is zero, or a number in it is not finite in
-            float32. The message names the document.
+        DocumentError: If the vector of a document has no direction: if it is zero, or a number in it is not
+            finite in float32. The message names the document.
     """
     given = as_matrix(vectors)
     if dimension is not None and len(given) and given.shape[1] != dimension:
@@ -96,14 +96,14 @@ def unit_vector(vector: Any, dimension: int | None = None) -> Floats:
 
 
 def some_vector(dimension: int) -> Floats:
-    """Some unit vector, for plans that need one and rank nothing by it."""
+    """Return some unit vector, for plans that need one and rank nothing by it."""
     vector = np.zeros(dimension, dtype=np.float32)
     vector[0] = 1.0
     return vector
 
 
 def question_vector(given: Any) -> Floats:
-    """A question that was given as a vector, as float32 of shape ``(dimension,)``, not scaled.
+    """Return the vector of a question as float32 of shape ``(dimension,)``, not scaled.
 
     Raises:
         EmbeddingError: If it is not a sequence of numbers, such as the input of a whole chain.
@@ -118,7 +118,7 @@ def question_vector(given: Any) -> Floats:
 
 
 def similarities(matrix: Floats, vector: Floats) -> Floats:
-    """Cosine similarity of each unit row of ``matrix`` (n, d) with the unit ``vector`` (d,).
+    """Return the cosine similarity of each unit row of ``matrix`` (n, d) with the unit ``vector`` (d,).
 
     Each row is summed by itself, in the same order whatever the other rows are (a matrix product
     is not), so equal vectors always score equal and ties can be broken by id.
@@ -131,7 +131,7 @@ def similarities(matrix: Floats, vector: Floats) -> Floats:
 
 
 def damped(similarity: Floats, weight: Floats) -> Floats:
-    """The score of documents (n,): similarity damped by the weight of the path, in [-1, 1].
+    """Return the score of documents (n,): similarity damped by the weight of the path, in [-1, 1].
 
     ``(1 + similarity) * weight - 1``, written so that a weight of 1 changes no digit.
     """

@@ -41,16 +41,16 @@ class Vocabulary:
         return bool(self.kinds or self.fields or self.link_fields)
 
     def __or__(self, other: Vocabulary) -> Vocabulary:
-        """The names in either."""
-        return self._with(other, frozenset.union)
+        """Return the names in either vocabulary."""
+        return self._combine(other, frozenset.union)
 
     def __and__(self, other: Vocabulary) -> Vocabulary:
-        """The names in both."""
-        return self._with(other, frozenset.intersection)
+        """Return the names in both vocabularies."""
+        return self._combine(other, frozenset.intersection)
 
     def __sub__(self, other: Vocabulary) -> Vocabulary:
-        """The names that are not in ``other``."""
-        return self._with(other, frozenset.difference)
+        """Return the names that are not in ``other``."""
+        return self._combine(other, frozenset.difference)
 
     def __len__(self) -> int:
         return len(self.kinds) + len(self.fields) + len(self.link_fields)
@@ -58,19 +58,19 @@ class Vocabulary:
     @property
     def checkable(self) -> Vocabulary:
         """The names that are short enough to be recorded."""
-        return self._each(_short)
+        return self._map(_short)
 
     @property
     def storable(self) -> Vocabulary:
         """The names that are valid Unicode; a document can have no other."""
-        return self._each(_valid)
+        return self._map(_valid)
 
-    def _each(self, change: Callable[[frozenset[str]], frozenset[str]]) -> Vocabulary:
+    def _map(self, change: Callable[[frozenset[str]], frozenset[str]]) -> Vocabulary:
         return Vocabulary(
             kinds=change(self.kinds), fields=change(self.fields), link_fields=change(self.link_fields)
         )
 
-    def _with(
+    def _combine(
         self, other: Vocabulary, join: Callable[[frozenset[str], frozenset[str]], frozenset[str]]
     ) -> Vocabulary:
         return Vocabulary(
@@ -81,7 +81,7 @@ class Vocabulary:
 
 
 def names_in(metadata: Mapping[str, Any], links: Iterable[Link]) -> Vocabulary:
-    """The names that a document with this metadata and these links uses."""
+    """Return the names that a document with this metadata and these links uses."""
     kinds, link_fields = set[str](), set[str]()
     for link in links:
         kinds.add(link.kind)
@@ -92,7 +92,7 @@ def names_in(metadata: Mapping[str, Any], links: Iterable[Link]) -> Vocabulary:
 
 
 def unknown_name(missing: Vocabulary, known: Vocabulary) -> UnknownNameError:
-    """The error for the first of the missing names, with the nearest known ones."""
+    """Return the error for the first of the missing names, with the nearest known ones."""
     what, names, others = next(
         one
         for one in (
@@ -107,12 +107,12 @@ def unknown_name(missing: Vocabulary, known: Vocabulary) -> UnknownNameError:
 
 
 def unknown_type(name: str, types: Iterable[str]) -> UnknownNameError:
-    """The error for a document type that is not among those of a schema."""
+    """Return the error for a document type that is not among those of a schema."""
     return UnknownNameError("type", name, _nearest(name, types), sorted(types))
 
 
 def _nearest(name: str, known: Iterable[str]) -> list[str]:
-    """The known names most like ``name``, whatever their case; best first."""
+    """Return the known names most like ``name``, whatever their case, best first."""
     if len(name) > _READABLE:
         return []
     spelled: dict[str, str] = {}

@@ -43,7 +43,7 @@ COMMANDS: Final = {
 
 
 def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
-    """The application with these commands, whose modules are imported; default all."""
+    """Return the application with these commands, whose modules are imported; default all."""
     app = typer.Typer(
         name="linkstore",
         help="Search a hyperlinked site by meaning, and follow its links.",

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 def note_facts(store: CoreStore, place: str) -> None:
-    """Say how facts of deleted documents are erased, if a store has facts beside it.
+    """Tell how facts of deleted documents are erased, if a store has facts beside it.
 
     Args:
-        store: That documents were deleted from.
-        place: What ``--store`` said.
+        store: The store that documents were deleted from.
+        place: The value of ``--store``.
     """
     from linkstore.store.beside import FACTS
 

@@ -21,9 +21,9 @@ class BrokenLink:
     """A link to a page or part of a page that is not in the store.
 
     Args:
-        page: The page it stands on.
-        id: The document.
-        tag: What it leads to.
+        page: The page that it stands on.
+        id: The id of its document.
+        tag: The tag that it leads to.
         label: Its text, if any.
     """
 
@@ -34,7 +34,7 @@ class BrokenLink:
 
 
 def show_broken(store: CoreStore, *, json: bool) -> None:
-    """Print the links that lead nowhere, by page; those to other sites are only counted."""
+    """Print the links that lead nowhere, by page, and only count those to other sites."""
     from linkstore.ingest.summary import count_dangling
     from linkstore.urls import is_internal
 
@@ -64,7 +64,7 @@ def _show(found: Iterator[BrokenLink]) -> None:
 
 
 def _broken(store: CoreStore, missing: frozenset[str]) -> Iterator[BrokenLink]:
-    """In the order of the documents, in which those of a page are adjacent."""
+    """Yield broken links in the order of the documents, in which those of a page are adjacent."""
     from linkstore.links import get_links
 
     for document in store.scan():

@@ -53,7 +53,7 @@ def delete(
 
 
 def _found(store: CoreStore, pages: Sequence[str], chunks: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Pages to be removed as wholes, and ids of single documents.
+    """Return the pages to remove as wholes, and the ids of single documents.
 
     Raises:
         LinkStoreError: If there is no such page or document.
@@ -68,7 +68,7 @@ def _found(store: CoreStore, pages: Sequence[str], chunks: Sequence[str]) -> tup
 
 
 def _chunk(store: CoreStore, id: str) -> str:
-    """The id that a name spells."""
+    """Return the id that a name spells."""
     found = store.get_by_ids(spellings(id))
     if not found:
         raise LinkStoreError(f"nothing was deleted: no document has the id {id}")
@@ -76,7 +76,7 @@ def _chunk(store: CoreStore, id: str) -> str:
 
 
 def _page(store: CoreStore, name: str) -> tuple[list[str], list[str]]:
-    """The pages that a name means, and documents of no indexed page."""
+    """Return the pages that a name means, and the documents of no indexed page."""
     spelled = list(store.page_ids(None, [url for url in spellings(name) if is_unicode(url)]))
     if spelled:
         return [name] if name in spelled else spelled[:1], []

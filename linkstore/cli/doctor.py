@@ -103,7 +103,7 @@ def doctor(
 
 
 def _source(store: LinkStore, given: str, read: Mapping[str, str | None]) -> tuple[str, Source]:
-    """A source by its name in the store, opened as it was indexed."""
+    """Return a source with its name in the store, opened as it was indexed."""
     stored = store.sources()
     name, equals, path = given.partition("=")
     if not equals or given in stored:
@@ -120,7 +120,7 @@ def _source(store: LinkStore, given: str, read: Mapping[str, str | None]) -> tup
 
 
 def _prefix(store: LinkStore, source: str) -> str:
-    """The prefix that a source was indexed with, as its documents say."""
+    """Return the prefix that a source was indexed with, as its documents record it."""
     pages = store.pages(source)
     ids = store.page_ids(source, list(pages)[:1])
     documents = store.get_by_ids([id for found in ids.values() for id in found][:1])
@@ -128,7 +128,7 @@ def _prefix(store: LinkStore, source: str) -> str:
 
 
 def _asked(store: LinkStore, questions: Path) -> Watch:
-    """Ask questions under a watch, which has ended."""
+    """Ask questions under a watch, and return the watch, which has ended."""
     from linkstore.errors import LinkStoreError
     from linkstore.evaluation import read_questions
     from linkstore.watch import Limits, Watch

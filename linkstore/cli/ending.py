@@ -73,7 +73,7 @@ def ended_by_readers() -> Iterator[None]:
     """End silently if the reader of the output has closed it, as ``head`` does.
 
     Raises:
-        SystemExit: In this case, with the exit code of programs that SIGPIPE ends; or if another pipe broke.
+        SystemExit: With the exit code of programs that SIGPIPE ends, or another one if another pipe broke.
     """
     stdout = sys.stdout
     try:

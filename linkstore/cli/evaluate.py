@@ -108,7 +108,7 @@ def _calibrated(
     embedding: str | None,
     gold: GoldKind | None,
 ) -> dict[str, float]:
-    """The coefficients of the value of candidates, fitted to the questions."""
+    """Return the coefficients of the value of candidates, fitted to the questions."""
     from linkstore.embeddings import DEFAULT_EMBEDDING, get_embedding
     from linkstore.evaluation import calibrate
 
@@ -169,7 +169,7 @@ def _on_store(
 
 @contextmanager
 def _progress() -> Iterator[Progress | None]:
-    """A progress bar on stderr, if that is a terminal."""
+    """Show a progress bar on stderr, if that is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -60,7 +60,7 @@ def export(
 
 @contextmanager
 def _file(output: Path | None) -> Iterator[BinaryIO]:
-    """The file, which is there only once it is complete; or stdout."""
+    """Open the output file, which appears only once it is complete, or stdout without a path."""
     if output is None:
         sys.stdout.flush()
         yield sys.stdout.buffer

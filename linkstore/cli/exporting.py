@@ -42,7 +42,7 @@ _TAIL: Final = "  </graph>\n</graphml>\n"
 
 
 def json_lines(store: CoreStore) -> Iterator[bytes]:
-    """A line for each document, as :func:`linkstore.ingest.index_jsonl` reads it.
+    """Yield a line for each document, as :func:`linkstore.ingest.index_jsonl` reads it.
 
     ``"answers": false`` says that links lead to the document only by its ``links``.
     """
@@ -59,12 +59,12 @@ def json_lines(store: CoreStore) -> Iterator[bytes]:
 
 
 def graphml(store: CoreStore) -> Iterator[bytes]:
-    """Documents and link groups as nodes of a directed graph, links as edges.
+    """Yield a directed graph with documents and link groups as nodes, and links as edges.
 
     An outgoing link is an edge from its document to its group, an incoming one an edge from the group to its
     document: two documents are linked where there is a path of two edges. Edges from document to document
-    would be as many as the product of both sides of each group. Of groups hashes are held, about 100 bytes
-    each.
+    would be as many as the product of both sides of each group. Memory holds a hash of each group, about 100
+    bytes.
     """
     seen: set[bytes] = set()
     yield _HEAD.encode()
@@ -81,7 +81,7 @@ def _described(document: Document) -> dict[str, str | None]:
 
 
 def _linked(document: Document, link: Link, seen: set[bytes]) -> Iterator[str]:
-    """The edges of a link, and its group's node where it comes up first."""
+    """Yield the edges of a link, and first the node of its group unless that was yielded before."""
     group = f"g:{link.kind}:{link.tag}"
     key = xxhash.xxh3_128_digest(group.encode())
     if key not in seen:
@@ -112,5 +112,5 @@ def _data(fields: dict[str, str | None]) -> str:
 
 
 def _quoted(name: str) -> str:
-    """XML has no control characters at all; they are written out."""
+    """Quote a name for XML, with control characters, which XML does not have, written out."""
     return quoteattr(printable(name))

@@ -164,7 +164,7 @@ def index(
 
 @contextmanager
 def _stopping(store: PageStore) -> Iterator[None]:
-    """Say how to go on after Ctrl-C, SIGTERM or SIGHUP.
+    """Tell how to continue after Ctrl-C, SIGTERM or SIGHUP.
 
     Raises:
         typer.Exit: Instead of the KeyboardInterrupt.
@@ -178,7 +178,7 @@ def _stopping(store: PageStore) -> Iterator[None]:
 
 
 def extractors(names: Sequence[str] | None) -> tuple[str, ...]:
-    """The extractors to use, all of them installed; without names, those of a source."""
+    """Return the extractors to use, all of them installed. Without names, use those of a source."""
     from linkstore.extraction import extractor_names
     from linkstore.ingest import DEFAULT_LINKS
 
@@ -192,7 +192,7 @@ def extractors(names: Sequence[str] | None) -> tuple[str, ...]:
 
 @contextmanager
 def _progress() -> Iterator[Progress | None]:
-    """A progress bar on stderr, if that is a terminal."""
+    """Show a progress bar on stderr, if that is a terminal."""
     if quiet.get() or not sys.stderr.isatty():
         yield None
         return

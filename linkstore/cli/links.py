@@ -92,7 +92,7 @@ def _show(entry: dict[str, Any]) -> None:
 
 
 def _listed(ids: Sequence[str], *, more: bool) -> str:
-    """A few ids, and how many others there are."""
+    """Format a few ids, and how many others there are."""
     if more:
         return "too many to list"
     rest = len(ids) - SHOWN

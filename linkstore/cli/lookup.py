@@ -28,7 +28,7 @@ _SUFFIX: Final = re.compile(r"\.[a-z][a-z0-9]{0,8}\Z")
 
 
 def documents_named(store: CoreStore, name: str) -> list[Document]:
-    """The document with this id; else those that a hyperlink to this URL leads to, with their pages.
+    """Return the document with this id, else those that a hyperlink to this URL leads to, with their pages.
 
     Raises:
         LinkStoreError: If there is none.
@@ -42,11 +42,13 @@ def documents_named(store: CoreStore, name: str) -> list[Document]:
 
 
 def documents_meant(store: CoreStore, name: str) -> list[Document]:
-    """As :func:`documents_named`; else those of the only page whose URL ends so, with or without suffix.
+    """Do as :func:`documents_named`, else return those of the only page whose URL ends with the name.
+
+    The name may leave out the suffix of the URL.
 
     Raises:
-        UsageError: If several pages do.
-        LinkStoreError: If none does.
+        UsageError: If the URLs of several pages end so.
+        LinkStoreError: If there is no such document or page.
     """
     from linkstore.urls import split_tag, with_fragment
 
@@ -63,7 +65,7 @@ def documents_meant(store: CoreStore, name: str) -> list[Document]:
 
 
 def spellings(name: str) -> list[str]:
-    """A URL as it was typed, in its own letters, and percent-encoded."""
+    """Return a URL as it was typed, in its own letters, and percent-encoded."""
     from linkstore.letters import readable_url
 
     encoded = [quote(name, safe=kept, errors="replace") for kept in _KEPT]
@@ -80,7 +82,7 @@ def _documents(store: CoreStore, name: str) -> list[Document]:
 
 
 def _ending(store: CoreStore, name: str) -> list[str]:
-    """The pages whose URL ends with a name, which may leave out the suffix; all or last parts of the path."""
+    """Return the pages whose URL ends with a name of whole parts of the path, which may lack the suffix."""
     wanted = _folded(name).strip("/")
     return sorted(page for page in store.pages() if _ends(_folded(page), wanted)) if wanted else []
 
@@ -93,7 +95,7 @@ def _ends(page: str, wanted: str) -> bool:
 
 
 def _folded(url: str) -> str:
-    """One spelling of a name: in its own letters, in small ones, with spaces."""
+    """Return one spelling of a name: in its own letters, in lower case, with spaces."""
     text = unicodedata.normalize("NFC", unquote(url)).casefold().replace("_", " ")
     return posixpath.normpath(text) if text.strip("/") else ""
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_or_made(place: str, *, embedding: str | None = None) -> Iterator[PageStore]:
-    """The store at a place; one that is not there yet is made by the first page.
+    """Open the store at a place, where the first page makes a store that does not exist yet.
 
     Args:
-        place: What ``--store`` says.
+        place: The value of ``--store``.
         embedding: Name of the embedding; default the recorded one, or the default of a new store.
 
     Raises:
@@ -49,7 +49,7 @@ def opened_or_made(place: str, *, embedding: str | None = None) -> Iterator[Page
 
 
 class _ToBeMade:
-    """Reads from an empty store until the first write, which makes the real one."""
+    """A store that reads from an empty one until the first write, which makes the real one."""
 
     def __init__(self, place: str, embedding: str | None, empty: LinkStore) -> None:
         self._place = place
@@ -60,7 +60,7 @@ class _ToBeMade:
         self._is_new = not is_url(place) and not Path(place).exists()
 
     def close(self) -> None:
-        """Close the store; one that nothing came into goes again."""
+        """Close the store, and remove a new one that nothing was written to."""
         if not self._is_made:
             return
         is_empty = self._is_new and not self._store.survey().documents
@@ -70,18 +70,18 @@ class _ToBeMade:
 
     def embed_pages(self, source: str, pages: Sequence[PageDocuments]) -> list[PageDocuments]:
         """Make the store if need be, and embed what will be written."""
-        return self._made_now().embed_pages(source, pages)
+        return self._make().embed_pages(source, pages)
 
     def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> object:
         """Make the store if need be, and write."""
-        return self._made_now().put_pages(source, pages)
+        return self._make().put_pages(source, pages)
 
     def remove_pages(self, source: str, urls: Sequence[str]) -> object:
         """Remove pages with their documents."""
         return self._store.remove_pages(source, urls)
 
     def pages(self, source: str) -> dict[str, str]:
-        """The pages stored for a source."""
+        """Return the pages stored for a source."""
         return self._store.pages(source)
 
     def check_pages(self, source: str, urls: Sequence[str]) -> None:
@@ -89,7 +89,7 @@ class _ToBeMade:
         self._store.check_pages(source, urls)
 
     def page_ids(self, source: str, urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """The documents made of pages."""
+        """Return the documents made of pages."""
         return self._store.page_ids(source, urls)
 
     def replace_links(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> object:
@@ -97,22 +97,22 @@ class _ToBeMade:
         return self._store.replace_links(kinds, links)
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """The documents with these ids."""
+        """Return the documents with these ids."""
         return self._store.get_by_ids(ids)
 
     def scan(self) -> Iterator[Document]:
-        """All stored documents."""
+        """Yield all stored documents."""
         return self._store.scan()
 
     def most_linked_pages(self, kind: str = "hyperlink", take: int = 10) -> Sequence[LinkedPage]:
-        """The pages that most links lead to."""
+        """Return the pages that most links lead to."""
         return self._store.most_linked_pages(kind, take)
 
     def survey(self) -> Survey:
         """Count what is stored."""
         return self._store.survey()
 
-    def _made_now(self) -> LinkStore:
+    def _make(self) -> LinkStore:
         if not self._is_made:
             made = opened(self._place, create=True, embedding=self._embedding)
             self._store = self._made.enter_context(made)

@@ -86,7 +86,7 @@ def _check_token(token: str | None) -> None:
 
 
 def _new_token() -> str:
-    """A new random token, which is shown on stderr."""
+    """Return a new random token, and show it on stderr."""
     token = secrets.token_urlsafe(32)
     note(f"token: {token}")
     return token

@@ -140,7 +140,7 @@ def forget(
 
 
 def _moment(text: str) -> datetime:
-    """A moment as people write it; without a zone in UTC.
+    """Read a moment as people write it, in UTC unless it has a zone.
 
     Raises:
         UsageError: If it is not in the form of ISO 8601.
@@ -177,10 +177,10 @@ def _key(session: str, user: str | None, agent: str | None) -> SessionKey:
 
 
 def _turns(memory: ConversationMemory, key: SessionKey, last: int | None) -> Sequence[Turn]:
-    """The turns of a session.
+    """Return the turns of a session.
 
     Raises:
-        LinkStoreError: If it has none.
+        LinkStoreError: If the session has none.
     """
     turns = memory.turns(key, last)
     if not turns:

@@ -84,7 +84,7 @@ def show_migration(report: MigrationReport) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Progress | None]:
-    """A counter on stderr, if that is a terminal."""
+    """Show a counter on stderr, if that is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -96,7 +96,7 @@ def _progress() -> Iterator[Progress | None]:
 
 @contextmanager
 def _advice_if_left(checkpoint: Path) -> Iterator[None]:
-    """Say how to go on if the run ends before it is done."""
+    """Tell how to continue if the run ends before it is done."""
     try:
         yield
     finally:

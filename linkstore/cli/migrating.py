@@ -23,7 +23,7 @@ def check_places(source: str, target: str) -> None:
     """Refuse an invalid place, and equal places.
 
     Raises:
-        UsageError: Saying which.
+        UsageError: If one is invalid, or both are equal. The message names it.
     """
     for place in (source, target):
         if not place.strip():
@@ -36,7 +36,7 @@ def check_places(source: str, target: str) -> None:
 
 
 def _absolute(place: str) -> str:
-    """The place in one spelling."""
+    """Return the place in one spelling."""
     return place if _is_url(place) else os.path.realpath(place)
 
 
@@ -45,7 +45,7 @@ def _is_url(place: str) -> bool:
 
 
 def checkpoint_of(source: str, target: str) -> Path:
-    """The path of the journal: next to the folder of source or target, else in the working folder."""
+    """Return the path of the journal: next to the folder of source or target, else in the working folder."""
     import xxhash
 
     pair = f"{_absolute(source)}\n{_absolute(target)}"
@@ -56,7 +56,7 @@ def checkpoint_of(source: str, target: str) -> Path:
 
 @contextmanager
 def source_at_place(place: str, embedding: str | None) -> Iterator[Source]:
-    """The source of the migration, closed at the end."""
+    """Open the source of the migration, and close it at the end."""
     if _is_url(place):
         from linkstore.migration.community import source_at
 
@@ -77,7 +77,7 @@ def source_at_place(place: str, embedding: str | None) -> Iterator[Source]:
 
 
 def _check_embedding(source: Source, named: str | None) -> None:
-    """Refuse a name that is not the one the source records."""
+    """Refuse a name that is not the one that the source records."""
     from linkstore.migration.naming import recorded_name
 
     recorded = source.manifest().embedding
@@ -89,7 +89,7 @@ def _check_embedding(source: Source, named: str | None) -> None:
 
 @contextmanager
 def target_at_place(place: str) -> Iterator[Backend]:
-    """The target of the migration, created if it does not exist, closed at the end."""
+    """Open the target of the migration, created if it does not exist, and close it at the end."""
     backend: Backend
     if _is_url(place):
         from linkstore.migration.community import check_free

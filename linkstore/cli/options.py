@@ -25,12 +25,12 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def listed(values: Iterable[str]) -> tuple[str, ...]:
-    """Names given by repeating an option, separated by commas, or both."""
+    """Return names given by repeating an option, separated by commas, or both."""
     return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
 
 
 def weighted(values: Iterable[str]) -> dict[str, float] | None:
-    """Link kinds such as ``hyperlink,section=0.5``, each with its weight; None if none is named.
+    """Return link kinds such as ``hyperlink,section=0.5``, each with its weight, or None if none is named.
 
     Raises:
         UsageError: If a weight is not a number.
@@ -46,7 +46,7 @@ def weighted(values: Iterable[str]) -> dict[str, float] | None:
 
 
 def json_object(text: str | None, option: str) -> dict[str, Any] | None:
-    """A JSON object given as an option.
+    """Return a JSON object given as an option.
 
     Raises:
         UsageError: If it is not a JSON object.
@@ -65,7 +65,7 @@ def json_object(text: str | None, option: str) -> dict[str, Any] | None:
 
 
 def json_file(path: str, option: str) -> dict[str, Any]:
-    """A JSON object in a file.
+    """Return a JSON object in a file.
 
     Raises:
         UsageError: If there is no such file, or it does not hold a JSON object.

@@ -35,7 +35,7 @@ quiet: Final = ContextVar("quiet", default=False)
 def ready_streams() -> None:
     """Let stdout and stderr replace characters that their encoding lacks, rather than fail.
 
-    A process may have been started without them; its output is then dropped.
+    A process may have been started without these streams: its output is then dropped.
     """
     codecs.register_error(_HANDLER, _in_plain)
     sys.stdout = sys.stdout or _nowhere()
@@ -51,12 +51,12 @@ def _nowhere() -> TextIO:
 
 
 def stdout() -> Console:
-    """The console for results; plain text when stdout is not a terminal."""
+    """Return the console for results, with plain text when stdout is not a terminal."""
     return _console(stderr=False)
 
 
 def stderr() -> Console:
-    """The console for notes and errors."""
+    """Return the console for notes and errors."""
     return _console(stderr=True)
 
 
@@ -76,7 +76,7 @@ def write_json(value: Any) -> None:
 
 
 def note(message: str) -> None:
-    """Write a message to stderr, in one line; in a terminal, broken at words."""
+    """Write a message to stderr, in one line, which a terminal breaks at words."""
     if not quiet.get():
         complain(message)
 
@@ -106,7 +106,7 @@ def _fail_as_pipe() -> NoReturn:
 
 
 def _in_plain(error: UnicodeError) -> tuple[str, int]:
-    """An error handler of :mod:`codecs`: our own signs in plain ones, all others escaped."""
+    """Replace our own signs by plain ones, and escape all others: an error handler of :mod:`codecs`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     signs = error.object[error.start : error.end]

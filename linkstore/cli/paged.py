@@ -45,9 +45,9 @@ def _show_page(console: Console, rank: int, page: PageHits, query: str) -> None:
 
 
 def _show_section(console: Console, place: int, hit: Hit, query: str) -> None:
-    """Heading, fragment and score of a section, its snippet, and the path where links were followed.
+    """Print heading, fragment and score of a section, its snippet, and the path of links to it.
 
-    The score of the first is that of its page, so it is not said again.
+    The score of the first section is that of its page, so it is not repeated.
     """
     from rich.text import Text
 
@@ -63,7 +63,7 @@ def _show_section(console: Console, place: int, hit: Hit, query: str) -> None:
 
 
 def section_of(document: Document) -> str:
-    """The headings above a document below the title of its page; empty for the beginning of the page."""
+    """Return a document's headings below the title of its page, empty for the beginning of the page."""
     headings = document.metadata.get("headings")
     if not isinstance(headings, list):
         return ""

@@ -42,11 +42,11 @@ def show_profile(profile: Profile) -> None:
 
 
 def bar(share: float, length: int = _BAR) -> str:
-    """A bar of characters, at most ``length`` of them.
+    """Return a bar of characters, at most ``length`` of them.
 
     Args:
-        share: From 0 to 1; anything above 0 shows.
-        length: Of the whole.
+        share: From 0 to 1. Anything above 0 shows.
+        length: The length of a full bar.
     """
     eighths = max(round(share * length * 8), share > 0)
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()

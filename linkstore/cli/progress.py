@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class RateColumn(ProgressColumn):
-    """How many a second.
+    """A column that shows how many units are done per second.
 
     Args:
-        unit: Of what.
+        unit: The name of the unit.
     """
 
     def __init__(self, unit: str) -> None:
@@ -37,14 +37,14 @@ class RateColumn(ProgressColumn):
         self._unit = unit
 
     def render(self, task: Task) -> Text:
-        """The rate of the last half minute; empty until it is known."""
+        """Return the rate of the last half minute, empty until it is known."""
         speed = task.finished_speed or task.speed
         return Text("" if speed is None else f"{speed:,.0f} {self._unit}/s")
 
 
 @contextmanager
 def progress_bar(console: Console | None = None, unit: str = "pages") -> Iterator[Advance]:
-    """A bar that is shown while the context lasts; it gives the function that moves it.
+    """Show a bar while the context lasts, and yield the function that moves it.
 
     Args:
         console: Where it is shown; default stderr.
@@ -62,7 +62,7 @@ def progress_bar(console: Console | None = None, unit: str = "pages") -> Iterato
 
 @contextmanager
 def document_counter(console: Console | None = None) -> Iterator[Count]:
-    """A count of documents that is shown while the context lasts; it gives the function that moves it.
+    """Show a count of documents while the context lasts, and yield the function that moves it.
 
     Args:
         console: Where it is shown; default stderr.

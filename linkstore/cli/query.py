@@ -121,7 +121,7 @@ def _show(hits: Hits, text: str, *, chunks: bool, json: bool) -> None:
 
 
 def require_words(text: str) -> None:
-    """Check that a question can be asked.
+    """Raise unless a question can be asked.
 
     Raises:
         UsageError: If it is empty or cannot be encoded.

@@ -21,7 +21,7 @@ _INDENT: Final = 3
 
 
 def hit_to_dict(hit: Hit, query: str) -> dict[str, Any]:
-    """A hit as ``--json`` prints it."""
+    """Return a hit as ``--json`` prints it."""
     return {
         "id": hit.document.id,
         "url": url_of(hit.document),
@@ -74,7 +74,7 @@ def _show_hit(console: Console, rank: int, hit: Hit, query: str) -> None:
 
 
 def indented(console: Console, line: Text, width: int = _INDENT) -> None:
-    """Print a line indented; in a terminal, so are the lines that it is wrapped to."""
+    """Print a line indented, and in a terminal also the lines that it is wrapped to."""
     from rich.padding import Padding
 
     if console.is_terminal:
@@ -85,7 +85,7 @@ def indented(console: Console, line: Text, width: int = _INDENT) -> None:
 
 
 def worded(body: str, query: str) -> Text:
-    """The snippet of a text with the words of the query in bold."""
+    """Return the snippet of a text with the words of the query in bold."""
     from rich.text import Text
 
     shown = Text(printable(snippet(body, query)))
@@ -95,7 +95,7 @@ def worded(body: str, query: str) -> Text:
 
 
 def path_lines(path: Path) -> list[str]:
-    """The links that were followed, one a line."""
+    """Return the links that were followed, one a line."""
     lines = []
     for before, step in pairwise(path):
         label = f" “{step.label}”" if step.label else ""
@@ -105,11 +105,11 @@ def path_lines(path: Path) -> list[str]:
 
 
 def place(step: Step) -> str:
-    """The URL of a step of a path, else its id."""
+    """Return the URL of a step of a path, else its id."""
     return step.url or step.id
 
 
 def indexed_page(document: Document) -> str:
-    """The name under which a store lists the document's page; a document without a page is its own page."""
+    """Return the name under which a store lists the document's page, or without a page the document's id."""
     page = document.metadata.get("page")
     return page if isinstance(page, str) else document.id or ""

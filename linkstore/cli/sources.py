@@ -19,9 +19,9 @@ class SourceKind:
     """A kind of source.
 
     Args:
-        name: What ``--as`` calls it.
-        title: What it is, in a few words.
-        fits: Whether a place is one, by its name and what lies there.
+        name: Its name, as for ``--as``.
+        title: A description in a few words.
+        fits: Says whether a place is of this kind, by its name and what lies there.
         index: Its function in :mod:`linkstore.ingest`, loaded late; called with store, place and options.
         options: The options that not all kinds take: keyword → how the option is written.
         there: Whether a place of this kind must be on disk.
@@ -39,7 +39,7 @@ class SourceKind:
 
 
 def _load(name: str) -> Callable[[], Callable[..., Any]]:
-    """A function or class of :mod:`linkstore.ingest`."""
+    """Return a function that loads a function or class of :mod:`linkstore.ingest`."""
 
     def load() -> Callable[..., Any]:
         from linkstore import ingest
@@ -51,7 +51,7 @@ def _load(name: str) -> Callable[[], Callable[..., Any]]:
 
 
 def _folder(name: str) -> Callable[[], Callable[..., Any]]:
-    """A function or class that takes settings."""
+    """Return a function that loads a function or class that takes settings."""
 
     def load() -> Callable[..., Any]:
         from linkstore.ingest import IngestSettings
@@ -184,14 +184,14 @@ KINDS: Final = (
 
 
 def kind_of(place: str, named: str | None = None) -> SourceKind:
-    """The kind of source that a place is.
+    """Return the kind of source that a place is.
 
     Args:
         place: A path or URL.
-        named: What ``--as`` says, if anything.
+        named: The value of ``--as``, if any.
 
     Raises:
-        UsageError: If it does not exist, or its kind is unknown.
+        UsageError: If the place does not exist, or its kind is unknown.
     """
     if not place.strip():
         raise UsageError("SOURCE is empty; give a URL, a folder or a file")
@@ -218,14 +218,14 @@ def _is_there(place: str) -> bool:
 
 
 def options_of(kind: SourceKind, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that were given, all of which the kind must take.
+    """Return the options that were given, all of which the kind must take.
 
     Args:
-        kind: Of the source.
-        given: Keyword → value, None, empty or False if it was not given; only those that not all kinds take.
+        kind: The kind of the source.
+        given: Options that not all kinds take, keyword → value: None, empty or False if it was not given.
 
     Raises:
-        UsageError: If one is of another kind of source.
+        UsageError: If an option is of another kind of source.
     """
     chosen = {name: value for name, value in given.items() if value or type(value) in (int, float)}
     for name in chosen:

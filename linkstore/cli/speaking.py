@@ -26,7 +26,7 @@ _LINE: Final = "%(asctime)s %(levelname)s %(message)s"
 
 
 def speaking(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with the options ``--quiet``, ``--verbose`` and ``--log-file``."""
+    """Return a command with the options ``--quiet``, ``--verbose`` and ``--log-file``."""
     own = inspect.signature(command, eval_str=True)
     added: dict[str, Any] = {
         "quietly": (Quiet, False),
@@ -89,7 +89,7 @@ def _heard(handler: logging.Handler, shown: logging.Formatter, name: str = "link
 
 
 class _Noted(logging.Handler):
-    """Shows log messages as notes; a quiet command shows warnings only."""
+    """A handler that shows log messages as notes; a quiet command shows warnings only."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a message."""
@@ -98,7 +98,7 @@ class _Noted(logging.Handler):
 
 
 class _Shown(logging.Formatter):
-    """A message stays on its line, whatever a page is called."""
+    """A formatter that keeps a message on its line, whatever the name of a page contains."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (the name is logging's)
         record.message = printable(record.message)

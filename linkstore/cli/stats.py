@@ -29,7 +29,7 @@ def stats(store: StoreOption, json: JsonOption = False) -> None:
 
 
 def survey_to_dict(survey: Survey) -> dict[str, Any]:
-    """A survey as ``--json`` prints it; dangling are hyperlinks that lead to nothing in the store."""
+    """Return a survey as ``--json`` prints it; dangling are hyperlinks that lead to nothing in the store."""
     from linkstore.ingest.summary import count_dangling
 
     return {

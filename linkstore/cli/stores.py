@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def core_opened(place: str) -> Iterator[CoreStore]:
-    """The existing store at ``place``, without LangChain's base classes, which take long to import.
+    """Open the existing store at ``place``, without LangChain's base classes, which take long to import.
 
     Raises:
         As :func:`opened`.
@@ -37,10 +37,10 @@ def core_opened(place: str) -> Iterator[CoreStore]:
 
 @contextmanager
 def opened(place: str, *, create: bool = False, embedding: str | None = None) -> Iterator[LinkStore]:
-    """The store at ``place``, closed in the end.
+    """Open the store at ``place``, and close it in the end.
 
     Args:
-        place: What ``--store`` says: a folder, or ``cassandra://host:port/keyspace/table``.
+        place: The value of ``--store``: a folder, or ``cassandra://host:port/keyspace/table``.
         create: Whether to make a new store if there is none.
         embedding: Name of the embedding; default the recorded one, or the default of a new store.
 
@@ -67,7 +67,7 @@ def opened(place: str, *, create: bool = False, embedding: str | None = None) ->
 
 @contextmanager
 def _told_how_to_make(place: str) -> Iterator[None]:
-    """Say how to make a store that does not exist.
+    """Tell how to make a store that does not exist.
 
     Raises:
         StoreNotFoundError: In place of the one raised within.
@@ -82,7 +82,7 @@ def _told_how_to_make(place: str) -> Iterator[None]:
 
 @contextmanager
 def opened_or_empty(place: str) -> Iterator[LinkStore]:
-    """The store at ``place``, or an empty one in memory where there is none: to look at, not to write to.
+    """Open the store at ``place`` to be read only, or an empty one in memory where there is none.
 
     Raises:
         UsageError: As for :func:`opened`.
@@ -101,7 +101,7 @@ def opened_or_empty(place: str) -> Iterator[LinkStore]:
 
 @contextmanager
 def _backend_at(url: str, *, create: bool) -> Iterator[Backend]:
-    """A backend in Cassandra, closed in the end with its connections."""
+    """Open a backend in Cassandra, and close it in the end with its connections."""
     from linkstore.store.cassandra import backend_at
 
     with _told_how_to_make(url):
@@ -113,10 +113,10 @@ def _backend_at(url: str, *, create: bool) -> Iterator[Backend]:
 
 
 def _is_url(place: str) -> bool:
-    """Whether ``--store`` says a URL, and not a folder.
+    """Say whether the value of ``--store`` is a URL, and not a folder.
 
     Raises:
-        UsageError: If it can be neither.
+        UsageError: If it is neither.
     """
     if not place.strip():
         raise UsageError("--store is empty; give the store's folder")
@@ -127,14 +127,14 @@ def _is_url(place: str) -> bool:
 
 
 def is_url(place: str, *, of_store: bool = True) -> bool:
-    """Whether a place is a URL, and not a folder.
+    """Say whether a place is a URL, and not a folder.
 
     Args:
-        place: Where a store is, or a table.
+        place: The place of a store or a table.
         of_store: Whether the table's name must be one for a store.
 
     Raises:
-        UsageError: If it is of an unknown scheme, or a URL of another form.
+        UsageError: If the place is of an unknown scheme, or a URL of another form.
     """
     scheme, separator, _ = place.partition("://")
     if not separator:

@@ -19,7 +19,7 @@ class Search:
     """The options of ``query`` for the strategy; None for the strategy's default.
 
     Args:
-        name: Which strategy.
+        name: The name of the strategy.
         k: How many documents to return.
         start_k: How many documents to start from.
         depth: How many hops.
@@ -37,7 +37,7 @@ class Search:
     min_similarity: float | None = None
 
     def strategy(self) -> Strategy:
-        """The strategy with these settings.
+        """Return the strategy with these settings.
 
         Raises:
             StrategyError: If a setting is out of range.
@@ -69,7 +69,7 @@ class Search:
             raise UsageError(f"{option} does not apply to {self.name}; it is an option of {owners}")
 
     def _settings(self, **own: int | None) -> dict[str, Any]:
-        """The settings that were given."""
+        """Return the settings that were given."""
         named: dict[str, Any] = {**own, "kinds": self.kinds, "direction": self.direction}
         named["min_similarity"] = self.min_similarity
         return {name: value for name, value in named.items() if value is not None}

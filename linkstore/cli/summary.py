@@ -28,10 +28,10 @@ _NAMED: Final = 3
 
 @contextmanager
 def reported(report: Path | None, *, json: bool) -> Iterator[list[Summary]]:
-    """Takes the summary of a run, and shows it; ends with the exit code that the run deserves.
+    """Take the summary of a run, show it, and end with the exit code that the run deserves.
 
     Args:
-        report: Where everything that was skipped is written, one JSON object a line.
+        report: The file for everything that was skipped, one JSON object a line.
         json: Whether to print JSON.
 
     Raises:

@@ -24,7 +24,7 @@ _WIDTH: Final = 110
 
 
 def show_evaluation(evaluation: Evaluation, comparison: Comparison | None) -> None:
-    """Print a table with one line for each strategy; the best of each column is marked."""
+    """Print a table with one line for each strategy, and mark the best of each column."""
     console = stdout()
     measures = tuple(evaluation.outcomes[0].measures)
     table = Table(
@@ -53,12 +53,12 @@ def show_evaluation(evaluation: Evaluation, comparison: Comparison | None) -> No
 
 
 def percent(value: float) -> str:
-    """A share as a percentage."""
+    """Format a share as a percentage."""
     return f"{100 * value:.1f}"
 
 
 def with_interval(one: Estimate) -> str:
-    """A difference in percentage points, with its interval."""
+    """Format a difference in percentage points, with its interval."""
     return f"{100 * one.value:+.1f} [{100 * one.low:+.1f}, {100 * one.high:+.1f}]"
 
 
@@ -73,7 +73,7 @@ def _heading(measure: str) -> str:
 
 
 def wide(console: Console) -> Console:
-    """The console, wide enough for a table even if it is not a terminal."""
+    """Make the console wide enough for a table even if it is not a terminal, and return it."""
     if not console.is_terminal:
         console.width = max(console.width, _WIDTH)
     return console

@@ -44,7 +44,7 @@ class Comparison:
 
 @contextmanager
 def site() -> Iterator[Path]:
-    """The folder of the site's pages, as long as the context lasts."""
+    """Open the folder of the site's pages, as long as the context lasts."""
     with as_file(files(__name__) / "site") as folder:
         yield folder
 
@@ -53,8 +53,8 @@ def compare(store: LinkStore, question: str = QUESTION, k: int = K) -> Compariso
     """Ask a store one question at depth 0 and at depth 1.
 
     Args:
-        store: One that holds the site, or any other.
-        question: What to ask.
+        store: A store that holds the site, or any other.
+        question: The question.
         k: How many documents both searches start from.
     """
     from linkstore.strategies import Eager

@@ -1,4 +1,4 @@
-"""Fit the value of candidates to questions with known answers, for contexts."""
+"""Fits the value of candidates to questions with known answers, for contexts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Sample:
     Args:
         features: (n, 5) see :meth:`~linkstore.context.value.Evidence.features`.
         is_evidence: (n,) 1 for the first hit of each gold answer, else 0.
-        questions: How many questions they come from.
+        questions: How many questions the hits come from.
     """
 
     features: Doubles
@@ -56,8 +56,8 @@ def calibrate(
     """Fit the coefficients of :class:`linkstore.context.Calibrated` to questions with known answers.
 
     Args:
-        source: A store, which stays as it is; or documents, which are put into one in memory.
-        questions: With what answers them.
+        source: A store, which stays as it is, or documents, which are put into one in memory.
+        questions: Questions with their answers.
         strategy: How contexts are searched for; default the default strategy.
         gold: What answers name, see :func:`~linkstore.evaluation.evaluate`.
         embedding: For documents only; default wordllama.
@@ -80,7 +80,7 @@ def sampled(
     embedding: Embeddings | None = None,
     tokenizer: Tokenizer | None = None,
 ) -> Sample:
-    """The hits of questions as a sample: see :func:`calibrate`."""
+    """Return the hits of questions as a sample: see :func:`calibrate`."""
     if not questions:
         raise EvaluationError("no question is given; pass at least one")
     if isinstance(source, LinkStore):
@@ -126,7 +126,7 @@ def _evidence(hits: Hits, tokens: Sequence[int]) -> Evidence:
 
 
 def _labels(hits: Hits, question: GoldQuestion, units: GoldUnits) -> Doubles:
-    """1 for the first hit of each answer, 0 for further chunks of a page that was already found."""
+    """Return 1 for the first hit of each answer, 0 for further chunks of a page that was already found."""
     labels = np.zeros(len(hits))
     for name in question.gold:
         first = (at for at, hit in enumerate(hits) if hit.document.id in units.documents[name])
@@ -137,7 +137,7 @@ def _labels(hits: Hits, question: GoldQuestion, units: GoldUnits) -> Doubles:
 
 
 def fitted(samples: Sequence[Sample]) -> dict[str, float]:
-    """Logistic regression by Newton's method, with a slight ridge; each sample has the same total weight.
+    """Fit a logistic regression by Newton's method, with a slight ridge and the same weight for each sample.
 
     Raises:
         EvaluationError: If no hit is evidence, or all are.

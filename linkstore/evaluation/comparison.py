@@ -34,7 +34,7 @@ class Comparison:
     questions: int
 
     def to_dict(self) -> dict[str, Any]:
-        """The comparison as plain JSON."""
+        """Return the comparison as plain JSON."""
         return {"best": self.best, "gain": self.gain.value, "interval": [self.gain.low, self.gain.high]}
 
     def __str__(self) -> str:
@@ -60,11 +60,11 @@ def compared(evaluation: Evaluation, seed: int = 0) -> Comparison | None:
     """Compare the default with the best of the searches without links.
 
     Args:
-        evaluation: With the outcomes of the default and of some search without links.
-        seed: For the interval.
+        evaluation: An evaluation of the default and of some search without links.
+        seed: The seed of the resamples for the interval.
 
     Returns:
-        The comparison; None if the evaluation lacks one of the two.
+        The comparison, or None if the evaluation lacks one of the two.
     """
     outcomes = {outcome.name: outcome for outcome in evaluation.outcomes}
     rivals = [outcomes[name] for name in WITHOUT_LINKS if name in outcomes]
@@ -91,5 +91,5 @@ def _gain(outcome: Outcome, rival: Outcome, seed: int) -> Estimate:
 
 
 def names(*, lexical: bool) -> Sequence[str]:
-    """The strategies to compare; without lexical search those that need none."""
+    """Return the names of the strategies to compare, without lexical search those that need none."""
     return (*WITHOUT_LINKS, DEFAULT) if lexical else (DENSE, DEFAULT)

@@ -36,11 +36,11 @@ STRATEGIES: Final = (*_MADE_BY, DEFAULT)
 
 
 def strategies_named(names: Sequence[str], store: LinkStore) -> dict[str, Strategy]:
-    """Strategies with their own settings, each once, in order.
+    """Return strategies with their own settings, each once, in order.
 
     Args:
         names: Some of :data:`STRATEGIES`.
-        store: Whose retriever says what the default is.
+        store: The store whose retriever determines the default.
 
     Raises:
         EvaluationError: If a name is unknown, or none is given.

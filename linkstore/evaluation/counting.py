@@ -20,7 +20,7 @@ _LARGEST: Final = 5
 
 @dataclass(slots=True)
 class Counts:
-    """The counts of the parts of a store; the first two by class of size and kind, and so on.
+    """The counts of the parts of a store.
 
     Args:
         sizes: Link groups by class of size: see :class:`~linkstore.evaluation.Profile`.
@@ -70,7 +70,7 @@ class Counts:
         self.largest = heapq.nlargest(_LARGEST, [*self.largest, *found])
 
     def _mark(self, part: Part, out: Ints, in_: Ints) -> None:
-        """Note who has a partner across a link group; ``out`` and ``in_`` are its sizes, (m,).
+        """Mark who has a partner across a link group, whose sizes are ``out`` and ``in_``, (m,).
 
         Links between the sections of one page say nothing about how pages are linked, and do not count.
         """
@@ -83,7 +83,7 @@ class Counts:
 
 
 def counted(backend: Backend, links: int) -> Counts:
-    """Count a store with about this number of links."""
+    """Count the link groups, edges and documents of a store with about this number of links."""
     counts = Counts()
     for part in parts(backend, links):
         counts.add(part)
@@ -91,7 +91,7 @@ def counted(backend: Backend, links: int) -> Counts:
 
 
 def largest_groups(backend: Backend, counts: Counts) -> tuple[LinkGroup, ...]:
-    """The largest link groups by name, largest first; reads the store until all their tags were seen."""
+    """Return the largest link groups by name, largest first, reading the store until all tags were seen."""
     wanted = {group for _, group, _, _ in counts.largest}
     names: dict[int, tuple[str, str]] = {}
     for record in records(backend) if wanted else ():
@@ -106,7 +106,7 @@ def largest_groups(backend: Backend, counts: Counts) -> tuple[LinkGroup, ...]:
 
 
 def _of_length(length: int, marks: Bools) -> Bools:
-    """Marks for this many documents; a concurrent writer may add more."""
+    """Return marks for this many documents, since a concurrent writer may add more."""
     longer = np.zeros(max(length, len(marks)), dtype=np.bool_)
     longer[: len(marks)] = marks
     return longer

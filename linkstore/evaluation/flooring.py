@@ -58,7 +58,7 @@ class Floor:
     questions: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """The proposal as plain JSON."""
+        """Return the proposal as plain JSON."""
         return {
             "min_similarity": self.min_similarity,
             "noise": self.noise,
@@ -93,22 +93,22 @@ def calibrate_floor(
 
     Noise means the similarities of texts that have nothing to do with each other: of random pairs of
     documents, or of questions and documents that do not answer them. The proposal is the least number that at
-    most the share ``noise`` of them reaches. With questions it is the middle between that number and the
-    greatest that the best answers of the share ``keep`` of questions reach; if the second is the lower one,
-    it is the second, and more noise reaches it. A question needs one answer to start from, because links lead
-    to the others. The store is read once from end to end, and stays as it is.
+    most the share ``noise`` of these similarities reaches. With questions it is the middle between that
+    number and the greatest that the best answers of the share ``keep`` of questions reach. If the second
+    number is the lower one, the proposal is that, and more noise reaches it. A question needs one answer to
+    start from, because links lead to the others. The store is read once from end to end, and stays as it is.
 
     Args:
-        store: With at least 2 documents.
-        questions: With their answers; without any, documents are compared with each other. Questions are
-            shorter than documents, so their similarities are others: prefer them.
+        store: A store with at least 2 documents.
+        questions: Questions with their answers. Without any, documents are compared with each other.
+            Questions are shorter than documents, so their similarities differ: prefer questions.
         gold: What answers name, see :func:`~linkstore.evaluation.evaluate`.
         noise: From 0 to 1; default 0.05.
         keep: From 0 to 1; default 0.99.
         seed: For the sample of documents.
 
     Returns:
-        The proposal; :meth:`~linkstore.LinkStore.set_min_similarity` records it.
+        The proposal, which :meth:`~linkstore.LinkStore.set_min_similarity` records.
 
     Raises:
         EvaluationError: If the store has too few documents, a share is not from 0 to 1, or a gold answer is
@@ -135,7 +135,7 @@ def shares_at(
     gold: GoldKind | None = None,
     seed: int = 0,
 ) -> Floor:
-    """The shares that a given minimum lets through: see :func:`calibrate_floor`.
+    """Return the shares that a given minimum lets through: see :func:`calibrate_floor`.
 
     Raises:
         EvaluationError: If the store has too few documents, or a gold answer is not in the store.
@@ -156,7 +156,7 @@ class _Heard:
         return np.array([answers.max() for answers in self.answered], dtype=np.float32)
 
     def at(self, floor: float) -> Floor:
-        """The shares that a minimum lets through."""
+        """Return the shares that a minimum lets through."""
         found = Floor(min_similarity=floor, noise=_reaching(self.unrelated, floor), pairs=len(self.unrelated))
         if not self.answered:
             return found
@@ -190,7 +190,7 @@ def _heard(store: LinkStore, questions: Sequence[GoldQuestion], gold: GoldKind |
 
 
 def _drawn(store: LinkStore, seed: int) -> tuple[list[str], Floats]:
-    """Documents drawn at random in one pass (reservoir sampling): ids and vectors (n, d).
+    """Draw documents at random in one pass (reservoir sampling): ids and vectors (n, d).
 
     Source: J. Vitter, "Random sampling with a reservoir", ACM TOMS 11 (1985), algorithm R.
     """
@@ -215,7 +215,7 @@ def _scanned(store: LinkStore, after: str | None) -> list[Record]:
 
 
 def _among_documents(vectors: Floats, seed: int) -> Floats:
-    """Similarities of each document with others in a random order, each pair at most once."""
+    """Return similarities of each document with others in a random order, each pair at most once."""
     count = len(vectors)
     shuffled = vectors[np.random.default_rng(seed).permutation(count)]
     shifts = range(1, min((count - 1) // 2, _PARTNERS) + 1)
@@ -227,7 +227,7 @@ def _among_documents(vectors: Floats, seed: int) -> Floats:
 
 
 def _best_of_answers(question: GoldQuestion, units: GoldUnits, asked: Floats) -> Plan[Floats]:
-    """The similarity of each gold answer: that of its best document."""
+    """Return the similarity of each gold answer: that of its best document."""
     answers = [units.documents[answer] for answer in question.gold]
     wanted = tuple(sorted(frozenset[str]().union(*answers)))
     found: Candidates = yield Find(ids=wanted, vector=asked)
@@ -237,7 +237,7 @@ def _best_of_answers(question: GoldQuestion, units: GoldUnits, asked: Floats) ->
 
 
 def _least_reached_by(values: Floats, share: float) -> float:
-    """The least number of three digits that at most this share of values reaches."""
+    """Return the least number of three digits that at most this share of values reaches."""
     ordered = np.sort(values)[::-1]
     passing = math.floor(share * len(ordered))
     if passing >= len(ordered):
@@ -247,7 +247,7 @@ def _least_reached_by(values: Floats, share: float) -> float:
 
 
 def _most_reached_by(values: Floats, share: float) -> float:
-    """The greatest number of three digits that at least this share of values reaches."""
+    """Return the greatest number of three digits that at least this share of values reaches."""
     ordered = np.sort(values)[::-1]
     needed = math.ceil(share * len(ordered))
     return math.floor(float(ordered[needed - 1]) * _DIGITS) / _DIGITS if needed else 1.0

@@ -44,7 +44,7 @@ def gold_profile(store: LinkStore, questions: Sequence[GoldQuestion], units: Gol
 
     Args:
         store: Where the documents are.
-        questions: With their answers.
+        questions: Questions with their answers.
         units: The documents of each answer.
     """
     tally = _Tally()
@@ -57,7 +57,7 @@ def gold_profile(store: LinkStore, questions: Sequence[GoldQuestion], units: Gol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Looked:
-    """What there is to say of one question.
+    """The answers of one question, and the links that join them.
 
     Args:
         answers: How many gold answers it has.
@@ -143,12 +143,12 @@ def _answers(refs: Iterable[int], answer: Mapping[int, int]) -> set[int]:
 
 
 def _between(pairs: frozenset[Edge], answer: Mapping[int, int]) -> frozenset[Edge]:
-    """The pairs that do not stay within one answer."""
+    """Return the pairs that do not stay within one answer."""
     return frozenset((one, other) for one, other in pairs if answer.get(one) != answer.get(other))
 
 
 def _edges(refs: Ints, vector: Floats) -> Plan[dict[str, frozenset[Edge]]]:
-    """By kind, and for all kinds, the pairs of one of ``refs`` and a document that a link joins it to."""
+    """Return the pairs of each of ``refs`` and a document linked to it, by kind and for all kinds."""
     edges: defaultdict[str, set[Edge]] = defaultdict(set)
     for leave, arrive in SIDES["both"]:
         yield from _one_way(refs, vector, leave, arrive, edges)

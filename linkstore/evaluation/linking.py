@@ -17,13 +17,13 @@ DERIVED: Final = ("mention", "entity")
 
 
 def with_links(documents: Sequence[Document], links: Sequence[str] | None = None) -> list[Document]:
-    """Copies of documents with the links that are wanted.
+    """Return copies of documents with the links that are wanted.
 
     Args:
         documents: A corpus.
         links: Names. Links of these kinds are kept, all others dropped. Where no document carries links of
             a name, the link extractor of that name is run over the corpus, if it reads documents. None: all
-            that the documents carry; if they carry none, what :data:`DERIVED` find.
+            links that the documents carry, or if they carry none, those that :data:`DERIVED` find.
 
     Raises:
         EvaluationError: If a name is neither a kind that is carried nor an installed extractor.
@@ -49,13 +49,13 @@ def with_links(documents: Sequence[Document], links: Sequence[str] | None = None
 
 
 def _only(document: Document, kinds: frozenset[str]) -> Document:
-    """A copy with the links of some kinds."""
+    """Return a copy of a document with its links of some kinds."""
     links = [link for link in document.metadata.get(LINKS_KEY, ()) if link["kind"] in kinds]
     return document.model_copy(update={"metadata": {**document.metadata, LINKS_KEY: links}})
 
 
 def _derived(documents: list[Document], extractors: Sequence[LinkExtractor[Any]]) -> list[Document]:
-    """Copies with the links that extractors find; they see the corpus first."""
+    """Return copies with the links that extractors find, after they have observed the whole corpus."""
     for extractor in extractors:
         if isinstance(extractor, CorpusExtractor):
             extractor.observe(documents)

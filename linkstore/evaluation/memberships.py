@@ -49,13 +49,13 @@ class Part:
 
 
 def parts(backend: Backend, links: int) -> Iterator[Part]:
-    """All memberships of a store with about this number of links; reads it once for each part."""
+    """Return all memberships of a store with about this number of links, reading it once for each part."""
     count = max(1, -(-links // LINKS_AT_ONCE))
     return (_part(backend, number, count) for number in range(count))
 
 
 def records(backend: Backend) -> Iterator[Record]:
-    """All records of a store, in the engine's order, read in batches."""
+    """Yield all records of a store, in the engine's order, read in batches."""
     after: str | None = None
     while batch := backend.run(backend.scan(after, _BATCH)):
         yield from batch
@@ -63,7 +63,7 @@ def records(backend: Backend) -> Iterator[Record]:
 
 
 def group_key(link: Link) -> int:
-    """A number for a link's group; of n groups, two share one with a probability of n² / 2⁶⁴."""
+    """Return a number for a link's group. Of n groups, two share one with a probability of n² / 2⁶⁴."""
     return xxhash.xxh3_64_intdigest(f"{link.kind}\0{link.tag}".encode()) & _POSITIVE
 
 
@@ -88,7 +88,7 @@ def _part(backend: Backend, number: int, count: int) -> Part:
 
 
 def _sorted(rows: Ints, documents: int, kinds: tuple[str, ...]) -> Part:
-    """Rows of (group, document, kind, side) as a part; a document's links to one group become one."""
+    """Return rows of (group, document, kind, side) as a part, with one row for each document and group."""
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
     fresh = np.ones(len(rows), dtype=np.bool_)
     fresh[1:] = (rows[1:, :2] != rows[:-1, :2]).any(axis=1)

@@ -29,9 +29,9 @@ class Estimate:
     """A value and its 95 % interval.
 
     Args:
-        value: As measured.
-        low: In 2.5 % of the resamples it is less.
-        high: In 2.5 % of the resamples it is more.
+        value: The measured value.
+        low: The value is less in 2.5 % of the resamples.
+        high: The value is more in 2.5 % of the resamples.
     """
 
     value: float
@@ -40,18 +40,18 @@ class Estimate:
 
 
 def recalls(ranks: Ranks, k: int) -> Doubles:
-    """(q,) the share of each question's gold documents that are among the first ``k``."""
+    """Return (q,) the share of each question's gold documents that are among the first ``k``."""
     return np.array([sum(_within(rank, k) for rank in one) / len(one) for one in ranks], dtype=np.float64)
 
 
 def reciprocal_ranks(ranks: Ranks) -> Doubles:
-    """(q,) one over the rank of each question's first gold document, 0 where none was found."""
+    """Return (q,) one over the rank of each question's first gold document, 0 where none was found."""
     best = [min((rank for rank in one if rank is not None), default=None) for one in ranks]
     return np.array([0.0 if rank is None else 1.0 / rank for rank in best], dtype=np.float64)
 
 
 def rescues(ranks: Ranks, baseline: Ranks, within: int, missed: int) -> tuple[Doubles, Doubles]:
-    """The gold answers that one ranking finds and another misses, by question.
+    """Count the gold answers that one ranking finds and another misses, by question.
 
     Args:
         ranks: The ranking.
@@ -72,14 +72,14 @@ def rescues(ranks: Ranks, baseline: Ranks, within: int, missed: int) -> tuple[Do
 
 
 def resampled_means(columns: Doubles, seed: int, resamples: int = RESAMPLES) -> Doubles:
-    """(resamples, m) means of columns over questions drawn with replacement.
+    """Return (resamples, m) means of columns over questions drawn with replacement.
 
     All columns see the same questions in each resample, so that differences of means are paired.
 
     Args:
         columns: (q, m), a row for each question.
         seed: The same seed gives the same draws.
-        resamples: How many.
+        resamples: The number of resamples.
     """
     rng = np.random.default_rng(seed)
     questions = len(columns)
@@ -93,7 +93,7 @@ def resampled_means(columns: Doubles, seed: int, resamples: int = RESAMPLES) -> 
 
 
 def estimate(value: float, samples: Doubles) -> Estimate:
-    """A value with the interval that its resamples lie in; NaN is ignored."""
+    """Return a value with the interval that its resamples lie in, where NaN is ignored."""
     known = samples[np.isfinite(samples)]
     low, high = np.percentile(known, _LEVEL) if len(known) else (value, value)
     return Estimate(value=value, low=float(low), high=float(high))

@@ -18,7 +18,7 @@ MRR: Final = "mrr"
 
 
 def recall_at(k: int) -> str:
-    """The name of a measure."""
+    """Return the name of the measure of recall among the first ``k`` hits."""
     return f"recall@{k}"
 
 
@@ -28,10 +28,10 @@ MEASURES: Final = (*map(recall_at, CUTOFFS), MRR)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How one strategy did.
+    """The measures and times of one strategy.
 
     Args:
-        name: What it was called.
+        name: The name of the strategy.
         settings: The strategy, as text.
         ranks: For each question the rank of each gold document, in the order of its gold; None for one
             that is not among the first 20.
@@ -54,7 +54,7 @@ class Outcome:
     ms_without_embedding: float
 
     def to_dict(self) -> dict[str, Any]:
-        """The outcome as plain JSON; recalls lie between 0 and 1, intervals are [low, high]."""
+        """Return the outcome as plain JSON, with recalls from 0 to 1, and intervals as [low, high]."""
         values: dict[str, Any] = {name: one.value for name, one in self.measures.items()}
         return values | {
             "intervals": {name: [one.low, one.high] for name, one in self.measures.items()},
@@ -85,10 +85,10 @@ class Evaluation:
     outcomes: tuple[Outcome, ...]
 
     def __getitem__(self, name: str) -> Outcome:
-        """The outcome of a strategy.
+        """Return the outcome of a strategy.
 
         Raises:
-            KeyError: If it was not evaluated.
+            KeyError: If the strategy was not evaluated.
         """
         for outcome in self.outcomes:
             if outcome.name == name:
@@ -96,6 +96,6 @@ class Evaluation:
         raise KeyError(name)
 
     def to_dict(self) -> dict[str, Any]:
-        """The evaluation as plain JSON: ``{"gold": …, "strategies": {NAME: {"recall@2": …, …}}}``."""
+        """Return the evaluation as plain JSON: ``{"gold": …, "strategies": {NAME: {"recall@2": …, …}}}``."""
         strategies = {outcome.name: outcome.to_dict() for outcome in self.outcomes}
         return {"gold": self.gold, "strategies": strategies}

@@ -20,7 +20,7 @@ class KindProfile:
     """The links of one kind.
 
     Args:
-        links: How many; a bidirectional link counts once.
+        links: How many links; a bidirectional link counts once.
         groups: Link groups.
         hubs: Link groups with more than 200 documents on a side.
         edges: Pairs of documents where the one leads to the other through a link group; none lead to
@@ -78,12 +78,12 @@ class GoldEdges:
 
     @property
     def precision(self) -> float | None:
-        """Share of the edges at gold documents that join two of one question; None if there is none."""
+        """Share of the edges at gold documents that join two of one question, or None if there is none."""
         return self.joining / self.edges if self.edges else None
 
     @property
     def linked_share(self) -> float | None:
-        """Share of gold documents joined to another one; None if no question has two."""
+        """Share of gold documents joined to another one, or None if no question has two."""
         return self.linked / self.gold if self.gold else None
 
 
@@ -92,8 +92,8 @@ class GoldProfile:
     """How much links could add to dense search, on questions with known answers.
 
     Args:
-        questions: How many.
-        recall_at_5: Of dense search, averaged over questions.
+        questions: How many questions.
+        recall_at_5: Recall of dense search among the first 5, averaged over questions.
         missed: Gold documents that dense search does not have among its first 5, in all questions.
         within_reach: Of these, how many one link joins to one of its first 10.
         kinds: By kind of link; and under ``"all"`` all kinds together.
@@ -151,7 +151,7 @@ class Profile:
         return self.reached / self.documents if self.documents else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """The profile as plain JSON."""
+        """Return the profile as plain JSON."""
         return {
             "documents": self.documents,
             "links": {kind: _fields(one) for kind, one in self.links.items()},
@@ -171,7 +171,7 @@ class Profile:
 
 
 def size_labels() -> tuple[str, ...]:
-    """The classes of sizes in words, such as ``3-5``."""
+    """Return the classes of sizes in words, such as ``3-5``."""
     lows = (1, *(bound + 1 for bound in SIZE_BOUNDS))
     ranges = zip(lows[:-1], SIZE_BOUNDS, strict=True)
     return (*(str(low) if low == high else f"{low}-{high}" for low, high in ranges), f">{SIZE_BOUNDS[-1]}")

@@ -21,15 +21,15 @@ from linkstore.store.checking import require_store
 def profile(
     store: LinkStore, questions: Sequence[GoldQuestion] = (), *, gold: GoldKind | None = None
 ) -> Profile:
-    """Look at the links of a store.
+    """Describe the links of a store.
 
     Reads the store three times (more often where it has many millions of links), in batches, on any
     backend. What is written meanwhile may or may not be counted.
 
     Args:
-        store: Is not changed.
-        questions: With what answers them, to measure what links do for them. Without, the verdict can only
-            say how well documents are linked.
+        store: The store, which is not changed.
+        questions: Questions with their answers, to measure how links help to find them. Without questions,
+            the verdict can only say how well documents are linked.
         gold: What answers name: see :func:`~linkstore.evaluation.evaluate`.
 
     Raises:
@@ -70,7 +70,7 @@ def profile(
 
 
 def _compared(store: LinkStore, questions: Sequence[GoldQuestion], gold: GoldKind) -> Comparison | None:
-    """The default and the searches without links that the backend can do."""
+    """Compare the default with the searches without links that the backend can do."""
     try:
         return compared(evaluate(store, questions, names(lexical=True), gold=gold))
     except CapabilityError:

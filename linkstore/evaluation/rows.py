@@ -28,7 +28,7 @@ class GoldQuestion:
     """A question and its gold answers.
 
     Args:
-        question: In words.
+        question: The question as text.
         gold: URLs of pages or sections, or ids of documents, each once; at least one.
     """
 
@@ -39,11 +39,11 @@ class GoldQuestion:
 def read_corpus(path: str | Path) -> list[Document]:
     """Read documents from a file of rows.
 
-    The text of a document is its title, a line break and its text; this is embedded. The title is also
+    The text of a document is its title, a line break and its text, which is embedded. The title is also
     ``metadata["title"]``, the links are ``metadata["links"]``.
 
     Raises:
-        EvaluationError: If a row cannot be used or an id comes twice; the message names file and line.
+        EvaluationError: If a row cannot be used or an id comes twice. The message names file and line.
         OSError: If the file cannot be read.
     """
     documents = []
@@ -60,10 +60,10 @@ def read_corpus(path: str | Path) -> list[Document]:
 
 
 def read_questions(path: str | Path) -> list[GoldQuestion]:
-    """Read questions with their gold answers from a file of rows; a repeated answer counts once.
+    """Read questions with their gold answers from a file of rows, where a repeated answer counts once.
 
     Raises:
-        EvaluationError: If a row cannot be used; the message names file and line.
+        EvaluationError: If a row cannot be used. The message names file and line.
         OSError: If the file cannot be read.
     """
     questions = [question for _, question in _rows(path_of("path", path), _question)]
@@ -73,7 +73,7 @@ def read_questions(path: str | Path) -> list[GoldQuestion]:
 
 
 def _rows(path: Path, read: Callable[[Mapping[str, Any]], T]) -> Iterator[tuple[int, T]]:
-    """The value of each row, with its line number from 1."""
+    """Yield the value of each row, with its line number from 1."""
     with path.open("rb") as file:
         for line, text in enumerate(file, 1):
             if not text.strip():

@@ -29,7 +29,7 @@ class Progress(Protocol):
     """Called after each question."""
 
     def __call__(self, done: int, total: int, question: str) -> None:
-        """``done`` of ``total`` questions are asked; the last one was ``question``."""
+        """Note that ``done`` of ``total`` questions are asked, ``question`` the last of them."""
         ...
 
 
@@ -49,14 +49,14 @@ def evaluate(
     question is asked of each once, unmeasured. Dense search is always run, as the baseline of gains.
 
     Args:
-        source: A store, which stays as it is; or documents, which are put into one in memory.
-        questions: With what answers them.
+        source: A store, which stays as it is, or documents, which are put into one in memory.
+        questions: Questions with their answers.
         strategies: Names of :data:`~linkstore.evaluation.STRATEGIES`, or strategies by names of your own.
-        gold: What answers name: ``"page"``, where any chunk of the page counts as found; ``"section"``,
-            where any chunk of the section does; or ``"id"``, one document. None: recognised from the
+        gold: What answers name: ``"page"``, where any chunk of the page counts as found, ``"section"``,
+            where any chunk of the section does, or ``"id"``, one document. None: recognised from the
             questions, see :func:`~linkstore.evaluation.units.gold_units`.
         embedding: For documents only; default wordllama.
-        seed: For the intervals; the same seed gives the same ones.
+        seed: The seed of the intervals. The same seed gives the same intervals.
         progress: Called after each question.
 
     Raises:
@@ -117,7 +117,7 @@ class _Clocked:
         self.hits.append(hits)
 
     def ranks(self, questions: Sequence[GoldQuestion], units: GoldUnits) -> Ranks:
-        """The rank of the first document of each gold answer."""
+        """Return the rank of the first document of each gold answer."""
         return [
             tuple(_first(units.documents[answer], hits) for answer in question.gold)
             for hits, question in zip(self.hits, questions, strict=True)
@@ -139,7 +139,7 @@ class _Clocked:
 def _ask_all(
     store: LinkStore, questions: Sequence[GoldQuestion], runs: Sequence[_Clocked], progress: Progress | None
 ) -> list[float]:
-    """Ask every question of every strategy; returns how many ms each question took to embed."""
+    """Ask every question of every strategy, and return how many ms each question took to embed."""
     asked, embedding_ms = _embedded(store, [question.question for question in questions])
     for run in runs:
         run.ask(store, asked[0])
@@ -152,7 +152,7 @@ def _ask_all(
 
 
 def _embedded(store: LinkStore, texts: Sequence[str]) -> tuple[list[Question], list[float]]:
-    """The questions as strategies are asked them, and how many ms each took to embed."""
+    """Return the questions for strategies, and how many ms each took to embed."""
     asked, times = [], []
     store.embeddings.embed_query(texts[0])  # loads the model
     for text in texts:

@@ -25,11 +25,11 @@ class Run:
     """The ranks and times of one strategy.
 
     Args:
-        name: What it is called.
+        name: The name of the strategy.
         settings: The strategy, as text.
-        ranks: Of the gold documents of each question.
-        ms_per_query: Median, with the embedding.
-        ms_without_embedding: Median.
+        ranks: The ranks of the gold documents of each question.
+        ms_per_query: Median time of a query in milliseconds, with its embedding.
+        ms_without_embedding: Median time of a query whose vector is known.
     """
 
     name: str
@@ -40,12 +40,12 @@ class Run:
 
 
 def outcomes_of(runs: Sequence[Run], baseline: Ranks, seed: int) -> tuple[Outcome, ...]:
-    """The outcome of each run; all intervals come from the same draws of questions.
+    """Return the outcome of each run, where all intervals come from the same draws of questions.
 
     Args:
-        runs: On the same questions.
-        baseline: Ranks of dense search on them.
-        seed: Of the draws.
+        runs: Runs on the same questions.
+        baseline: Ranks of dense search on these questions.
+        seed: The seed of the draws.
     """
     columns = [_columns(baseline, baseline), *(_columns(run.ranks, baseline) for run in runs)]
     width = columns[0].shape[1]
@@ -64,7 +64,7 @@ class _Measured:
 
 
 def _columns(ranks: Ranks, baseline: Ranks) -> Doubles:
-    """(q, m + 2) the measures of each question, then rescued and missed gold documents."""
+    """Return (q, m + 2) the measures of each question, then rescued and missed gold documents."""
     measures = [*(recalls(ranks, k) for k in CUTOFFS), reciprocal_ranks(ranks)]
     return np.stack([*measures, *rescues(ranks, baseline, RESCUED_WITHIN, DEPTH)], axis=1)
 
@@ -87,7 +87,7 @@ def _estimates(means: Doubles, samples: Doubles) -> Mapping[str, Estimate]:
 
 
 def _rescue_rate(own: _Measured) -> Estimate | None:
-    """Rescued over missed; both are means over the same questions, so the ratio is that of all together."""
+    """Divide rescued by missed: both are means over the same questions, so this is the overall ratio."""
     found, missed = own.means[-2:]
     if not missed:
         return None

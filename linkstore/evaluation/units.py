@@ -43,9 +43,9 @@ def gold_units(store: LinkStore, questions: Sequence[GoldQuestion], kind: GoldKi
 
     Args:
         store: Where the documents are.
-        questions: With their answers.
-        kind: What the answers name. None: pages, if every answer is the URL of an indexed page; else
-            sections, if every answer is a section of one; else ids of documents.
+        questions: Questions with their answers.
+        kind: What the answers name. None: pages, if every answer is the URL of an indexed page, else
+            sections, if every answer is a section of one, else ids of documents.
 
     Raises:
         EvaluationError: If an answer is not in the store, or ``kind`` is unknown.
@@ -80,7 +80,7 @@ def _units(kind: GoldKind, wanted: Sequence[str], found: Mapping[str, Iterable[s
 
 
 def _pages(store: LinkStore, urls: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The documents of those of these pages that are indexed: url → ids."""
+    """Return the documents of these pages, for those that are indexed: url → ids."""
     found: dict[str, tuple[str, ...]] = {}
     for some in _batches(urls):
         entries = store.backend.run(store.backend.pages(None, some))
@@ -89,12 +89,12 @@ def _pages(store: LinkStore, urls: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _section(answer: str, ids: Sequence[str]) -> list[str]:
-    """Those of a page's chunks that belong to a section: their id is the section's, or that and ``~N``."""
+    """Return a page's chunks that belong to a section: their id is the section's, or that and ``~N``."""
     return [one for one in ids if _FURTHER.sub("", one) == answer or one == answer]
 
 
 def _known(store: LinkStore, answers: Sequence[str]) -> set[str]:
-    """Those of the answers that are ids of documents."""
+    """Return the answers that are ids of documents."""
     known: set[str] = set()
     for some in _batches(answers):
         known.update(store.backend.run(store.backend.answer(_found(some))))
@@ -102,7 +102,7 @@ def _known(store: LinkStore, answers: Sequence[str]) -> set[str]:
 
 
 def _batches(strings: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    """Those strings that may be stored, some at a time."""
+    """Yield the strings that may be stored, some at a time."""
     storable = filter(is_storable, strings)
     while some := tuple(islice(storable, _AT_ONCE)):
         yield some

@@ -1,4 +1,4 @@
-"""The verdict on whether links help, in words.
+"""Says in words whether links help.
 
 With questions, the verdict is a measurement: the default compared with the best search without links. The
 second sentence says why: the share of gold answers that dense search misses among its first 5, and the share
@@ -21,12 +21,12 @@ BARELY_LINKED: Final = 0.1
 
 
 def verdict(reached_share: float, gold: GoldProfile | None, comparison: Comparison | None) -> str:
-    """One or two sentences.
+    """Return the verdict in one or two sentences.
 
     Args:
         reached_share: Share of documents that another one leads to by one link other than ``section``.
         gold: What questions with known answers say about the links, if there are any questions.
-        comparison: What they say about the searches.
+        comparison: What these questions say about the searches.
     """
     if gold is None or comparison is None:
         return _by_structure(reached_share)

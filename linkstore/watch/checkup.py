@@ -24,7 +24,7 @@ class Finding:
         severity: ``"alarm"``: searches miss something, or may. ``"note"``: it may be as it should be.
         text: What it is, in words.
         count: How many documents, links, pages or searches it concerns.
-        examples: The first of them.
+        examples: The first of these.
     """
 
     check: str
@@ -41,7 +41,7 @@ class Finding:
 
 
 def finding(check: str, severity: Severity, text: str, count: int, examples: Iterable[str] = ()) -> Finding:
-    """A finding with the first of the examples."""
+    """Return a finding with the first of the examples."""
     shown = tuple(islice(examples, EXAMPLES))
     return Finding(check=check, severity=severity, text=text, count=count, examples=shown)
 
@@ -79,7 +79,7 @@ class Checkup:
         return not self.alarms
 
     def to_dict(self) -> dict[str, Any]:
-        """The checkup as a plain JSON dict; documents without a type are under ``""``."""
+        """Return the checkup as a plain JSON dict, with documents without a type under ``""``."""
         return {
             "healthy": self.healthy,
             "documents": self.documents,

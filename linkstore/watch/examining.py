@@ -38,14 +38,14 @@ def examine(
 ) -> Checkup:
     """Check a store: its schema, types that no traversal reaches, stale pages, links and names.
 
-    All documents are read once; the time and memory grow with the size of the store. Nothing is written.
+    All documents are read once. The time and memory grow with the size of the store. Nothing is written.
 
     Args:
         store: The store.
-        sources: Sources to compare with what is stored of them, by their names in the store; made with the
+        sources: Sources to compare with what is stored of them, by their names in the store, made with the
             settings that they were indexed with. See :func:`~linkstore.ingest.staleness`.
         names: Kinds of link whose tags are names; default ``"entity"`` and ``"mention"``.
-        watch: A watch over the store; its alarms are among the findings, and so are types and kinds that
+        watch: A watch over the store. Its alarms are among the findings, and so are types and kinds that
             none of its searches found.
 
     Raises:
@@ -103,7 +103,7 @@ def _check(store: object, sources: object, names: object, watch: object) -> None
 
 
 def _of_schema(store: LinkStore, schema: Schema) -> Iterator[Finding]:
-    """The problems under the recorded schema."""
+    """Yield the problems under the recorded schema."""
     report = store.check_schema(schema)
     if report.count:
         text = f"problems that version {schema.version} of the schema has with the store: {report.count:,}"
@@ -111,7 +111,7 @@ def _of_schema(store: LinkStore, schema: Schema) -> Iterator[Finding]:
 
 
 def _drift(graph: TypedGraph, schema: Schema | None) -> Iterator[Finding]:
-    """Types of documents that no traversal reaches."""
+    """Yield types of documents that no traversal reaches."""
     standing = graph.standing()
     apart = {name for name, one in standing.items() if name is not None and one.alone == one.documents}
     for one in sorted(apart if len(standing) > 1 else ()):
@@ -131,7 +131,7 @@ def _drift(graph: TypedGraph, schema: Schema | None) -> Iterator[Finding]:
 
 
 def _roots(schema: Schema) -> frozenset[str]:
-    """The types that no relation leads to: where traversals start."""
+    """Return the types that no relation leads to: where traversals start."""
     led = {
         end
         for relation in schema.relations
@@ -141,7 +141,7 @@ def _roots(schema: Schema) -> frozenset[str]:
 
 
 def _coverage(survey: Survey, schema: Schema | None, dangling: Mapping[str, int]) -> Iterator[Finding]:
-    """Kinds that lead nowhere, and what the schema names and the store lacks."""
+    """Yield kinds that lead nowhere, and what the schema names and the store lacks."""
     for kind, count in dangling.items():
         every = count >= survey.links.get(kind, 0)
         share = ", all of them" if every else ""
@@ -155,7 +155,7 @@ def _coverage(survey: Survey, schema: Schema | None, dangling: Mapping[str, int]
 
 
 def _dangling(survey: Survey) -> dict[str, int]:
-    """The number of dangling links of each kind, without links to other sites."""
+    """Return the number of dangling links of each kind, without links to other sites."""
     counts: dict[str, int] = {}
     for kind, tag, links in survey.dangling:
         if _should_lead(kind, tag):
@@ -168,7 +168,7 @@ def _should_lead(kind: str, tag: str) -> bool:
 
 
 def _incomplete(store: LinkStore) -> Iterator[Finding]:
-    """Pages that lost documents since they were indexed."""
+    """Yield pages that lost documents since they were indexed."""
     sources = store.sources()
     if BEGUN in sources:
         text = "linking the corpus was interrupted; index a source again, or run linkstore relink"
@@ -185,7 +185,7 @@ def _incomplete(store: LinkStore) -> Iterator[Finding]:
 
 
 def _stale(store: LinkStore, source: Source, name: str) -> Iterator[Finding]:
-    """Pages that are not as they were when they were indexed."""
+    """Yield pages that are not as they were when they were indexed."""
     found = staleness(store, source, name)
     for pages, what in (
         (found.changed, "that changed since they were indexed"),
@@ -202,13 +202,13 @@ def _stale(store: LinkStore, source: Source, name: str) -> Iterator[Finding]:
 
 
 def _unsound(store: LinkStore) -> Iterator[Finding]:
-    """The findings of ``verify``."""
+    """Yield the findings of ``verify``."""
     for one in store.verify().findings:
         yield finding("sound", "alarm", f"{one.problem}; repair the store", one.count, one.examples)
 
 
 def _of_searches(watch: Watch, graph: TypedGraph) -> Iterator[Finding]:
-    """The alarms of a watch, and what its searches did not come to."""
+    """Yield the alarms of a watch, and what its searches did not come to."""
     vitals = watch.vitals()
     for alarm in watch.alarms():
         yield finding("searches", "alarm", alarm.text, vitals.searches)
@@ -229,7 +229,7 @@ def _of_searches(watch: Watch, graph: TypedGraph) -> Iterator[Finding]:
 def _skipped(
     store: LinkStore, survey: Survey, sources: Mapping[str, Source], schema: Schema | None
 ) -> dict[str, str]:
-    """The checks that were not made."""
+    """Return the checks that were not made, each with the reason."""
     reasons: dict[str, str] = {}
     others = sorted(store.sources().keys() - sources.keys() - {BEGUN})
     if others:

@@ -34,20 +34,20 @@ class Names:
         self._examples: dict[str, list[str]] = defaultdict(list)
 
     def add(self, id: str, links: Iterable[Link]) -> None:
-        """Take in the links of a document."""
+        """Add the links of a document."""
         for link in links:
             if link.kind in self._kinds:
                 self._spellings[link.kind, normalized(link.tag)][link.tag] += 1
-                self._look_at(id, link)
+                self._count_confidence(id, link)
 
     def findings(self) -> Iterator[Finding]:
-        """The findings about names."""
+        """Yield the findings about names."""
         for kind in sorted(self._kinds):
             yield from self._split(kind)
             yield from self._unsure(kind)
 
-    def _look_at(self, id: str, link: Link) -> None:
-        """Note how sure the extractor of a link was, if the link says it."""
+    def _count_confidence(self, id: str, link: Link) -> None:
+        """Count how sure the extractor of a link was, if the link records it."""
         confidence = (link.data or {}).get(CONFIDENCE)
         if isinstance(confidence, int | float) and not isinstance(confidence, bool):
             self._scored[link.kind] += 1
@@ -56,8 +56,8 @@ class Names:
                 if len(self._examples[link.kind]) < EXAMPLES:
                     self._examples[link.kind].append(f"{link.label or link.tag} in {id}")
 
-    def _split(self, kind: str) -> Iterator[Finding]:
-        """Names whose spellings are different tags, so they do not meet."""
+    def _find_split(self, kind: str) -> Iterator[Finding]:
+        """Yield names whose spellings are different tags, so that they do not meet."""
         split = [tags for (of, _), tags in sorted(self._spellings.items()) if of == kind and len(tags) > 1]
         if split:
             text = (

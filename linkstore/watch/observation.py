@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class Observation(ABC):
-    """Is told of the searches of a store until it is closed, or until its ``with`` block ends.
+    """An observer of the searches of a store, until it is closed or its ``with`` block ends.
 
     Args:
         store: The store.
 
     Raises:
-        ArgumentError: If it is not a store.
+        ArgumentError: If ``store`` is not a store.
     """
 
     def __init__(self, store: LinkStore) -> None:
@@ -29,10 +29,10 @@ class Observation(ABC):
 
     @abstractmethod
     def search_begins(self, question: str, strategy: str) -> Callable[[Searched], None]:
-        """Called by the store; see :class:`~linkstore.observing.Observer`."""
+        """Note that a search begins: see :class:`~linkstore.observing.Observer`."""
 
     def close(self) -> None:
-        """End it; what it has counted stays. Closing twice is allowed."""
+        """End the observation, whose counts stay. Closing twice is allowed."""
         self._end()
 
     def __enter__(self) -> Self:

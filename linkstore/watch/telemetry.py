@@ -77,7 +77,7 @@ class Telemetry(Observation):
         super().__init__(store)
 
     def search_begins(self, question: str, strategy: str) -> Callable[[Searched], None]:
-        """Called by the store; see :class:`~linkstore.observing.Observer`."""
+        """Begin the span of a search: see :class:`~linkstore.observing.Observer`."""
         span = self._tracer.start_span(SPAN, attributes={"linkstore.strategy": strategy})
         if self._questions and question:
             span.set_attribute("linkstore.question", question)
@@ -94,7 +94,7 @@ class Telemetry(Observation):
         hits, reached = searched.hits, sum(searched.reached)
         span.set_attribute("linkstore.reached", reached)
         if hits is None:
-            self._failed(span, searched.error)
+            self._report_failure(span, searched.error)
         else:
             span.set_attribute("linkstore.hits", len(hits))
             span.set_attribute("linkstore.depth", max((hit.depth for hit in hits), default=0))
@@ -106,7 +106,7 @@ class Telemetry(Observation):
         self._hits.record(len(hits or ()), attributes)
         self._reached.record(reached, attributes)
 
-    def _failed(self, span: Span, error: BaseException | None) -> None:
+    def _report_failure(self, span: Span, error: BaseException | None) -> None:
         status = self._trace.StatusCode.ERROR
         if isinstance(error, Exception):
             span.record_exception(error)

@@ -18,11 +18,11 @@ class Search:
     """The record of a search.
 
     Args:
-        question: In words; empty for a search by a vector.
+        question: The question as text; empty for a search by a vector.
         strategy: The strategy, as text.
         began: When it began, in UTC.
         seconds: How long it took.
-        reached: How many documents it came to along links, each step counted.
+        reached: How many documents it reached along links, each step counted.
         hits: How many documents it found.
         types: How many of them are of each type.
         kinds: How many of their paths follow each kind of link.
@@ -101,7 +101,7 @@ class Vitals:
 
     @property
     def empty_share(self) -> float:
-        """The share of searches that found nothing, from 0 to 1; those that failed are not counted."""
+        """The share of searches that found nothing, from 0 to 1, not counting those that failed."""
         answered = self.searches - self.failed
         return self.empty / answered if answered else 0.0
 
@@ -111,7 +111,7 @@ class Vitals:
         return self.failed / self.searches if self.searches else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as a plain JSON dict."""
+        """Return the figures as a plain JSON dict."""
         return {**asdict(self), "empty_share": self.empty_share, "failed_share": self.failed_share}
 
     def __str__(self) -> str:
@@ -144,7 +144,7 @@ class Alarm:
 
 
 def vitals_of(searches: Collection[Search]) -> Vitals:
-    """The figures of some searches."""
+    """Return the figures of some searches."""
     seconds = sorted(search.seconds for search in searches)
     reached = sorted(search.reached for search in searches)
     types: Counter[str] = Counter()
@@ -167,7 +167,7 @@ def vitals_of(searches: Collection[Search]) -> Vitals:
 
 
 def past_limits(search: Search, limits: Limits) -> list[str]:
-    """The names of the alarms that a search counts towards."""
+    """Return the names of the alarms that a search counts towards."""
     return [
         name
         for name, past in (
@@ -181,9 +181,9 @@ def past_limits(search: Search, limits: Limits) -> list[str]:
 
 
 def alarmed(searches: int, past: Mapping[str, int], limits: Limits) -> frozenset[str]:
-    """The names of the alarms to raise, from how many of the searches count towards each.
+    """Return the names of the alarms to raise, from how many of the searches count towards each.
 
-    The percentile of 99 is past its limit if more than 1 % of the searches are.
+    The 99th percentile is past its limit if more than 1 % of the searches are.
     """
     if searches < limits.least:
         return frozenset()
@@ -198,7 +198,7 @@ def alarmed(searches: int, past: Mapping[str, int], limits: Limits) -> frozenset
 
 
 def alarms_of(vitals: Vitals, limits: Limits) -> tuple[Alarm, ...]:
-    """The figures that are past their limits."""
+    """Return the figures that are past their limits, as alarms."""
     if vitals.searches < limits.least:
         return ()
     count = f"of the last {vitals.searches:,} searches"
@@ -224,5 +224,5 @@ def _shown(name: str, limit: float) -> str:
 
 
 def _percentile(ordered: Sequence[float], percent: int) -> float:
-    """The nearest-rank percentile of ascending values; 0 without any."""
+    """Return the nearest-rank percentile of ascending values, or 0 without any."""
     return ordered[-(-len(ordered) * percent // 100) - 1] if ordered else 0

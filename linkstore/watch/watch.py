@@ -69,10 +69,10 @@ class Watch(Observation):
         super().__init__(store)
 
     def search_begins(self, question: str, strategy: str) -> Callable[[Searched], None]:
-        """Called by the store; see :class:`~linkstore.observing.Observer`."""
-        return self._ended
+        """Return the function that records the search: see :class:`~linkstore.observing.Observer`."""
+        return self._record
 
-    def _ended(self, searched: Searched) -> None:
+    def _record(self, searched: Searched) -> None:
         if searched.error is not None and not isinstance(searched.error, Exception):
             return  # interrupted: it is no evidence about the store
         search = _figures(searched, self._type_field)
@@ -91,17 +91,17 @@ class Watch(Observation):
                 _LOG.warning("%s", alarm)
 
     def vitals(self) -> Vitals:
-        """The figures of the searches in the window."""
+        """Return the figures of the searches in the window."""
         with self._lock:
             searches = tuple(self._searches)
         return vitals_of(searches)
 
     def alarms(self) -> tuple[Alarm, ...]:
-        """The figures that are past their limits now."""
+        """Return the figures that are past their limits now, as alarms."""
         return alarms_of(self.vitals(), self.limits)
 
     def unanswered(self) -> tuple[Search, ...]:
-        """The last searches that found nothing or failed, oldest first, with their questions."""
+        """Return the last searches that found nothing or failed, oldest first, with their questions."""
         with self._lock:
             return tuple(self._unanswered)
 
@@ -110,7 +110,7 @@ class Watch(Observation):
 
 
 def _figures(searched: Searched, type_field: str) -> Search:
-    """The record of a search."""
+    """Return the record of a search."""
     hits = searched.hits or ()
     types: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
