@@ -43,7 +43,7 @@ class Names:
     def findings(self) -> Iterator[Finding]:
         """Yield the findings about names."""
         for kind in sorted(self._kinds):
-            yield from self._split(kind)
+            yield from self._find_split(kind)
             yield from self._unsure(kind)
 
     def _count_confidence(self, id: str, link: Link) -> None:
